@@ -1,0 +1,114 @@
+/*
+ * What the libc boundary may ask of the engine. Nothing here touches errno: results are >= 0 or
+ * -errno. `fd` is always the number the program used; `stream` what the table held for it.
+ */
+#ifndef SHUNT_CORE_API_H
+#define SHUNT_CORE_API_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include "core/config.h"
+#include "core/file.h"
+#include "core/sys.h"
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* --- life --- */
+
+/* Reserves address space only: no thread, no descriptor, no device until a connection wants one. */
+struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys);
+struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
+/* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
+void shunt_engine_finish(struct shunt_engine *engine);
+/* pthread_atfork handlers. In the child every link belongs to the parent. */
+void shunt_engine_fork_prepare(struct shunt_engine *engine);
+void shunt_engine_fork_parent(struct shunt_engine *engine);
+void shunt_engine_fork_child(struct shunt_engine *engine);
+
+/* --- descriptors come and go --- */
+
+/* After socket(): a TCP socket of family INET or INET6. */
+void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
+/* After the real connect() returned `result` (0 or -errno) on a stream. */
+void shunt_file_connected(struct shunt_engine *engine, int fd, int result);
+/* After listen() succeeded: offers a rendezvous. */
+void shunt_file_listening(struct shunt_engine *engine, int fd);
+/* After accept() on a stream that listens gave `fd`. */
+void shunt_file_accepted(struct shunt_engine *engine, int fd, bool nonblocking);
+/* After epoll_create(). */
+void shunt_file_epoll(struct shunt_engine *engine, int fd);
+/* After a dup of `old` gave `fd`: both now name the same file. */
+void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd);
+/*
+ * Before the number is closed or replaced. Drops the slot; the last number of a stream ends it (FIN
+ * or RST as close() would). The caller then makes the real call. Closing is the engine's concern
+ * only as long as a slot is set, so it is cheap for every other descriptor.
+ */
+void shunt_file_closing(struct shunt_engine *engine, int fd);
+
+/* --- data --- */
+
+/*
+ * True while the kernel alone serves the socket (not yet connected, or a plain peer, or handed back
+ * for good): the caller makes the real call with the program's own arguments.
+ */
+bool shunt_stream_is_plain(const struct shunt_stream *stream);
+/*
+ * Send and receive with the semantics of sendmsg()/recvmsg() without ancillary data. Never raise
+ * SIGPIPE (-EPIPE; the boundary raises it). Supported flags: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_MORE,
+ * MSG_PEEK, MSG_WAITALL, MSG_TRUNC (TCP: discard), MSG_CMSG_CLOEXEC. Others: retire first.
+ */
+ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags);
+ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags);
+/* shutdown(), including the real call. */
+int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how);
+/* FIONREAD (= SIOCINQ) and SIOCOUTQ: bytes, or -errno. */
+int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* Pending error for SO_ERROR that the kernel socket does not know, cleared by the call; 0 if none. */
+int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
+void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
+/* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
+/*
+ * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done:
+ * for everything the engine does not serve. 0 or -errno.
+ */
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const char *reason);
+
+/* --- waiting --- */
+
+/* True if poll/select on this descriptor must go through the engine. */
+bool shunt_wait_concerns(const struct shunt_file *file);
+/* ppoll() and pselect() on any mix of descriptors; timeout NULL = for ever; mask may be NULL. */
+int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+		    const struct timespec *timeout, const sigset_t *mask);
+int shunt_wait_select(struct shunt_engine *engine, int nfds, fd_set *readable, fd_set *writable,
+		      fd_set *except, const struct timespec *timeout, const sigset_t *mask);
+/* epoll_ctl() whose epfd is in the table, including any real call. */
+int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struct epoll_event *event);
+/* epoll_wait family; timeout NULL = for ever. */
+int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
+		     const struct timespec *timeout, const sigset_t *mask);
+
+/* --- signals --- */
+
+/*
+ * Called first in every signal handler that the program installed (the boundary wraps them), with
+ * whether the handler was installed with SA_RESTART: a wait that is polling in user space then ends
+ * as the kernel's would. Async-signal-safe.
+ */
+void shunt_thread_signalled(bool restart);
+
+#endif

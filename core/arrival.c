@@ -1,0 +1,224 @@
+/*
+ * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
+ * lock but the innermost. Every value here comes from the peer.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+
+/* Where the link's bytes may end without overrunning the ring that the sender is using. */
+static uint64_t ring_end(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire);
+
+	return (head > rx->link_from ? head : rx->link_from) + rx->link_bytes;
+}
+
+static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t bytes)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
+
+	if (__builtin_expect(!rx->link_open, 0))
+		return "data for a direction that is on TCP";
+	if (__builtin_expect(tail > ring_end(rx), 0))
+		return "more data than the ring holds";
+	atomic_store_explicit(&rx->tail, tail, memory_order_release);
+	shunt_group_notify(engine, stream, EPOLLIN);
+	return NULL;
+}
+
+static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    at < atomic_load(&rx->head) || at < atomic_load(&rx->tail))
+		return "an upgrade out of turn";
+	rx->link_open = true;
+	rx->link_from = at;
+	atomic_store(&rx->tail, at);
+	atomic_store(&rx->boundary, at);
+	shunt_group_settle(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN);
+	return NULL;
+}
+
+static const char *on_handback(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (!rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    at != atomic_load(&rx->tail))
+		return "a handback out of turn";
+	rx->link_open = false;
+	atomic_store(&rx->boundary, at);
+	shunt_group_settle(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN);
+	return NULL;
+}
+
+static const char *on_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (upto > atomic_load_explicit(&tx->posted, memory_order_acquire))
+		return "credit for bytes that were not sent";
+	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
+		return NULL;	/* an earlier word that was overwritten before we looked */
+	atomic_store(&tx->consumed, upto);
+	if (atomic_exchange(&tx->starved, false))
+		shunt_group_notify(engine, stream, EPOLLOUT);
+	return NULL;
+}
+
+static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head);
+
+	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
+	    (rx->link_open && at != least))
+		return "an end of stream out of turn";
+	atomic_store(&rx->fin, at);
+	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP);
+	return NULL;
+}
+
+/* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
+static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (!atomic_load(&rx->reset))
+		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+}
+
+static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
+{
+	uint64_t offset = offer & ~63ull, log = offer & 63;
+
+	if (log < SHUNT_ARENA_MIN_LOG || log > SHUNT_ARENA_MAX_LOG ||
+	    offset > stream->link->peer_arena_bytes ||
+	    1ull << log > stream->link->peer_arena_bytes - offset)
+		return "a ring outside the arena";
+	if (atomic_load(&stream->tx.offer))
+		return "a second ring before the first was used";
+	atomic_store(&stream->tx.offer, offer);
+	atomic_store(&stream->tx.starved, false);
+	shunt_group_notify(engine, stream, EPOLLOUT);
+	return NULL;
+}
+
+static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t bytes = atomic_load(&rx->next_bytes);
+
+	if (!rx->link_open || !bytes || atomic_load(&rx->next_from) != SHUNT_NEVER ||
+	    at != atomic_load(&rx->tail))
+		return "a ring change out of turn";
+	rx->link_from = at;
+	rx->link_bytes = bytes;
+	atomic_store(&rx->next_from, at);
+	shunt_group_settle(engine, stream);
+	return NULL;
+}
+
+static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
+			      enum shunt_imm type)
+{
+	uint64_t value = __atomic_load_n(&stream->control->word[type], __ATOMIC_ACQUIRE);
+
+	switch (type) {
+	case SHUNT_IMM_CREDIT:
+		return on_credit(engine, stream, value);
+	case SHUNT_IMM_UPGRADE:
+		return on_upgrade(engine, stream, value);
+	case SHUNT_IMM_HANDBACK:
+		return on_handback(engine, stream, value);
+	case SHUNT_IMM_SWITCHED:
+		if (!atomic_load(&stream->tx.switching) || value != atomic_load(&stream->tx.announce))
+			return "a switch confirmed that was not announced";
+		atomic_store(&stream->tx.switching, false);
+		shunt_group_notify(engine, stream, EPOLLOUT);
+		return NULL;
+	case SHUNT_IMM_FIN:
+		return on_fin(engine, stream, value);
+	case SHUNT_IMM_RESET:
+		on_reset(engine, stream);
+		return NULL;
+	case SHUNT_IMM_RING:
+		return on_ring(engine, stream, value);
+	case SHUNT_IMM_RING_FROM:
+		return on_ring_from(engine, stream, value);
+	case SHUNT_IMM_RELEASE:
+		atomic_store(&stream->released, true);
+		shunt_group_notify(engine, stream, EPOLLOUT);
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		return NULL;
+	default:
+		return "an immediate of unknown type";
+	}
+}
+
+/* More of our messages have a receive waiting for them. */
+static const char *on_lane(struct shunt_lane *lane)
+{
+	struct shunt_link *link = lane->link;
+	struct shunt_control *controls = (struct shunt_control *)link->arena_base;
+	uint64_t value = __atomic_load_n(&controls[0].word[SHUNT_IMM_LANE], __ATOMIC_ACQUIRE);
+	uint64_t allowed = atomic_load_explicit(&lane->allowed, memory_order_relaxed);
+
+	if (value < allowed || value > allowed + link->peer_receives)
+		return "credit for receives that cannot be";
+	atomic_store(&lane->allowed, value);
+	if (atomic_load(&lane->waiting))
+		shunt_group_kick_lane(link->engine, lane);
+	return NULL;
+}
+
+static const char *on_message(struct shunt_engine *engine, struct shunt_lane *lane,
+			      const struct ibv_wc *wc)
+{
+	uint32_t imm = ntohl(wc->imm_data);
+	enum shunt_imm type = imm >> SHUNT_IMM_SHIFT;
+	struct shunt_stream *stream;
+
+	if (type == SHUNT_IMM_LANE)
+		return on_lane(lane);
+	stream = shunt_link_stream(lane->link, imm & SHUNT_IMM_STREAM_MASK);
+	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
+		return "a message for no stream";
+	if (type == SHUNT_IMM_DATA)
+		return on_data(engine, stream, wc->byte_len);
+	return on_control(engine, stream, type);
+}
+
+void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
+{
+	struct shunt_lane *lane;
+	const char *wrong;
+
+	if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
+		lane = shunt_group_lane(engine, wc->qp_num);
+		if (lane)
+			shunt_link_fail(lane->link, "its queue pair failed");
+		return;
+	}
+	if (!(wc->opcode & IBV_WC_RECV)) {
+		lane = shunt_group_lane(engine, wc->qp_num);
+		if (lane)
+			atomic_store_explicit(&lane->retired, wc->wr_id, memory_order_release);
+		return;
+	}
+	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
+	lane->received++;
+	wrong = on_message(engine, lane, wc);
+	if (__builtin_expect(wrong != NULL, 0))
+		shunt_link_distrust(lane->link, wrong);
+}

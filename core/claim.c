@@ -1,0 +1,505 @@
+/*
+ * Which connections move to a link: the connecting side claims, the accepting side matches, both
+ * confirm. Service thread throughout. docs/PROTOCOL.md has the exchange.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/service.h"
+
+static struct shunt_service *service_of(struct shunt_link *link)
+{
+	return link->engine->service;
+}
+
+static int reply(struct shunt_link *link, enum shunt_message_type type, uint32_t stream)
+{
+	struct shunt_message message = { .type = type, .stream = stream };
+
+	return shunt_link_send(link, &message, NULL, 0);
+}
+
+static void begin_claim(struct shunt_stream *stream)
+{
+	shunt_streams_hold(stream);
+	stream->claimed = true;
+}
+
+static void end_claim(struct shunt_stream *stream)
+{
+	if (!stream->claimed)
+		return;
+	stream->claimed = false;
+	shunt_streams_unhold(stream);
+}
+
+/* The stream stays on TCP. */
+static void give_up(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+{
+	shunt_streams_vacate(stream);
+	shunt_streams_plain(engine, stream, reason);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	end_claim(stream);
+}
+
+/* --- the connecting side --- */
+
+static bool is_refused(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct shunt_name name;
+	uint64_t now = shunt_now(service->engine);
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &name);
+	for (int i = 0; i < SHUNT_REFUSED_SLOTS; i++) {
+		struct shunt_refused *refused = &service->refused[i];
+
+		if (refused->until > now && refused->name.length == name.length &&
+		    !memcmp(refused->name.text, name.text, name.length))
+			return true;
+	}
+	return false;
+}
+
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct shunt_refused *refused = &service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
+	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
+}
+
+static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_message message = { .type = SHUNT_MSG_CLAIM };
+	int fd;
+
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
+		give_up(engine, stream, "closed before it was claimed");
+		return;
+	}
+	message.claim.tuple = stream->tuple;
+	if (shunt_link_seat(link, stream, &message.claim.place)) {
+		give_up(engine, stream, "the link's arena is full");
+		return;
+	}
+	fd = stream->fd;
+	atomic_fetch_add(&engine->claims, 1);
+	if (shunt_link_send(link, &message, &fd, 1))
+		give_up(engine, stream, "the claim could not be sent");
+}
+
+static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct shunt_name exact, any;
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &exact);
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, true, &any);
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD ||
+		    atomic_load(&link->lane.failed))
+			continue;
+		if ((link->name_length == exact.length && !memcmp(link->name, exact.text, exact.length)) ||
+		    (link->name_length == any.length && !memcmp(link->name, any.text, any.length)))
+			return link;
+	}
+	return NULL;
+}
+
+static struct shunt_link *new_link(struct shunt_service *service, const struct shunt_tuple *tuple,
+				   const char **reason)
+{
+	struct shunt_name name;
+	struct shunt_link *link;
+	int channel = shunt_rendezvous_connect(service->engine, tuple, &name);
+
+	*reason = "the peer runs without Shunt";
+	if (channel == -EPERM)
+		*reason = "the peer's rendezvous belongs to another user";
+	if (channel == -EMFILE || channel == -ENFILE || channel == -ENOMEM)
+		*reason = "out of descriptors or memory";
+	if (channel < 0)
+		return NULL;
+	link = shunt_link_create(service->engine, channel, true);
+	*reason = "out of descriptors or memory";
+	if (!link)
+		return NULL;
+	link->name_length = name.length;
+	memcpy(link->name, name.text, name.length);
+	link->next = service->links;
+	service->links = link;
+	shunt_service_add(service, channel, &link->source);
+	return link;
+}
+
+static void claim(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = service->engine;
+	const char *reason = NULL;
+	struct shunt_link *link;
+
+	if (!shunt_rendezvous_is_local(engine, &stream->tuple)) {
+		give_up(engine, stream, "the peer is on another host");
+		return;
+	}
+	link = link_to(service, &stream->tuple);
+	if (!link && is_refused(service, &stream->tuple)) {
+		give_up(engine, stream, "the peer runs without Shunt");
+		return;
+	}
+	if (!link)
+		link = new_link(service, &stream->tuple, &reason);
+	if (!link) {
+		remember_refusal(service, &stream->tuple);
+		give_up(engine, stream, reason);
+		return;
+	}
+	if (atomic_load(&link->state) == SHUNT_LINK_UP) {
+		send_claim(link, stream);
+		return;
+	}
+	stream->next_offer = link->waiting;
+	link->waiting = stream;
+}
+
+void shunt_claim_link_up(struct shunt_link *link)
+{
+	struct shunt_stream *stream;
+
+	while ((stream = link->waiting) != NULL) {
+		link->waiting = stream->next_offer;
+		send_claim(link, stream);
+	}
+}
+
+static void wait_connected(struct shunt_service *service, struct shunt_stream *stream)
+{
+	stream->next_offer = service->connecting;
+	service->connecting = stream;
+}
+
+static void offer_connector(struct shunt_service *service, struct shunt_stream *stream)
+{
+	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ?
+		     shunt_rendezvous_tuple(service->engine, stream->fd, &stream->tuple) : -EBADF;
+
+	stream->tuple_known = !result;
+	if (!result)
+		claim(service, stream);
+	else if (result == -ENOTCONN &&
+		 shunt_now(service->engine) - stream->born < service->engine->config.claim_ms * 1000000)
+		wait_connected(service, stream);
+	else
+		give_up(service->engine, stream, "not connected in time");
+}
+
+/* --- the accepting side --- */
+
+static bool reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
+{
+	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
+	       a->local_port == b->peer_port && a->peer_port == b->local_port;
+}
+
+/* The proof: the claimant holds a TCP socket whose ends are the claimed ones, in our network. */
+static bool proven(struct shunt_engine *engine, const struct shunt_tuple *claimed, int fd)
+{
+	struct shunt_tuple real;
+	int protocol = 0;
+	socklen_t length = sizeof(protocol);
+
+	memset(&real, 0, sizeof(real));
+	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
+	       protocol == IPPROTO_TCP && !shunt_rendezvous_tuple(engine, fd, &real) &&
+	       !memcmp(&real, claimed, sizeof(real));
+}
+
+struct search {
+	struct shunt_engine *engine;
+	const struct shunt_tuple *tuple;
+	struct shunt_stream *found;
+};
+
+static int matches(struct shunt_stream *stream, void *arg)
+{
+	struct search *search = arg;
+
+	if (stream->role != SHUNT_ACCEPTOR || stream->fd < 0 || stream->link ||
+	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
+		return 0;
+	if (!stream->tuple_known)
+		stream->tuple_known = !shunt_rendezvous_tuple(search->engine, stream->fd, &stream->tuple);
+	if (!stream->tuple_known || !reversed(&stream->tuple, search->tuple))
+		return 0;
+	search->found = stream;
+	return 1;
+}
+
+static struct shunt_stream *accepted_stream(struct shunt_engine *engine, const struct shunt_tuple *tuple)
+{
+	struct search search = { .engine = engine, .tuple = tuple };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, matches, &search);
+	if (search.found && atomic_load(&search.found->used))
+		search.found->holds++;
+	else
+		search.found = NULL;
+	shunt_lock_leave(&engine->streams_lock);
+	return search.found;
+}
+
+/* The claimed connection is ours and in use: both ends can carry it. */
+static void grant(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *peer)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
+	int result = shunt_link_seat(link, stream, &message.accept);
+
+	if (!result) {
+		result = shunt_track_attach(engine, stream, peer);
+		if (!result)
+			result = shunt_link_send(link, &message, NULL, 0);
+	}
+	if (!result) {
+		atomic_fetch_add(&engine->accepted_claims, 1);
+		return;
+	}
+	atomic_fetch_add(&engine->refused_claims, 1);
+	give_up(engine, stream, "no room for its rings, or closed already");
+	reply(link, SHUNT_MSG_REFUSE, peer->stream);
+}
+
+static void park(struct shunt_link *link, const struct shunt_message *message)
+{
+	struct shunt_service *service = service_of(link);
+	struct shunt_parked *parked = malloc(sizeof(*parked));
+
+	if (!parked) {
+		reply(link, SHUNT_MSG_REFUSE, message->claim.place.stream);
+		return;
+	}
+	*parked = (struct shunt_parked) {
+		.link = link, .tuple = message->claim.tuple, .place = message->claim.place,
+		.deadline = shunt_now(link->engine) + link->engine->config.claim_ms * 1000000,
+		.next = service->parked,
+	};
+	service->parked = parked;
+	atomic_fetch_add(&service->parked_count, 1);
+}
+
+static void unpark(struct shunt_service *service, struct shunt_parked **p)
+{
+	struct shunt_parked *parked = *p;
+
+	*p = parked->next;
+	atomic_fetch_sub(&service->parked_count, 1);
+	free(parked);
+}
+
+static bool place_is_sound(struct shunt_link *link, const struct shunt_place *place)
+{
+	return place->stream > 0 && place->stream < link->peer_streams &&
+	       place->ring_bytes >= 1u << SHUNT_ARENA_MIN_LOG &&
+	       place->ring_bytes <= 1u << SHUNT_ARENA_MAX_LOG &&
+	       !(place->ring_bytes & (place->ring_bytes - 1)) &&
+	       !(place->ring_offset & (place->ring_bytes - 1)) &&
+	       place->ring_offset <= link->peer_arena_bytes - place->ring_bytes;
+}
+
+static void on_claim(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		     int count)
+{
+	const struct shunt_place *place = &message->claim.place;
+	struct shunt_stream *stream;
+
+	if (link->initiator || count != 1 || !place_is_sound(link, place)) {
+		shunt_link_distrust(link, "a claim that is not one");
+		return;
+	}
+	if (!proven(link->engine, &message->claim.tuple, fds[0])) {
+		atomic_fetch_add(&link->engine->refused_claims, 1);
+		reply(link, SHUNT_MSG_REFUSE, place->stream);
+		return;
+	}
+	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
+	park(link, message);
+	stream = accepted_stream(link->engine, &message->claim.tuple);
+	if (!stream)
+		return;
+	unpark(service_of(link), &service_of(link)->parked);
+	grant(link, stream, place);
+	shunt_streams_unhold(stream);
+}
+
+static void offer_acceptor(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_parked **p = &service->parked;
+
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->link)
+		return;
+	if (!stream->tuple_known)
+		stream->tuple_known = !shunt_rendezvous_tuple(service->engine, stream->fd, &stream->tuple);
+	while (*p && !(stream->tuple_known && reversed(&stream->tuple, &(*p)->tuple)))
+		p = &(*p)->next;
+	if (*p) {
+		struct shunt_parked parked = **p;
+
+		unpark(service, p);
+		grant(parked.link, stream, &parked.place);
+	}
+}
+
+void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
+{
+	if (stream->role == SHUNT_CONNECTOR) {
+		begin_claim(stream);
+		offer_connector(service, stream);
+	} else {
+		offer_acceptor(service, stream);
+	}
+	shunt_streams_unhold(stream);
+}
+
+/* --- answers --- */
+
+static void on_accept(struct shunt_link *link, struct shunt_stream *stream,
+		      const struct shunt_place *place)
+{
+	struct shunt_engine *engine = link->engine;
+
+	if (!link->initiator || !place_is_sound(link, place) || !stream->claimed) {
+		shunt_link_distrust(link, "an acceptance out of turn");
+		return;
+	}
+	if (shunt_track_attach(engine, stream, place)) {
+		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
+		stream->peer_id = place->stream;
+		reply(link, SHUNT_MSG_REFUSE, place->stream);
+		return;
+	}
+	shunt_track_allow(engine, stream);
+	reply(link, SHUNT_MSG_CONFIRM, place->stream);
+	end_claim(stream);
+}
+
+static void on_refuse(struct shunt_link *link, struct shunt_stream *stream)
+{
+	if (link->initiator) {
+		shunt_group_poll_fully(link->engine);
+		if (!stream->claimed)
+			shunt_link_distrust(link, "a refusal out of turn");
+		else
+			give_up(link->engine, stream, "the peer does not have the connection");
+		return;
+	}
+	reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
+	if (!shunt_track_revert(link->engine, stream)) {
+		shunt_link_distrust(link, "a refusal after a switch");
+		return;
+	}
+	give_up(link->engine, stream, "the peer has closed it or shares it");
+}
+
+void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
+			 const int *fds, int count)
+{
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_HELLO) {
+		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (atomic_load(&link->state) != SHUNT_LINK_UP) {
+		shunt_link_distrust(link, "a message before its introduction");
+		return;
+	}
+	if (message->type == SHUNT_MSG_CLAIM) {
+		on_claim(link, message, fds, count);
+		return;
+	}
+	stream = shunt_link_stream(link, message->stream);
+	if (!stream)
+		return;	/* closed by both meanwhile */
+	switch (message->type) {
+	case SHUNT_MSG_ACCEPT:
+		on_accept(link, stream, &message->accept);
+		break;
+	case SHUNT_MSG_CONFIRM:
+		shunt_track_allow(link->engine, stream);
+		break;
+	case SHUNT_MSG_REFUSE:
+		on_refuse(link, stream);
+		break;
+	case SHUNT_MSG_GROW:
+		shunt_track_grow(link->engine, stream);
+		break;
+	case SHUNT_MSG_RETIRE:
+		shunt_track_return(link->engine, stream);
+		break;
+	default:
+		shunt_link_distrust(link, "a message of unknown type");
+	}
+}
+
+/* --- what does not come --- */
+
+void shunt_claim_link_down(struct shunt_link *link)
+{
+	struct shunt_service *service = service_of(link);
+	struct shunt_stream *stream;
+
+	for (struct shunt_parked **p = &service->parked; *p;) {
+		if ((*p)->link == link)
+			unpark(service, p);
+		else
+			p = &(*p)->next;
+	}
+	while ((stream = link->waiting) != NULL) {
+		link->waiting = stream->next_offer;
+		give_up(link->engine, stream, "the link broke before it was up");
+	}
+	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
+		stream = link->table[id];
+		if (stream && stream->claimed)
+			give_up(link->engine, stream, "the link broke during the claim");
+	}
+}
+
+static void retry_connecting(struct shunt_service *service)
+{
+	struct shunt_stream *stream = service->connecting;
+
+	service->connecting = NULL;
+	while (stream) {
+		struct shunt_stream *next = stream->next_offer;
+
+		offer_connector(service, stream);
+		stream = next;
+	}
+}
+
+int shunt_claim_tick(struct shunt_service *service)
+{
+	uint64_t now = shunt_now(service->engine);
+	uint64_t first = SHUNT_NEVER;
+
+	if (service->connecting)
+		retry_connecting(service);
+	for (struct shunt_parked **p = &service->parked; *p;) {
+		if ((*p)->deadline <= now) {
+			atomic_fetch_add(&service->engine->refused_claims, 1);
+			reply((*p)->link, SHUNT_MSG_REFUSE, (*p)->place.stream);
+			unpark(service, p);
+			continue;
+		}
+		if ((*p)->deadline < first)
+			first = (*p)->deadline;
+		p = &(*p)->next;
+	}
+	if (service->connecting)
+		return 1;
+	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
+}

@@ -1,0 +1,51 @@
+/*
+ * Every variable of Shunt, once. The structure, the parser, `shunt config` and the manual page are
+ * generated from these rows (so this file has no include guard).
+ *
+ * Rows, in the order in which they are shown:
+ *
+ *   BOOL(name, field, default, live, help)
+ *   ENUM(name, field, words, default word's index, live, help)
+ *   UINT(name, field, min, max, default, flags, unit, live, help)
+ *   PATH(name, field, live, help)                    the default is the empty string
+ *
+ * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not.
+ * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
+ * of two). unit: what a plain number counts.
+ */
+BOOL(ENABLE, enable, 1, FIXED,
+	"whether Shunt does anything; 0 leaves every connection on TCP")
+ENUM(DEVICE, device, "auto|soft|none", 0, FIXED,
+	"the RDMA device: soft is shared memory on this host, none offers and takes no links")
+ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
+	"the least important messages to write")
+PATH(LOG_FILE, log_file, FIXED,
+	"file that messages are appended to instead of standard error; %p is the process id")
+UINT(SPIN_US, spin_us, 0, 1000, 25, 0, "us", LIVE,
+	"how long a wait polls before it sleeps")
+UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
+	"receive ring of a new stream's direction")
+UINT(RING_MAX, ring_max, 4 * K, 64 * M, 1 * M, SIZE | POW2, "bytes", FIXED,
+	"how far a busy direction's ring grows")
+UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
+	"address space for the rings of one link, backed by memory as it is used")
+UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
+	"largest single RDMA write; adjacent sends are merged up to it")
+UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,
+	"most work requests posted with one doorbell")
+UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
+	"receive queue of a lane")
+UINT(SQ, sq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
+	"send queue of a lane")
+UINT(SIGNAL_EVERY, signal_every, 1, 1024, 64, 0, "requests", FIXED,
+	"one work request in this many asks for a completion")
+UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
+	"how long a new connection may wait for its peer's claim")
+UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,
+	"how long a peer without Shunt is remembered")
+UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
+	"torture: move each direction to the other track after a random number of bytes up to this")
+UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
+	"seed of the random choices; 0 takes one from the system")
+PATH(STATS, stats_path, FIXED,
+	"file that the statistics are written to as JSON at exit; %p is the process id")

@@ -1,0 +1,168 @@
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
+
+static struct shunt_files *make_table(void)
+{
+	struct rlimit limit = { 1024, 1024 };
+	struct shunt_files *files;
+	size_t slots;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	slots = limit.rlim_max > TABLE_MAX ? TABLE_MAX : limit.rlim_max;
+	files = mmap(NULL, sizeof(*files) + slots * sizeof(files->slot[0]), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (files == MAP_FAILED)
+		return NULL;
+	files->limit = slots;
+	return files;
+}
+
+struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
+{
+	struct shunt_engine *engine;
+	cpu_set_t cpus;
+
+	if (posix_memalign((void **)&engine, 64, sizeof(*engine)))
+		return NULL;
+	memset(engine, 0, sizeof(*engine));
+	engine->files = make_table();
+	if (!engine->files) {
+		free(engine);
+		return NULL;
+	}
+	engine->config = *config;
+	engine->sys = sys;
+	engine->pid = getpid();
+	engine->born = sys->now();
+	engine->random = config->seed;
+	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
+		engine->random = engine->born;
+	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
+	return engine;
+}
+
+struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
+{
+	return engine->files;
+}
+
+/* splitmix64 */
+uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
+{
+	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (uint32_t)((x ^ x >> 31) >> 32) % below;
+}
+
+/* exit() closes every connection in order, as the kernel would. */
+static int say_fin(struct shunt_stream *stream, void *arg)
+{
+	(void)arg;
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_lock_try(&stream->tx.lock))
+		return 0;
+	shunt_tx_finish(stream);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+	shunt_lock_leave(&stream->tx.lock);
+	return 0;
+}
+
+/*
+ * Other threads may still be running and using their streams. Nothing is torn down: the process
+ * is about to end, and its peers learn the rest from the kernel.
+ */
+void shunt_engine_finish(struct shunt_engine *engine)
+{
+	if (engine->finished || engine->inherited)
+		return;
+	engine->finished = true;
+	if (engine->config.stats_path[0])
+		shunt_stats_write(engine);
+	if (atomic_load(&engine->links_up)) {
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, say_fin, NULL);
+		shunt_lock_leave(&engine->streams_lock);
+	}
+}
+
+/* --- fork --- */
+
+/* No lock is held by a thread that the child does not have. */
+void shunt_engine_fork_prepare(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->service_lock);
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	shunt_lock_take(&engine->parkers_lock);
+}
+
+void shunt_engine_fork_parent(struct shunt_engine *engine)
+{
+	shunt_lock_leave(&engine->parkers_lock);
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+	shunt_lock_leave(&engine->service_lock);
+}
+
+/*
+ * The parent keeps its links. What the child inherits of them it cannot use; connections that are
+ * still on TCP in both directions stay the kernel's in the child.
+ */
+static int inherit(struct shunt_stream *stream, void *arg)
+{
+	(void)arg;
+	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
+	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
+	stream->sleepers = NULL;
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		atomic_store(&stream->state, SHUNT_PLAIN);
+	return 0;
+}
+
+void shunt_engine_fork_child(struct shunt_engine *engine)
+{
+	shunt_engine_fork_parent(engine);
+	engine->inherited = true;
+	engine->pid = getpid();
+	shunt_service_abandon(engine);
+	for (int i = 0; i < engine->parker_count; i++)
+		shunt_private_close(engine, engine->parkers[i]);
+	engine->parker_count = 0;
+	shunt_streams_each(engine, inherit, NULL);
+}
+
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const char *reason)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRE, .stream = stream->peer_id };
+	bool busy;
+
+	(void)fd;
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		shunt_streams_plain(engine, stream, reason);
+	if (shunt_stream_is_plain(stream))
+		return 0;
+	shunt_track_return(engine, stream);
+	shunt_link_send(stream->link, &message, NULL, 0);
+	do {
+		int result = shunt_track_retired(engine, stream, reason);
+
+		if (result != -EAGAIN)
+			return result;
+		shunt_thread_begin();
+		result = shunt_wait_retired(engine, stream);
+		busy = result == 0;
+	} while (busy);
+	return -EBUSY;
+}

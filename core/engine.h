@@ -1,0 +1,190 @@
+/*
+ * The engine: everything Shunt knows in one process (the simulator owns several). Core has no
+ * globals; everything hangs off this object.
+ */
+#ifndef SHUNT_CORE_ENGINE_H
+#define SHUNT_CORE_ENGINE_H
+
+#include "core/api.h"
+#include "core/group.h"
+#include "core/lane.h"
+#include "core/link.h"
+#include "core/log.h"
+#include "core/stream.h"
+
+struct shunt_service;
+
+struct shunt_totals {	/* of streams that are gone; streams_lock */
+	uint64_t streams, linked;
+	struct shunt_bytes tx, rx;
+};
+
+struct shunt_reason {	/* why connections stayed on TCP; streams_lock */
+	const char *text;
+	uint64_t count;
+};
+
+#define SHUNT_REASONS 24
+
+struct shunt_engine {
+	struct shunt_config config;
+	const struct shunt_sys *sys;
+	struct shunt_files *files;
+	struct shunt_group group;
+	struct shunt_service *service;	/* NULL until a connection could use it */
+	struct shunt_lock service_lock;
+	_Atomic int links_up;		/* links that carry or may carry streams */
+	bool finished;
+	bool single_core;		/* polling could only keep the peer from running */
+	bool manual;			/* the simulator steps the service itself */
+	bool inherited;			/* we are a fork's child: links belong to the parent */
+	pid_t pid;
+	uint64_t born;
+	_Atomic uint64_t random;
+
+	struct shunt_lock streams_lock;
+	struct shunt_stream *free_streams;
+	_Atomic(struct shunt_stream *) reap;	/* released by both ends */
+	struct shunt_stream **slabs;
+	uint32_t slab_count;
+	struct shunt_totals totals;
+	struct shunt_reason reasons[SHUNT_REASONS];
+
+	struct shunt_lock parkers_lock;
+	int parkers[64];
+	int parker_count;
+
+	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims;
+	_Atomic uint64_t distrusted, grows;
+};
+
+/* --- streams.c: the registry --- */
+
+struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);
+/* Calls visit(stream, arg) for every stream in use, streams_lock held, until it returns nonzero. */
+int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
+		       void *arg);
+/* The stream will never leave TCP again. `reason` must be static. */
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
+/* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
+void shunt_streams_hold(struct shunt_stream *stream);
+void shunt_streams_unhold(struct shunt_stream *stream);
+/* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
+void shunt_streams_vacate(struct shunt_stream *stream);
+/* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
+ * lock may be held. */
+void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
+/* Frees what both ends have released. No lock held. */
+void shunt_streams_reap(struct shunt_engine *engine);
+
+static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
+{
+	return shunt_files_get(engine->files, fd);
+}
+
+/* The lock of a stream has been taken: does `fd` still mean it? */
+static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	return shunt_file(engine, fd) == &stream->file;
+}
+
+/* --- private.c: descriptors of our own --- */
+
+/* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
+int shunt_private_adopt(struct shunt_engine *engine, int fd);
+/* A descriptor that somebody else made and keeps its number: the program must not see it. */
+int shunt_private_name(struct shunt_engine *engine, int fd);
+void shunt_private_forget(struct shunt_engine *engine, int fd);
+void shunt_private_close(struct shunt_engine *engine, int fd);
+
+/* A private duplicate of any descriptor. */
+int shunt_private_copy(struct shunt_engine *engine, int fd);
+
+/* --- service.c --- */
+
+/* Starts the service thread if there is none. False: it could not be started. */
+bool shunt_service_start(struct shunt_engine *engine);
+/* The stream was used for the first time: somebody should claim it, or may. */
+void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A lane has work that waits for credit: somebody must poll even if the program does not. */
+void shunt_service_watch(struct shunt_engine *engine);
+/* A message on the channel wants to be written, or a stream reaped. */
+void shunt_service_wake(struct shunt_engine *engine);
+/* One round, waiting at most `timeout_ms`. */
+void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
+/* Offers a rendezvous for the address that `fd` listens on; withdraws it. */
+void shunt_service_listen(struct shunt_engine *engine, int fd);
+void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_service_stop(struct shunt_engine *engine);
+void shunt_service_abandon(struct shunt_engine *engine);
+
+/* --- tx.c, rx.c --- */
+
+/* The end of the direction, behind everything sent. tx.lock held. */
+void shunt_tx_finish(struct shunt_stream *stream);
+uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       bool receive);
+
+/* --- track.c: moving a direction between the tracks --- */
+
+/* tx.lock held: changes tracks if it is wanted and possible now. */
+void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
+/* rx.lock held: passes announced switches and ring changes that are due. */
+void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Both ends have agreed: the stream becomes LINKED. */
+int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
+		       const struct shunt_place *peer);
+/* Both ends are ready: upgrades may be announced. */
+void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer refused after all: back to being the kernel's. False: it has used the link already. */
+bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
+/* 0: the stream has become plain; -EAGAIN: not yet; -EBUSY: unread bytes stand in the way. */
+int shunt_track_retired(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+/* The peer asks for our direction on TCP. */
+void shunt_track_return(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The link is dead: both directions go on over TCP. */
+void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A blocked sender of the peer asks for a larger ring. Service thread. */
+void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
+
+/* --- arrival.c --- */
+
+/* Applies one completion. group.lock held. */
+void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc);
+
+/* --- stats.c --- */
+
+char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes);
+void shunt_stats_write(struct shunt_engine *engine);
+int shunt_stats_listen(struct shunt_engine *engine);
+void shunt_stats_serve(struct shunt_engine *engine, int fd);
+void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link);
+
+/* --- wait.c --- */
+
+/*
+ * Until the stream is ready for one of `events`, a signal, or the deadline (SHUNT_NEVER: none).
+ * 0: look again; -EINTR; -EAGAIN: the deadline passed. No lock held.
+ */
+int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		      uint64_t deadline);
+/* Until something happens on a stream that is being handed back. 0 or -errno. */
+int shunt_wait_retired(struct shunt_engine *engine, struct shunt_stream *stream);
+/* What is left until the deadline, in *left; NULL for no deadline. */
+struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
+				      struct timespec *left);
+/* The point in time `timeout` (NULL: for ever) from now. */
+uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
+/* Which of IN, OUT, RDHUP, HUP, ERR are true in user space; what the kernel must be asked for. */
+uint32_t shunt_ready_user(struct shunt_stream *stream);
+uint32_t shunt_ready_kernel(struct shunt_stream *stream);
+
+static inline uint64_t shunt_now(struct shunt_engine *engine)
+{
+	return engine->sys->now();
+}
+
+uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below);
+
+#endif

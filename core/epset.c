@@ -1,0 +1,444 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include "core/engine.h"
+#include "core/epset.h"
+
+#define MODE_BITS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+
+struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
+{
+	struct shunt_epset *set = calloc(1, sizeof(*set));
+
+	(void)engine;
+	if (!set)
+		return NULL;
+	set->file.kind = SHUNT_FILE_EPOLL;
+	set->fd = fd;
+	set->companion = -1;
+	set->kick_fd = -1;
+	set->numbers = 1;
+	return set;
+}
+
+/* --- the ready list --- */
+
+static void list(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+
+	watch->listed = true;
+	watch->next_ready = NULL;
+	if (set->last)
+		set->last->next_ready = watch;
+	else
+		set->first = watch;
+	set->last = watch;
+	set->ready++;
+}
+
+static struct shunt_watch *unlist(struct shunt_epset *set)
+{
+	struct shunt_watch *watch = set->first;
+
+	set->first = watch->next_ready;
+	if (!set->first)
+		set->last = NULL;
+	watch->listed = false;
+	set->ready--;
+	return watch;
+}
+
+static void unlist_one(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+	struct shunt_watch *last = NULL;
+
+	if (!watch->listed)
+		return;
+	for (struct shunt_watch **p = &set->first; *p; p = &(*p)->next_ready) {
+		if (*p == watch) {
+			*p = watch->next_ready;
+			break;
+		}
+		last = *p;
+	}
+	if (set->last == watch)
+		set->last = last;
+	watch->listed = false;
+	set->ready--;
+}
+
+static void kick(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (set->kicked || set->kick_fd < 0)
+		return;
+	set->kicked = true;
+	engine->group.kicks++;
+	if (engine->sys->write(set->kick_fd, &one, sizeof(one)) < 0)
+		shunt_log(SHUNT_LOG_ERROR, "cannot wake an epoll set: error %d", errno);
+	errno = saved;
+}
+
+static void touch(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	watch->fresh = true;
+	if (!watch->listed)
+		list(watch);
+	if (watch->set->sleeping || watch->set->nested)
+		kick(engine, watch->set);
+}
+
+void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream) {
+		if (watch->home == SHUNT_HOME_SET || watch->disabled)
+			continue;
+		if (what & (watch->events | EPOLLERR | EPOLLHUP))
+			touch(engine, watch);
+	}
+}
+
+void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready)
+{
+	watch->kernel_ready |= ready;
+	touch(engine, watch);
+}
+
+static uint32_t watch_ready(struct shunt_watch *watch)
+{
+	uint32_t ready = shunt_ready_user(watch->stream) | watch->kernel_ready;
+
+	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~MODE_BITS;
+}
+
+int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
+			struct epoll_event *events, int max)
+{
+	int count = 0;
+
+	(void)engine;
+	for (uint32_t left = set->ready; left && count < max; left--) {
+		struct shunt_watch *watch = unlist(set);
+		uint32_t ready = watch->disabled ? 0 : watch_ready(watch);
+
+		watch->kernel_ready = 0;
+		if (!ready)
+			continue;
+		if (watch->events & EPOLLET && !watch->fresh)
+			continue;
+		watch->fresh = false;
+		events[count].events = ready;
+		events[count].data.u64 = watch->data;
+		count++;
+		if (watch->events & EPOLLONESHOT)
+			watch->disabled = true;
+		else if (!(watch->events & EPOLLET))
+			list(watch);
+	}
+	return count;
+}
+
+bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	bool ready = false;
+
+	(void)engine;
+	for (struct shunt_watch *watch = set->first; watch && !ready; watch = watch->next_ready)
+		ready = !watch->disabled && watch_ready(watch) &&
+			(!(watch->events & EPOLLET) || watch->fresh);
+	return ready;
+}
+
+/* --- the companion --- */
+
+static int companion_add(struct shunt_engine *engine, struct shunt_epset *set, int fd, void *data)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = data };
+
+	return engine->sys->epoll_ctl(set->companion, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Its own address is what the companion is known by in the program's epfd. */
+static int companion_open(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = set };
+
+	if (set->companion >= 0)
+		return 0;
+	set->companion = shunt_private_adopt(engine, epoll_create1(EPOLL_CLOEXEC));
+	set->kick_fd = shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (set->companion < 0 || set->kick_fd < 0 ||
+	    companion_add(engine, set, set->kick_fd, set) ||
+	    engine->sys->epoll_ctl(set->fd, EPOLL_CTL_ADD, set->companion, &event)) {
+		shunt_private_close(engine, set->companion);
+		shunt_private_close(engine, set->kick_fd);
+		set->companion = set->kick_fd = -1;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+	int fd;
+
+	if (!group->open || set->companion < 0 || group->channel_set == set)
+		return 0;
+	fd = group->channel->fd;
+	if (group->channel_set)
+		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, fd, NULL);
+	group->channel_set = NULL;
+	if (companion_add(engine, set, fd, group))
+		return -ENOMEM;
+	group->channel_set = set;
+	return 0;
+}
+
+/* --- registrations --- */
+
+static struct shunt_watch *find(struct shunt_stream *stream, struct shunt_epset *set, int fd)
+{
+	struct shunt_watch *watch = stream->watches;
+
+	while (watch && (watch->set != set || watch->fd != fd))
+		watch = watch->next_of_stream;
+	return watch;
+}
+
+static uint8_t home_for(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return SHUNT_HOME_SET;
+	return shunt_ready_kernel(stream) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
+}
+
+/* What the companion asks the kernel for: what is still on TCP, in the watch's own mode. */
+static uint32_t companion_events(struct shunt_watch *watch)
+{
+	uint32_t asked = shunt_ready_kernel(watch->stream);
+
+	if (watch->disabled)
+		return 0;
+	return (watch->events & asked) | (watch->events & EPOLLET);
+}
+
+static int kernel_remove(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	const struct shunt_sys *sys = engine->sys;
+
+	if (watch->home == SHUNT_HOME_SET)
+		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_DEL, watch->fd, NULL) ? -errno : 0;
+	if (watch->home == SHUNT_HOME_COMPANION)
+		sys->epoll_ctl(watch->set->companion, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->set->linked--;
+	return 0;
+}
+
+static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, uint8_t home)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct epoll_event event = { .events = watch->events, .data.u64 = watch->data };
+	int failed = 0;
+
+	watch->home = home;
+	if (home == SHUNT_HOME_SET)
+		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+	if (companion_open(engine, watch->set))
+		return -ENOMEM;
+	watch->set->linked++;
+	if (home == SHUNT_HOME_COMPANION) {
+		watch->kernel_events = event.events = companion_events(watch);
+		event.data.ptr = watch;
+		failed = sys->epoll_ctl(watch->set->companion, EPOLL_CTL_ADD, watch->fd, &event);
+	}
+	return failed ? -errno : 0;
+}
+
+static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	uint8_t home = home_for(watch->stream);
+	struct epoll_event event;
+
+	if (home == watch->home) {
+		if (home != SHUNT_HOME_COMPANION || watch->kernel_events == companion_events(watch))
+			return;
+		watch->kernel_events = event.events = companion_events(watch);
+		event.data.ptr = watch;
+		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_MOD, watch->fd, &event);
+		return;
+	}
+	kernel_remove(engine, watch);
+	if (kernel_add(engine, watch, home))
+		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
+	if (home != SHUNT_HOME_SET && !watch->disabled)
+		touch(engine, watch);
+}
+
+void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int saved = errno;
+
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+		rehome(engine, watch);
+	errno = saved;
+}
+
+static void unlink_watch(struct shunt_watch *watch)
+{
+	struct shunt_watch **p = &watch->stream->watches;
+
+	while (*p != watch)
+		p = &(*p)->next_of_stream;
+	*p = watch->next_of_stream;
+	unlist_one(watch);
+	free(watch);
+}
+
+static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_stream *stream,
+	       int fd, const struct epoll_event *event)
+{
+	struct shunt_watch *watch;
+	int result;
+
+	if (find(stream, set, fd))
+		return -EEXIST;
+	watch = calloc(1, sizeof(*watch));
+	if (!watch)
+		return -ENOMEM;
+	*watch = (struct shunt_watch) { .set = set, .stream = stream, .fd = fd,
+					.events = event->events, .data = event->data.u64 };
+	result = kernel_add(engine, watch, home_for(stream));
+	if (result) {
+		free(watch);
+		return result;
+	}
+	watch->next_of_stream = stream->watches;
+	stream->watches = watch;
+	if (watch->home != SHUNT_HOME_SET)
+		touch(engine, watch);
+	return 0;
+}
+
+static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
+		  const struct epoll_event *event)
+{
+	struct epoll_event copy = *event;
+
+	if (event->events & EPOLLEXCLUSIVE || watch->events & EPOLLEXCLUSIVE)
+		return -EINVAL;
+	if (watch->home == SHUNT_HOME_SET &&
+	    engine->sys->epoll_ctl(watch->set->fd, EPOLL_CTL_MOD, watch->fd, &copy))
+		return -errno;
+	watch->events = event->events;
+	watch->data = event->data.u64;
+	watch->disabled = false;
+	watch->kernel_ready = 0;
+	if (watch->home != SHUNT_HOME_SET) {
+		rehome(engine, watch);
+		touch(engine, watch);
+	}
+	return 0;
+}
+
+static int delete(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	int result = kernel_remove(engine, watch);
+
+	unlink_watch(watch);
+	return result;
+}
+
+static int control_stream(struct shunt_engine *engine, struct shunt_epset *set,
+			  struct shunt_stream *stream, int op, int fd, struct epoll_event *event)
+{
+	struct shunt_watch *watch = find(stream, set, fd);
+
+	switch (op) {
+	case EPOLL_CTL_ADD:
+		return add(engine, set, stream, fd, event);
+	case EPOLL_CTL_MOD:
+		return watch ? modify(engine, watch, event) : -ENOENT;
+	case EPOLL_CTL_DEL:
+		return watch ? delete(engine, watch) : -ENOENT;
+	default:
+		return -EINVAL;
+	}
+}
+
+int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct shunt_file *file = shunt_file(engine, fd);
+	struct shunt_file *owner = shunt_file(engine, epfd);
+	struct shunt_group *group = &engine->group;
+	struct shunt_stream *stream = (struct shunt_stream *)file;
+	struct shunt_epset *set = (struct shunt_epset *)owner;
+	int result;
+
+	if (!file || !owner || owner->kind != SHUNT_FILE_EPOLL || fd == epfd ||
+	    (!event && op != EPOLL_CTL_DEL)) {
+		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
+	}
+	if (file->kind == SHUNT_FILE_PRIVATE)
+		return -EBADF;
+	if (file->kind == SHUNT_FILE_EPOLL) {
+		struct shunt_epset *inner = (struct shunt_epset *)file;
+
+		shunt_lock_take(&group->lock);
+		inner->nested = true;
+		if (inner->first)
+			kick(engine, inner);
+		shunt_lock_leave(&group->lock);
+		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
+	}
+	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
+		shunt_service_offer(engine, stream);
+	shunt_lock_take(&group->lock);
+	result = control_stream(engine, set, stream, op, fd, event);
+	shunt_lock_leave(&group->lock);
+	return result;
+}
+
+/* The kernel forgets a registration when the file's last number goes; ours go with the same. */
+void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	while (stream->watches)
+		delete(engine, stream->watches);
+	shunt_lock_leave(&group->lock);
+}
+
+static int forget_set(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_watch *watch, *next;
+
+	for (watch = stream->watches; watch; watch = next) {
+		next = watch->next_of_stream;
+		if (watch->set == arg)
+			unlink_watch(watch);
+	}
+	return 0;
+}
+
+void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&group->lock);
+	shunt_streams_each(engine, forget_set, set);
+	if (group->channel_set == set)
+		group->channel_set = NULL;
+	shunt_lock_leave(&group->lock);
+	shunt_lock_leave(&engine->streams_lock);
+	shunt_private_close(engine, set->companion);
+	shunt_private_close(engine, set->kick_fd);
+	free(set);
+}

@@ -1,0 +1,78 @@
+/*
+ * An epoll descriptor of the program, and what its kernel epoll cannot see.
+ *
+ * The program's epfd keeps its own registrations for everything that is not on a link. A stream
+ * that both ends have agreed to carry is taken out of it and put on the set's list here; its kernel socket, as
+ * long as a direction is still on TCP, sits in a hidden companion epfd inside the program's
+ * (DESIGN 7). Readiness of streams is a list that completions maintain: O(ready), never a scan.
+ * All of it is under the group lock.
+ */
+#ifndef SHUNT_CORE_EPSET_H
+#define SHUNT_CORE_EPSET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/file.h"
+
+struct shunt_engine;
+struct shunt_stream;
+struct shunt_epset;
+
+enum shunt_home {	/* where the kernel has the registration */
+	SHUNT_HOME_SET,		/* the program's epfd, with the program's data */
+	SHUNT_HOME_COMPANION,	/* the companion, with the watch as data */
+	SHUNT_HOME_NONE,	/* nowhere: both directions are on the link */
+};
+
+struct shunt_watch {	/* one descriptor's registration in one set */
+	struct shunt_epset *set;
+	struct shunt_stream *stream;
+	int fd;
+	uint32_t events;	/* as the program gave them */
+	uint64_t data;
+	uint32_t kernel_events;	/* what the companion asks the kernel for */
+	uint32_t kernel_ready;	/* what it has reported since the last report to the program */
+	uint8_t home;
+	bool fresh;		/* something arrived since the last report (edge-triggered) */
+	bool disabled;		/* EPOLLONESHOT has fired */
+	bool listed;		/* in the set's ready list */
+	struct shunt_watch *next_of_stream;
+	struct shunt_watch *next_ready;
+};
+
+struct shunt_epset {
+	struct shunt_file file;
+	int fd;
+	int companion;		/* -1 until the first stream on a link */
+	int kick_fd;		/* eventfd in the companion: wakes who sleeps in the set */
+	bool channel_inside;	/* the companion holds the completion channel */
+	bool nested;		/* the kernel watches the set on behalf of somebody else */
+	bool kicked;		/* kick_fd is readable on purpose */
+	uint32_t numbers;	/* descriptors that name it */
+	uint32_t linked;	/* watches whose home is not the set */
+	uint32_t sleeping;	/* threads asleep in it */
+	uint32_t ready;		/* entries of the list */
+	struct shunt_watch *first, *last;
+	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
+};
+
+void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+/* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
+void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
+void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
+struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
+/* Readable for a poll on the set itself: something is on the list. */
+bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);
+/* The same after hearing what the companion has to say; takes the group lock. */
+bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
+/* The kernel reported `ready` for a watch whose home is the companion. group.lock held. */
+void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
+/* The thread about to sleep in the set leads: the completion channel moves there. group.lock held. */
+int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set);
+/* Events for the program, without waiting and without the kernel. group.lock held. */
+int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
+			struct epoll_event *events, int max);
+
+#endif

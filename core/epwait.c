@@ -1,0 +1,239 @@
+/*
+ * epoll_wait() on a set that holds streams on a link.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/epset.h"
+#include "core/thread.h"
+
+#define COMPANION_BATCH 32
+#define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy */
+#define IDLE_TICKS 4000		/* the same while polling for the first event */
+
+static uint64_t ticks(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+#endif
+}
+
+/* Takes what the companion has to say. group.lock held. */
+static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct epoll_event events[COMPANION_BATCH];
+	int saved = errno;
+	int n = engine->sys->epoll_pwait(set->companion, events, COMPANION_BATCH, 0, NULL);
+
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.ptr == set) {
+			shunt_parker_drain(engine, set->kick_fd);
+			set->kicked = false;
+		} else if (events[i].data.ptr == &engine->group) {
+			shunt_group_take_event(engine);
+		} else {
+			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
+		}
+	}
+	errno = saved;
+}
+
+bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+	bool ready;
+
+	shunt_lock_take(&group->lock);
+	hear_companion(engine, set);
+	shunt_group_poll_locked(engine);
+	ready = shunt_epset_is_ready(engine, set);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return ready;
+}
+
+/* The real wait; the companion's event is taken out of the result and heard. */
+static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, const struct timespec *timeout,
+		       const sigset_t *mask)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct shunt_group *group = &engine->group;
+	int n, kept = 0;
+
+	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
+		n = sys->epoll_pwait(set->fd, events, max, 0, mask);
+	else
+		n = sys->epoll_pwait2(set->fd, events, max, timeout, mask);
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.ptr != set || set->companion < 0) {
+			events[kept++] = events[i];
+			continue;
+		}
+		shunt_lock_take(&group->lock);
+		hear_companion(engine, set);
+		shunt_lock_leave(&group->lock);
+	}
+	return kept;
+}
+
+static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
+			   struct epoll_event *events, int max)
+{
+	struct shunt_group *group = &engine->group;
+	int n;
+
+	shunt_lock_take(&group->lock);
+	shunt_group_poll_locked(engine);
+	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return n;
+}
+
+static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
+			  struct epoll_event *events, int max)
+{
+	struct timespec none = { 0, 0 };
+	int n;
+
+	set->kernel_checked = ticks();
+	if (max <= 0)
+		return 0;
+	n = kernel_wait(engine, set, events, max, &none, NULL);
+	return n < 0 ? 0 : n + look_at_streams(engine, set, events + n, max - n);
+}
+
+/* Events, or 0 when polling is over. */
+static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, bool may_spin)
+{
+	uint64_t until = 0, budget;
+	int n = look_at_streams(engine, set, events, max);
+
+	if (n) {
+		if (ticks() - set->kernel_checked > BUSY_TICKS)
+			n += look_at_kernel(engine, set, events + n, max - n);
+		return n;
+	}
+	n = look_at_kernel(engine, set, events, max);
+	if (n || !may_spin)
+		return n;
+	budget = shunt_thread_budget(engine);
+	if (!budget)
+		return 0;
+	for (int turn = 1; !n && !shunt_thread.signalled; turn++) {
+		if (!(turn & 15)) {
+			uint64_t now = shunt_now(engine);
+
+			if (!until)
+				until = now + budget;
+			if (now >= until)
+				break;
+			if (ticks() - set->kernel_checked > IDLE_TICKS)
+				n = look_at_kernel(engine, set, events, max);
+		}
+		if (!n)
+			n = look_at_streams(engine, set, events, max);
+		__builtin_ia32_pause();
+	}
+	shunt_thread_polled(engine, n > 0);
+	return n;
+}
+
+static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_sleeper *sleeper,
+		 struct epoll_event *events, int max)
+{
+	struct shunt_group *group = &engine->group;
+	int n;
+
+	shunt_lock_take(&group->lock);
+	set->sleeping++;
+	shunt_group_sleep_enter(engine, sleeper);
+	if (sleeper->leader) {
+		shunt_epset_lead(engine, set);
+		shunt_group_arm(engine);
+	}
+	shunt_group_poll_locked(engine);
+	n = shunt_epset_collect(engine, set, events, max);
+	sleeper->asleep = !n;
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return n;
+}
+
+static void leave(struct shunt_engine *engine, struct shunt_epset *set,
+		  struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	set->sleeping--;
+	shunt_group_sleep_leave(engine, sleeper);
+	shunt_lock_leave(&group->lock);
+}
+
+/* One real sleep. Events, 0 for none yet, or -errno. */
+static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_sleeper sleeper = { .kick_fd = set->kick_fd, .set = set };
+	struct timespec left;
+	int n;
+
+	shunt_thread.sleep_fd = set->kick_fd + 1;
+	n = enter(engine, set, &sleeper, events, max);
+	if (!n && !shunt_thread.signalled)
+		n = kernel_wait(engine, set, events, max,
+				shunt_wait_remaining(engine, deadline, &left), mask);
+	shunt_thread.sleep_fd = 0;
+	leave(engine, set, &sleeper);
+	if (n >= 0 && n < max)
+		n += look_at_streams(engine, set, events + n, max - n);
+	return n;
+}
+
+/* The set has no stream on a link yet; one that comes during the wait brings the companion. */
+static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+
+	return kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask);
+}
+
+int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
+		     const struct timespec *timeout, const sigset_t *mask)
+{
+	struct shunt_epset *set = (struct shunt_epset *)shunt_file(engine, epfd);
+	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec;
+	uint64_t deadline = now ? 0 : SHUNT_NEVER;
+	int n;
+
+	if (!set || set->file.kind != SHUNT_FILE_EPOLL)
+		return -EBADF;
+	shunt_thread_begin();
+	if (set->companion >= 0) {
+		n = poll_awhile(engine, set, events, max, !now && !mask);
+		if (n || now)
+			return n;
+	}
+	if (!now)
+		deadline = shunt_wait_deadline(engine, timeout);
+	do {
+		if (shunt_thread.signalled)
+			return -EINTR;
+		if (set->companion < 0)
+			n = wait_plain(engine, set, events, max, deadline, mask);
+		else
+			n = sleep_once(engine, set, events, max, deadline, mask);
+	} while (!n && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
+	return n;
+}

@@ -1,0 +1,37 @@
+/*
+ * What this process knows of its descriptors: one table, indexed by number.
+ *
+ * A slot is NULL for everything that is not Shunt's business; a call on such a descriptor costs
+ * one look at the table. Otherwise it points at a struct that begins with a shunt_file and whose
+ * kind says which. Entries are type-stable: the memory of a stream is only ever reused for
+ * streams, so a thread that holds a stale pointer may take its lock and look again.
+ */
+#ifndef SHUNT_CORE_FILE_H
+#define SHUNT_CORE_FILE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+enum shunt_file_kind {
+	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
+	SHUNT_FILE_EPOLL,	/* an epoll descriptor: struct shunt_epset */
+	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
+};
+
+struct shunt_file {
+	enum shunt_file_kind kind;
+};
+
+struct shunt_files {
+	size_t limit;				/* descriptors below this number have a slot */
+	_Atomic(struct shunt_file *) slot[];
+};
+
+static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int fd)
+{
+	if ((size_t)(unsigned int)fd >= files->limit)
+		return NULL;
+	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
+}
+
+#endif

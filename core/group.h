@@ -1,0 +1,99 @@
+/*
+ * The poll group: the CQ, and the threads and epoll sets that care about it.
+ *
+ * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
+ * the epoll sets and sleeping threads they concern. One sleeping thread, the leader, sleeps on the
+ * completion channel; the others are woken by whoever polled what they wait for.
+ */
+#ifndef SHUNT_CORE_GROUP_H
+#define SHUNT_CORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/lock.h"
+#include "core/verbs.h"
+
+struct shunt_engine;
+struct shunt_epset;
+struct shunt_lane;
+struct shunt_stream;
+
+struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
+	int kick_fd;		/* an eventfd that ends its sleep */
+	bool asleep;		/* has looked for the last time; must be kicked */
+	bool leader;
+	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
+	struct shunt_sleeper *next, *previous;
+};
+
+struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
+	struct shunt_sleeper *sleeper;
+	struct shunt_stream *stream;
+	struct shunt_sleep_on *next;
+};
+
+struct shunt_group {
+	struct shunt_lock lock;
+	bool open;			/* there is a device */
+	struct ibv_context *context;
+	const struct shunt_verbs *verbs;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct shunt_sleeper *sleepers;
+	struct shunt_sleeper *leader;
+	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
+	struct shunt_lane *lanes;		/* all that complete here */
+	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
+	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
+	_Atomic bool after_due;			/* one of the two lists is not empty */
+	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks, spins, spin_hits;
+};
+
+/* Opens the device on first use. 0 or -errno. */
+int shunt_group_open(struct shunt_engine *engine);
+void shunt_group_close(struct shunt_engine *engine);
+void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
+void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
+/* group.lock held. */
+struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);
+
+/*
+ * Takes what completions there are and applies them. Returns how many. May be called with stream and
+ * lane locks held; does nothing when another thread is polling.
+ */
+int shunt_group_poll(struct shunt_engine *engine);
+/* Takes all there are now, waiting for another thread's poll. No lock right of group.lock held. */
+void shunt_group_poll_fully(struct shunt_engine *engine);
+/* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
+int shunt_group_poll_locked(struct shunt_engine *engine);
+void shunt_group_after_slow(struct shunt_engine *engine);
+
+static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_group *group)
+{
+	if (__builtin_expect(atomic_load_explicit(&group->after_due, memory_order_relaxed), 0))
+		shunt_group_after_slow(engine);
+}
+
+/* For shunt_group_after(); group.lock held. */
+void shunt_group_kick_lane(struct shunt_engine *engine, struct shunt_lane *lane);
+void shunt_group_settle(struct shunt_engine *engine, struct shunt_stream *stream);
+
+/* Asks for an event on the next completion. group.lock held. */
+void shunt_group_arm(struct shunt_engine *engine);
+/* Takes the event that ended a sleep. */
+void shunt_group_take_event(struct shunt_engine *engine);
+
+/*
+ * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
+ * group.lock held.
+ */
+void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+/* The same from outside the lock. */
+void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+
+/* Sleeping; group.lock held. The first to come leads: it must sleep on the channel as well. */
+void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * A lane: one RC QP of a link, and the merge queue in front of it (RB-01…05).
+ *
+ * A send on an idle lane is posted at once, straight from the program's buffer when it fits
+ * inline. When the lane is busy or out of credit, bytes are staged per stream; whoever holds the lane
+ * serves everybody's: contiguous bytes of a stream become one WR, several streams one chain with
+ * one doorbell. Later arrivals leave at once: they mark the lane dirty, and the holder looks again
+ * after it has left the lock, so no flush is lost (PF-07).
+ */
+#ifndef SHUNT_CORE_LANE_H
+#define SHUNT_CORE_LANE_H
+
+#include "core/lock.h"
+#include "core/stream.h"
+#include "core/verbs.h"
+
+#define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
+#define SHUNT_STAGE_BYTES 65536	/* of a stream whose lane was busy; a power of two */
+
+struct shunt_chain;
+
+struct shunt_lane_counters {
+	uint64_t doorbells, wr, wr_bytes, inline_wr, signaled, direct, merged, staged_sends;
+	uint64_t chain_max, control, credit_stalls, queue_stalls, post_failures;
+};
+
+struct shunt_lane {
+	struct shunt_link *link;
+	struct ibv_qp *qp;
+	uint32_t rkey;			/* of the peer's arena */
+	uint64_t peer_controls;		/* address of the peer's control lines */
+	uint32_t max_inline;
+
+	_Alignas(64) struct shunt_lock lock;
+	_Atomic bool dirty;		/* there may be work that the holder has not seen */
+	uint32_t unsignaled;
+	uint64_t sent;			/* WRs posted to the SQ = messages to the peer */
+	_Atomic uint64_t retired;	/* P: WRs known to be complete */
+	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
+	struct shunt_lane_counters counters;
+	struct shunt_chain *chain;	/* under construction */
+
+	_Alignas(64) struct shunt_lock queue_lock;
+	struct shunt_stream *first, *last;	/* the merge queue */
+	_Atomic uint32_t waiting;	/* streams in it */
+
+	/* group.lock */
+	_Alignas(64) uint64_t received;	/* messages polled */
+	uint64_t granted;		/* `allowed` as we last told the peer */
+	uint64_t reposted;
+	_Atomic bool lane_due;		/* a LANE message is to be sent */
+	_Atomic uint64_t lane_value;
+	bool kicked;			/* in group.kick_lanes */
+	struct shunt_lane *next_kick;
+	struct shunt_lane *next_in_group;
+	_Atomic bool failed;
+};
+
+int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link);
+void shunt_lane_fini(struct shunt_lane *lane);
+
+/*
+ * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock
+ * held, stream on the link. Returns how many bytes were taken: less than asked when there is no
+ * room; 0 when there is none at all.
+ */
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
+		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes);
+
+/* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
+void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+/* Queues it only: for a caller that holds group.lock or lane.lock. */
+void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+/* Serves what is queued; lane.lock held. */
+void shunt_lane_serve(struct shunt_lane *lane);
+/* Serves what is queued, unless somebody is. */
+void shunt_lane_kick(struct shunt_lane *lane);
+/* Work is waiting for credit. */
+bool shunt_lane_stalled(struct shunt_lane *lane);
+
+/* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */
+void shunt_lane_repost(struct shunt_lane *lane);
+int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count);
+
+#endif

@@ -1,0 +1,471 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/service.h"
+#include "core/soft/soft.h"
+
+struct shunt_outgoing {
+	struct shunt_outgoing *next;
+	struct shunt_message message;
+	int count;
+	int fds[2];	/* duplicates, ours until sent */
+};
+
+/* --- the channel --- */
+
+static int send_now(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		    int count)
+{
+	struct iovec iov = { (void *)message, sizeof(*message) };
+	char space[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *control;
+
+	if (count) {
+		header.msg_control = space;
+		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control = CMSG_FIRSTHDR(&header);
+		control->cmsg_level = SOL_SOCKET;
+		control->cmsg_type = SCM_RIGHTS;
+		control->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(control), fds, count * sizeof(int));
+	}
+	return link->engine->sys->sendmsg(link->channel, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ?
+	       -errno : 0;
+}
+
+static void drop_outgoing(struct shunt_link *link)
+{
+	struct shunt_outgoing *out = link->outgoing;
+
+	link->outgoing = out->next;
+	if (!link->outgoing)
+		link->outgoing_tail = &link->outgoing;
+	for (int i = 0; i < out->count; i++)
+		shunt_private_close(link->engine, out->fds[i]);
+	free(out);
+}
+
+/* The channel is full: keep the message, with its own hold on the descriptors. */
+static int queue_message(struct shunt_link *link, const struct shunt_message *message,
+			 const int *fds, int count)
+{
+	struct shunt_outgoing *out = calloc(1, sizeof(*out));
+
+	if (!out)
+		return -ENOMEM;
+	out->message = *message;
+	for (int i = 0; i < count; i++) {
+		out->fds[i] = shunt_private_copy(link->engine, fds[i]);
+		if (out->fds[i] < 0) {
+			while (i--)
+				shunt_private_close(link->engine, out->fds[i]);
+			free(out);
+			return -EMFILE;
+		}
+	}
+	out->count = count;
+	*link->outgoing_tail = out;
+	link->outgoing_tail = &out->next;
+	return 0;
+}
+
+int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		    int count)
+{
+	int saved = errno;
+	int result = -EAGAIN;
+
+	shunt_lock_take(&link->send_lock);
+	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
+		result = -EPIPE;
+	else if (!link->outgoing)
+		result = send_now(link, message, fds, count);
+	if (result == -EAGAIN) {
+		result = queue_message(link, message, fds, count);
+		shunt_service_want_write(link, true);
+	}
+	shunt_lock_leave(&link->send_lock);
+	errno = saved;
+	return result;
+}
+
+void shunt_link_writable(struct shunt_link *link)
+{
+	shunt_lock_take(&link->send_lock);
+	while (link->outgoing &&
+	       send_now(link, &link->outgoing->message, link->outgoing->fds, link->outgoing->count) != -EAGAIN)
+		drop_outgoing(link);
+	if (!link->outgoing)
+		shunt_service_want_write(link, false);
+	shunt_lock_leave(&link->send_lock);
+}
+
+static void take_fds(struct shunt_link *link, struct msghdr *header, int *fds, int *count)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		int *given = (int *)CMSG_DATA(c);
+		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (int i = 0; i < n; i++) {
+			if (*count < 2)
+				fds[(*count)++] = given[i];
+			else
+				link->engine->sys->close(given[i]);
+		}
+	}
+}
+
+void shunt_link_readable(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+
+	for (int i = 0; i < 64 && atomic_load(&link->state) != SHUNT_LINK_DEAD; i++) {
+		struct shunt_message message;
+		struct iovec iov = { &message, sizeof(message) };
+		char space[CMSG_SPACE(4 * sizeof(int))];
+		struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+					 .msg_controllen = sizeof(space) };
+		int fds[2] = { -1, -1 }, count = 0;
+		ssize_t got = engine->sys->recvmsg(link->channel, &header,
+						   MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		take_fds(link, &header, fds, &count);
+		if (got <= 0)
+			shunt_link_kill(link, "the peer is gone");
+		else if (got != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+			shunt_link_distrust(link, "a message of the wrong size");
+		else
+			shunt_claim_message(link, &message, fds, count);
+		for (int j = 0; j < count; j++)
+			engine->sys->close(fds[j]);
+	}
+}
+
+/* --- building --- */
+
+static int make_queue_pair(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = &engine->group;
+	struct ibv_qp_init_attr init = {
+		.send_cq = group->cq, .recv_cq = group->cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
+			 .max_send_sge = 16, .max_recv_sge = 1,
+			 .max_inline_data = engine->config.frag_bytes },
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+
+	link->lane.qp = group->verbs->create_qp(link->pd, &init);
+	if (!link->lane.qp)
+		return -ENOMEM;
+	link->lane.max_inline = init.cap.max_inline_data;
+	if (group->verbs->modify_qp(link->lane.qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
+				    IBV_QP_PKEY_INDEX | IBV_QP_PORT))
+		return -EIO;
+	return shunt_lane_post_receives(&link->lane, engine->config.rq_depth);
+}
+
+static int make_memory(struct shunt_link *link)
+{
+	struct shunt_group *group = &link->engine->group;
+	size_t bytes = 0;
+
+	link->pd = group->verbs->alloc_pd(group->context);
+	if (!link->pd)
+		return -ENOMEM;
+	link->arena_base = soft_arena(link->pd, &bytes);
+	link->mr = group->verbs->register_mr(link->pd, link->arena_base, bytes,
+					     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					     IBV_ACCESS_REMOTE_READ);
+	if (!link->mr)
+		return -ENOMEM;
+	shunt_arena_init(&link->arena, SHUNT_LINK_STREAMS * sizeof(struct shunt_control), bytes);
+	link->table = calloc(SHUNT_LINK_STREAMS, sizeof(*link->table));
+	link->table_size = link->table ? SHUNT_LINK_STREAMS : 0;
+	link->next_id = 1;
+	return link->table ? 0 : -ENOMEM;
+}
+
+static int say_hello(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
+	struct shunt_hello *hello = &message.hello;
+	struct soft_address address;
+	int fds[2];
+	int result = soft_qp_export(link->lane.qp, &address, fds);
+
+	if (result)
+		return result;
+	_Static_assert(sizeof(address) <= sizeof(hello->address), "soft_address must fit");
+	hello->magic = SHUNT_WIRE_MAGIC;
+	hello->version = SHUNT_WIRE_VERSION;
+	hello->arena_address = (uintptr_t)link->arena_base;
+	hello->arena_bytes = link->arena.bytes;
+	hello->rkey = link->mr->rkey;
+	hello->receives = link->engine->config.rq_depth;
+	hello->streams = SHUNT_LINK_STREAMS;
+	hello->pid = link->engine->pid;
+	memcpy(hello->address, &address, sizeof(address));
+	return shunt_link_send(link, &message, fds, 2);
+}
+
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator)
+{
+	struct shunt_link *link = NULL;
+
+	if (shunt_group_open(engine) || posix_memalign((void **)&link, 64, sizeof(*link)))
+		goto close_channel;
+	memset(link, 0, sizeof(*link));
+	link->source.kind = SHUNT_SOURCE_LINK;
+	link->engine = engine;
+	link->channel = channel;
+	link->initiator = initiator;
+	link->outgoing_tail = &link->outgoing;
+	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))
+		goto destroy;
+	shunt_group_add_lane(engine, &link->lane);
+	if (initiator && say_hello(link))
+		goto destroy;
+	return link;
+
+destroy:
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: out of memory or descriptors");
+	shunt_link_destroy(link);
+	return NULL;
+close_channel:
+	shunt_log(SHUNT_LOG_WARN, "the soft device cannot be opened: out of memory or descriptors");
+	shunt_private_close(engine, channel);
+	return NULL;
+}
+
+/* What a peer may tell us about itself without being believed. */
+static const char *check_hello(struct shunt_link *link, const struct shunt_hello *hello)
+{
+	uint64_t controls = (uint64_t)hello->streams * sizeof(struct shunt_control);
+
+	if (hello->magic != SHUNT_WIRE_MAGIC || hello->version != SHUNT_WIRE_VERSION)
+		return "it speaks another version";
+	if (atomic_load(&link->state) != SHUNT_LINK_HELLO)
+		return "it introduces itself twice";
+	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
+	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK ||
+	    hello->arena_bytes < controls || hello->arena_address + hello->arena_bytes < hello->arena_address)
+		return "its numbers make no sense";
+	return NULL;
+}
+
+static int bring_up(struct shunt_link *link, const struct shunt_hello *hello, const int fds[2])
+{
+	struct shunt_group *group = &link->engine->group;
+	struct ibv_qp *qp = link->lane.qp;
+	struct soft_address address;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .min_rnr_timer = 12 };
+	int result;
+
+	memcpy(&address, hello->address, sizeof(address));
+	result = soft_qp_import(qp, &address, fds);
+	if (result)
+		return result;
+	attr.dest_qp_num = address.qp_num;
+	if (group->verbs->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN | IBV_QP_MIN_RNR_TIMER |
+				    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC))
+		return -EIO;
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7,
+				      .rnr_retry = 7 };
+	return group->verbs->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) ?
+	       -EIO : 0;
+}
+
+void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		      int count)
+{
+	const struct shunt_hello *hello = &message->hello;
+	const char *wrong = count == 2 ? check_hello(link, hello) : "it sent no estate";
+
+	if (!wrong && bring_up(link, hello, fds))
+		wrong = "its estate is not one";
+	if (wrong) {
+		shunt_link_distrust(link, wrong);
+		return;
+	}
+	link->peer_arena = hello->arena_address;
+	link->peer_arena_bytes = hello->arena_bytes;
+	link->peer_streams = hello->streams;
+	link->peer_receives = hello->receives;
+	link->peer_pid = hello->pid;
+	link->lane.rkey = hello->rkey;
+	link->lane.peer_controls = hello->arena_address;
+	link->lane.granted = link->lane.reposted;
+	atomic_store(&link->lane.allowed, hello->receives);
+	if (!link->initiator && say_hello(link)) {
+		shunt_link_kill(link, "its channel does not take an answer");
+		return;
+	}
+	atomic_store(&link->state, SHUNT_LINK_UP);
+	atomic_fetch_add(&link->engine->links_up, 1);
+	shunt_claim_link_up(link);
+}
+
+/* --- seats --- */
+
+static uint32_t free_id(struct shunt_link *link)
+{
+	uint32_t limit = link->table_size < link->peer_streams ? link->table_size : link->peer_streams;
+
+	for (uint32_t tried = 1; tried < limit; tried++) {
+		uint32_t id = link->next_id;
+
+		link->next_id = id + 1 < limit ? id + 1 : 1;
+		if (!link->table[id])
+			return id;
+	}
+	return 0;
+}
+
+int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place)
+{
+	uint32_t bytes = link->engine->config.ring_min;
+	uint64_t offset = shunt_arena_take(&link->arena, bytes);
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t id;
+
+	if (offset == UINT64_MAX)
+		return -ENOMEM;
+	shunt_lock_take(&link->engine->group.lock);
+	id = free_id(link);
+	if (id) {
+		stream->link = link;
+		stream->lane = &link->lane;
+		stream->id = id;
+		stream->control = (struct shunt_control *)link->arena_base + id;
+		memset(stream->control, 0, sizeof(*stream->control));
+		rx->ring = link->arena_base + offset;
+		rx->ring_bytes = rx->link_bytes = bytes;
+		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
+		link->seated++;
+	}
+	shunt_lock_leave(&link->engine->group.lock);
+	if (!id) {
+		shunt_arena_give(&link->arena, offset, bytes);
+		return -ENOSPC;
+	}
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id };
+	return 0;
+}
+
+void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t next;
+
+	shunt_lock_take(&link->engine->group.lock);
+	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
+	link->seated--;
+	stream->link = NULL;
+	shunt_lock_leave(&link->engine->group.lock);
+	next = atomic_exchange(&rx->next_bytes, 0);
+	if (next)
+		shunt_link_give_ring(link, rx->next_ring, next);
+	shunt_link_give_ring(link, rx->ring, rx->ring_bytes);
+}
+
+/* Pages of a ring that grew large go back to the system; small rings are kept warm. */
+void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
+{
+	if (bytes > link->engine->config.ring_min)
+		soft_arena_discard(link->pd, ring, bytes);
+	shunt_arena_give(&link->arena, ring - link->arena_base, bytes);
+}
+
+/* --- the end --- */
+
+void shunt_link_fail(struct shunt_link *link, const char *why)
+{
+	if (atomic_exchange(&link->lane.failed, true))
+		return;
+	link->failure = why;
+	shunt_service_wake(link->engine);
+}
+
+void shunt_link_distrust(struct shunt_link *link, const char *what)
+{
+	if (!atomic_load(&link->lane.failed)) {
+		atomic_fetch_add(&link->engine->distrusted, 1);
+		shunt_log(SHUNT_LOG_WARN, "link to process %u broken off: %s", link->peer_pid, what);
+	}
+	shunt_link_fail(link, what);
+}
+
+static void abandon_queue(struct shunt_lane *lane)
+{
+	shunt_lock_take(&lane->queue_lock);
+	for (; lane->first; lane->first = lane->first->next_in_lane)
+		lane->first->queued = false;
+	lane->last = NULL;
+	atomic_store(&lane->waiting, 0);
+	shunt_lock_leave(&lane->queue_lock);
+}
+
+void shunt_link_kill(struct shunt_link *link, const char *reason)
+{
+	struct shunt_engine *engine = link->engine;
+	uint8_t before = atomic_load(&link->state);
+
+	if (before == SHUNT_LINK_DEAD)
+		return;
+	if (before == SHUNT_LINK_UP) {
+		shunt_group_poll_fully(engine);	/* what was delivered before counts */
+		atomic_fetch_sub(&engine->links_up, 1);
+	}
+	atomic_store(&link->lane.failed, true);
+	atomic_store(&link->state, SHUNT_LINK_DEAD);
+	shunt_log(SHUNT_LOG_INFO, "link to process %u ended: %s", link->peer_pid, reason);
+	soft_qp_peer_gone(link->lane.qp);
+	shunt_service_forget(link);
+	shunt_private_close(engine, link->channel);
+	link->channel = -1;
+	abandon_queue(&link->lane);
+	shunt_claim_link_down(link);
+	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
+		struct shunt_stream *stream = link->table[id];
+
+		if (!stream)
+			continue;
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_track_detach(engine, stream);
+		if (atomic_load(&stream->state) == SHUNT_CLOSED)
+			shunt_streams_vacate(stream);
+	}
+}
+
+void shunt_link_destroy(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = &engine->group;
+
+	shunt_group_remove_lane(engine, &link->lane);
+	if (link->lane.qp)
+		group->verbs->destroy_qp(link->lane.qp);
+	if (link->mr)
+		group->verbs->deregister_mr(link->mr);
+	if (link->pd)
+		group->verbs->dealloc_pd(link->pd);
+	shunt_private_close(engine, link->channel);
+	while (link->outgoing)
+		drop_outgoing(link);
+	shunt_lane_fini(&link->lane);
+	shunt_arena_fini(&link->arena);
+	free(link->table);
+	free(link);
+}

@@ -1,0 +1,85 @@
+/*
+ * A link: what two processes share. It holds a lane, our arena (control lines and rings that the
+ * peer writes), the table of streams by our number, and the channel for everything slow. It dies
+ * with either process.
+ */
+#ifndef SHUNT_CORE_LINK_H
+#define SHUNT_CORE_LINK_H
+
+#include "core/arena.h"
+#include "core/lane.h"
+#include "core/lock.h"
+#include "core/source.h"
+
+struct shunt_engine;
+
+enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_DEAD };
+
+struct shunt_outgoing;	/* a message that the channel had no room for */
+
+struct shunt_link {
+	struct shunt_source source;	/* of the service thread's epoll */
+	struct shunt_engine *engine;
+	_Atomic uint8_t state;
+	bool initiator;		/* we connected to the peer's rendezvous */
+	int channel;		/* SOCK_SEQPACKET; the service thread's */
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	uint8_t *arena_base;
+	struct shunt_arena arena;
+	struct shunt_lane lane;
+
+	uint64_t peer_arena;	/* address and size as the peer told us, checked */
+	uint64_t peer_arena_bytes;
+	uint32_t peer_streams;
+	uint32_t peer_pid;
+	uint32_t peer_receives;	/* depth of its receive queue */
+
+	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */
+	uint32_t table_size;
+	uint32_t next_id;
+	uint32_t seated;		/* entries in use */
+	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
+	const char *failure;
+
+	char name[108];		/* rendezvous name without the leading NUL; "" on the accepting side */
+	uint8_t name_length;
+	bool wants_write;
+	struct shunt_lock send_lock;
+	struct shunt_outgoing *outgoing, **outgoing_tail;
+	struct shunt_link *next;
+};
+
+/* Number of control lines = streams a link can hold. */
+#define SHUNT_LINK_STREAMS 65536
+
+/* Builds the local half around a connected channel; the HELLO is sent. Service thread. */
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator);
+/* The channel is readable (or gone). Service thread. */
+void shunt_link_readable(struct shunt_link *link);
+void shunt_link_writable(struct shunt_link *link);
+/* Nothing more will come: every stream goes on over TCP behind what was delivered. */
+void shunt_link_kill(struct shunt_link *link, const char *reason);
+void shunt_link_destroy(struct shunt_link *link);
+
+void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		      int count);
+/* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
+int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+
+/* A number and a control line for the stream; its first ring. 0 or -errno. */
+int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place);
+void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream);
+void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
+
+static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, uint32_t id)
+{
+	return id < link->table_size ? __atomic_load_n(&link->table[id], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* The peer broke the protocol: logged once, the link dies, the process lives. group.lock may be held. */
+void shunt_link_distrust(struct shunt_link *link, const char *what);
+/* The link is of no use any more; the service thread will bury it. Any lock may be held. */
+void shunt_link_fail(struct shunt_link *link, const char *why);
+
+#endif

@@ -1,0 +1,22 @@
+# The engine.
+core_sources = \
+	include/shunt/wire.h \
+	core/api.h core/file.h core/sys.h core/verbs.h core/source.h \
+	core/config.c core/config.h core/config_table.h \
+	core/log.c core/log.h \
+	core/lock.c core/lock.h \
+	core/arena.c core/arena.h \
+	core/engine.c core/engine.h \
+	core/private.c \
+	core/stream.h core/streams.c \
+	core/tx.c core/rx.c core/track.c \
+	core/lane.c core/lane.h \
+	core/arrival.c \
+	core/group.c core/group.h \
+	core/thread.c core/thread.h \
+	core/ready.c core/wait.c core/poll.c \
+	core/epset.c core/epset.h core/epwait.c \
+	core/link.c core/link.h \
+	core/rendezvous.c core/claim.c \
+	core/service.c core/service.h \
+	core/stats.c

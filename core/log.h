@@ -1,0 +1,46 @@
+/*
+ * Messages for people: one line each, one write(2) each, nothing below the configured level. Safe
+ * from any thread; allocates nothing; leaves errno alone.
+ */
+#ifndef SHUNT_CORE_LOG_H
+#define SHUNT_CORE_LOG_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* In the order of the words of SHUNT_LOG. */
+enum shunt_log_level {
+	SHUNT_LOG_NONE,
+	SHUNT_LOG_ERROR,
+	SHUNT_LOG_WARN,
+	SHUNT_LOG_INFO,
+	SHUNT_LOG_DEBUG,
+};
+
+/* A line is cut to this with its newline, so that it stays one write of less than PIPE_BUF. */
+#define SHUNT_LOG_LINE_MAX 1024
+
+/*
+ * level: what is written at all. path: file to append to, or "" or NULL for standard error; not
+ * copied, and %p in it is the process id. writer: the write(2) to use, NULL for libc's (the preload
+ * library gives the real one). Not to be called while another thread logs.
+ */
+void shunt_log_setup(enum shunt_log_level level, const char *path,
+		     ssize_t (*writer)(int fd, const void *buf, size_t len));
+
+/* May be called at any time. */
+void shunt_log_set_level(enum shunt_log_level level);
+int shunt_log_wants(enum shunt_log_level level);
+
+/* "shunt[pid]: level: text\n" */
+void shunt_log_write(enum shunt_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+
+/* Arguments are not evaluated when the level is not wanted. */
+#define shunt_log(level, ...)                                   \
+	do {                                                    \
+		if (shunt_log_wants(level))                     \
+			shunt_log_write(level, __VA_ARGS__);    \
+	} while (0)
+
+#endif

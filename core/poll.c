@@ -1,0 +1,378 @@
+/*
+ * poll() and select() over any mix of descriptors. Streams on a link are judged in user space, the
+ * rest by one ppoll() whose set is the program's with the streams' entries cut down to what is
+ * still on TCP.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/epset.h"
+#include "core/thread.h"
+
+#define SMALL 32		/* sets up to this size need no allocation */
+#define EXTRA 2			/* parker and channel */
+#define POLL_BITS (POLLIN | POLLOUT | POLLPRI | POLLRDNORM | POLLWRNORM | POLLRDHUP | POLLERR | POLLHUP)
+#define KERNEL_EVERY 2000	/* ns between two looks at the kernel's part while polling */
+
+struct polling {
+	struct shunt_engine *engine;
+	struct pollfd *user;		/* the program's array */
+	nfds_t count;
+	struct pollfd *kernel;		/* count + EXTRA entries */
+	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
+	nfds_t kernel_fds;		/* entries the kernel must be asked about */
+	struct pollfd small_kernel[SMALL + EXTRA];
+	struct shunt_sleep_on small_on[SMALL];
+};
+
+bool shunt_wait_concerns(const struct shunt_file *file)
+{
+	if (file->kind == SHUNT_FILE_STREAM)
+		return !shunt_stream_is_plain((const struct shunt_stream *)file);
+	return file->kind == SHUNT_FILE_PRIVATE || ((const struct shunt_epset *)file)->companion >= 0;
+}
+
+static int prepare(struct polling *p)
+{
+	if (p->count <= SMALL) {
+		p->kernel = p->small_kernel;
+		p->on = p->small_on;
+		return 0;
+	}
+	p->kernel = malloc((p->count + EXTRA) * sizeof(*p->kernel));
+	p->on = malloc(p->count * sizeof(*p->on));
+	if (p->kernel && p->on)
+		return 0;
+	free(p->kernel);
+	free(p->on);
+	return -ENOMEM;
+}
+
+static void release(struct polling *p)
+{
+	if (p->kernel == p->small_kernel)
+		return;
+	free(p->kernel);
+	free(p->on);
+}
+
+/* What the kernel is asked about each entry now; tracks may have changed since the last time. */
+static void plan(struct polling *p)
+{
+	p->kernel_fds = 0;
+	for (nfds_t i = 0; i < p->count; i++) {
+		struct shunt_file *file = shunt_file(p->engine, p->user[i].fd);
+
+		p->kernel[i] = p->user[i];
+		p->on[i].stream = NULL;
+		if (file && file->kind == SHUNT_FILE_PRIVATE) {
+			p->kernel[i].fd = p->engine->files->limit;	/* not open: POLLNVAL */
+		} else if (file && file->kind == SHUNT_FILE_STREAM) {
+			struct shunt_stream *stream = (struct shunt_stream *)file;
+			uint32_t ask = shunt_ready_kernel(stream);
+
+			p->on[i].stream = stream;
+			if (!(ask & p->user[i].events))
+				p->kernel[i].fd = -1;
+			else
+				p->kernel[i].events &= ask;
+		}
+		p->kernel_fds += p->kernel[i].fd >= 0;
+	}
+}
+
+/* An epoll set may be readable only because of what Shunt keeps inside it. */
+static bool set_readable(struct polling *p, int fd)
+{
+	struct shunt_epset *set = (struct shunt_epset *)shunt_file(p->engine, fd);
+	struct pollfd again = { .fd = fd, .events = POLLIN };
+	struct timespec none = { 0, 0 };
+
+	if (shunt_epset_absorb(p->engine, set))
+		return true;
+	return p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
+}
+
+static bool is_set(struct polling *p, int fd)
+{
+	struct shunt_file *file = shunt_file(p->engine, fd);
+
+	return file && file->kind == SHUNT_FILE_EPOLL && ((struct shunt_epset *)file)->companion >= 0;
+}
+
+/* Fills revents; `asked`: the kernel's array is fresh. Returns how many entries are ready. */
+static int harvest(struct polling *p, bool asked)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		short revents = asked && p->kernel[i].fd >= 0 ? p->kernel[i].revents : 0;
+		short events = p->user[i].events | POLLERR | POLLHUP;
+
+		if (p->on[i].stream)
+			revents |= shunt_ready_user(p->on[i].stream) & events & POLL_BITS;
+		else if (revents & POLLIN && is_set(p, p->user[i].fd) && !set_readable(p, p->user[i].fd))
+			revents &= ~(POLLIN | POLLRDNORM);
+		p->user[i].revents = revents;
+		ready += revents != 0;
+	}
+	return ready;
+}
+
+static int ask_kernel(struct polling *p)
+{
+	struct timespec none = { 0, 0 };
+
+	if (!p->kernel_fds)
+		return 0;
+	return p->engine->sys->ppoll(p->kernel, p->count, &none, NULL) < 0 ? -errno : 0;
+}
+
+/* Ready entries, 0 when polling is over, or -errno. */
+static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_engine *engine = p->engine;
+	uint64_t budget = 0, now = 0, until = 0, asked_at = 0;
+	bool first = true;
+	int ready, result;
+
+	for (;;) {
+		bool ask = first || now - asked_at >= KERNEL_EVERY;
+
+		shunt_group_poll(engine);
+		plan(p);
+		result = ask ? ask_kernel(p) : 0;
+		if (result)
+			return result;
+		ready = harvest(p, ask);
+		if (ready || shunt_thread.signalled)
+			break;
+		now = shunt_now(engine);
+		if (ask)
+			asked_at = now;
+		if (first && !mask && now < deadline) {
+			budget = shunt_thread_budget(engine);
+			until = now + budget < deadline ? now + budget : deadline;
+		}
+		first = false;
+		if (now >= until)
+			break;
+		__builtin_ia32_pause();
+	}
+	if (budget)
+		shunt_thread_polled(engine, ready);
+	return ready ? ready : shunt_thread.signalled ? -EINTR : 0;
+}
+
+static void enter(struct polling *p, struct shunt_sleeper *sleeper)
+{
+	struct shunt_engine *engine = p->engine;
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (nfds_t i = 0; i < p->count; i++) {
+		struct shunt_stream *stream = p->on[i].stream;
+
+		if (!stream)
+			continue;
+		p->on[i].sleeper = sleeper;
+		p->on[i].next = stream->sleepers;
+		stream->sleepers = &p->on[i];
+	}
+	shunt_group_sleep_enter(engine, sleeper);
+	if (sleeper->leader)
+		shunt_group_arm(engine);
+	shunt_group_poll_locked(engine);
+	sleeper->asleep = !harvest(p, false);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+}
+
+static void leave(struct polling *p, struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &p->engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (nfds_t i = 0; i < p->count; i++) {
+		struct shunt_sleep_on **q;
+
+		if (!p->on[i].stream)
+			continue;
+		for (q = &p->on[i].stream->sleepers; *q != &p->on[i]; q = &(*q)->next)
+			;
+		*q = p->on[i].next;
+	}
+	shunt_group_sleep_leave(p->engine, sleeper);
+	shunt_lock_leave(&group->lock);
+}
+
+static int sleep_once(struct polling *p, int parker, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_engine *engine = p->engine;
+	struct shunt_sleeper sleeper = { .kick_fd = parker };
+	struct pollfd *extra = p->kernel + p->count;
+	struct timespec left;
+	int result = 0;
+	bool asleep;
+
+	plan(p);
+	extra[0] = (struct pollfd) { .fd = parker, .events = POLLIN };
+	extra[1] = (struct pollfd) { .fd = -1 };
+	shunt_thread.sleep_fd = parker + 1;
+	enter(p, &sleeper);
+	asleep = __atomic_load_n(&sleeper.asleep, __ATOMIC_RELAXED);
+	if (asleep && !shunt_thread.signalled) {
+		if (sleeper.leader && engine->group.open)
+			extra[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
+		if (engine->sys->ppoll(p->kernel, p->count + EXTRA,
+				       shunt_wait_remaining(engine, deadline, &left), mask) < 0)
+			result = -errno;
+	}
+	shunt_thread.sleep_fd = 0;
+	leave(p, &sleeper);
+	if (result == 0 && extra[1].revents)
+		shunt_group_take_event(engine);
+	if (!asleep || extra[0].revents || shunt_thread.signalled)
+		shunt_parker_drain(engine, parker);
+	return result;
+}
+
+static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_engine *engine = p->engine;
+	int ready = poll_awhile(p, deadline, mask);
+	int parker;
+
+	if (ready || shunt_now(engine) >= deadline)
+		return ready;
+	parker = shunt_parker_take(engine);
+	if (parker < 0)
+		return parker;
+	do {
+		ready = sleep_once(p, parker, deadline, mask);
+		if (!ready && shunt_thread.signalled)
+			ready = -EINTR;
+		if (!ready)
+			ready = poll_awhile(p, 0, mask);
+	} while (!ready && shunt_now(engine) < deadline);
+	shunt_parker_give(engine, parker);
+	return ready;
+}
+
+/* A stream that is used by waiting for it is used (DESIGN 5.2). */
+static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfds_t count)
+{
+	for (nfds_t i = 0; i < count; i++) {
+		struct shunt_file *file = shunt_file(engine, fds[i].fd);
+		struct shunt_stream *stream = (struct shunt_stream *)file;
+
+		if (file && file->kind == SHUNT_FILE_STREAM &&
+		    !atomic_load_explicit(&stream->used, memory_order_relaxed))
+			shunt_service_offer(engine, stream);
+	}
+}
+
+int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+		    const struct timespec *timeout, const sigset_t *mask)
+{
+	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
+			    shunt_wait_deadline(engine, timeout);
+	struct polling p;
+	int result;
+
+	p.engine = engine;
+	p.user = fds;
+	p.count = count;
+	result = prepare(&p);
+	if (result)
+		return result;
+	first_use(engine, fds, count);
+	shunt_thread_begin();
+	result = wait_poll(&p, deadline, mask);
+	release(&p);
+	return result;
+}
+
+/* --- select --- */
+
+#define SELECT_IN (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
+#define SELECT_OUT (POLLOUT | POLLWRNORM | POLLERR)
+
+/* fd_set beyond FD_SETSIZE (PF-47): bits in longs, as the kernel sees them. */
+static bool bit(const fd_set *set, int fd)
+{
+	const unsigned long *words = (const unsigned long *)set;
+
+	return set && words[fd / 64] >> (fd % 64) & 1;
+}
+
+static void set_bit(fd_set *set, int fd)
+{
+	((unsigned long *)set)[fd / 64] |= 1ul << (fd % 64);
+}
+
+static void clear(fd_set *set, int nfds)
+{
+	if (set)
+		memset(set, 0, (nfds + 63) / 64 * 8);
+}
+
+static short select_events(int fd, const fd_set *readable, const fd_set *writable,
+			   const fd_set *except)
+{
+	return (bit(readable, fd) ? POLLIN : 0) | (bit(writable, fd) ? POLLOUT : 0) |
+	       (bit(except, fd) ? POLLPRI : 0);
+}
+
+static int select_result(struct pollfd *fds, nfds_t count, int nfds, fd_set *readable,
+			 fd_set *writable, fd_set *except)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < count; i++)
+		if (fds[i].revents & POLLNVAL)
+			return -EBADF;
+	clear(readable, nfds);
+	clear(writable, nfds);
+	clear(except, nfds);
+	for (nfds_t i = 0; i < count; i++) {
+		short events = fds[i].events, revents = fds[i].revents;
+
+		if (events & POLLIN && revents & SELECT_IN)
+			ready++, set_bit(readable, fds[i].fd);
+		if (events & POLLOUT && revents & SELECT_OUT)
+			ready++, set_bit(writable, fds[i].fd);
+		if (events & POLLPRI && revents & POLLPRI)
+			ready++, set_bit(except, fds[i].fd);
+	}
+	return ready;
+}
+
+int shunt_wait_select(struct shunt_engine *engine, int nfds, fd_set *readable, fd_set *writable,
+		      fd_set *except, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct pollfd small[SMALL], *fds = small;
+	nfds_t count = 0;
+	int result;
+
+	for (int fd = 0; fd < nfds; fd++)
+		count += select_events(fd, readable, writable, except) != 0;
+	if (count > SMALL)
+		fds = malloc(count * sizeof(*fds));
+	if (!fds)
+		return -ENOMEM;
+	count = 0;
+	for (int fd = 0; fd < nfds; fd++) {
+		short events = select_events(fd, readable, writable, except);
+
+		if (events)
+			fds[count++] = (struct pollfd) { .fd = fd, .events = events };
+	}
+	result = shunt_wait_poll(engine, fds, count, timeout, mask);
+	if (result >= 0)
+		result = select_result(fds, count, nfds, readable, writable, except);
+	if (fds != small)
+		free(fds);
+	return result;
+}

@@ -1,0 +1,82 @@
+/*
+ * What is true of a stream right now: tcp_poll() in user space, for the directions that are on
+ * the link; for the others, what the kernel has to be asked.
+ */
+#include <sys/epoll.h>
+#include "core/engine.h"
+
+static bool link_readable(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (atomic_load_explicit(&rx->tail, memory_order_acquire) <= head)
+		return false;
+	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
+}
+
+/* The receiver reads TCP until it has passed an announced upgrade. */
+static bool reads_tcp(const struct shunt_rx *rx)
+{
+	return rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != atomic_load(&rx->head);
+}
+
+static uint32_t receive_ready(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t ready = 0;
+
+	if (link_readable(rx))
+		ready |= EPOLLIN | EPOLLRDNORM;
+	if (__builtin_expect(atomic_load_explicit(&rx->fin, memory_order_relaxed) != SHUNT_NEVER ||
+			     atomic_load_explicit(&rx->reset, memory_order_relaxed) || rx->shut, 0))
+		ready |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0))
+		ready |= EPOLLHUP | (atomic_load(&rx->error) ? EPOLLERR : 0);
+	return ready;
+}
+
+/*
+ * Writable from half a ring of room on: credit comes back by halves, so less than that always
+ * grows as the reader reads (PF-19). A sender found without room wants the next credit to be told.
+ */
+static bool link_writable(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load_explicit(&tx->offer, memory_order_relaxed) ||
+	    shunt_tx_limit(tx) - tx->offset >= tx->ring_bytes / 2)
+		return true;
+	atomic_store(&tx->starved, true);
+	return atomic_load(&tx->offer) || shunt_tx_limit(tx) - tx->offset >= tx->ring_bytes / 2;
+}
+
+uint32_t shunt_ready_user(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t ready;
+
+	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
+		return 0;
+	ready = receive_ready(stream);
+	if (__builtin_expect(tx->shut || atomic_load_explicit(&tx->dead, memory_order_relaxed), 0)) {
+		ready |= EPOLLOUT | EPOLLWRNORM;
+		if (ready & EPOLLRDHUP)
+			ready |= EPOLLHUP;
+	} else if (tx->track == SHUNT_LINK && link_writable(stream)) {
+		ready |= EPOLLOUT | EPOLLWRNORM;
+	}
+	return ready;
+}
+
+uint32_t shunt_ready_kernel(struct shunt_stream *stream)
+{
+	uint32_t ask = 0;
+
+	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
+		return ~0u;
+	if (reads_tcp(&stream->rx))
+		ask |= EPOLLIN | EPOLLRDNORM | EPOLLPRI | EPOLLRDHUP;
+	if (stream->tx.track == SHUNT_TCP)
+		ask |= EPOLLOUT | EPOLLWRNORM;
+	return ask;
+}

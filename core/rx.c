@@ -1,0 +1,340 @@
+/*
+ * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define IOV_BATCH 64
+
+/* Where in the program's buffers the next byte goes. */
+struct cursor {
+	const struct iovec *iov;
+	int iovcnt;
+	size_t skip;		/* into iov[0] */
+	size_t left;		/* room in all */
+};
+
+static void advance(struct cursor *to, size_t bytes)
+{
+	to->left -= bytes;
+	to->skip += bytes;
+	while (to->iovcnt && to->skip >= to->iov->iov_len) {
+		to->skip -= to->iov->iov_len;
+		to->iov++;
+		to->iovcnt--;
+	}
+}
+
+static void copy_out(struct cursor *to, const uint8_t *from, size_t bytes)
+{
+	while (bytes) {
+		size_t part = to->iov->iov_len - to->skip;
+
+		if (part > bytes)
+			part = bytes;
+		memcpy((char *)to->iov->iov_base + to->skip, from, part);
+		from += part;
+		bytes -= part;
+		advance(to, part);
+	}
+}
+
+void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
+{
+	uint64_t late = offset >= SHUNT_LATE ? count :
+			offset + count > SHUNT_LATE ? offset + count - SHUNT_LATE : 0;
+
+	bytes->late += late;
+	if (link) {
+		bytes->link += count;
+	} else {
+		bytes->tcp += count;
+		bytes->late_tcp += late;
+	}
+}
+
+/* Takes up to to->left bytes from the ring. A NULL base discards them (MSG_TRUNC). */
+static size_t take_ring(struct shunt_rx *rx, struct cursor *to, bool discard, uint64_t head)
+{
+	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
+	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
+	size_t at = head & (rx->ring_bytes - 1);
+	size_t bytes, first;
+
+	if (next < end)
+		end = next;
+	bytes = end - head < to->left ? end - head : to->left;
+	first = bytes < rx->ring_bytes - at ? bytes : rx->ring_bytes - at;
+	if (discard) {
+		to->left -= bytes;
+		return bytes;
+	}
+	copy_out(to, rx->ring + at, first);
+	if (bytes > first)
+		copy_out(to, rx->ring, bytes - first);
+	return bytes;
+}
+
+/* Room comes back to the sender by halves of the ring (XR-18). */
+static void give_credit(struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (head - rx->credited < rx->ring_bytes / 2)
+		return;
+	rx->credited = head;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+}
+
+static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
+			    struct cursor *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	size_t bytes = take_ring(rx, to, flags & MSG_TRUNC, head);
+
+	if (!bytes || flags & MSG_PEEK)
+		return bytes ? (ssize_t)bytes : -EAGAIN;
+	shunt_bytes_add(&rx->bytes, head, bytes, true);
+	head += bytes;
+	atomic_store_explicit(&rx->head, head, memory_order_release);
+	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
+			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
+		shunt_track_settle(engine, stream);
+	give_credit(stream, head);
+	return bytes;
+}
+
+/* As much of the cursor as may be read from TCP before the announced end of its track. */
+static int tcp_iov(struct shunt_rx *rx, const struct cursor *to, struct iovec *iov)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	uint64_t boundary = atomic_load(&rx->boundary);
+	uint64_t limit = boundary - head;	/* huge when there is none */
+	size_t skip = to->skip;
+	int count = 0;
+
+	for (int i = 0; i < to->iovcnt && limit && count < IOV_BATCH; i++) {
+		size_t part = to->iov[i].iov_len - skip;
+
+		if (part > limit)
+			part = limit;
+		iov[count++] = (struct iovec) { (char *)to->iov[i].iov_base + skip, part };
+		limit -= part;
+		skip = 0;
+	}
+	return count;
+}
+
+static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			   struct cursor *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	struct iovec iov[IOV_BATCH];
+	struct msghdr message = { .msg_iov = iov, .msg_iovlen = tcp_iov(rx, to, iov) };
+	ssize_t got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (got < 0)
+		return -errno;
+	if (got == 0) {
+		rx->tcp_eof = true;
+		return 0;
+	}
+	if (flags & MSG_TRUNC)
+		to->left -= got;
+	else
+		advance(to, got);
+	if (flags & MSG_PEEK)
+		return got;
+	shunt_bytes_add(&rx->bytes, head, got, false);
+	atomic_store_explicit(&rx->head, head + got, memory_order_release);
+	shunt_track_settle(engine, stream);
+	return got;
+}
+
+/*
+ * Nothing to read: is that the end? On the link FIN says so, and comes behind all data. A TCP
+ * stream's own end counts only where no switch was announced before it; announcements of a
+ * sender that has ended were placed before its FIN, so one poll has seen them.
+ */
+static ssize_t at_end(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	int error;
+
+	if (rx->shut || atomic_load(&rx->fin) == head)
+		return 0;
+	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
+		error = atomic_exchange(&rx->error, 0);
+		return -error;
+	}
+	return -EAGAIN;
+}
+
+/* An announced end of the present track or ring has been reached. */
+static bool switch_due(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head ||
+	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
+}
+
+/* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
+static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       struct cursor *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	ssize_t got;
+
+	for (;;) {
+		if (__builtin_expect(switch_due(rx), 0))
+			shunt_track_settle(engine, stream);
+		if (rx->track == SHUNT_LINK) {
+			got = receive_link(engine, stream, to, flags);
+			return got == -EAGAIN ? at_end(stream) : got;
+		}
+		if (atomic_load(&rx->fin) == atomic_load_explicit(&rx->head, memory_order_relaxed))
+			return 0;
+		got = receive_tcp(engine, fd, stream, to, flags);
+		if (got != 0)
+			return got;
+		shunt_group_poll_fully(engine);
+		if (!switch_due(rx))
+			return 0;
+	}
+}
+
+static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t *cache, int name)
+{
+	uint64_t ns = atomic_load_explicit(cache, memory_order_relaxed);
+	struct timeval value = { 0, 0 };
+	socklen_t length = sizeof(value);
+
+	if (ns == UINT64_MAX) {
+		engine->sys->getsockopt(fd, SOL_SOCKET, name, &value, &length);
+		ns = (uint64_t)value.tv_sec * 1000000000 + (uint64_t)value.tv_usec * 1000;
+		atomic_store_explicit(cache, ns, memory_order_relaxed);
+	}
+	return ns ? shunt_now(engine) + ns : SHUNT_NEVER;
+}
+
+uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       bool receive)
+{
+	return receive ? timeout_of(engine, fd, &stream->receive_timeout_ns, SO_RCVTIMEO) :
+			 timeout_of(engine, fd, &stream->send_timeout_ns, SO_SNDTIMEO);
+}
+
+/* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
+static int wait_for_more(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			 uint64_t *deadline)
+{
+	int result;
+
+	if (!*deadline)
+		*deadline = shunt_stream_deadline(engine, fd, stream, true);
+	shunt_lock_leave(&stream->rx.lock);
+	result = shunt_wait_stream(engine, stream, EPOLLIN, *deadline);
+	shunt_lock_take(&stream->rx.lock);
+	if (!result && !shunt_stream_is(engine, fd, stream))
+		result = -EBADF;
+	return result;
+}
+
+static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       struct cursor *to, int flags)
+{
+	bool wait = !(flags & MSG_DONTWAIT) &&
+		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	size_t wanted = flags & MSG_WAITALL ? to->left : 1;
+	uint64_t deadline = 0;
+	size_t done = 0;
+	ssize_t got;
+
+	if (!to->left)
+		return 0;
+	for (;;) {
+		got = attempt(engine, fd, stream, to, flags);
+		if (got > 0)
+			done += got;
+		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
+			return done;
+		if (got > 0)
+			continue;
+		if (got != -EAGAIN)
+			break;
+		if (shunt_group_poll(engine) > 0)
+			continue;
+		if (!wait)
+			break;
+		got = wait_for_more(engine, fd, stream, &deadline);
+		if (got)
+			break;
+	}
+	return done ? (ssize_t)done : got;
+}
+
+/* The number was closed or means another socket by now: the kernel knows what to say. */
+static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct iovec *iov,
+			      int iovcnt, int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
+	ssize_t got = engine->sys->recvmsg(fd, &message, flags);
+
+	return got < 0 ? -errno : got;
+}
+
+ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags)
+{
+	struct cursor to = { .iov = iov, .iovcnt = iovcnt };
+	ssize_t got;
+
+	for (int i = 0; i < iovcnt; i++)
+		to.left += iov[i].iov_len;
+	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
+		shunt_service_offer(engine, stream);
+	shunt_thread_begin();
+	shunt_lock_take(&stream->rx.lock);
+	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
+		shunt_lock_leave(&stream->rx.lock);
+		return kernel_receive(engine, fd, iov, iovcnt, flags);
+	}
+	advance(&to, 0);
+	got = receive(engine, fd, stream, &to, flags);
+	shunt_lock_leave(&stream->rx.lock);
+	return got;
+}
+
+int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head, boundary;
+	int tcp = 0;
+
+	shunt_group_poll(engine);
+	shunt_lock_take(&rx->lock);
+	shunt_track_settle(engine, stream);
+	head = atomic_load(&rx->head);
+	boundary = atomic_load(&rx->boundary);
+	if (rx->track == SHUNT_TCP) {
+		engine->sys->ioctl(fd, FIONREAD, &tcp);
+		if ((uint64_t)tcp > boundary - head)
+			tcp = boundary - head;
+	}
+	if (rx->track == SHUNT_LINK || boundary != SHUNT_NEVER) {
+		uint64_t from = rx->track == SHUNT_LINK ? head : boundary;
+
+		if (head + tcp == from)
+			tcp += atomic_load(&rx->tail) - from;
+	}
+	shunt_lock_leave(&rx->lock);
+	return tcp;
+}

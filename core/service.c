@@ -1,0 +1,371 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include "core/service.h"
+#include "core/thread.h"
+
+#define EVENTS 64
+#define STACK_BYTES (256 * 1024)
+
+int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+
+	return service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+void shunt_service_want_write(struct shunt_link *link, bool on)
+{
+	struct shunt_service *service = link->engine->service;
+	struct epoll_event event = { .events = EPOLLIN | (on ? EPOLLOUT : 0), .data.ptr = &link->source };
+
+	if (link->wants_write == on || link->channel < 0)
+		return;
+	link->wants_write = on;
+	link->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, link->channel, &event);
+}
+
+void shunt_service_forget(struct shunt_link *link)
+{
+	link->engine->sys->epoll_ctl(link->engine->service->epfd, EPOLL_CTL_DEL, link->channel, NULL);
+}
+
+void shunt_service_wake(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (!service || atomic_exchange(&service->woken, true))
+		return;
+	if (engine->sys->write(service->wake_fd, &one, sizeof(one)) < 0)
+		atomic_store(&service->woken, false);
+	errno = saved;
+}
+
+void shunt_service_watch(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (service && !atomic_exchange(&service->watching, true))
+		shunt_service_wake(engine);
+}
+
+/* --- what a round looks at --- */
+
+static void take_offers(struct shunt_service *service)
+{
+	struct shunt_stream *stream, *next;
+
+	shunt_lock_take(&service->inbox_lock);
+	stream = service->offers;
+	service->offers = NULL;
+	shunt_lock_leave(&service->inbox_lock);
+	for (; stream; stream = next) {
+		next = stream->next_inbox;
+		shunt_claim_offer(service, stream);
+	}
+}
+
+/* A peer's process has come to a rendezvous. */
+static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_link *link;
+	int channel;
+
+	while ((channel = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		link = shunt_link_create(engine, channel, false);
+		if (!link)
+			continue;
+		link->next = service->links;
+		service->links = link;
+		if (shunt_service_add(service, channel, &link->source))
+			shunt_link_kill(link, "out of memory");
+	}
+}
+
+static void bury_links(struct shunt_service *service)
+{
+	for (struct shunt_link **p = &service->links; *p;) {
+		struct shunt_link *link = *p;
+
+		if (atomic_load(&link->lane.failed))
+			shunt_link_kill(link, link->failure ? link->failure : "the peer is gone");
+		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {
+			*p = link->next;
+			shunt_link_destroy(link);
+			continue;
+		}
+		p = &link->next;
+	}
+}
+
+static bool any_stalled(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_lane_stalled(&link->lane))
+			return true;
+	return false;
+}
+
+static void hear(struct shunt_service *service, struct epoll_event *event)
+{
+	struct shunt_source *source = event->data.ptr;
+	struct shunt_link *link = (struct shunt_link *)source;
+
+	switch (source->kind) {
+	case SHUNT_SOURCE_WAKE:
+		shunt_parker_drain(service->engine, service->wake_fd);
+		atomic_store(&service->woken, false);
+		break;
+	case SHUNT_SOURCE_RENDEZVOUS:
+		welcome(service, (struct shunt_rendezvous *)source);
+		break;
+	case SHUNT_SOURCE_STATISTICS:
+		shunt_stats_serve(service->engine, service->statistics_fd);
+		break;
+	case SHUNT_SOURCE_LINK:
+		if (event->events & EPOLLOUT)
+			shunt_link_writable(link);
+		if (event->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+			shunt_link_readable(link);
+		break;
+	}
+}
+
+/*
+ * A lane has bytes that wait for credit, and perhaps nobody else polls (PF-21): sleep on the
+ * completion channel as well.
+ */
+static void await_credit(struct shunt_service *service, int timeout_ms)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_group *group = &engine->group;
+	struct pollfd fds[2] = { { .fd = service->epfd, .events = POLLIN },
+				 { .fd = group->channel->fd, .events = POLLIN } };
+	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
+
+	shunt_lock_take(&group->lock);
+	shunt_group_arm(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_poll_fully(engine);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		shunt_lane_kick(&link->lane);
+	if (!any_stalled(service))
+		return;
+	if (engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
+		shunt_group_take_event(engine);
+	shunt_group_poll_fully(engine);
+}
+
+void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
+{
+	struct shunt_service *service = engine->service;
+	struct epoll_event events[EVENTS];
+	int due, n;
+
+	take_offers(service);
+	due = shunt_claim_tick(service);
+	bury_links(service);
+	shunt_streams_reap(engine);
+	if (due >= 0 && (timeout_ms < 0 || due < timeout_ms))
+		timeout_ms = due;
+	atomic_store(&service->watching, false);
+	if (engine->group.open && any_stalled(service)) {
+		atomic_store(&service->watching, true);
+		await_credit(service, timeout_ms);
+		timeout_ms = 0;
+	}
+	n = engine->sys->epoll_pwait(service->epfd, events, EVENTS, timeout_ms, NULL);
+	for (int i = 0; i < n; i++)
+		hear(service, &events[i]);
+}
+
+static void *run(void *arg)
+{
+	struct shunt_engine *engine = arg;
+
+	while (!atomic_load(&engine->service->stopping))
+		shunt_service_step(engine, -1);
+	return NULL;
+}
+
+/* --- life --- */
+
+static struct shunt_service *make(struct shunt_engine *engine)
+{
+	struct shunt_service *service = calloc(1, sizeof(*service));
+
+	if (!service)
+		return NULL;
+	service->engine = engine;
+	service->wake_source.kind = SHUNT_SOURCE_WAKE;
+	service->statistics_source.kind = SHUNT_SOURCE_STATISTICS;
+	service->epfd = shunt_private_adopt(engine, epoll_create1(EPOLL_CLOEXEC));
+	service->wake_fd = shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	service->statistics_fd = shunt_stats_listen(engine);
+	if (service->epfd < 0 || service->wake_fd < 0 ||
+	    shunt_service_add(service, service->wake_fd, &service->wake_source)) {
+		shunt_private_close(engine, service->epfd);
+		shunt_private_close(engine, service->wake_fd);
+		shunt_private_close(engine, service->statistics_fd);
+		free(service);
+		return NULL;
+	}
+	if (service->statistics_fd >= 0)
+		shunt_service_add(service, service->statistics_fd, &service->statistics_source);
+	return service;
+}
+
+/* The program's signals are the program's threads' business. */
+static bool start_thread(struct shunt_service *service)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int failed;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&service->thread, &attr, run, service->engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	service->threaded = !failed;
+	return !failed;
+}
+
+static void unmake(struct shunt_engine *engine, struct shunt_service *service)
+{
+	shunt_private_close(engine, service->epfd);
+	shunt_private_close(engine, service->wake_fd);
+	shunt_private_close(engine, service->statistics_fd);
+	free(service);
+}
+
+bool shunt_service_start(struct shunt_engine *engine)
+{
+	struct shunt_service *service;
+	int saved = errno;
+
+	shunt_lock_take(&engine->service_lock);
+	service = engine->service;
+	if (!service && !engine->finished) {
+		service = make(engine);
+		engine->service = service;
+		if (service && !engine->manual && !start_thread(service)) {
+			engine->service = NULL;
+			unmake(engine, service);
+			service = NULL;
+		}
+		if (!service)
+			shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: no service thread (out of descriptors, memory or threads)");
+	}
+	shunt_lock_leave(&engine->service_lock);
+	errno = saved;
+	return service != NULL;
+}
+
+void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_service *service;
+
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || atomic_exchange(&stream->used, true))
+		return;
+	if (stream->role == SHUNT_ACCEPTOR &&
+	    (!engine->service || !atomic_load(&engine->service->parked_count)))
+		return;
+	if (!shunt_service_start(engine)) {
+		shunt_streams_plain(engine, stream, "out of descriptors, memory or threads");
+		return;
+	}
+	service = engine->service;
+	shunt_streams_hold(stream);
+	shunt_lock_take(&service->inbox_lock);
+	stream->next_inbox = service->offers;
+	service->offers = stream;
+	shunt_lock_leave(&service->inbox_lock);
+	shunt_service_wake(engine);
+}
+
+void shunt_service_listen(struct shunt_engine *engine, int fd)
+{
+	struct shunt_rendezvous *rendezvous;
+	struct shunt_service *service;
+	int saved = errno;
+
+	if (!shunt_service_start(engine))
+		return;
+	service = engine->service;
+	rendezvous = calloc(1, sizeof(*rendezvous));
+	if (!rendezvous)
+		return;
+	rendezvous->source.kind = SHUNT_SOURCE_RENDEZVOUS;
+	rendezvous->listener = (struct shunt_stream *)shunt_file(engine, fd);
+	rendezvous->fd = shunt_rendezvous_offer(engine, fd);
+	if (rendezvous->fd < 0) {
+		shunt_log(SHUNT_LOG_INFO, "no rendezvous for descriptor %d (error %d): its connections stay on TCP",
+			  fd, -rendezvous->fd);
+		free(rendezvous);
+		errno = saved;
+		return;
+	}
+	shunt_lock_take(&service->inbox_lock);
+	rendezvous->next = service->rendezvous;
+	service->rendezvous = rendezvous;
+	shunt_service_add(service, rendezvous->fd, &rendezvous->source);
+	shunt_lock_leave(&service->inbox_lock);
+	errno = saved;
+}
+
+/* The memory stays: the service thread may be about to look at it. Listeners are few. */
+void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_service *service = engine->service;
+
+	if (!service)
+		return;
+	shunt_lock_take(&service->inbox_lock);
+	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next) {
+		if (r->listener != stream || r->fd < 0)
+			continue;
+		shunt_private_close(engine, r->fd);
+		r->fd = -1;
+		r->listener = NULL;
+	}
+	shunt_lock_leave(&service->inbox_lock);
+}
+
+void shunt_service_stop(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (!service || !service->threaded)
+		return;
+	atomic_store(&service->stopping, true);
+	atomic_store(&service->woken, false);
+	shunt_service_wake(engine);
+	pthread_join(service->thread, NULL);
+	service->threaded = false;
+}
+
+/* In a fork's child: the thread is not there, its descriptors are the parent's. */
+void shunt_service_abandon(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (!service)
+		return;
+	engine->service = NULL;
+	shunt_private_close(engine, service->epfd);
+	shunt_private_close(engine, service->wake_fd);
+	shunt_private_close(engine, service->statistics_fd);
+	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
+		shunt_private_close(engine, r->fd);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		shunt_private_close(engine, link->channel);
+}

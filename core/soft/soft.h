@@ -1,0 +1,98 @@
+/*
+ * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
+ *
+ * A protection domain owns one sealed memfd, its *estate*: the queues of its QPs, its table of
+ * memory regions, and an arena that regions are registered in. The peer of a QP maps the whole
+ * estate, so a domain belongs to one link and no third process ever maps it. Remote access
+ * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
+ * local use (lkey). Everything that is read from a peer's estate is hostile until checked.
+ *
+ * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
+ * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
+ */
+#ifndef SHUNT_CORE_SOFT_H
+#define SHUNT_CORE_SOFT_H
+
+#include <stdint.h>
+#include "core/verbs.h"
+
+/* How a device is made. Zero in any field means the default in brackets. */
+struct soft_attr {
+	uint32_t max_qp_wr;	/* work requests in one SQ or RQ, rounded up to 2^n [4096] */
+	uint32_t max_cqe;	/* entries of one CQ [65536] */
+	uint32_t max_inline;	/* bytes that IBV_SEND_INLINE may carry [1 GiB - 1] */
+	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
+	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
+				 * thread of the device executes them later (SD-14) */
+	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers [CLOCK_MONOTONIC] */
+};
+
+/* Opens the device; *verbs receives the table of its calls. NULL and errno on failure. */
+struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs);
+void soft_close(struct ibv_context *context);
+
+/* The arena of a domain: page aligned, zero until touched. */
+void *soft_arena(struct ibv_pd *pd, size_t *bytes);
+
+/* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
+int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
+
+/* What the peer must know of a QP; travels in a rendezvous message as it stands. */
+struct soft_address {
+	uint32_t magic;
+	uint32_t qp_num;
+	uint64_t queue_offset;	/* of the QP's receive side in the estate */
+	uint64_t estate_bytes;
+	uint32_t rq_depth;
+	uint32_t reserved;
+};
+
+/*
+ * The QP's address and its two descriptors: fds[0] the estate (sealed memfd), fds[1] the eventfd
+ * that wakes its receive CQ's completion channel (-1 where the CQ has none). They stay the
+ * device's; pass them with SCM_RIGHTS.
+ */
+int soft_qp_export(struct ibv_qp *qp, struct soft_address *address, int fds[2]);
+
+/*
+ * Maps the peer's estate after checking its seals, size and layout. fds are duplicated as needed and
+ * stay the caller's. 0 or -errno (-EPROTO: what the peer sent is not an estate). To be called in
+ * INIT, before RTR. Importing several QPs of one peer estate maps it once.
+ */
+int soft_qp_import(struct ibv_qp *qp, const struct soft_address *address, const int fds[2]);
+
+/* The peer's process is gone (its link's socket closed): WRs time out as if nobody answered (SD-09). */
+void soft_qp_peer_gone(struct ibv_qp *qp);
+
+/*
+ * Where this process sees the peer's memory that the peer calls `remote_addr` (a copy that an RDMA
+ * READ would fetch, without the READ). NULL if [remote_addr, +bytes) is not readable under rkey.
+ */
+const void *soft_qp_peek(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);
+
+/* Counted per QP; exact (SD-04). Read without a lock by statistics. */
+struct soft_counters {
+	uint64_t doorbells;	/* calls of post_send */
+	uint64_t wr;		/* work requests posted to the SQ */
+	uint64_t wr_bytes;
+	uint64_t inline_wr;
+	uint64_t signaled;
+	uint64_t arrivals;	/* receive completions polled */
+	uint64_t rnr;		/* times a WR found no posted receive */
+	uint64_t wakes;		/* eventfd writes: system calls made for the peer */
+};
+const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
+
+/* Faults that a test injects below the engine (SD-12, XR-37), per QP; atomic stores. */
+enum soft_fault {
+	SOFT_FAULT_NONE = 0,
+	SOFT_FAULT_STALL,	/* WRs are accepted but not executed until NONE is set again */
+	SOFT_FAULT_DROP,	/* WRs vanish: after (retry_cnt+1) * timeout the QP fails with RETRY_EXC */
+	SOFT_FAULT_KILL,	/* the QP goes to ERROR now */
+};
+void soft_qp_fault(struct ibv_qp *qp, enum soft_fault fault);
+
+/* post_send fails with ENOMEM at WR number `nth` from now (1 = the next); 0 switches it off (PF-10). */
+void soft_qp_fail_post(struct ibv_qp *qp, unsigned int nth);
+
+#endif

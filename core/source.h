@@ -1,0 +1,18 @@
+/*
+ * What the service thread's epoll can report; the first member of whoever owns the descriptor.
+ */
+#ifndef SHUNT_CORE_SOURCE_H
+#define SHUNT_CORE_SOURCE_H
+
+enum shunt_source_kind {
+	SHUNT_SOURCE_WAKE,
+	SHUNT_SOURCE_RENDEZVOUS,
+	SHUNT_SOURCE_STATISTICS,
+	SHUNT_SOURCE_LINK,
+};
+
+struct shunt_source {
+	enum shunt_source_kind kind;
+};
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * The statistics of a process as one JSON object: to whoever connects to its statistics socket as
+ * the same user, and to a file at exit.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "core/service.h"
+
+struct text {
+	char *start;
+	size_t length, room;
+	bool failed;
+	bool comma;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void put(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int wanted;
+
+	for (;;) {
+		va_start(args, format);
+		wanted = vsnprintf(text->start + text->length, text->room - text->length, format, args);
+		va_end(args);
+		if (wanted < 0 || text->failed)
+			return;
+		if ((size_t)wanted < text->room - text->length)
+			break;
+		char *more = realloc(text->start, text->room * 2 + wanted);
+
+		if (!more) {
+			text->failed = true;
+			return;
+		}
+		text->start = more;
+		text->room = text->room * 2 + wanted;
+	}
+	text->length += wanted;
+}
+
+static void put_number(struct text *text, const char *name, uint64_t value)
+{
+	put(text, "%s\"%s\":%llu", text->comma ? "," : "", name, (unsigned long long)value);
+	text->comma = true;
+}
+
+static void put_bytes(struct text *text, const char *name, const char *track,
+		      const struct shunt_bytes *bytes)
+{
+	put(text, ",\"%s\":{", name);
+	if (track)
+		put(text, "\"track\":\"%s\",", track);
+	put(text, "\"tcp\":%llu,\"link\":%llu,\"late\":%llu,\"late_tcp\":%llu}",
+	    (unsigned long long)bytes->tcp, (unsigned long long)bytes->link,
+	    (unsigned long long)bytes->late, (unsigned long long)bytes->late_tcp);
+}
+
+static void put_address(struct text *text, const char *name, const uint8_t address[16], uint16_t port)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+	if (!memcmp(address, mapped, 12)) {
+		inet_ntop(AF_INET, address + 12, host, sizeof(host));
+		put(text, "\"%s\":\"%s:%u\",", name, host, ntohs(port));
+		return;
+	}
+	inet_ntop(AF_INET6, address, host, sizeof(host));
+	put(text, "\"%s\":\"[%s]:%u\",", name, host, ntohs(port));
+}
+
+static const char *state_word(const struct shunt_stream *stream)
+{
+	switch (atomic_load(&((struct shunt_stream *)stream)->state)) {
+	case SHUNT_LINKED:
+		return "linked";
+	case SHUNT_CANDIDATE:
+		return "candidate";
+	default:
+		return "plain";
+	}
+}
+
+static void put_stream(struct text *text, struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
+	text->comma = true;
+	if (!stream->tuple_known)
+		stream->tuple_known = !shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple);
+	if (stream->tuple_known) {
+		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
+		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
+	}
+	put(text, "\"state\":\"%s\",\"reason\":\"%s\"", state_word(stream),
+	    stream->reason ? stream->reason : "");
+	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", &stream->tx.bytes);
+	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", &stream->rx.bytes);
+	put(text, "}");
+}
+
+struct sum {
+	struct text *text;
+	struct shunt_engine *engine;
+	struct shunt_totals totals;
+};
+
+static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
+{
+	sum->tcp += more->tcp;
+	sum->link += more->link;
+	sum->late += more->late;
+	sum->late_tcp += more->late_tcp;
+}
+
+static bool is_connection(struct shunt_stream *stream)
+{
+	return stream->fd >= 0 && stream->role != SHUNT_LISTENER &&
+	       atomic_load(&stream->state) != SHUNT_FRESH;
+}
+
+static int sum_stream(struct shunt_stream *stream, void *arg)
+{
+	struct sum *sum = arg;
+
+	if (!is_connection(stream))
+		return 0;
+	add(&sum->totals.tx, &stream->tx.bytes);
+	add(&sum->totals.rx, &stream->rx.bytes);
+	return 0;
+}
+
+static int list_stream(struct shunt_stream *stream, void *arg)
+{
+	struct sum *sum = arg;
+
+	if (is_connection(stream))
+		put_stream(sum->text, sum->engine, stream);
+	return 0;
+}
+
+static void put_lanes(struct text *text, struct shunt_engine *engine)
+{
+	struct shunt_lane_counters sum = { 0 };
+
+	/* group.lock held */
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group) {
+		const struct shunt_lane_counters *c = &lane->counters;
+
+		sum.doorbells += c->doorbells;
+		sum.wr += c->wr;
+		sum.wr_bytes += c->wr_bytes;
+		sum.inline_wr += c->inline_wr;
+		sum.signaled += c->signaled;
+		sum.direct += c->direct;
+		sum.merged += c->merged;
+		sum.staged_sends += c->staged_sends;
+		sum.control += c->control;
+		sum.credit_stalls += c->credit_stalls;
+		sum.queue_stalls += c->queue_stalls;
+		sum.post_failures += c->post_failures;
+		if (c->chain_max > sum.chain_max)
+			sum.chain_max = c->chain_max;
+	}
+	put_number(text, "doorbells", sum.doorbells);
+	put_number(text, "wr", sum.wr);
+	put_number(text, "wr_bytes", sum.wr_bytes);
+	put_number(text, "wr_inline", sum.inline_wr);
+	put_number(text, "wr_signaled", sum.signaled);
+	put_number(text, "wr_direct", sum.direct);
+	put_number(text, "wr_merged", sum.merged);
+	put_number(text, "wr_control", sum.control);
+	put_number(text, "sends_staged", sum.staged_sends);
+	put_number(text, "chain_max", sum.chain_max);
+	put_number(text, "credit_stalls", sum.credit_stalls);
+	put_number(text, "queue_stalls", sum.queue_stalls);
+	put_number(text, "post_failures", sum.post_failures);
+}
+
+static void put_counters(struct text *text, struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	put(text, "\"counters\":{");
+	text->comma = false;
+	put_number(text, "links", atomic_load(&engine->links_up));
+	put_number(text, "upgrades", atomic_load(&engine->upgrades));
+	put_number(text, "handbacks", atomic_load(&engine->handbacks));
+	put_number(text, "claims", atomic_load(&engine->claims));
+	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
+	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	put_number(text, "rings_grown", atomic_load(&engine->grows));
+	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
+	put_number(text, "polls", group->polls);
+	put_number(text, "polls_empty", group->empty_polls);
+	put_number(text, "completions", group->completions);
+	put_number(text, "arms", group->arms);
+	put_number(text, "events", group->events);
+	put_number(text, "sleeps", group->sleeps);
+	put_number(text, "kicks", group->kicks);
+	put_number(text, "spin_hits", group->spin_hits);
+	put_number(text, "spin_misses", group->spins);
+	put_lanes(text, engine);
+	put(text, "},");
+}
+
+static void put_reasons(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"reasons\":{");
+	text->comma = false;
+	for (int i = 0; i < SHUNT_REASONS && engine->reasons[i].text; i++)
+		put_number(text, engine->reasons[i].text, engine->reasons[i].count);
+	put(text, "},");
+}
+
+/* A name that may hold anything, as a JSON string. */
+static void put_program(struct text *text)
+{
+	put(text, "\"program\":\"");
+	for (const char *c = program_invocation_short_name; *c; c++)
+		put(text, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < 32 ? "?" : "%c", *c);
+	put(text, "\",");
+}
+
+char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
+{
+	struct text text = { .start = malloc(8192), .room = 8192 };
+	struct sum sum = { .text = &text, .engine = engine };
+
+	if (!text.start)
+		return NULL;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	sum.totals = engine->totals;
+	put(&text, "{\"pid\":%d,", (int)engine->pid);
+	put_program(&text);
+	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,",
+	    engine->config.device == SHUNT_DEVICE_NONE ? "none" : "soft",
+	    engine->config.device == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : "",
+	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	put_counters(&text, engine);
+	shunt_streams_each(engine, sum_stream, &sum);
+	put(&text, "\"totals\":{\"streams\":%llu,\"linked\":%llu",
+	    (unsigned long long)sum.totals.streams, (unsigned long long)sum.totals.linked);
+	put_bytes(&text, "tx", NULL, &sum.totals.tx);
+	put_bytes(&text, "rx", NULL, &sum.totals.rx);
+	put(&text, "},");
+	put_reasons(&text, engine);
+	put(&text, "\"streams\":[");
+	text.comma = false;
+	shunt_streams_each(engine, list_stream, &sum);
+	put(&text, "]}\n");
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+	*bytes = text.length;
+	if (!text.failed)
+		return text.start;
+	free(text.start);
+	return NULL;
+}
+
+/* --- to a file --- */
+
+void shunt_stats_write(struct shunt_engine *engine)
+{
+	char path[SHUNT_CONFIG_PATH_MAX + 32];
+	size_t bytes, done = 0;
+	char *json;
+	int fd;
+
+	if (!shunt_config_path_text(engine->config.stats_path, path, sizeof(path)))
+		return;
+	json = shunt_stats_json(engine, &bytes);
+	fd = json ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+	if (fd < 0)
+		shunt_log(SHUNT_LOG_WARN, "cannot write the statistics to %s: error %d", path, errno);
+	while (fd >= 0 && done < bytes) {
+		ssize_t wrote = engine->sys->write(fd, json + done, bytes - done);
+
+		if (wrote <= 0)
+			break;
+		done += wrote;
+	}
+	if (fd >= 0)
+		engine->sys->close(fd);
+	free(json);
+}
+
+/* --- to who asks --- */
+
+int shunt_stats_listen(struct shunt_engine *engine)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = shunt_private_adopt(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+								 SOCK_NONBLOCK, 0));
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
+			      (int)engine->pid);
+
+	if (fd < 0)
+		return fd;
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
+			       offsetof(struct sockaddr_un, sun_path) + 1 + length) &&
+	    !engine->sys->listen(fd, 16))
+		return fd;
+	shunt_private_close(engine, fd);
+	return -EADDRINUSE;
+}
+
+static bool may_ask(struct shunt_engine *engine, int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+/* One answer at a time; a reader that does not keep up gets what fits in the socket. */
+static void answer(struct shunt_engine *engine, int fd)
+{
+	struct timeval patience = { .tv_usec = 500000 };
+	size_t bytes = 0, done = 0;
+	char *json = may_ask(engine, fd) ? shunt_stats_json(engine, &bytes) : NULL;
+
+	engine->sys->setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	while (json && done < bytes) {
+		struct iovec iov = { json + done, bytes - done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			break;
+		done += sent;
+	}
+	free(json);
+}
+
+void shunt_stats_serve(struct shunt_engine *engine, int fd)
+{
+	int asking = shunt_private_adopt(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+
+	if (asking < 0)
+		return;
+	answer(engine, asking);
+	shunt_private_close(engine, asking);
+}

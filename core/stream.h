@@ -1,0 +1,171 @@
+/*
+ * A stream: one TCP socket of the program, and, once both ends have agreed, the two directions
+ * that may travel on the kernel's TCP or on a link.
+ *
+ * Offsets are 64-bit, absolute from the first byte of the connection, per direction, and never
+ * reused across a switch. Fields marked P are written while the group lock is held by whoever
+ * polls, and read by anybody; the rest belongs to the lock named beside it.
+ */
+#ifndef SHUNT_CORE_STREAM_H
+#define SHUNT_CORE_STREAM_H
+
+#include <stdbool.h>
+#include "core/file.h"
+#include "core/lock.h"
+#include "shunt/wire.h"
+
+struct shunt_link;
+struct shunt_lane;
+struct shunt_watch;
+struct shunt_engine;
+
+#define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
+#define SHUNT_NEVER UINT64_MAX
+
+enum shunt_state {
+	SHUNT_FRESH,	/* a socket that is not connected, or listens */
+	SHUNT_CANDIDATE,/* connected or accepted; may be claimed */
+	SHUNT_LINKED,	/* both ends agreed to carry it */
+	SHUNT_PLAIN,	/* the kernel's alone, for good */
+	SHUNT_CLOSED,	/* the program has closed it; the peer may not know yet */
+};
+
+enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
+
+enum shunt_track { SHUNT_TCP, SHUNT_LINK };
+
+/* Which side of the TCP connection we are: the kernel counts the SYN on the side that connected. */
+enum shunt_role { SHUNT_CONNECTOR, SHUNT_ACCEPTOR, SHUNT_LISTENER };
+
+/* Work that a stream wants from its lane; bits of lane_work. In the order a lane serves them. */
+enum shunt_work {
+	SHUNT_WORK_UPGRADE = 1 << 0,
+	SHUNT_WORK_DATA = 1 << 1,
+	SHUNT_WORK_HANDBACK = 1 << 2,
+	SHUNT_WORK_FIN = 1 << 3,
+	SHUNT_WORK_RESET = 1 << 4,
+	SHUNT_WORK_CREDIT = 1 << 5,
+	SHUNT_WORK_SWITCHED = 1 << 6,
+	SHUNT_WORK_RING = 1 << 7,
+	SHUNT_WORK_RELEASE = 1 << 8,
+};
+
+struct shunt_bytes {	/* by track, for statistics */
+	uint64_t tcp;
+	uint64_t link;
+	uint64_t late;		/* beyond the first SHUNT_LATE bytes, on either track */
+	uint64_t late_tcp;
+};
+
+struct shunt_tx {	/* tx.lock, except P */
+	struct shunt_lock lock;
+	uint8_t track;		/* enum shunt_track */
+	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
+	bool shut;		/* the program has ended this direction */
+	_Atomic bool want_link;	/* which track the next send should be on */
+	_Atomic bool switching;	/* P: an announced switch has not been passed by the receiver */
+	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
+	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
+	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
+	uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
+	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
+	uint32_t ring_bytes;
+	uint32_t stage_bytes;	/* 0: no staging buffer yet */
+	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
+	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
+	bool grow_asked;
+	uint8_t *stage;		/* bytes accepted from the program while the lane was busy */
+	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
+	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
+	uint64_t flip_at;	/* torture: change tracks here */
+	_Atomic uint64_t announce;	/* value of the switch being announced */
+	_Atomic uint64_t fin;	/* value of FIN */
+	struct shunt_bytes bytes;
+};
+
+struct shunt_rx {	/* rx.lock, except P */
+	struct shunt_lock lock;
+	uint8_t track;
+	bool shut;		/* shutdown(SHUT_RD) */
+	bool tcp_eof;		/* the kernel reported the end of the TCP stream */
+	bool final;		/* the link is dead: its bytes end at tail */
+	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
+	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
+	_Atomic uint64_t head;	/* next byte the program will get */
+	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
+	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
+	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
+	uint64_t credited;	/* head as the peer knows it */
+	uint8_t *ring;
+	uint32_t ring_bytes;
+	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
+	uint8_t *next_ring;
+	uint64_t ring_from;	/* stream offset from which the ring is used */
+	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
+	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
+	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
+	/* P alone: what the link may still do in this direction */
+	bool link_open;		/* between UPGRADE and HANDBACK */
+	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
+	uint32_t link_bytes;	/* and its size */
+	struct shunt_bytes bytes;
+};
+
+struct shunt_stream {
+	struct shunt_file file;
+	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
+	uint8_t role;
+	_Atomic bool nonblocking;
+	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2) */
+	bool queued;		/* lane.queue_lock: in the lane's merge queue */
+	_Atomic uint32_t lane_work;	/* enum shunt_work */
+	uint32_t id;		/* ours, as the peer calls the stream */
+	uint32_t peer_id;
+	struct shunt_lane *lane;
+	struct shunt_link *link;
+	struct shunt_engine *engine;
+
+	_Alignas(64) struct shunt_tx tx;
+	_Alignas(64) struct shunt_rx rx;
+
+	/* group.lock */
+	_Alignas(64) struct shunt_watch *watches;	/* epoll registrations */
+	struct shunt_sleep_on *sleepers;	/* threads that sleep until it is ready */
+	struct shunt_stream *next_settle;
+	bool settling;		/* in group.settle */
+
+	/* registry (engine.streams_lock) */
+	int fd;			/* one number that names it; -1 once closed */
+	uint32_t numbers;	/* how many do */
+	_Atomic uint8_t releases;	/* SHUNT_RELEASED_…: both, and the seat is free */
+	_Atomic bool released;	/* P: RELEASE received: the peer has closed */
+	struct shunt_stream *next_reap;
+	bool in_use;
+	bool tuple_known;
+	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
+	bool claimed;		/* service thread: a claim is under way */
+	struct shunt_stream *next_offer;	/* in the service thread's lists */
+	struct shunt_stream *next_inbox;	/* service.inbox_lock */
+	struct shunt_tuple tuple;
+	uint64_t born;
+	const char *reason;	/* why it is plain */
+	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
+	struct shunt_stream *next_free;
+	struct shunt_control *control;	/* our control line: the peer writes it */
+
+	/* options the engine honours itself; UINT64_MAX = not known yet, 0 = none */
+	_Atomic uint64_t receive_timeout_ns;
+	_Atomic uint64_t send_timeout_ns;
+	_Atomic int low_water;	/* SO_RCVLOWAT; 0 = not known yet */
+};
+
+/* --- what is true of a stream right now, without asking the kernel; any thread --- */
+
+static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
+{
+	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
+
+	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The surroundings of an engine: every call through which core reaches the kernel's sockets,
+ * the clock and the scheduler. preload fills it with the real libc calls; the simulator with a
+ * scripted TCP under a virtual clock. Calls that fail return -1 and set errno, as libc's do.
+ */
+#ifndef SHUNT_CORE_SYS_H
+#define SHUNT_CORE_SYS_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+struct shunt_sys {
+	uint64_t (*now)(void);	/* monotonic nanoseconds */
+
+	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags);
+	ssize_t (*recvmsg)(int fd, struct msghdr *message, int flags);
+	int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *length);
+	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t length);
+	int (*getsockname)(int fd, struct sockaddr *address, socklen_t *length);
+	int (*getpeername)(int fd, struct sockaddr *address, socklen_t *length);
+	int (*shutdown)(int fd, int how);
+	int (*ioctl)(int fd, unsigned long request, ...);
+	int (*fcntl)(int fd, int command, ...);
+
+	int (*socket)(int family, int type, int protocol);
+	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
+	int (*listen)(int fd, int backlog);
+	int (*accept4)(int fd, struct sockaddr *address, socklen_t *length, int flags);
+	int (*connect)(int fd, const struct sockaddr *address, socklen_t length);
+	ssize_t (*read)(int fd, void *buffer, size_t bytes);
+	ssize_t (*write)(int fd, const void *buffer, size_t bytes);
+	int (*close)(int fd);
+
+	int (*ppoll)(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		     const sigset_t *mask);
+	int (*epoll_ctl)(int epfd, int op, int fd, struct epoll_event *event);
+	int (*epoll_pwait)(int epfd, struct epoll_event *events, int max, int timeout_ms,
+			   const sigset_t *mask);
+	int (*epoll_pwait2)(int epfd, struct epoll_event *events, int max,
+			    const struct timespec *timeout, const sigset_t *mask);
+};
+
+#endif

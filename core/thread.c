@@ -1,0 +1,78 @@
+#include <errno.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define MISSES_MAX 6	/* at worst every 64th wait polls */
+
+__thread struct shunt_thread shunt_thread;
+
+uint64_t shunt_thread_budget(struct shunt_engine *engine)
+{
+	if (shunt_thread.skip) {
+		shunt_thread.skip--;
+		return 0;
+	}
+	return engine->single_core ? 0 : engine->config.spin_us * 1000;
+}
+
+void shunt_thread_polled(struct shunt_engine *engine, bool hit)
+{
+	__atomic_fetch_add(hit ? &engine->group.spin_hits : &engine->group.spins, 1, __ATOMIC_RELAXED);
+	if (hit) {
+		shunt_thread.misses = 0;
+		return;
+	}
+	if (shunt_thread.misses < MISSES_MAX)
+		shunt_thread.misses++;
+	shunt_thread.skip = (1u << shunt_thread.misses) - 1;
+}
+
+/* Runs in a signal handler: the wait it interrupts must not fall asleep after it. */
+void shunt_thread_signalled(bool restart)
+{
+	int fd = shunt_thread.sleep_fd - 1;
+	uint64_t one = 1;
+	int saved = errno;
+
+	shunt_thread.signalled |= restart ? SHUNT_SIGNAL_RESTARTS : SHUNT_SIGNAL_BREAKS;
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		errno = saved;	/* the counter is full: readable all the same */
+	errno = saved;
+}
+
+int shunt_parker_take(struct shunt_engine *engine)
+{
+	int fd = -1;
+
+	shunt_lock_take(&engine->parkers_lock);
+	if (engine->parker_count)
+		fd = engine->parkers[--engine->parker_count];
+	shunt_lock_leave(&engine->parkers_lock);
+	return fd >= 0 ? fd : shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+void shunt_parker_give(struct shunt_engine *engine, int fd)
+{
+	const int room = sizeof(engine->parkers) / sizeof(engine->parkers[0]);
+
+	shunt_lock_take(&engine->parkers_lock);
+	if (engine->parker_count < room) {
+		engine->parkers[engine->parker_count++] = fd;
+		fd = -1;
+	}
+	shunt_lock_leave(&engine->parkers_lock);
+	if (fd >= 0)
+		shunt_private_close(engine, fd);
+}
+
+void shunt_parker_drain(struct shunt_engine *engine, int fd)
+{
+	uint64_t count;
+	int saved = errno;
+
+	if (engine->sys->read(fd, &count, sizeof(count)) < 0)
+		errno = saved;
+}

@@ -1,0 +1,44 @@
+/*
+ * What a waiting thread knows of itself: whether polling has paid lately, what signals came, and the
+ * eventfd it can be woken by.
+ */
+#ifndef SHUNT_CORE_THREAD_H
+#define SHUNT_CORE_THREAD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_engine;
+
+enum { SHUNT_SIGNAL_BREAKS = 1, SHUNT_SIGNAL_RESTARTS = 2 };
+
+struct shunt_thread {
+	volatile sig_atomic_t signalled;	/* handlers that ran since the wait began */
+	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
+	uint32_t misses;	/* fruitless polls in a row */
+	uint32_t skip;		/* waits that will not poll */
+};
+
+extern __thread struct shunt_thread shunt_thread;
+
+/*
+ * How long this wait may poll before it sleeps, in nanoseconds (DESIGN 7): the configured budget, the price of
+ * being woken, as long as polling pays; after n misses in a row only every 2^n-th wait tries,
+ * so that on an oversubscribed machine the core goes to whom we wait for (PF-32).
+ */
+uint64_t shunt_thread_budget(struct shunt_engine *engine);
+void shunt_thread_polled(struct shunt_engine *engine, bool hit);
+
+/* A wait begins: signals handled so far are history. */
+static inline void shunt_thread_begin(void)
+{
+	shunt_thread.signalled = 0;
+}
+
+/* eventfds for sleeping threads; taken for a sleep, given back after it. -errno. */
+int shunt_parker_take(struct shunt_engine *engine);
+void shunt_parker_give(struct shunt_engine *engine, int fd);
+void shunt_parker_drain(struct shunt_engine *engine, int fd);
+
+#endif

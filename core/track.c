@@ -1,0 +1,303 @@
+/*
+ * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
+ *
+ * The sender decides. It says on the link from which offset the other track carries the stream,
+ * and sends no second announcement before the receiver has passed the first. The receiver takes
+ * bytes from the present track until it stands at the announced offset, then turns.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <linux/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/epset.h"
+
+#define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
+
+static void rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	shunt_epset_rehome(engine, stream);
+	shunt_group_notify(engine, stream, what);
+	shunt_lock_leave(&group->lock);
+}
+
+/* --- the sender's side; tx.lock held --- */
+
+static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
+{
+	if (engine->config.flip_bytes)
+		tx->flip_at = tx->offset + 1 + shunt_engine_random(engine, engine->config.flip_bytes);
+}
+
+static void announce(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track track)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	atomic_store(&tx->announce, tx->offset);
+	atomic_store(&tx->switching, true);
+	if (track == SHUNT_LINK) {
+		tx->ring_from = tx->offset;
+		atomic_store(&tx->staged, tx->offset);
+		atomic_store(&tx->posted, tx->offset);
+		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
+	} else {
+		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+	}
+	tx->track = track;
+	shunt_lane_request(stream->lane, stream,
+			   track == SHUNT_LINK ? SHUNT_WORK_UPGRADE : SHUNT_WORK_HANDBACK);
+	rehome(engine, stream, 0);
+}
+
+void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	enum shunt_track wanted;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->shut || atomic_load(&tx->dead))
+		return;
+	if (tx->offset >= tx->flip_at && !atomic_load(&tx->switching)) {
+		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
+		next_flip(engine, tx);
+	}
+	wanted = atomic_load(&tx->want_link) ? SHUNT_LINK : SHUNT_TCP;
+	if (wanted != tx->track && !atomic_load(&tx->switching) && !atomic_load(&stream->released))
+		announce(engine, stream, wanted);
+	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER &&
+		    atomic_load(&tx->want_link);
+}
+
+/* --- the receiver's side; rx.lock held --- */
+
+static void swap_ring(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	struct shunt_link *link = stream->link;
+	uint8_t *old = rx->ring;
+	uint32_t old_bytes = rx->ring_bytes;
+
+	rx->ring = rx->next_ring;
+	rx->ring_bytes = atomic_load(&rx->next_bytes);
+	rx->ring_from = atomic_load(&rx->next_from);
+	atomic_store(&rx->next_bytes, 0);
+	atomic_store(&rx->next_from, SHUNT_NEVER);
+	shunt_link_give_ring(link, old, old_bytes);
+}
+
+void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return;
+	if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
+		swap_ring(stream);
+	if (atomic_load(&rx->boundary) != head)
+		return;
+	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
+	if (rx->credited < head)
+		rx->credited = head;
+	atomic_store(&rx->switched, head);
+	/* On a dead link the last track is TCP, behind all that was delivered. */
+	atomic_store(&rx->boundary, rx->final && rx->track == SHUNT_LINK ? atomic_load(&rx->tail) :
+		     SHUNT_NEVER);
+	if (!rx->final)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
+	rehome(engine, stream, EPOLLIN);
+	if (rx->final)
+		shunt_track_settle(engine, stream);
+}
+
+void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t bytes, offset;
+
+	shunt_lock_take(&rx->lock);
+	bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
+	if (bytes > engine->config.ring_max)
+		bytes = engine->config.ring_max;
+	if (atomic_load(&stream->state) == SHUNT_LINKED && bytes > rx->ring_bytes &&
+	    !atomic_load(&rx->next_bytes)) {
+		offset = shunt_arena_take(&stream->link->arena, bytes);
+		if (offset != UINT64_MAX) {
+			rx->next_ring = stream->link->arena_base + offset;
+			atomic_store(&rx->next_bytes, bytes);
+			atomic_store(&rx->offered, offset | (63 - __builtin_clzll(bytes)));
+			atomic_fetch_add(&engine->grows, 1);
+			shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
+		}
+	}
+	shunt_lock_leave(&rx->lock);
+}
+
+/* --- joining and leaving --- */
+
+/* Bytes this end has written to and read from TCP so far; the kernel is the source of truth. */
+static int tcp_offsets(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t *written,
+		       uint64_t *read)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+	int unsent = 0, unread = 0;
+
+	if (sys->ioctl(stream->fd, SIOCINQ, &unread) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent) ||
+	    sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
+		return -errno;
+	if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
+		return -EOPNOTSUPP;
+	if (info.tcpi_state != 1 /* TCP_ESTABLISHED: in other states a FIN is counted too */)
+		return -ENOTCONN;
+	*written = info.tcpi_bytes_acked + unsent - (stream->role == SHUNT_CONNECTOR);
+	*read = info.tcpi_bytes_received - unread;
+	return 0;
+}
+
+/* Both locks held, seat taken. */
+static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
+		  const struct shunt_place *peer, uint64_t written, uint64_t read)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	stream->peer_id = peer->stream;
+	/* Bytes that passed before anybody counted went over TCP. */
+	if (written > tx->offset)
+		shunt_bytes_add(&tx->bytes, tx->offset, written - tx->offset, false);
+	if (read > atomic_load(&rx->head))
+		shunt_bytes_add(&rx->bytes, atomic_load(&rx->head), read - atomic_load(&rx->head), false);
+	tx->offset = written;
+	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
+	tx->ring_bytes = peer->ring_bytes;
+	tx->flip_at = SHUNT_NEVER;
+	atomic_store(&tx->staged, written);
+	atomic_store(&tx->posted, written);
+	next_flip(engine, tx);
+	atomic_store(&rx->head, read);
+	atomic_store(&stream->state, SHUNT_LINKED);
+	shunt_lock_take(&engine->streams_lock);
+	engine->totals.linked++;
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
+		       const struct shunt_place *peer)
+{
+	uint64_t written, read;
+	int result;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
+	if (!result)
+		result = tcp_offsets(engine, stream, &written, &read);
+	if (!result)
+		begin(engine, stream, peer, written, read);
+	shunt_lock_leave(&stream->tx.lock);
+	if (!result) {
+		shunt_track_settle(engine, stream);
+		rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	}
+	shunt_lock_leave(&stream->rx.lock);
+	return result;
+}
+
+void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.want_link, true);
+	if (!shunt_lock_try(&stream->tx.lock))
+		return;	/* the program is sending; its next send sees it */
+	shunt_track_choose(engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool unused;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	unused = stream->tx.track == SHUNT_TCP && stream->rx.track == SHUNT_TCP &&
+		 !atomic_load(&stream->tx.want_link) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER;
+	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
+		atomic_store(&stream->state, SHUNT_CANDIDATE);
+	shunt_lock_leave(&stream->tx.lock);
+	if (unused)
+		rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_lock_leave(&stream->rx.lock);
+	return unused;
+}
+
+void shunt_track_return(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->tx.want_link, false);
+	stream->tx.quick = false;
+	stream->tx.flip_at = SHUNT_NEVER;
+	shunt_track_choose(engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+/* Both directions are on TCP and nothing of the link is unread: the stream is the kernel's. */
+int shunt_track_retired(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+	int result = -EAGAIN;
+
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&tx->lock);
+	shunt_track_settle(engine, stream);
+	if (atomic_load(&stream->state) != SHUNT_LINKED) {
+		result = 0;
+	} else if (tx->track == SHUNT_TCP && rx->track == SHUNT_TCP && !atomic_load(&tx->switching) &&
+		   atomic_load(&rx->boundary) == SHUNT_NEVER && !rx->link_open) {
+		stream->reason = reason;
+		atomic_store(&stream->state, SHUNT_PLAIN);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+		result = 0;
+	} else if (rx->track == SHUNT_LINK && atomic_load(&rx->tail) > atomic_load(&rx->head)) {
+		result = -EBUSY;	/* unread bytes are here and nowhere else */
+	}
+	shunt_lock_leave(&tx->lock);
+	rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_lock_leave(&rx->lock);
+	return result;
+}
+
+/*
+ * What the link has delivered is read first; behind it TCP goes on, where the kernel says how the
+ * connection ended. A sender whose last bytes did not reach the peer's ring has lost them.
+ */
+void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&tx->lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		rx->final = true;
+		if (rx->track == SHUNT_LINK)
+			atomic_store(&rx->boundary, atomic_load(&rx->tail));
+		tx->track = SHUNT_TCP;
+		tx->quick = false;
+		atomic_store(&tx->want_link, false);
+		atomic_store(&tx->switching, false);
+		tx->flip_at = SHUNT_NEVER;
+		shunt_track_settle(engine, stream);
+	}
+	shunt_lock_leave(&tx->lock);
+	rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+	shunt_lock_leave(&rx->lock);
+}

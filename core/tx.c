@@ -1,0 +1,239 @@
+/*
+ * Sending: sendmsg() without ancillary data, on whichever track the direction is.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <linux/sockios.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define IOV_BATCH 64
+
+static int dead_error(struct shunt_stream *stream)
+{
+	int error = atomic_exchange(&stream->rx.error, 0);
+
+	return error ? -error : -EPIPE;
+}
+
+/*
+ * The peer has closed: the kernel would take this send, get a reset for it, and fail the next
+ * (tcp_sendmsg on CLOSE_WAIT). The bytes go nowhere either way.
+ */
+static ssize_t send_into_void(struct shunt_stream *stream, size_t bytes)
+{
+	atomic_store(&stream->rx.error, EPIPE);
+	atomic_store(&stream->rx.reset, true);
+	atomic_store(&stream->tx.dead, true);
+	shunt_group_tell(stream->engine, stream, EPOLLERR | EPOLLHUP | EPOLLIN | EPOLLOUT);
+	return bytes;
+}
+
+/* No room: what the peer offers at first is small, so ask once for a larger ring. */
+static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->grow_asked || tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
+		return;
+	tx->grow_asked = true;
+	shunt_link_send(stream->link, &message, NULL, 0);
+}
+
+static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
+			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t before = tx->offset;
+	size_t taken;
+
+	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
+		return send_into_void(stream, bytes);
+	taken = shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
+	if (taken < bytes) {
+		atomic_store(&tx->starved, true);
+		shunt_group_poll(engine);
+		taken += shunt_lane_send(stream->lane, stream, iov, iovcnt, skip + taken, bytes - taken);
+		if (taken < bytes)
+			ask_for_more(engine, stream);
+	}
+	shunt_bytes_add(&tx->bytes, before, taken, true);
+	return taken ? (ssize_t)taken : -EAGAIN;
+}
+
+static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct iovec part[IOV_BATCH];
+	struct msghdr message = { .msg_iov = part };
+	ssize_t sent;
+
+	for (; iovcnt && bytes && message.msg_iovlen < IOV_BATCH; iov++, iovcnt--) {
+		size_t length = iov->iov_len;
+
+		if (skip >= length) {
+			skip -= length;
+			continue;
+		}
+		length = length - skip < bytes ? length - skip : bytes;
+		part[message.msg_iovlen++] = (struct iovec) { (char *)iov->iov_base + skip, length };
+		bytes -= length;
+		skip = 0;
+	}
+	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent < 0)
+		return -errno;
+	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
+	tx->offset += sent;
+	return sent;
+}
+
+/* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
+static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (__builtin_expect(!tx->quick, 0)) {
+		if (tx->shut)
+			return -EPIPE;
+		shunt_track_choose(engine, stream);
+		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
+		    tx->flip_at > tx->offset)
+			bytes = tx->flip_at - tx->offset;
+	}
+	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
+		return dead_error(stream);
+	if (tx->track == SHUNT_LINK)
+		return send_link(engine, stream, iov, iovcnt, skip, bytes);
+	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
+}
+
+static int wait_for_room(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			 uint64_t *deadline)
+{
+	int result;
+
+	if (!*deadline)
+		*deadline = shunt_stream_deadline(engine, fd, stream, false);
+	shunt_lock_leave(&stream->tx.lock);
+	result = shunt_wait_stream(engine, stream, EPOLLOUT, *deadline);
+	shunt_lock_take(&stream->tx.lock);
+	if (!result && !shunt_stream_is(engine, fd, stream))
+		result = -EBADF;
+	return result;
+}
+
+static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const struct iovec *iov, int iovcnt, size_t bytes, int flags)
+{
+	bool wait = !(flags & MSG_DONTWAIT) &&
+		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	uint64_t deadline = 0;
+	size_t done = 0;
+	ssize_t taken;
+
+	for (;;) {
+		taken = attempt(engine, fd, stream, iov, iovcnt, done, bytes - done, flags);
+		if (taken >= 0) {
+			done += taken;
+			if (done >= bytes)
+				return done;
+			continue;
+		}
+		if (taken != -EAGAIN || !wait)
+			break;
+		taken = wait_for_room(engine, fd, stream, &deadline);
+		if (taken)
+			break;
+	}
+	return done ? (ssize_t)done : taken;
+}
+
+static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iovec *iov, int iovcnt,
+			   int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
+	ssize_t sent = engine->sys->sendmsg(fd, &message, flags | MSG_NOSIGNAL);
+
+	return sent < 0 ? -errno : sent;
+}
+
+ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags)
+{
+	size_t bytes = 0;
+	ssize_t taken;
+
+	for (int i = 0; i < iovcnt; i++)
+		bytes += iov[i].iov_len;
+	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
+		shunt_service_offer(engine, stream);
+	shunt_thread_begin();
+	shunt_lock_take(&stream->tx.lock);
+	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
+		shunt_lock_leave(&stream->tx.lock);
+		return kernel_send(engine, fd, iov, iovcnt, flags);
+	}
+	if (__builtin_expect(!bytes, 0))
+		taken = stream->tx.shut ? -EPIPE : 0;
+	else
+		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
+	shunt_lock_leave(&stream->tx.lock);
+	return taken;
+}
+
+/* The end of the direction, on the link, behind everything sent. tx.lock held. */
+void shunt_tx_finish(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->shut)
+		return;
+	tx->shut = true;
+	tx->quick = false;
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return;
+	atomic_store(&tx->fin, tx->offset);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
+}
+
+int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)
+{
+	bool linked, send = how != SHUT_RD, receive = how != SHUT_WR;
+	int result;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (!atomic_load(&stream->used))
+		shunt_service_offer(engine, stream);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	if (send && shunt_stream_is(engine, fd, stream))
+		shunt_tx_finish(stream);
+	if (receive && linked)
+		stream->rx.shut = true;
+	result = engine->sys->shutdown(fd, how) ? -errno : 0;
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (linked)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
+	return result;
+}
+
+int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	int tcp = 0;
+
+	shunt_lock_take(&tx->lock);
+	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
+		tcp += tx->offset - atomic_load(&tx->posted);
+	shunt_lock_leave(&tx->lock);
+	return tcp;
+}

@@ -1,0 +1,172 @@
+/*
+ * A thread that waits for one stream: polls while that pays, then sleeps on what the stream's
+ * present tracks need.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
+
+struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
+				  struct timespec *left)
+{
+	uint64_t now;
+
+	if (deadline == SHUNT_NEVER)
+		return NULL;
+	now = shunt_now(engine);
+	now = deadline > now ? deadline - now : 0;
+	*left = (struct timespec) { now / 1000000000, now % 1000000000 };
+	return left;
+}
+
+static bool ready(struct shunt_stream *stream, uint32_t events)
+{
+	return shunt_ready_user(stream) & (events | MASK_ALWAYS);
+}
+
+/* True: ready, or a signal came. */
+static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events)
+{
+	uint64_t budget, until;
+	bool hit = false;
+	int turn = 0;
+
+	shunt_group_poll(engine);
+	if (ready(stream, events) || shunt_thread.signalled)
+		return true;
+	if (shunt_ready_kernel(stream) & events)
+		return false;	/* polling would not see it */
+	budget = shunt_thread_budget(engine);
+	if (!budget)
+		return false;
+	until = shunt_now(engine) + budget;
+	do {
+		__builtin_ia32_pause();
+		shunt_group_poll(engine);
+		hit = ready(stream, events) || shunt_thread.signalled;
+	} while (!hit && (++turn & 15 || shunt_now(engine) < until));
+	shunt_thread_polled(engine, hit);
+	return hit;
+}
+
+static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
+		  struct shunt_sleep_on *on, uint32_t events)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	on->next = on->stream->sleepers;
+	on->stream->sleepers = on;
+	shunt_group_sleep_enter(engine, sleeper);
+	if (sleeper->leader)
+		shunt_group_arm(engine);
+	shunt_group_poll_locked(engine);
+	sleeper->asleep = !ready(on->stream, events);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+}
+
+static void leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
+		  struct shunt_sleep_on *on)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_sleep_on **p;
+
+	shunt_lock_take(&group->lock);
+	for (p = &on->stream->sleepers; *p != on; p = &(*p)->next)
+		;
+	*p = on->next;
+	shunt_group_sleep_leave(engine, sleeper);
+	shunt_lock_leave(&group->lock);
+}
+
+/* One real sleep. 0, or -errno of ppoll. */
+static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		      int parker, uint64_t deadline)
+{
+	struct shunt_sleeper sleeper = { .kick_fd = parker };
+	struct shunt_sleep_on on = { .sleeper = &sleeper, .stream = stream };
+	struct pollfd fds[3] = { { .fd = parker, .events = POLLIN }, { .fd = -1 }, { .fd = -1 } };
+	uint32_t kernel;
+	struct timespec left;
+	int result = 0;
+	bool asleep;
+
+	shunt_thread.sleep_fd = parker + 1;
+	enter(engine, &sleeper, &on, events);
+	asleep = __atomic_load_n(&sleeper.asleep, __ATOMIC_RELAXED);
+	if (asleep && !shunt_thread.signalled) {
+		if (sleeper.leader && engine->group.open)
+			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
+		kernel = shunt_ready_kernel(stream) & events;
+		if (kernel)
+			fds[2] = (struct pollfd) { .fd = stream->fd, .events = kernel };
+		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
+			result = -errno;
+	}
+	shunt_thread.sleep_fd = 0;
+	leave(engine, &sleeper, &on);
+	if (result == 0 && fds[1].revents)
+		shunt_group_take_event(engine);
+	if (!asleep || fds[0].revents || shunt_thread.signalled)
+		shunt_parker_drain(engine, parker);
+	return result;
+}
+
+/*
+ * What a system call that waits would say to the signals that came: interrupted unless every
+ * handler was installed with SA_RESTART and no timeout is set (signal(7)).
+ */
+static int interrupted(uint64_t deadline)
+{
+	if (shunt_thread.signalled & SHUNT_SIGNAL_BREAKS ||
+	    (shunt_thread.signalled && deadline != SHUNT_NEVER))
+		return -EINTR;
+	shunt_thread.signalled = 0;
+	return 0;
+}
+
+int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		      uint64_t deadline)
+{
+	int parker, result;
+
+	if (poll_awhile(engine, stream, events))
+		return shunt_thread.signalled ? interrupted(deadline) : 0;
+	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
+		return -EAGAIN;
+	parker = shunt_parker_take(engine);
+	if (parker < 0)
+		return parker;
+	result = sleep_once(engine, stream, events, parker, deadline);
+	shunt_parker_give(engine, parker);
+	if (shunt_thread.signalled || result == -EINTR)
+		return interrupted(deadline);
+	return result;
+}
+
+uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout)
+{
+	uint64_t now;
+
+	if (!timeout)
+		return SHUNT_NEVER;
+	now = shunt_now(engine);
+	if ((uint64_t)timeout->tv_sec > (SHUNT_NEVER - now) / 1000000000 - 1)
+		return SHUNT_NEVER;
+	return now + (uint64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec;
+}
+
+/* The peer's handback and its confirmation both come with a notice to the stream. */
+int shunt_wait_retired(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t deadline = shunt_now(engine) + 2000000000;
+	int result;
+
+	shunt_group_poll_fully(engine);
+	result = shunt_wait_stream(engine, stream, EPOLLPRI, deadline);
+	return result;
+}

@@ -1,0 +1,103 @@
+/*
+ * What two processes say to each other. docs/PROTOCOL.md is the prose of this file.
+ *
+ * Data lane: RDMA WRITE_WITH_IMM only. The immediate (host order on the soft device, network
+ * order in the work request) is `type << 28 | stream`, the stream being the receiver's number for
+ * it. DATA places its bytes in the stream's ring at `offset mod ring size`; the completion's
+ * length says how many. Every other type carries one 64-bit value, placed in the control line of the
+ * stream (or of the lane, stream number 0) at the word of that type.
+ *
+ * Link channel: a SOCK_SEQPACKET Unix socket, one struct shunt_message a packet.
+ *
+ * All values are native-endian: both ends are on one host.
+ */
+#ifndef SHUNT_WIRE_H
+#define SHUNT_WIRE_H
+
+#include <stdint.h>
+
+#define SHUNT_WIRE_VERSION 1
+#define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
+
+enum shunt_imm {
+	SHUNT_IMM_DATA = 0,	/* length bytes of the stream */
+	SHUNT_IMM_CREDIT,	/* the receiver has consumed the link's bytes up to this stream offset */
+	SHUNT_IMM_UPGRADE,	/* TCP carries the bytes before this offset, the link the rest */
+	SHUNT_IMM_HANDBACK,	/* the link carries the bytes before this offset, TCP the rest */
+	SHUNT_IMM_SWITCHED,	/* the receiver has passed the announced switch offset */
+	SHUNT_IMM_FIN,		/* the stream ends at this offset */
+	SHUNT_IMM_RESET,	/* the sender's end is gone; what was delivered stays readable */
+	SHUNT_IMM_RING,		/* a larger ring is offered: arena offset | log2(bytes) */
+	SHUNT_IMM_RING_FROM,	/* bytes from this offset on are in the offered ring */
+	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
+	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
+	SHUNT_IMM_TYPES
+};
+
+#define SHUNT_IMM_SHIFT 28
+#define SHUNT_IMM_STREAM_MASK ((1u << SHUNT_IMM_SHIFT) - 1)
+
+static inline uint32_t shunt_imm_make(enum shunt_imm type, uint32_t stream)
+{
+	return (uint32_t)type << SHUNT_IMM_SHIFT | stream;
+}
+
+/* One control line: the words that the peer writes, one per type. Two cache lines. */
+struct shunt_control {
+	_Alignas(128) uint64_t word[16];
+};
+
+/* --- the link channel --- */
+
+enum shunt_message_type {
+	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors: estate, wake-up eventfd */
+	SHUNT_MSG_CLAIM,	/* + 1 descriptor: the claimant's TCP socket, as proof */
+	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
+	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
+	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
+	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
+	SHUNT_MSG_RETIRE,	/* please hand your direction of this stream back to TCP */
+};
+
+/* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
+struct shunt_tuple {
+	uint8_t local[16];
+	uint8_t peer[16];
+	uint16_t local_port;
+	uint16_t peer_port;
+};
+
+/* Where the sender of a message wants the bytes of one stream. */
+struct shunt_place {
+	uint64_t ring_offset;	/* in the sender's arena */
+	uint32_t ring_bytes;	/* a power of two */
+	uint32_t stream;	/* the sender's number for the stream */
+};
+
+struct shunt_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t arena_address;	/* what RDMA calls the first byte of the sender's arena */
+	uint64_t arena_bytes;
+	uint32_t rkey;
+	uint32_t receives;	/* posted on the lane */
+	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
+	uint32_t pid;
+	uint8_t address[64];	/* struct soft_address */
+};
+
+struct shunt_message {
+	uint32_t type;
+	uint32_t stream;	/* the receiver's number: all but HELLO and CLAIM */
+	union {
+		struct shunt_hello hello;
+		struct {
+			struct shunt_tuple tuple;
+			struct shunt_place place;
+		} claim;
+		struct shunt_place accept;
+		uint32_t reason;
+	};
+};
+
+#endif

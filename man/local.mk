@@ -1,0 +1,11 @@
+# The manual. The list of variables in it comes from the program itself, so it cannot be out of date.
+nodist_man_MANS += man/shunt.1
+EXTRA_DIST += man/shunt.1.in
+CLEANFILES += man/shunt.1
+
+man/shunt.1: man/shunt.1.in tools/shunt$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) man && \
+	tools/shunt config --man >$@.vars && \
+	$(SED) -e 's|@VERSION[@]|$(PACKAGE_VERSION)|; s|@PKGLIBDIR[@]|$(pkglibdir)|' \
+		-e '/^@VARIABLES[@]$$/{' -e 'r $@.vars' -e 'd' -e '}' $(srcdir)/man/shunt.1.in >$@.new && \
+	rm -f $@.vars && mv $@.new $@

@@ -1,0 +1,193 @@
+/*
+ * The libc calls that Shunt stands for, one row each: return type, name, parameters. The structure
+ * of real calls, the resolver, the declarations and the version script (mkmap.sh) come from these
+ * rows.
+ *
+ * SHUNT_CALLS are exported and have a real call behind them. SHUNT_OWN_CALLS are exported too, but
+ * made of other calls: second names of libc, and what libc would do with calls of its own that no
+ * library can interpose.
+ *
+ * Not here: vfork(), which returns twice into the frame of its caller, so that nothing of ours can
+ * stand between (what its child does is recognised, shunt_process_foreign()); fork(), for which
+ * pthread_atfork() is enough; bind(), getsockname() and other calls whose answer is the kernel's.
+ */
+#ifndef SHUNT_PRELOAD_CALLS_H
+#define SHUNT_PRELOAD_CALLS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#define SHUNT_CALLS(X)											\
+	X(int, socket, (int family, int type, int protocol))						\
+	X(int, connect, (int fd, const struct sockaddr *address, socklen_t length))			\
+	X(int, listen, (int fd, int backlog))								\
+	X(int, accept, (int fd, struct sockaddr *address, socklen_t *length))				\
+	X(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags))		\
+	X(int, shutdown, (int fd, int how))								\
+	X(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *length))		\
+	X(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t length))		\
+	X(int, ioctl, (int fd, unsigned long request, ...))						\
+	X(int, fcntl, (int fd, int command, ...))							\
+	X(int, fcntl64, (int fd, int command, ...))							\
+													\
+	X(int, close, (int fd))										\
+	X(int, close_range, (unsigned int first, unsigned int last, int flags))				\
+	X(void, closefrom, (int first))									\
+	X(int, dup, (int fd))										\
+	X(int, dup2, (int fd, int other))								\
+	X(int, dup3, (int fd, int other, int flags))							\
+													\
+	X(ssize_t, read, (int fd, void *buffer, size_t bytes))						\
+	X(ssize_t, __read_chk, (int fd, void *buffer, size_t bytes, size_t room))			\
+	X(ssize_t, readv, (int fd, const struct iovec *iov, int count))					\
+	X(ssize_t, preadv2, (int fd, const struct iovec *iov, int count, off_t offset, int flags))	\
+	X(ssize_t, preadv64v2, (int fd, const struct iovec *iov, int count, off64_t offset, int flags))	\
+	X(ssize_t, recv, (int fd, void *buffer, size_t bytes, int flags))				\
+	X(ssize_t, __recv_chk, (int fd, void *buffer, size_t bytes, size_t room, int flags))		\
+	X(ssize_t, recvfrom, (int fd, void *buffer, size_t bytes, int flags, struct sockaddr *address,	\
+			      socklen_t *length))							\
+	X(ssize_t, __recvfrom_chk, (int fd, void *buffer, size_t bytes, size_t room, int flags,		\
+				    struct sockaddr *address, socklen_t *length))			\
+	X(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))				\
+	X(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned int count, int flags,		\
+			  struct timespec *timeout))							\
+													\
+	X(ssize_t, write, (int fd, const void *buffer, size_t bytes))					\
+	X(ssize_t, writev, (int fd, const struct iovec *iov, int count))				\
+	X(ssize_t, pwritev2, (int fd, const struct iovec *iov, int count, off_t offset, int flags))	\
+	X(ssize_t, pwritev64v2, (int fd, const struct iovec *iov, int count, off64_t offset, int flags)) \
+	X(ssize_t, send, (int fd, const void *buffer, size_t bytes, int flags))				\
+	X(ssize_t, sendto, (int fd, const void *buffer, size_t bytes, int flags,			\
+			    const struct sockaddr *address, socklen_t length))				\
+	X(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags))				\
+	X(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned int count, int flags))		\
+	X(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))				\
+	X(ssize_t, sendfile64, (int out, int in, off64_t *offset, size_t bytes))			\
+	X(ssize_t, splice, (int in, off64_t *in_offset, int out, off64_t *out_offset, size_t bytes,	\
+			    unsigned int flags))							\
+													\
+	X(int, poll, (struct pollfd *fds, nfds_t count, int timeout_ms))				\
+	X(int, __poll_chk, (struct pollfd *fds, nfds_t count, int timeout_ms, size_t room))		\
+	X(int, ppoll, (struct pollfd *fds, nfds_t count, const struct timespec *timeout,		\
+		       const sigset_t *mask))								\
+	X(int, __ppoll_chk, (struct pollfd *fds, nfds_t count, const struct timespec *timeout,		\
+			     const sigset_t *mask, size_t room))					\
+	X(int, select, (int nfds, fd_set *readable, fd_set *writable, fd_set *except,			\
+			struct timeval *timeout))							\
+	X(int, pselect, (int nfds, fd_set *readable, fd_set *writable, fd_set *except,			\
+			 const struct timespec *timeout, const sigset_t *mask))				\
+	X(int, epoll_create, (int size))								\
+	X(int, epoll_create1, (int flags))								\
+	X(int, epoll_ctl, (int epfd, int op, int fd, struct epoll_event *event))			\
+	X(int, epoll_wait, (int epfd, struct epoll_event *events, int max, int timeout_ms))		\
+	X(int, epoll_pwait, (int epfd, struct epoll_event *events, int max, int timeout_ms,		\
+			     const sigset_t *mask))							\
+	X(int, epoll_pwait2, (int epfd, struct epoll_event *events, int max,				\
+			      const struct timespec *timeout, const sigset_t *mask))			\
+													\
+	X(FILE *, fdopen, (int fd, const char *mode))							\
+	X(int, fclose, (FILE *file))									\
+	X(int, vdprintf, (int fd, const char *format, va_list arguments))				\
+	X(int, __vdprintf_chk, (int fd, int flag, const char *format, va_list arguments))		\
+													\
+	X(pid_t, _Fork, (void))										\
+	X(int, execve, (const char *path, char *const argv[], char *const envp[]))			\
+	X(int, execvpe, (const char *file, char *const argv[], char *const envp[]))			\
+	X(int, execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags)) \
+	X(int, fexecve, (int fd, char *const argv[], char *const envp[]))				\
+	X(int, posix_spawn, (pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,	\
+			     const posix_spawnattr_t *attributes, char *const argv[],			\
+			     char *const envp[]))							\
+	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,	\
+			      const posix_spawnattr_t *attributes, char *const argv[],			\
+			      char *const envp[]))							\
+	X(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int fd,		\
+						  int other))						\
+	X(void, _exit, (int status))									\
+	X(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old))		\
+	X(int, siginterrupt, (int number, int interrupt))
+
+#define SHUNT_OWN_CALLS(X)										\
+	X(sighandler_t, signal, (int number, sighandler_t handler))					\
+	X(sighandler_t, bsd_signal, (int number, sighandler_t handler))					\
+	X(sighandler_t, ssignal, (int number, sighandler_t handler))					\
+	X(sighandler_t, sysv_signal, (int number, sighandler_t handler))				\
+	X(sighandler_t, __sysv_signal, (int number, sighandler_t handler))				\
+	X(sighandler_t, sigset, (int number, sighandler_t handler))					\
+	X(int, __sigaction, (int number, const struct sigaction *action, struct sigaction *old))	\
+	X(int, dprintf, (int fd, const char *format, ...))						\
+	X(int, __dprintf_chk, (int fd, int flag, const char *format, ...))				\
+	X(int, execv, (const char *path, char *const argv[]))						\
+	X(int, execvp, (const char *file, char *const argv[]))						\
+	X(int, execl, (const char *path, const char *arg, ...))						\
+	X(int, execle, (const char *path, const char *arg, ...))					\
+	X(int, execlp, (const char *file, const char *arg, ...))					\
+	X(void, _Exit, (int status))									\
+	X(ssize_t, __read, (int fd, void *buffer, size_t bytes))					\
+	X(ssize_t, __write, (int fd, const void *buffer, size_t bytes))					\
+	X(ssize_t, __send, (int fd, const void *buffer, size_t bytes, int flags))			\
+	X(int, __connect, (int fd, const struct sockaddr *address, socklen_t length))			\
+	X(int, __close, (int fd))									\
+	X(int, __dup2, (int fd, int other))								\
+	X(int, __fcntl, (int fd, int command, ...))							\
+	X(int, __poll, (struct pollfd *fds, nfds_t count, int timeout_ms))				\
+	X(int, __select, (int nfds, fd_set *readable, fd_set *writable, fd_set *except,			\
+			  struct timeval *timeout))
+
+/*
+ * syscall() is exported as well, but its wrapper has another name in C, because it is not variadic
+ * there (see syscall.c). This row only gives it a real call.
+ */
+#define SHUNT_RAW_CALLS(X)										\
+	X(long, syscall, (long number, ...))
+
+struct shunt_calls {
+#define X(type, name, parameters) type (*name) parameters;
+	SHUNT_CALLS(X)
+	SHUNT_RAW_CALLS(X)
+#undef X
+};
+
+/*
+ * Exported, and bound to these definitions within the library even if the program or another
+ * preloaded library has calls of the same name.
+ */
+#define X(type, name, parameters) __attribute__((visibility("protected"))) type name parameters;
+SHUNT_CALLS(X)
+SHUNT_OWN_CALLS(X)
+#undef X
+
+/* A second name of a call, in the file that defines it. */
+#define SHUNT_SAME(second, first)						\
+	extern __typeof__(first) second						\
+		__attribute__((alias(#first), copy(first), visibility("protected")))
+
+extern struct shunt_calls shunt_real;
+
+/* Safe at any time and from any thread: it stores the same values again. */
+void shunt_calls_resolve(void);
+
+/*
+ * The real call. Before our constructor runs (another library's may be first) the pointer is still
+ * NULL; afterwards never: what this libc lacks fails with ENOSYS.
+ */
+#define real(name)								\
+	(*({									\
+		if (__builtin_expect(!shunt_real.name, 0))			\
+			shunt_calls_resolve();					\
+		shunt_real.name;						\
+	}))
+
+#endif

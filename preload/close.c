@@ -1,0 +1,80 @@
+/* close(), and closing many. Descriptors of our own do not exist for the program: they survive. */
+#include <limits.h>
+#include <linux/close_range.h>
+#include "preload/process.h"
+
+static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
+{
+	if (shunt_is_private(file))
+		return shunt_fail(EBADF);
+	if (file->kind != SHUNT_FILE_PRIVATE && !shunt_process_foreign())
+		shunt_process_drop(fd);
+	return real(close)(fd);
+}
+
+int close(int fd)
+{
+	struct shunt_file *file = shunt_lookup(fd);
+
+	if (unlikely(file))
+		return close_known(fd, file);
+	return real(close)(fd);
+}
+SHUNT_SAME(__close, close);
+
+static bool valid(unsigned int first, unsigned int last, int flags)
+{
+	return first <= last && !(flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC));
+}
+
+/*
+ * The range in pieces, around our own descriptors. With CLOSE_RANGE_UNSHARE only this thread's
+ * table changes (the flag means nothing after the first piece), so the streams stay the other
+ * threads' and are not dropped.
+ */
+static int close_around(unsigned int first, unsigned int last, int flags)
+{
+	size_t limit = shunt_process.files->limit;
+	unsigned int fd;
+
+	for (fd = first; fd < limit && fd <= last; fd++) {
+		struct shunt_file *file = shunt_lookup((int)fd);
+
+		if (likely(!file))
+			continue;
+		if (file->kind != SHUNT_FILE_PRIVATE) {
+			if (!(flags & CLOSE_RANGE_UNSHARE))
+				shunt_process_drop((int)fd);
+			continue;
+		}
+		if (fd > first && real(close_range)(first, fd - 1, flags))
+			return -1;
+		first = fd + 1;
+	}
+	return first <= last ? real(close_range)(first, last, flags) : 0;
+}
+
+static int close_all(unsigned int first, unsigned int last, int flags)
+{
+	/* Our own descriptors are close-on-exec already, and a copy of the table may lose them. */
+	if (!valid(first, last, flags) || flags & CLOSE_RANGE_CLOEXEC ||
+	    first >= shunt_process.files->limit || shunt_process_foreign())
+		return real(close_range)(first, last, flags);
+	return close_around(first, last, flags);
+}
+
+int close_range(unsigned int first, unsigned int last, int flags)
+{
+	return close_all(first, last, flags);
+}
+
+void closefrom(int first)
+{
+	int saved = errno;
+
+	if (first < 0)
+		first = 0;
+	if (!shunt_process.engine || close_all((unsigned int)first, UINT_MAX, 0))
+		real(closefrom)(first);
+	errno = saved;
+}

@@ -1,0 +1,96 @@
+#include <limits.h>
+#include "preload/rights.h"
+#include "preload/timeout.h"
+
+/*
+ * A set may be made before the first socket, so it makes the engine too: the set must know of
+ * streams from their first registration on.
+ */
+static int made(int epfd)
+{
+	if (epfd >= 0 && shunt_process_engine() && !shunt_process_foreign()) {
+		int saved = errno;
+
+		shunt_process_fresh(epfd);
+		shunt_file_epoll(shunt_process.engine, epfd);
+		errno = saved;
+	}
+	return epfd;
+}
+
+int epoll_create(int size)
+{
+	return made(real(epoll_create)(size));
+}
+
+int epoll_create1(int flags)
+{
+	return made(real(epoll_create1)(flags));
+}
+
+static inline bool is_set(const struct shunt_file *file)
+{
+	return file && file->kind == SHUNT_FILE_EPOLL;
+}
+
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct shunt_file *set = shunt_lookup(epfd);
+
+	if (shunt_is_private(set))
+		epfd = -1;
+	if (shunt_is_private(shunt_lookup(fd)))
+		fd = -1;
+	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_bad_pointer(event)))
+		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
+	/* A set that we never saw being made cannot see what is not in the kernel. */
+	if (!set && op != EPOLL_CTL_DEL)
+		shunt_rights_retire(fd, "an unknown epoll set");
+	return real(epoll_ctl)(epfd, op, fd, event);
+}
+
+/* The set, if its wait is the engine's. What the kernel would refuse is left to it. */
+static SHUNT_INLINE bool serves(int *epfd, const struct epoll_event *events, int max)
+{
+	struct shunt_file *set = shunt_lookup(*epfd);
+
+	if (shunt_is_private(set))
+		*epfd = -1;
+	return is_set(set) && max > 0 && max <= INT_MAX / (int)sizeof(*events) &&
+	       !shunt_bad_pointer(events);
+}
+
+static inline int wait_for(int epfd, struct epoll_event *events, int max,
+			   const struct timespec *timeout, const sigset_t *mask)
+{
+	return (int)shunt_result(shunt_epset_wait(shunt_process.engine, epfd, events, max, timeout,
+						  mask));
+}
+
+int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
+{
+	struct timespec timeout;
+
+	if (serves(&epfd, events, max))
+		return wait_for(epfd, events, max, shunt_timeout_ms(timeout_ms, &timeout), NULL);
+	return real(epoll_wait)(epfd, events, max, timeout_ms);
+}
+
+int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	struct timespec timeout;
+
+	if (serves(&epfd, events, max))
+		return wait_for(epfd, events, max, shunt_timeout_ms(timeout_ms, &timeout), mask);
+	return real(epoll_pwait)(epfd, events, max, timeout_ms, mask);
+}
+
+int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	if (!serves(&epfd, events, max))
+		return real(epoll_pwait2)(epfd, events, max, timeout, mask);
+	if (!shunt_timeout_valid(timeout))
+		return shunt_fail(EINVAL);
+	return wait_for(epfd, events, max, timeout, mask);
+}

@@ -1,0 +1,55 @@
+#include <fcntl.h>
+#include "preload/dup.h"
+#include "preload/rights.h"
+
+typedef int fcntl_call(int fd, int command, ...);
+
+/* O_ASYNC asks for signals, which only the kernel can send. */
+static int set_flags(fcntl_call *call, int fd, struct shunt_stream *stream, void *argument)
+{
+	int flags = (int)(long)argument, result;
+
+	if (flags & O_ASYNC)
+		shunt_rights_retire(fd, "O_ASYNC");
+	result = call(fd, F_SETFL, argument);
+	if (!result)
+		shunt_stream_set_nonblocking(stream, flags & O_NONBLOCK);
+	return result;
+}
+
+static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *argument)
+{
+	struct shunt_file *file = shunt_lookup(fd);
+
+	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+		return shunt_dup_made(fd, file, call(shunt_dup_from(fd, file), command, argument));
+	if (shunt_is_private(file))
+		return shunt_fail(EBADF);
+	if (command == F_SETFL && shunt_as_stream(file))
+		return set_flags(call, fd, shunt_as_stream(file), argument);
+	return call(fd, command, argument);
+}
+
+/* The argument is missing, an int or a pointer; passing on a pointer's worth of bits serves all. */
+int fcntl(int fd, int command, ...)
+{
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	return control(&real(fcntl), fd, command, argument);
+}
+SHUNT_SAME(__fcntl, fcntl);
+
+int fcntl64(int fd, int command, ...)
+{
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	return control(&real(fcntl64), fd, command, argument);
+}

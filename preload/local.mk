@@ -1,0 +1,34 @@
+# The libc boundary.
+preload_sources = \
+	preload/accept.c \
+	preload/calls.c preload/calls.h \
+	preload/close.c \
+	preload/connect.c \
+	preload/dup.c preload/dup.h \
+	preload/epoll.c \
+	preload/exec.c \
+	preload/exit.c \
+	preload/fcntl.c \
+	preload/fork.c \
+	preload/ioctl.c \
+	preload/message.c \
+	preload/poll.c \
+	preload/process.c preload/process.h \
+	preload/read.c \
+	preload/recv.c \
+	preload/rights.c preload/rights.h \
+	preload/select.c \
+	preload/send.c \
+	preload/sendfile.c \
+	preload/signal.c \
+	preload/socket.c \
+	preload/sockopt.c \
+	preload/spawn.c \
+	preload/splice.c \
+	preload/stdio.c \
+	preload/sys.c \
+	preload/syscall.c \
+	preload/timeout.h \
+	preload/transfer.c preload/transfer.h \
+	preload/write.c
+EXTRA_DIST += preload/mkmap.sh

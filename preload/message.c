@@ -1,0 +1,174 @@
+/* sendmsg(), recvmsg() and the calls for several messages, which TCP takes as so many calls. */
+#include "preload/rights.h"
+#include "preload/transfer.h"
+
+/* What copy_msghdr_from_user() and import_iovec() refuse. 0 or an errno. */
+static int refuse(const struct msghdr *message)
+{
+	if (shunt_bad_pointer(message))
+		return EFAULT;
+	if (message->msg_name && (int)message->msg_namelen < 0)
+		return EINVAL;
+	if (message->msg_iovlen > SHUNT_PIECES_MAX)
+		return EMSGSIZE;
+	return message->msg_iovlen && shunt_bad_pointer(message->msg_iov) ? EFAULT : 0;
+}
+
+static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+	int served = flags, error;
+
+	if (!stream) {
+		if (unlikely(shunt_process.engine) && !shunt_bad_pointer(message) &&
+		    message->msg_controllen)
+			shunt_rights_message(message);
+		return real(sendmsg)(fd, message, flags);
+	}
+	error = refuse(message);
+	if (error)
+		return shunt_fail(error);
+	if (message->msg_controllen) {
+		shunt_rights_retire(fd, "ancillary data");
+		return real(sendmsg)(fd, message, flags);
+	}
+	if (!shunt_send_serves(fd, stream, &served))
+		return real(sendmsg)(fd, message, flags);
+	return shunt_transfer_send(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);
+}
+
+static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+	int served = flags, error;
+	ssize_t got;
+
+	if (!stream)
+		return real(recvmsg)(fd, message, flags);
+	error = refuse(message);
+	if (error)
+		return shunt_fail(error);
+	if (!shunt_recv_serves(fd, stream, &served))
+		return real(recvmsg)(fd, message, flags);
+	got = shunt_transfer_recv(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);
+	if (got < 0)
+		return got;
+	if (message->msg_name)
+		message->msg_namelen = 0;
+	message->msg_controllen = 0;
+	message->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	return got;
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return send_message(fd, message, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return recv_message(fd, message, flags);
+}
+
+static void pass_rights(const struct mmsghdr *messages, unsigned int count)
+{
+	unsigned int i;
+
+	if (!shunt_process.engine || shunt_bad_pointer(messages))
+		return;
+	for (i = 0; i < count && i < SHUNT_PIECES_MAX; i++)
+		if (messages[i].msg_hdr.msg_controllen)
+			shunt_rights_message(&messages[i].msg_hdr);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	unsigned int done;
+	ssize_t sent;
+	int saved = errno;
+
+	if (!shunt_linked(&fd)) {
+		pass_rights(messages, count);
+		return real(sendmmsg)(fd, messages, count, flags);
+	}
+	for (done = 0; done < count && done < SHUNT_PIECES_MAX; done++) {
+		sent = send_message(fd, &messages[done].msg_hdr, flags);
+		if (sent < 0)
+			break;
+		messages[done].msg_len = (unsigned int)sent;
+	}
+	if (done < count && !done)
+		return -1;
+	errno = saved;
+	return (int)done;
+}
+
+static bool valid(const struct timespec *timeout)
+{
+	return timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000;
+}
+
+/* What is left until `end`, into *timeout. False: nothing. */
+static bool count_down(const struct timespec *end, struct timespec *timeout)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	timeout->tv_sec = end->tv_sec - now.tv_sec;
+	timeout->tv_nsec = end->tv_nsec - now.tv_nsec;
+	if (timeout->tv_nsec < 0) {
+		timeout->tv_sec--;
+		timeout->tv_nsec += 1000000000;
+	}
+	if (timeout->tv_sec < 0)
+		*timeout = (struct timespec) { 0, 0 };
+	return timeout->tv_sec || timeout->tv_nsec;
+}
+
+/*
+ * As the kernel: the timeout is looked at only after each message, and an error after the first
+ * message is for the next call to find (here: by meeting it again).
+ */
+static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+			 struct timespec *timeout, const struct timespec *end)
+{
+	unsigned int done;
+	int saved = errno;
+	ssize_t got;
+
+	for (done = 0; done < count;) {
+		got = recv_message(fd, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (got < 0)
+			break;
+		messages[done++].msg_len = (unsigned int)got;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+		if (timeout && !count_down(end, timeout))
+			break;
+	}
+	if (done < count && !done)
+		return -1;
+	errno = saved;
+	return (int)done;
+}
+
+int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+	     struct timespec *timeout)
+{
+	struct timespec end;
+
+	if (!shunt_linked(&fd))
+		return real(recvmmsg)(fd, messages, count, flags, timeout);
+	if (timeout) {
+		if (!valid(timeout))
+			return shunt_fail(EINVAL);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		end.tv_sec += timeout->tv_sec;
+		end.tv_nsec += timeout->tv_nsec;
+		if (end.tv_nsec >= 1000000000) {
+			end.tv_sec++;
+			end.tv_nsec -= 1000000000;
+		}
+	}
+	return recv_messages(fd, messages, count, flags, timeout, &end);
+}

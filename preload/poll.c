@@ -1,0 +1,73 @@
+#include <sys/resource.h>
+#include "preload/process.h"
+#include "preload/timeout.h"
+
+/* glibc declares that poll() only writes the array, which misleads this warning. */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+static bool too_many(nfds_t count)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && count > limit.rlim_cur;
+}
+
+/* Is there anything that the kernel cannot see alone? What it would refuse is left to it. */
+static bool concerns(const struct pollfd *fds, nfds_t count)
+{
+	struct shunt_file *file;
+	nfds_t i;
+
+	if (likely(!shunt_process.engine) || shunt_bad_pointer(fds))
+		return false;
+	if (unlikely(count > shunt_process.files->limit) && too_many(count))
+		return false;
+	for (i = 0; i < count; i++) {
+		file = shunt_lookup(fds[i].fd);
+		if (file && shunt_wait_concerns(file))
+			return true;
+	}
+	return false;
+}
+
+static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		    const sigset_t *mask)
+{
+	if (!shunt_timeout_valid(timeout))
+		return shunt_fail(EINVAL);
+	return (int)shunt_result(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask));
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	struct timespec timeout;
+
+	if (concerns(fds, count))
+		return wait_for(fds, count, shunt_timeout_ms(timeout_ms, &timeout), NULL);
+	return real(poll)(fds, count, timeout_ms);
+}
+SHUNT_SAME(__poll, poll);
+
+int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t room)
+{
+	struct timespec timeout;
+
+	if (count <= room / sizeof(*fds) && concerns(fds, count))
+		return wait_for(fds, count, shunt_timeout_ms(timeout_ms, &timeout), NULL);
+	return real(__poll_chk)(fds, count, timeout_ms, room);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (concerns(fds, count))
+		return wait_for(fds, count, timeout, mask);
+	return real(ppoll)(fds, count, timeout, mask);
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *mask, size_t room)
+{
+	if (count <= room / sizeof(*fds) && concerns(fds, count))
+		return wait_for(fds, count, timeout, mask);
+	return real(__ppoll_chk)(fds, count, timeout, mask, room);
+}

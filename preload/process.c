@@ -1,0 +1,154 @@
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/log.h"
+#include "preload/process.h"
+
+static struct shunt_files no_files;
+
+struct shunt_process shunt_process = { .files = &no_files };
+
+/* The one writer is who moved the word from NONE to MAKING; everybody else waits for READY. */
+enum { NONE, MAKING, READY };
+
+static _Atomic int config_state, engine_state;
+static __thread int making __attribute__((tls_model("initial-exec")));
+static struct shunt_config config;
+
+/* True for the thread that has to do it; false when it is done, or being done by this very thread. */
+static bool first(_Atomic int *state)
+{
+	int none = NONE;
+
+	if (atomic_load(state) == READY)
+		return false;
+	if (atomic_compare_exchange_strong(state, &none, MAKING))
+		return true;
+	while (!making && atomic_load(state) != READY)
+		sched_yield();
+	return false;
+}
+
+static const char *environment(const char *name, void *arg)
+{
+	(void)arg;
+	return secure_getenv(name);
+}
+
+static void complain(const char *line, void *arg)
+{
+	(void)arg;
+	shunt_log_write(SHUNT_LOG_WARN, "%s", line);
+}
+
+static void load_config(void)
+{
+	int saved = errno;
+
+	if (!shunt_real.write)
+		shunt_calls_resolve();
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, shunt_real.write);
+	shunt_config_load(&config, environment, NULL, complain, NULL);
+	shunt_log_setup(config.log_level, config.log_file, shunt_real.write);
+	errno = saved;
+}
+
+bool shunt_process_enabled(void)
+{
+	if (unlikely(atomic_load(&config_state) != READY) && first(&config_state)) {
+		making++;
+		load_config();
+		making--;
+		atomic_store(&config_state, READY);
+	}
+	return config.enable;
+}
+
+static void make_engine(void)
+{
+	struct shunt_engine *engine;
+
+	shunt_process_fill_sys();
+	engine = shunt_engine_create(&config, &shunt_process_sys);
+	if (!engine)
+		return;
+	shunt_process.engine = engine;
+	at_quick_exit(shunt_process_finish);
+	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
+}
+
+bool shunt_process_engine(void)
+{
+	int saved = errno;
+
+	if (unlikely(atomic_load(&engine_state) != READY)) {
+		if (!shunt_process_enabled() || shunt_process_foreign())
+			return false;
+		if (first(&engine_state)) {
+			making++;
+			make_engine();
+			making--;
+			atomic_store(&engine_state, READY);
+		}
+		errno = saved;
+	}
+	return shunt_process.files != &no_files;
+}
+
+bool shunt_process_foreign(void)
+{
+	return shunt_process.pid && shunt_process.pid != getpid();
+}
+
+/* The linker says where this library's code begins and ends. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
+bool shunt_process_is_code(const void *address)
+{
+	return (const char *)address >= __ehdr_start && (const char *)address < etext;
+}
+
+void shunt_process_drop(int fd)
+{
+	int saved = errno;
+
+	shunt_file_closing(shunt_process.engine, fd);
+	errno = saved;
+}
+
+void shunt_process_fresh(int fd)
+{
+	struct shunt_file *file = shunt_lookup(fd);
+
+	if (unlikely(file && file->kind != SHUNT_FILE_PRIVATE))
+		shunt_process_drop(fd);
+}
+
+void shunt_process_forget(void)
+{
+	__atomic_store_n(&shunt_process.files, &no_files, __ATOMIC_RELEASE);
+}
+
+void shunt_process_finish(void)
+{
+	if (shunt_process.files != &no_files && !shunt_process_foreign())
+		shunt_engine_finish(shunt_process.engine);
+}
+
+/*
+ * Nothing happens here but the look-ups: most programs never open a TCP socket, and for them Shunt
+ * shall cost nothing to speak of.
+ */
+__attribute__((constructor)) static void begin(void)
+{
+	shunt_calls_resolve();
+	shunt_process.pid = getpid();
+	shunt_process_atfork();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	shunt_process_finish();
+}

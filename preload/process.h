@@ -1,0 +1,124 @@
+/*
+ * The one engine of this process, made when the first descriptor that could concern it appears,
+ * and the way from a descriptor to what the engine knows of it.
+ */
+#ifndef SHUNT_PRELOAD_PROCESS_H
+#define SHUNT_PRELOAD_PROCESS_H
+
+#include <errno.h>
+#include "preload/calls.h"
+#include "core/api.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* For helpers of an exported call that ask shunt_is_private() or shunt_linked(). */
+#define SHUNT_INLINE inline __attribute__((always_inline))
+
+struct shunt_process {
+	struct shunt_files *files;	/* never NULL: an empty table until there is an engine */
+	struct shunt_engine *engine;	/* set before files, then constant */
+	pid_t pid;			/* whose memory this is */
+	bool forked;			/* our streams may be the parent's */
+};
+
+extern struct shunt_process shunt_process;
+
+/* Makes the engine if there is none. False: there will not be one. errno is kept. */
+bool shunt_process_engine(void);
+/* False with SHUNT_ENABLE=0: nothing is wrapped. Reads the configuration at the first call. */
+bool shunt_process_enabled(void);
+/*
+ * True in a child of vfork() (or clone with CLONE_VM): it uses our memory, but its descriptors and
+ * signal handlers are its own, so what it does to them must not be written down.
+ */
+bool shunt_process_foreign(void);
+/* Is the address in Shunt's own code? */
+bool shunt_process_is_code(const void *address);
+/* At the end of the process; nothing in a process that is not the engine's. */
+void shunt_process_finish(void);
+/* fork.c: for all forks to come. */
+void shunt_process_atfork(void);
+/* In a child that cannot go on with the engine: every descriptor is the kernel's, for ever. */
+void shunt_process_forget(void);
+/* sys.c: the engine's surroundings, all of them real calls. */
+extern struct shunt_sys shunt_process_sys;
+void shunt_process_fill_sys(void);
+
+/* The number is about to be closed or replaced. errno is kept, as by the next. */
+void shunt_process_drop(int fd);
+/* What the table says of a number that the kernel has just made is history. */
+void shunt_process_fresh(int fd);
+
+static inline struct shunt_file *shunt_lookup(int fd)
+{
+	return shunt_files_get(__atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE), fd);
+}
+
+/*
+ * Our own descriptors exist for our own code only, which may call libc by name (a device does): the
+ * exported call looks where it will return to. Always inlined, so that this is the caller of the
+ * exported call; helpers that ask must be inlined as well. Nothing is paid for other descriptors.
+ */
+static SHUNT_INLINE bool shunt_is_private(const struct shunt_file *file)
+{
+	return unlikely(file && file->kind == SHUNT_FILE_PRIVATE) &&
+	       !shunt_process_is_code(__builtin_return_address(0));
+}
+
+/*
+ * stdin, stdout and stderr are read and written inside libc, where nobody can stand between: a
+ * stream with such a number stays with the kernel.
+ */
+static inline bool shunt_process_is_stdio(int fd)
+{
+	return fd <= 2;
+}
+
+static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)
+{
+	return file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
+}
+
+/*
+ * The stream behind *fd if the engine serves it. NULL: make the real call with *fd, which is then
+ * -1 for a descriptor of our own, so that the kernel says EBADF.
+ */
+static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
+{
+	struct shunt_file *file = shunt_lookup(*fd);
+	struct shunt_stream *stream;
+
+	if (likely(!file))
+		return NULL;
+	stream = shunt_as_stream(file);
+	if (stream)
+		return shunt_stream_is_plain(stream) ? NULL : stream;
+	if (shunt_is_private(file))
+		*fd = -1;
+	return NULL;
+}
+
+/* Pointers that cannot be: the kernel shall say EFAULT, not we crash. Catches NULL and (void *)-1. */
+static inline bool shunt_bad_pointer(const void *pointer)
+{
+	return (uintptr_t)pointer - 4096 >= UINTPTR_MAX - 2 * 4096;
+}
+
+/* -errno becomes -1 and errno; success leaves errno as it was, whatever happened inside. */
+#define shunt_result(expression)				\
+	({							\
+		int *errno_ = &errno;				\
+		int saved_ = *errno_;				\
+		ssize_t result_ = (expression);			\
+		*errno_ = result_ < 0 ? (int)-result_ : saved_;	\
+		result_ < 0 ? -1 : result_;			\
+	})
+
+static inline int shunt_fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+#endif

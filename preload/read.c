@@ -1,0 +1,70 @@
+/* read() and its vectors. */
+#include "preload/transfer.h"
+
+ssize_t read(int fd, void *buffer, size_t bytes)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream)
+		return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+	return real(read)(fd, buffer, bytes);
+}
+SHUNT_SAME(__read, read);
+
+ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && bytes <= room)
+		return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+	return real(__read_chk)(fd, buffer, bytes, room);
+}
+
+static ssize_t read_pieces(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
+			   int flags)
+{
+	int i;
+
+	if ((unsigned int)count > SHUNT_PIECES_MAX)
+		return shunt_fail(EINVAL);
+	if (count && shunt_bad_pointer(iov))
+		return shunt_fail(EFAULT);
+	for (i = 0; i < count; i++)
+		if (iov[i].iov_len)
+			return shunt_transfer_recv(fd, stream, iov, count, flags);
+	return 0;	/* nothing asked for: unlike recv(), this does not wait */
+}
+
+ssize_t readv(int fd, const struct iovec *iov, int count)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream)
+		return read_pieces(fd, stream, iov, count, 0);
+	return real(readv)(fd, iov, count);
+}
+
+/* An offset of -1 means "as a stream". Sockets take the flags, but only RWF_NOWAIT says anything. */
+static bool serves(off64_t offset, int flags)
+{
+	return offset == -1 &&
+	       !(flags & ~(RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND));
+}
+
+ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && serves(offset, flags))
+		return read_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
+	return real(preadv2)(fd, iov, count, offset, flags);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *iov, int count, off64_t offset, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && serves(offset, flags))
+		return read_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
+	return real(preadv64v2)(fd, iov, count, offset, flags);
+}

@@ -1,0 +1,87 @@
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "preload/rights.h"
+
+void shunt_rights_retire(int fd, const char *reason)
+{
+	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+	int saved = errno;
+
+	if (stream)
+		shunt_stream_retire(shunt_process.engine, fd, stream, reason);
+	errno = saved;
+}
+
+void shunt_rights_message(const struct msghdr *message)
+{
+	struct msghdr *m = (struct msghdr *)message;
+	struct cmsghdr *control;
+	size_t offset;
+	int fd;
+
+	if (!shunt_process.engine || shunt_bad_pointer(m) || shunt_bad_pointer(m->msg_control))
+		return;
+	for (control = CMSG_FIRSTHDR(m); control; control = CMSG_NXTHDR(m, control)) {
+		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (offset = CMSG_LEN(0); offset + sizeof(fd) <= control->cmsg_len;
+		     offset += sizeof(fd)) {
+			memcpy(&fd, (char *)control + offset, sizeof(fd));
+			shunt_rights_retire(fd, "passed to another process");
+		}
+	}
+}
+
+/*
+ * In a child of vfork() the numbers may have been closed or replaced without a trace in the table,
+ * which is the parent's: is this one still the parent's socket?
+ */
+static bool still_parents(int fd)
+{
+	char link[64], found[64], expected[64];
+	struct stat status;
+	ssize_t bytes;
+
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)shunt_process.pid, fd);
+	bytes = readlink(link, found, sizeof(found) - 1);
+	if (bytes < 0 || fstat(fd, &status))
+		return false;
+	found[bytes] = 0;
+	snprintf(expected, sizeof(expected), "socket:[%lu]", (unsigned long)status.st_ino);
+	return !strcmp(found, expected);
+}
+
+/*
+ * closing_too: exec closes what is close-on-exec, as close() would; but the engine that holds
+ * unsent bytes of it is gone by then, so the kernel must have them before.
+ */
+static void retire_inherited(bool closing_too)
+{
+	bool foreign = shunt_process_foreign();
+	int saved = errno, fd, flags;
+
+	for (fd = 0; (size_t)fd < shunt_process.files->limit; fd++) {
+		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+
+		if (likely(!stream) || shunt_stream_is_plain(stream))
+			continue;
+		flags = real(fcntl)(fd, F_GETFD);
+		if (flags < 0 || (flags & FD_CLOEXEC && !closing_too))
+			continue;
+		if (!foreign || still_parents(fd))
+			shunt_stream_retire(shunt_process.engine, fd, stream, "inherited by a program");
+	}
+	errno = saved;
+}
+
+void shunt_rights_exec(void)
+{
+	retire_inherited(!shunt_process.forked && !shunt_process_foreign());
+}
+
+void shunt_rights_spawn(void)
+{
+	retire_inherited(false);
+}

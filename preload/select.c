@@ -1,0 +1,100 @@
+#include "preload/process.h"
+#include "preload/timeout.h"
+
+#define WORD_BITS (8 * (int)sizeof(unsigned long))
+
+/*
+ * The sets are looked at as words, not as fd_set: a program may have more descriptors than
+ * FD_SETSIZE and give arrays of its own.
+ */
+static unsigned long word(const fd_set *set, int first, int nfds)
+{
+	unsigned long bits;
+
+	if (!set)
+		return 0;
+	bits = ((const unsigned long *)set)[first / WORD_BITS];
+	return nfds - first < WORD_BITS ? bits & ((1UL << (nfds - first)) - 1) : bits;
+}
+
+static bool word_concerns(unsigned long bits, int first)
+{
+	struct shunt_file *file;
+
+	for (; bits; bits &= bits - 1) {
+		file = shunt_lookup(first + __builtin_ctzl(bits));
+		if (file && shunt_wait_concerns(file))
+			return true;
+	}
+	return false;
+}
+
+static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
+{
+	int first;
+
+	if (likely(!shunt_process.engine))
+		return false;
+	if ((size_t)nfds > shunt_process.files->limit)
+		nfds = nfds < 0 ? 0 : (int)shunt_process.files->limit;
+	for (first = 0; first < nfds; first += WORD_BITS)
+		if (word_concerns(word(readable, first, nfds) | word(writable, first, nfds) |
+				  word(except, first, nfds), first))
+			return true;
+	return false;
+}
+
+/* Linux says how much of the timeout was left, whatever the outcome. */
+static void count_down(const struct timespec *end, struct timeval *timeout)
+{
+	struct timespec now;
+	long long left;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left = (end->tv_sec - now.tv_sec) * 1000000LL + (end->tv_nsec - now.tv_nsec) / 1000;
+	if (left < 0)
+		left = 0;
+	*timeout = (struct timeval) { left / 1000000, left % 1000000 };
+}
+
+static int select_until(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
+			struct timeval *timeout)
+{
+	struct timespec span = { timeout->tv_sec + timeout->tv_usec / 1000000,
+				 timeout->tv_usec % 1000000 * 1000 };
+	struct timespec end;
+	int ready;
+
+	if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
+		return shunt_fail(EINVAL);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += span.tv_sec;
+	end.tv_nsec += span.tv_nsec;
+	ready = (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
+						    except, &span, NULL));
+	if (span.tv_sec || span.tv_nsec)
+		count_down(&end, timeout);
+	return ready;
+}
+
+int select(int nfds, fd_set *readable, fd_set *writable, fd_set *except, struct timeval *timeout)
+{
+	if (!concerns(nfds, readable, writable, except))
+		return real(select)(nfds, readable, writable, except, timeout);
+	if (timeout)
+		return select_until(nfds, readable, writable, except, timeout);
+	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
+						   except, NULL, NULL));
+}
+SHUNT_SAME(__select, select);
+
+int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
+	    const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!concerns(nfds, readable, writable, except))
+		return real(pselect)(nfds, readable, writable, except, timeout, mask);
+	if (!shunt_timeout_valid(timeout))
+		return shunt_fail(EINVAL);
+	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
+						   except, timeout, mask));
+}

@@ -1,0 +1,84 @@
+/* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
+#include <stdlib.h>
+#include <unistd.h>
+#include "preload/rights.h"
+#include "preload/transfer.h"
+
+#define PIECE (64 * 1024)
+
+/* One piece from the file at `at` to the stream: bytes, 0 at the end of the file, or -errno. */
+static ssize_t move(int out, struct shunt_stream *stream, int in, off64_t at, char *buffer,
+		    size_t bytes)
+{
+	struct iovec piece = { .iov_base = buffer };
+	ssize_t got = pread64(in, buffer, bytes, at);
+
+	if (got <= 0)
+		return got < 0 ? -errno : 0;
+	piece.iov_len = (size_t)got;
+	return shunt_transfer_broken(
+		shunt_stream_send(shunt_process.engine, out, stream, &piece, 1, 0), 0);
+}
+
+/* Bytes sent; -errno if none. Stops where the stream takes less than it is given. */
+static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes)
+{
+	char *buffer = malloc(PIECE);
+	size_t sent = 0;
+	ssize_t moved = 0;
+
+	if (!buffer)
+		return -ENOMEM;
+	while (sent < bytes) {
+		size_t want = bytes - sent < PIECE ? bytes - sent : PIECE;
+
+		moved = move(out, stream, in, at + (off64_t)sent, buffer, want);
+		if (moved <= 0)
+			break;
+		sent += (size_t)moved;
+		if ((size_t)moved < want)
+			break;
+	}
+	free(buffer);
+	return sent ? (ssize_t)sent : moved;
+}
+
+static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+{
+	off64_t at = offset ? *offset : lseek64(in, 0, SEEK_CUR);
+	ssize_t sent;
+
+	if (at < 0)
+		return -EINVAL;
+	sent = move_all(out, stream, in, at, shunt_clip(bytes));
+	if (sent > 0 && offset)
+		*offset = at + sent;
+	else if (sent > 0)
+		lseek64(in, at + sent, SEEK_SET);
+	return sent;
+}
+
+/* What has no position (a pipe, a socket, a wrong number) is for the kernel to judge. */
+static bool serves(int out, struct shunt_stream *stream, int in)
+{
+	int saved = errno;
+	bool seekable = lseek64(in, 0, SEEK_CUR) >= 0;
+
+	errno = saved;
+	if (!seekable && stream)
+		shunt_rights_retire(out, "sendfile from what is no file");
+	return seekable;
+}
+
+ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
+{
+	struct shunt_stream *stream = shunt_linked(&out);
+
+	if (stream && serves(out, stream, in))
+		return shunt_result(send_file(out, stream, in, offset, bytes));
+	return real(sendfile64)(out, in, offset, bytes);
+}
+
+/* off_t is off64_t here: Shunt is for 64-bit Linux. */
+_Static_assert(sizeof(off_t) == sizeof(off64_t), "sendfile() and sendfile64() are one");
+SHUNT_SAME(sendfile, sendfile64);

@@ -1,0 +1,183 @@
+/*
+ * A handler must end a wait that polls in user space, as it would end a system call. So in place of
+ * the program's handler the kernel is given one of our two, which tells the waiting thread and goes
+ * on to the program's. Which of the two says whether SA_RESTART was set; this and all other flags are
+ * kept by the kernel as the program gave them, so only the handler itself is ours to keep, one word
+ * for each signal. Therefore no lock is needed, and all of this may be used in a handler.
+ *
+ * Once ours is installed the word is never empty again: a signal that is on its way while the
+ * program goes back to SIG_DFL still finds the handler it was sent to.
+ *
+ * Handlers installed inside libc or by raw system calls are not seen.
+ */
+#include "preload/process.h"
+
+#define SIGNALS 65
+
+typedef void handler_call(int number, siginfo_t *info, void *context);
+
+static _Atomic(handler_call *) handlers[SIGNALS];
+/* siginterrupt(): which signals signal() shall install without SA_RESTART. */
+static _Atomic uint64_t interrupting;
+
+static inline void go_on(int number, siginfo_t *info, void *context, bool restart)
+{
+	shunt_thread_signalled(restart);
+	/* A handler without SA_SIGINFO takes the first argument and leaves the others, as ours does. */
+	atomic_load_explicit(&handlers[number], memory_order_acquire)(number, info, context);
+}
+
+static void breaks(int number, siginfo_t *info, void *context)
+{
+	go_on(number, info, context, false);
+}
+
+static void restarts(int number, siginfo_t *info, void *context)
+{
+	go_on(number, info, context, true);
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+	return action->sa_sigaction == breaks || action->sa_sigaction == restarts;
+}
+
+static bool is_handler(const struct sigaction *action)
+{
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN && !is_ours(action);
+}
+
+/* libc keeps the first two real-time signals for itself; two others cannot be handled. */
+static bool can_handle(int number)
+{
+	return number > 0 && number < SIGNALS && number != SIGKILL && number != SIGSTOP &&
+	       (number < __SIGRTMIN || number >= SIGRTMIN);
+}
+
+/* What the kernel gave as the old action, in the program's terms. */
+static void translate(struct sigaction *action, handler_call *handler)
+{
+	if (is_ours(action))
+		action->sa_sigaction = handler;
+}
+
+static int change(int number, const struct sigaction *action, struct sigaction *old)
+{
+	handler_call *before = atomic_load(&handlers[number]);
+	struct sigaction ours;
+
+	if (action && is_handler(action)) {
+		ours = *action;
+		ours.sa_sigaction = action->sa_flags & SA_RESTART ? restarts : breaks;
+		before = atomic_exchange(&handlers[number], action->sa_sigaction);
+		action = &ours;
+	}
+	if (real(sigaction)(number, action, old))
+		return -1;
+	if (old)
+		translate(old, before);
+	return 0;
+}
+
+/* A child of vfork() has its own handlers in the kernel, but the words here are its parent's. */
+static int change_foreign(int number, const struct sigaction *action, struct sigaction *old)
+{
+	int result = real(sigaction)(number, action, old);
+
+	if (!result && old)
+		translate(old, atomic_load(&handlers[number]));
+	return result;
+}
+
+int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	if (!can_handle(number) || !shunt_process_enabled())
+		return real(sigaction)(number, action, old);
+	if (action && shunt_process_foreign())
+		return change_foreign(number, action, old);
+	return change(number, action, old);
+}
+SHUNT_SAME(__sigaction, sigaction);
+
+/* --- the older calls, all of them ways to say sigaction() --- */
+
+static sighandler_t install(int number, sighandler_t handler, int flags, bool block_itself)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags }, old;
+
+	if (handler == SIG_ERR || number < 1 || number >= SIGNALS) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	sigemptyset(&action.sa_mask);
+	if (block_itself)
+		sigaddset(&action.sa_mask, number);
+	return sigaction(number, &action, &old) ? SIG_ERR : old.sa_handler;
+}
+
+sighandler_t signal(int number, sighandler_t handler)
+{
+	bool interrupt = number > 0 && number < SIGNALS &&
+			 atomic_load(&interrupting) >> (number - 1) & 1;
+
+	return install(number, handler, interrupt ? 0 : SA_RESTART, true);
+}
+SHUNT_SAME(bsd_signal, signal);
+SHUNT_SAME(ssignal, signal);
+
+sighandler_t sysv_signal(int number, sighandler_t handler)
+{
+	return install(number, handler, SA_RESETHAND | SA_NODEFER | SA_INTERRUPT, false);
+}
+SHUNT_SAME(__sysv_signal, sysv_signal);
+
+/* libc changes the flag in the kernel behind our back; ours must be the one that says the same. */
+int siginterrupt(int number, int interrupt)
+{
+	struct sigaction action;
+	uint64_t bit;
+
+	if (!can_handle(number) || sigaction(number, NULL, &action))
+		return real(siginterrupt)(number, interrupt);
+	bit = 1ULL << (number - 1);
+	if (interrupt) {
+		atomic_fetch_or(&interrupting, bit);
+		action.sa_flags &= ~SA_RESTART;
+	} else {
+		atomic_fetch_and(&interrupting, ~bit);
+		action.sa_flags |= SA_RESTART;
+	}
+	return sigaction(number, &action, NULL);
+}
+
+static sighandler_t hold(int number, const sigset_t *set, bool *held)
+{
+	struct sigaction old;
+	sigset_t mask;
+
+	if (sigprocmask(SIG_BLOCK, set, &mask) || sigaction(number, NULL, &old))
+		return SIG_ERR;
+	*held = sigismember(&mask, number);
+	return old.sa_handler;
+}
+
+sighandler_t sigset(int number, sighandler_t handler)
+{
+	sighandler_t before;
+	sigset_t set, mask;
+	bool held = false;
+
+	sigemptyset(&set);
+	if (handler == SIG_ERR || sigaddset(&set, number)) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	if (handler == SIG_HOLD) {
+		before = hold(number, &set, &held);
+		return before != SIG_ERR && held ? SIG_HOLD : before;
+	}
+	before = install(number, handler, 0, false);
+	if (before == SIG_ERR || sigprocmask(SIG_UNBLOCK, &set, &mask))
+		return SIG_ERR;
+	return sigismember(&mask, number) ? SIG_HOLD : before;
+}

@@ -1,0 +1,72 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include "preload/rights.h"
+
+#ifndef TCP_INQ
+#define TCP_INQ 36
+#endif
+#define SO_TIMESTAMP_64 63	/* SO_TIMESTAMP_NEW */
+#define SO_TIMESTAMPING_64 65	/* SO_TIMESTAMPING_NEW; SO_TIMESTAMPNS_NEW is between them */
+
+/* Answers that come with each message, or another protocol on top: only the kernel has those. */
+static bool needs_kernel(int level, int name)
+{
+	if (level == IPPROTO_TCP)
+		return name == TCP_ULP || name == TCP_REPAIR || name == TCP_INQ;
+	if (level != SOL_SOCKET)
+		return false;
+	return name == SO_TIMESTAMP || name == SO_TIMESTAMPNS || name == SO_TIMESTAMPING ||
+	       (name >= SO_TIMESTAMP_64 && name <= SO_TIMESTAMPING_64) || name == SO_OOBINLINE ||
+	       name == SO_PEEK_OFF;
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
+{
+	struct shunt_file *file = shunt_lookup(fd);
+	struct shunt_stream *stream = shunt_as_stream(file);
+	int result, saved;
+
+	if (likely(!stream))
+		return real(setsockopt)(shunt_is_private(file) ? -1 : fd, level, name, value, length);
+	if (needs_kernel(level, name))
+		shunt_rights_retire(fd, "a socket option");
+	result = real(setsockopt)(fd, level, name, value, length);
+	saved = errno;
+	if (!result)
+		shunt_stream_option_changed(stream, level, name);
+	errno = saved;
+	return result;
+}
+
+/* What went wrong on the other track, if the kernel knows of nothing. */
+static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
+{
+	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
+	int error, saved = errno;
+
+	if (result || *length < sizeof(error) || *(int *)value)
+		return result;
+	error = shunt_stream_take_error(shunt_process.engine, stream);
+	if (error)
+		*(int *)value = error < 0 ? -error : error;
+	errno = saved;
+	return 0;
+}
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && level == SOL_SOCKET && name == SO_ERROR)
+		return get_error(fd, stream, value, length);
+	return real(getsockopt)(fd, level, name, value, length);
+}
+
+int shutdown(int fd, int how)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream)
+		return (int)shunt_result(shunt_stream_shutdown(shunt_process.engine, fd, stream, how));
+	return real(shutdown)(fd, how);
+}

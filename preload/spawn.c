@@ -1,0 +1,29 @@
+/*
+ * posix_spawn() works inside libc, in a child that shares our memory: what the new program will
+ * find open goes back to the kernel before. Not system() and popen(): their shells are given no
+ * descriptors on purpose, and they are too common to move every stream for.
+ */
+#include "preload/rights.h"
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	if (unlikely(shunt_process.engine))
+		shunt_rights_spawn();
+	return real(posix_spawn)(pid, path, actions, attributes, argv, envp);
+}
+
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	if (unlikely(shunt_process.engine))
+		shunt_rights_spawn();
+	return real(posix_spawnp)(pid, file, actions, attributes, argv, envp);
+}
+
+/* Makes the number one that stays open, whatever its close-on-exec flag says now. */
+int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int other)
+{
+	shunt_rights_retire(fd, "inherited by a program");
+	return real(posix_spawn_file_actions_adddup2)(actions, fd, other);
+}

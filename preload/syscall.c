@@ -1,0 +1,148 @@
+/*
+ * syscall(): system calls by number, as some libraries make them. Only descriptors that the table
+ * knows take the way of the libc call; everything else goes to the kernel by a jump, for a raw
+ * clone() or vfork() must not return through a frame of ours. That is also why this is not variadic:
+ * all seven words are passed on where they are. poll, select and their like are left to the kernel.
+ */
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "preload/process.h"
+
+typedef long raw_call(long number, long a, long b, long c, long d, long e, long f);
+
+__attribute__((visibility("protected"))) raw_call shunt_syscall __asm__("syscall");
+
+#define P(word) ((void *)(word))
+
+static long making_call(long number, long a, long b, long c)
+{
+	switch (number) {
+	case SYS_socket:
+		return socket((int)a, (int)b, (int)c);
+	case SYS_close_range:
+		return close_range((unsigned int)a, (unsigned int)b, (int)c);
+	default:
+		return epoll_create1((int)a);
+	}
+}
+
+static long descriptor_call(long number, int fd, long b, long c)
+{
+	switch (number) {
+	case SYS_close:
+		return close(fd);
+	case SYS_dup:
+		return dup(fd);
+#ifdef SYS_dup2
+	case SYS_dup2:
+		return dup2(fd, (int)b);
+#endif
+	case SYS_dup3:
+		return dup3(fd, (int)b, (int)c);
+	case SYS_fcntl:
+		return fcntl(fd, (int)b, P(c));
+	case SYS_ioctl:
+		return ioctl(fd, (unsigned long)b, P(c));
+	case SYS_listen:
+		return listen(fd, (int)b);
+	case SYS_shutdown:
+		return shutdown(fd, (int)b);
+	case SYS_connect:
+		return connect(fd, P(b), (socklen_t)c);
+	default:
+		return accept(fd, P(b), P(c));
+	}
+}
+
+static long data_call(long number, int fd, long b, long c, long d, long e, long f)
+{
+	switch (number) {
+	case SYS_read:
+		return read(fd, P(b), (size_t)c);
+	case SYS_write:
+		return write(fd, P(b), (size_t)c);
+	case SYS_readv:
+		return readv(fd, P(b), (int)c);
+	case SYS_writev:
+		return writev(fd, P(b), (int)c);
+	case SYS_recvfrom:
+		return recvfrom(fd, P(b), (size_t)c, (int)d, P(e), P(f));
+	case SYS_sendto:
+		return sendto(fd, P(b), (size_t)c, (int)d, P(e), (socklen_t)f);
+	case SYS_recvmsg:
+		return recvmsg(fd, P(b), (int)c);
+	case SYS_sendmsg:
+		return sendmsg(fd, P(b), (int)c);
+	case SYS_accept4:
+		return accept4(fd, P(b), P(c), (int)d);
+	default:
+		return epoll_ctl(fd, (int)b, (int)c, P(d));
+	}
+}
+
+/* How a call is looked at before it is given to the kernel. */
+enum call { OTHER, MAKES, DESCRIPTOR, REPLACES, DATA };
+
+static SHUNT_INLINE enum call sort(long number)
+{
+	switch (number) {
+	case SYS_socket: case SYS_epoll_create1: case SYS_close_range:
+		return MAKES;
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+		return REPLACES;
+	case SYS_close: case SYS_dup: case SYS_fcntl: case SYS_ioctl: case SYS_listen:
+	case SYS_shutdown: case SYS_connect: case SYS_accept:
+		return DESCRIPTOR;
+	case SYS_read: case SYS_write: case SYS_readv: case SYS_writev: case SYS_recvfrom:
+	case SYS_sendto: case SYS_recvmsg: case SYS_sendmsg: case SYS_accept4: case SYS_epoll_ctl:
+		return DATA;
+	default:
+		return OTHER;
+	}
+}
+
+static SHUNT_INLINE bool hidden(long fd)
+{
+	return shunt_is_private(shunt_lookup((int)fd));
+}
+
+static inline long pass(long number, long a, long b, long c, long d, long e, long f)
+{
+	return ((raw_call *)&real(syscall))(number, a, b, c, d, e, f);
+}
+
+/* Entered by a jump too, so the caller it sees is the program. */
+__attribute__((noinline))
+static long look(long number, long a, long b, long c, long d, long e, long f)
+{
+	enum call call = sort(number);
+
+	switch (call) {
+	case MAKES:
+		return making_call(number, a, b, c);
+	case REPLACES:
+		if (hidden(b))
+			return shunt_fail(EBADF);
+		if (shunt_lookup((int)b))
+			return descriptor_call(number, (int)a, b, c);
+		/* fall through */
+	default:
+		if (hidden(a))
+			return shunt_fail(EBADF);
+		if (!shunt_lookup((int)a))
+			return pass(number, a, b, c, d, e, f);
+		return call == DATA ? data_call(number, (int)a, b, c, d, e, f) :
+				      descriptor_call(number, (int)a, b, c);
+	}
+}
+
+long shunt_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (unlikely(sort(number) != OTHER))
+		return look(number, a, b, c, d, e, f);
+	return pass(number, a, b, c, d, e, f);
+}

@@ -1,0 +1,56 @@
+/* write() and its vectors. */
+#include "preload/transfer.h"
+
+ssize_t write(int fd, const void *buffer, size_t bytes)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream)
+		return shunt_send_one(fd, stream, buffer, bytes, 0);
+	return real(write)(fd, buffer, bytes);
+}
+SHUNT_SAME(__write, write);
+
+static ssize_t write_pieces(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
+			    int flags)
+{
+	if ((unsigned int)count > SHUNT_PIECES_MAX)
+		return shunt_fail(EINVAL);
+	if (count && shunt_bad_pointer(iov))
+		return shunt_fail(EFAULT);
+	return shunt_transfer_send(fd, stream, iov, count, flags);
+}
+
+ssize_t writev(int fd, const struct iovec *iov, int count)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream)
+		return write_pieces(fd, stream, iov, count, 0);
+	return real(writev)(fd, iov, count);
+}
+
+/* As in read.c. */
+static bool serves(off64_t offset, int flags)
+{
+	return offset == -1 &&
+	       !(flags & ~(RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND));
+}
+
+ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && serves(offset, flags))
+		return write_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
+	return real(pwritev2)(fd, iov, count, offset, flags);
+}
+
+ssize_t pwritev64v2(int fd, const struct iovec *iov, int count, off64_t offset, int flags)
+{
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream && serves(offset, flags))
+		return write_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
+	return real(pwritev64v2)(fd, iov, count, offset, flags);
+}

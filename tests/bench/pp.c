@@ -1,0 +1,307 @@
+/*
+ * pp server				serves one client program, prints "port N"
+ * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
+ *
+ * rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
+ * rate: one way; prints messages a second, counted when the server has them all.
+ * connect: connections made and closed one after the other; prints nanoseconds for each.
+ * Each pair is a connection with a thread of its own at both ends; the mean of all is printed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define MAX_PAIRS 64
+#define WARM_MS 300
+#define BUFFER (1 << 20)
+
+enum { RTT, RATE, CONNECT };
+enum { BLOCKING, POLL, EPOLL };
+
+/* What the client tells the server first. */
+struct plan {
+	uint64_t count;
+	uint32_t size;
+	uint8_t kind, wait, pairs, pad;
+};
+
+struct pair {
+	pthread_t thread;
+	struct plan plan;
+	int fd, ep;
+	char *buf;
+	double seconds;
+};
+
+static pthread_barrier_t gate;
+static struct sockaddr_in addr = {.sin_family = AF_INET};
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* Readiness first, as event loops do; the blocking mode waits in recv. */
+static void wait_readable(struct pair *p)
+{
+	struct pollfd f = {.fd = p->fd, .events = POLLIN};
+	struct epoll_event ev;
+
+	if (p->plan.wait == POLL && poll(&f, 1, -1) < 0)
+		die("poll");
+	if (p->plan.wait == EPOLL && epoll_wait(p->ep, &ev, 1, -1) < 0)
+		die("epoll_wait");
+}
+
+static size_t get(struct pair *p, size_t most)
+{
+	ssize_t r;
+
+	do {
+		wait_readable(p);
+		r = recv(p->fd, p->buf, most, 0);
+	} while (r < 0 && errno == EAGAIN);
+	if (r < 0)
+		die("recv");
+	return r;
+}
+
+static void get_all(struct pair *p, uint64_t len)
+{
+	while (len) {
+		size_t r = get(p, len < BUFFER ? len : BUFFER);
+
+		if (!r) {
+			fprintf(stderr, "pp: early end\n");
+			exit(1);
+		}
+		len -= r;
+	}
+}
+
+static void put_all(struct pair *p, size_t len)
+{
+	struct pollfd f = {.fd = p->fd, .events = POLLOUT};
+
+	for (size_t n = 0; n < len;) {
+		ssize_t r = send(p->fd, p->buf, len - n, 0);
+
+		if (r < 0 && errno == EAGAIN) {
+			if (poll(&f, 1, -1) < 0)
+				die("poll");
+			continue;
+		}
+		if (r < 0)
+			die("send");
+		n += r;
+	}
+}
+
+static void prepare(struct pair *p)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	int one = 1;
+
+	p->buf = calloc(1, BUFFER);
+	setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (p->plan.wait == BLOCKING)
+		return;
+	fcntl(p->fd, F_SETFL, fcntl(p->fd, F_GETFL) | O_NONBLOCK);
+	p->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (p->ep < 0 || epoll_ctl(p->ep, EPOLL_CTL_ADD, p->fd, &ev))
+		die("epoll");
+}
+
+/* Single bytes to and fro; 'd' ends it. */
+static void warm_up(struct pair *p)
+{
+	double until = now() + WARM_MS / 1e3;
+
+	do {
+		p->buf[0] = now() < until ? 'w' : 'd';
+		put_all(p, 1);
+		get_all(p, 1);
+	} while (p->buf[0] != 'd');
+}
+
+static void *client(void *arg)
+{
+	struct pair *p = arg;
+	double start;
+
+	if (send(p->fd, &p->plan, sizeof(p->plan), 0) != sizeof(p->plan))
+		die("send");
+	prepare(p);
+	warm_up(p);
+	pthread_barrier_wait(&gate);
+	start = now();
+	for (uint64_t i = 0; i < p->plan.count; i++) {
+		put_all(p, p->plan.size);
+		if (p->plan.kind == RTT)
+			get_all(p, p->plan.size);
+	}
+	if (p->plan.kind == RATE)
+		get_all(p, 1);
+	p->seconds = now() - start;
+	close(p->fd);
+	return NULL;
+}
+
+static void *serve(void *arg)
+{
+	struct pair *p = arg;
+
+	prepare(p);
+	do {
+		get_all(p, 1);
+		put_all(p, 1);
+	} while (p->buf[0] != 'd');
+	if (p->plan.kind == RATE) {
+		get_all(p, p->plan.count * p->plan.size);
+		put_all(p, 1);
+	}
+	for (uint64_t i = 0; p->plan.kind == RTT && i < p->plan.count; i++) {
+		get_all(p, p->plan.size);
+		put_all(p, p->plan.size);
+	}
+	get(p, 1);
+	close(p->fd);
+	return NULL;
+}
+
+static int server(void)
+{
+	struct pair p[MAX_PAIRS] = {0};
+	socklen_t len = sizeof(addr);
+	int l = socket(AF_INET, SOCK_STREAM, 0), pairs = 1;
+
+	if (l < 0 || bind(l, (struct sockaddr *)&addr, len) || listen(l, 512) ||
+	    getsockname(l, (struct sockaddr *)&addr, &len))
+		die("listen");
+	printf("port %d\n", ntohs(addr.sin_port));
+	fflush(stdout);
+	for (int i = 0; i < pairs; i++) {
+		p[i].fd = accept(l, NULL, NULL);
+		if (p[i].fd < 0)
+			die("accept");
+		while (recv(p[i].fd, &p[i].plan, sizeof(p[i].plan), MSG_WAITALL) == 0) {
+			close(p[i].fd);	/* one of the connect mode */
+			p[i].fd = accept(l, NULL, NULL);
+		}
+		if (p[i].plan.kind == CONNECT)
+			return 0;
+		pairs = p[i].plan.pairs;
+		pthread_create(&p[i].thread, NULL, serve, &p[i]);
+	}
+	for (int i = 0; i < pairs; i++)
+		pthread_join(p[i].thread, NULL);
+	return 0;
+}
+
+static int dial(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		die("connect");
+	return fd;
+}
+
+static void connects(struct plan *plan)
+{
+	double spent = 0;
+	int fd;
+
+	for (uint64_t i = 0; i < plan->count; i++) {
+		double start = now();
+
+		fd = dial();
+		spent += now() - start;
+		shutdown(fd, SHUT_WR);
+		if (recv(fd, &(char){0}, 1, 0) != 0)
+			die("recv");
+		close(fd);
+	}
+	fd = dial();
+	if (send(fd, plan, sizeof(*plan), 0) < 0)
+		die("send");
+	printf("%.0f\n", spent / plan->count * 1e9);
+}
+
+static void measure(struct plan *plan)
+{
+	struct pair p[MAX_PAIRS] = {0};
+	double sum = 0;
+
+	pthread_barrier_init(&gate, NULL, plan->pairs);
+	for (int i = 0; i < plan->pairs; i++) {
+		p[i].plan = *plan;
+		p[i].fd = dial();
+		pthread_create(&p[i].thread, NULL, client, &p[i]);
+	}
+	for (int i = 0; i < plan->pairs; i++) {
+		pthread_join(p[i].thread, NULL);
+		sum += plan->kind == RTT ? p[i].seconds / plan->count * 1e9 / plan->pairs :
+					   plan->count / p[i].seconds;
+	}
+	printf("%.0f\n", sum);
+}
+
+static int word(const char *s, const char *a, const char *b, const char *c)
+{
+	return !strcmp(s, a) ? 0 : !strcmp(s, b) ? 1 : !strcmp(s, c) ? 2 : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan = {.size = 8, .pairs = 1};
+	int c, kind = -1, wait = BLOCKING;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	while ((c = getopt(argc, argv, "n:s:p:m:")) != -1) {
+		switch (c) {
+		case 'n': plan.count = strtoull(optarg, NULL, 10); break;
+		case 's': plan.size = atoi(optarg); break;
+		case 'p': plan.pairs = atoi(optarg); break;
+		case 'm': wait = word(optarg, "blocking", "poll", "epoll"); break;
+		default: return 2;
+		}
+	}
+	if (optind < argc && !strcmp(argv[optind], "server"))
+		return server();
+	if (optind + 2 < argc && !strcmp(argv[optind], "client"))
+		kind = word(argv[optind + 2], "rtt", "rate", "connect");
+	if (kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS ||
+	    plan.size < 1 || plan.size > BUFFER) {
+		fprintf(stderr, "usage: pp server | client PORT rtt|rate|connect [-n COUNT] "
+				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]\n");
+		return 2;
+	}
+	plan.kind = kind;
+	plan.wait = wait;
+	plan.count = plan.count ? plan.count : kind == CONNECT ? 2000 : 20000;
+	addr.sin_port = htons(atoi(argv[optind + 1]));
+	(kind == CONNECT ? connects : measure)(&plan);
+	return 0;
+}

@@ -1,0 +1,259 @@
+/* epoll: many descriptors, sets within sets, sets in poll and select, sets before the connection. */
+#include "cases.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+
+#define MANY 6
+
+static void add(struct end *e, int ep, int fd, unsigned events, uint64_t data)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = data};
+
+	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+}
+
+/* Registered before it is connected: what an unconnected socket says, then the connection. */
+static void before_connect(struct end *e)
+{
+	int ep = MUST(e, epoll_create1(0));
+	int fd = MUST(e, socket(e->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+	struct epoll_event ev = {0};
+
+	add(e, ep, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, 7);
+	TRY(e, epoll_wait(ep, &ev, 1, 0));
+	bits(e, "event", ev.events);
+	TRY(e, connect(fd, (struct sockaddr *)&e->addr, e->addrlen));
+	do
+		MUST(e, epoll_wait(ep, &ev, 1, -1));
+	while (ev.events & EPOLLHUP);
+	bits(e, "event", ev.events);
+	nonblock(e, fd, 0);
+	warm(e, fd);
+	meet(e);
+	arrived(e, fd, 5);
+	TRY(e, epoll_wait(ep, &ev, 1, -1));
+	bits(e, "event", ev.events);
+	say(e, "data %d", (int)ev.data.u64);
+	show(e, fd, 5, 0);
+	close(fd);
+	close(ep);
+}
+
+static void before_connect_peer(struct end *e)
+{
+	int fd = pick_up(e);
+
+	warm(e, fd);
+	meet(e);
+	put(e, fd, "hello");
+	drain(e, fd);
+}
+
+/* With room for one event each of several ready descriptors gets its turn. */
+static void fair(struct end *e)
+{
+	int ep = MUST(e, epoll_create1(0)), fd[MANY], ev_fd = MUST(e, eventfd(1, 0));
+	int seen[MANY + 1] = {0};
+	struct epoll_event ev = {0}, all[MANY + 1];
+
+	for (int i = 0; i < MANY; i++) {
+		fd[i] = dial(e);
+		warm(e, fd[i]);
+	}
+	meet(e);
+	for (int i = 0; i < MANY; i++) {
+		arrived(e, fd[i], 3);
+		add(e, ep, fd[i], EPOLLIN, i);
+	}
+	add(e, ep, ev_fd, EPOLLIN, MANY);
+	for (int i = 0; i < 3 * (MANY + 1); i++) {
+		MUST(e, epoll_wait(ep, &ev, 1, -1));
+		seen[ev.data.u64]++;
+	}
+	for (int i = 0; i <= MANY; i++)
+		say(e, "descriptor %d was seen %s", i, seen[i] ? "" : "never");
+	TRY(e, epoll_wait(ep, all, MANY + 1, -1));
+	for (int i = 0; i < MANY; i++) {
+		show(e, fd[i], 3, 0);
+		TRY(e, epoll_wait(ep, all, MANY + 1, 0));
+	}
+	say(e, "left: %d", (int)all[0].data.u64);
+	for (int i = 0; i < MANY; i++)
+		close(fd[i]);
+	close(ep);
+	close(ev_fd);
+}
+
+static void fair_peer(struct end *e)
+{
+	int fd[MANY];
+
+	for (int i = 0; i < MANY; i++) {
+		fd[i] = pick_up(e);
+		warm(e, fd[i]);
+	}
+	for (int i = 0; i < MANY; i++)
+		put(e, fd[i], "abc");
+	meet(e);
+	for (int i = 0; i < MANY; i++)
+		drain(e, fd[i]);
+}
+
+/* A set in a set, in poll and in select. */
+static void nested(struct end *e)
+{
+	int in = MUST(e, epoll_create1(0)), out = MUST(e, epoll_create1(0));
+	struct epoll_event ev = {0};
+	struct timeval none = {0};
+	fd_set r;
+
+	add(e, in, e->fd, EPOLLIN, 1);
+	add(e, out, in, EPOLLIN, 2);
+	TRY(e, epoll_wait(out, &ev, 1, 0));
+	bits(e, "poll of the inner set", polled(in, POLLIN, 0));
+	bits(e, "poll of the outer set", polled(out, POLLIN, 0));
+	tell(e);
+	TRY(e, epoll_wait(out, &ev, 1, -1));
+	say(e, "data %d", (int)ev.data.u64);
+	TRY(e, epoll_wait(in, &ev, 1, 0));
+	say(e, "data %d", (int)ev.data.u64);
+	bits(e, "poll of the inner set", polled(in, POLLIN, 0));
+	bits(e, "poll of the outer set", polled(out, POLLIN, 0));
+	FD_ZERO(&r);
+	FD_SET(in, &r);
+	TRY(e, select(in + 1, &r, NULL, NULL, &none));
+	await(e);
+	arrived(e, e->fd, 1);
+	show(e, e->fd, 10, 0);
+	TRY(e, epoll_wait(out, &ev, 1, 0));
+	bits(e, "poll of the outer set", polled(out, POLLIN, 0));
+	TRY(e, epoll_ctl(in, EPOLL_CTL_ADD, out, &ev));
+	close(in);
+	close(out);
+}
+
+static void one_byte_peer(struct end *e)
+{
+	await(e);
+	put(e, e->fd, "x");
+	tell(e);
+}
+
+static void poll_on(struct job *j)
+{
+	j->result = polled(j->fd, POLLIN, -1);
+}
+
+static void select_on(struct job *j)
+{
+	fd_set r;
+
+	FD_ZERO(&r);
+	FD_SET(j->fd, &r);
+	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
+}
+
+static void wait_on(struct job *j)
+{
+	struct epoll_event ev = {0};
+
+	j->result = epoll_wait(j->fd, &ev, 1, -1);
+}
+
+/* Threads asleep on a set in different ways all learn of the same byte. */
+static void sleepers(struct end *e)
+{
+	int in = MUST(e, epoll_create1(0)), out = MUST(e, epoll_create1(0));
+	struct job j[4];
+
+	add(e, in, e->fd, EPOLLIN, 1);
+	add(e, out, in, EPOLLIN, 2);
+	job_start(e, &j[0], poll_on, in);
+	job_start(e, &j[1], select_on, in);
+	job_start(e, &j[2], wait_on, out);
+	job_start(e, &j[3], poll_on, e->fd);
+	for (int i = 0; i < 4; i++)
+		asleep(e, j[i].tid);
+	tell(e);
+	for (int i = 0; i < 4; i++) {
+		job_join(e, &j[i]);
+		say(e, "sleeper %d: %ld", i, j[i].result);
+	}
+	await(e);
+	close(in);
+	close(out);
+}
+
+/* Added to a set on which a thread already sleeps. */
+static void added_late(struct end *e)
+{
+	int ep = MUST(e, epoll_create1(0));
+	struct job j;
+
+	job_start(e, &j, wait_on, ep);
+	asleep(e, j.tid);
+	add(e, ep, e->fd, EPOLLIN, 1);
+	asleep(e, j.tid);
+	tell(e);
+	job_join(e, &j);
+	say(e, "woken: %ld", j.result);
+	job_start(e, &j, wait_on, ep);
+	job_join(e, &j);
+	await(e);
+	arrived(e, e->fd, 1);
+	show(e, e->fd, 10, 0);
+	job_start(e, &j, wait_on, ep);
+	asleep(e, j.tid);
+	MUST(e, epoll_ctl(ep, EPOLL_CTL_MOD, e->fd, &(struct epoll_event){.events = EPOLLOUT}));
+	job_join(e, &j);
+	say(e, "woken by MOD: %ld", j.result);
+	close(ep);
+}
+
+/* A pipe and a stream in one set, each wakes. */
+static void mixed(struct end *e)
+{
+	int ep = MUST(e, epoll_create1(0)), p[2];
+	struct epoll_event ev[2] = {{0}};
+
+	MUST(e, pipe2(p, O_CLOEXEC));
+	add(e, ep, e->fd, EPOLLIN, 1);
+	add(e, ep, p[0], EPOLLIN, 2);
+	for (int i = 0; i < 3; i++) {
+		MUST(e, write(p[1], "p", 1));
+		TRY(e, epoll_wait(ep, ev, 2, -1));
+		say(e, "data %d", (int)ev[0].data.u64);
+		MUST(e, read(p[0], &(char){0}, 1));
+		tell(e);
+		TRY(e, epoll_wait(ep, ev, 2, -1));
+		say(e, "data %d", (int)ev[0].data.u64);
+		await(e);
+		arrived(e, e->fd, 1);
+		MUST(e, write(p[1], "p", 1));
+		TRY(e, epoll_wait(ep, ev, 2, -1));
+		show(e, e->fd, 10, 0);
+		MUST(e, read(p[0], &(char){0}, 1));
+		TRY(e, epoll_wait(ep, ev, 2, 0));
+	}
+	close(ep);
+	close(p[0]);
+	close(p[1]);
+}
+
+static void three_bytes_peer(struct end *e)
+{
+	for (int i = 0; i < 3; i++)
+		one_byte_peer(e);
+}
+
+const struct test cases_epoll_sets[] = {
+	{"epoll_before_connect", RAW, before_connect, before_connect_peer},
+	{"epoll_fair", RAW, fair, fair_peer},
+	{"epoll_nested", 0, nested, one_byte_peer},
+	{"epoll_sleepers", 0, sleepers, one_byte_peer},
+	{"epoll_added_late", 0, added_late, one_byte_peer},
+	{"epoll_mixed", 0, mixed, three_bytes_peer},
+	{NULL, 0, NULL, NULL},
+};

@@ -1,0 +1,145 @@
+/* Socket options, addresses, and what belongs to the kernel's socket whichever way the bytes go. */
+#include "cases.h"
+
+static void get_option(struct end *e, int fd, int level, int name, const char *what)
+{
+	int v = -77;
+	socklen_t len = sizeof(v);
+
+	if (getsockopt(fd, level, name, &v, &len))
+		result(e, what, -1);
+	else
+		say(e, "%s %d, %u bytes", what, v, len);
+}
+
+static void set_option(struct end *e, int fd, int level, int name, const char *what, int v)
+{
+	result(e, what, setsockopt(fd, level, name, &v, sizeof(v)));
+}
+
+#define GET(level, name) get_option(e, e->fd, level, name, #name)
+#define SET(level, name, v) set_option(e, e->fd, level, name, "set " #name, v)
+
+static void common(struct end *e)
+{
+	GET(SOL_SOCKET, SO_ERROR);
+	GET(SOL_SOCKET, SO_TYPE);
+	GET(SOL_SOCKET, SO_DOMAIN);
+	GET(SOL_SOCKET, SO_PROTOCOL);
+	GET(SOL_SOCKET, SO_ACCEPTCONN);
+	GET(SOL_SOCKET, SO_KEEPALIVE);
+	SET(SOL_SOCKET, SO_KEEPALIVE, 1);
+	GET(SOL_SOCKET, SO_KEEPALIVE);
+	GET(IPPROTO_TCP, TCP_NODELAY);
+	SET(IPPROTO_TCP, TCP_NODELAY, 1);
+	GET(IPPROTO_TCP, TCP_NODELAY);
+	SET(IPPROTO_TCP, TCP_KEEPIDLE, 300);
+	SET(IPPROTO_TCP, TCP_KEEPINTVL, 100);
+	SET(IPPROTO_TCP, TCP_KEEPCNT, 3);
+	GET(IPPROTO_TCP, TCP_KEEPIDLE);
+	GET(IPPROTO_TCP, TCP_KEEPINTVL);
+	GET(IPPROTO_TCP, TCP_KEEPCNT);
+	SET(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+	GET(IPPROTO_TCP, TCP_USER_TIMEOUT);
+	SET(IPPROTO_TCP, TCP_QUICKACK, 1);
+	GET(SOL_SOCKET, SO_RCVLOWAT);
+	GET(SOL_SOCKET, 9999);
+	GET(9999, 1);
+	SET(SOL_SOCKET, 9999, 1);
+	SET(SOL_SOCKET, SO_SNDBUF, 200000);
+	GET(SOL_SOCKET, SO_SNDBUF);
+	TRY(e, getsockopt(e->fd, SOL_SOCKET, SO_ERROR, NULL, NULL));
+	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_KEEPALIVE, NULL, 4));
+	put(e, e->fd, "still here");
+	meet(e);
+}
+
+static void read_ten(struct end *e)
+{
+	show(e, e->fd, 10, MSG_WAITALL);
+	meet(e);
+}
+
+/* iperf3 asks for these; that they are answered counts, and the state. */
+static void tcp_info(struct end *e)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	char name[32] = "";
+	int mss = 0;
+
+	TRY(e, getsockopt(e->fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	say(e, "state %d, length %u", info.tcpi_state, len);
+	len = sizeof(name);
+	TRY(e, getsockopt(e->fd, IPPROTO_TCP, TCP_CONGESTION, name, &len));
+	say(e, "congestion control %s", *name ? "has a name" : "has none");
+	len = sizeof(mss);
+	TRY(e, getsockopt(e->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len));
+	say(e, "segment size %s", mss > 0 ? "known" : "unknown");
+	put(e, e->fd, "0123456789");
+	meet(e);
+	len = sizeof(info);
+	TRY(e, shutdown(e->fd, SHUT_WR));
+	meet(e);
+	show(e, e->fd, 1, 0);
+	TRY(e, getsockopt(e->fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	say(e, "state %d", info.tcpi_state);
+}
+
+static void tcp_info_peer(struct end *e)
+{
+	show(e, e->fd, 10, MSG_WAITALL);
+	meet(e);
+	meet(e);
+	show(e, e->fd, 1, 0);
+	shutdown(e->fd, SHUT_WR);
+}
+
+static void names(struct end *e)
+{
+	struct sockaddr_in me, you, other;
+	socklen_t len = sizeof(me);
+
+	TRY(e, getsockname(e->fd, (struct sockaddr *)&me, &len));
+	TRY(e, getpeername(e->fd, (struct sockaddr *)&you, &len));
+	say(e, "%s", inet_ntoa(me.sin_addr));
+	say(e, "%s", inet_ntoa(you.sin_addr));
+	pass(e, &me, sizeof(me));
+	take(e, &other, sizeof(other));
+	say(e, "peer is %s", memcmp(&you, &other, sizeof(you)) ? "another" : "the peer");
+	len = 4;
+	TRY(e, getpeername(e->fd, (struct sockaddr *)&you, &len));
+	say(e, "length %u", len);
+	TRY(e, getpeername(e->fd, NULL, &len));
+	TRY(e, getpeername(-1, (struct sockaddr *)&you, &len));
+	meet(e);
+	shutdown(e->fd, SHUT_RDWR);
+	len = sizeof(me);
+	say(e, "getsockname %d", getsockname(e->fd, (struct sockaddr *)&me, &len));
+	meet(e);
+}
+
+/* Small buffers hold less; nothing is lost and nobody blocks for ever. */
+static void small_buffers(struct end *e)
+{
+	SET(SOL_SOCKET, SO_SNDBUF, 4096);
+	send_pattern(e, e->fd, 0, 500000, 20000);
+	shutdown(e->fd, SHUT_WR);
+	drain(e, e->fd);
+}
+
+static void small_buffers_peer(struct end *e)
+{
+	SET(SOL_SOCKET, SO_RCVBUF, 4096);
+	recv_pattern(e, e->fd, 0, 500000, 3333);
+	drain(e, e->fd);
+	close(e->fd);
+}
+
+const struct test cases_options[] = {
+	{"option_common", 0, common, read_ten},
+	{"option_tcp_info", 0, tcp_info, tcp_info_peer},
+	{"option_names", 0, names, names},
+	{"option_small_buffers", 0, small_buffers, small_buffers_peer},
+	{NULL, 0, NULL, NULL},
+};

@@ -1,0 +1,299 @@
+/* Ends that are errors: resets, writes to nobody, processes that die. */
+#include "cases.h"
+
+#include <signal.h>
+
+#define ALL (POLLIN | POLLOUT | POLLRDHUP)
+
+static void so_error(struct end *e)
+{
+	int err = -1;
+	socklen_t len = sizeof(err);
+
+	MUST(e, getsockopt(e->fd, SOL_SOCKET, SO_ERROR, &err, &len));
+	say(e, "SO_ERROR %s", err ? strerrorname_np(err) : "0");
+}
+
+/* The peer has read everything and closed. The first send is answered by a reset. */
+static void epipe(struct end *e)
+{
+	count_sigpipe(e);
+	meet(e);
+	ended(e, e->fd, POLLRDHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	TRY(e, send(e->fd, "x", 1, 0));
+	ended(e, e->fd, POLLHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	TRY(e, send(e->fd, "x", 1, 0));
+	say(e, "%d SIGPIPE", sigpipes());
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	say(e, "%d SIGPIPE", sigpipes());
+	TRY(e, write(e->fd, "x", 1));
+	say(e, "%d SIGPIPE", sigpipes());
+	show(e, e->fd, 1, 0);
+	so_error(e);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+}
+
+static void epipe_so_error(struct end *e)
+{
+	meet(e);
+	ended(e, e->fd, POLLRDHUP);
+	TRY(e, send(e->fd, "x", 1, 0));
+	ended(e, e->fd, POLLHUP);
+	so_error(e);
+	so_error(e);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	TRY(e, shutdown(e->fd, SHUT_RDWR));
+}
+
+static void close_peer(struct end *e)
+{
+	TRY(e, close(e->fd));
+	meet(e);
+}
+
+/* The peer closes with something unread: a reset, not an end. */
+static void unread(struct end *e)
+{
+	put(e, e->fd, "unread");
+	meet(e);
+	meet(e);
+	ended(e, e->fd, POLLHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	bits(e, "poll", polled(e->fd, ALL, 0));
+}
+
+static void unread_peer(struct end *e)
+{
+	meet(e);
+	arrived(e, e->fd, 6);
+	TRY(e, close(e->fd));
+	meet(e);
+}
+
+/* What came before the reset can still be read, then the error once, then the end. */
+static void data_then_reset(struct end *e)
+{
+	meet(e);
+	arrived(e, e->fd, 4);
+	meet(e);
+	meet(e);
+	ended(e, e->fd, POLLHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	show(e, e->fd, 2, 0);
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+}
+
+static void data_then_reset_peer(struct end *e)
+{
+	put(e, e->fd, "data");
+	meet(e);
+	meet(e);
+	reset_on_close(e, e->fd);
+	TRY(e, close(e->fd));
+	meet(e);
+}
+
+static void reset_so_error(struct end *e)
+{
+	meet(e);
+	ended(e, e->fd, POLLHUP);
+	so_error(e);
+	so_error(e);
+	show(e, e->fd, 10, 0);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	TRY(e, shutdown(e->fd, SHUT_WR));
+}
+
+static void send_first(struct end *e)
+{
+	meet(e);
+	ended(e, e->fd, POLLHUP);
+	count_sigpipe(e);
+	TRY(e, send(e->fd, "x", 1, 0));
+	TRY(e, send(e->fd, "x", 1, 0));
+	say(e, "%d SIGPIPE", sigpipes());
+	show(e, e->fd, 10, 0);
+}
+
+static void linger0_peer(struct end *e)
+{
+	reset_on_close(e, e->fd);
+	TRY(e, close(e->fd));
+	meet(e);
+}
+
+static void blocked_recv(struct end *e)
+{
+	struct job j;
+
+	job_start(e, &j, job_recv, e->fd);
+	asleep(e, j.tid);
+	meet(e);
+	job_report(e, "recv", &j);
+	show(e, e->fd, 10, 0);
+}
+
+static void blocked_peer(struct end *e)
+{
+	meet(e);
+	reset_on_close(e, e->fd);
+	TRY(e, close(e->fd));
+}
+
+static void job_send(struct job *j)
+{
+	static char buf[1 << 16];
+
+	do
+		j->result = send(j->fd, buf, sizeof(buf), MSG_NOSIGNAL);
+	while (j->result > 0);
+	j->err = errno;
+}
+
+/* The peer reads nothing and goes away while we are blocked in send. */
+static void blocked_send(struct end *e)
+{
+	struct job j;
+
+	job_start(e, &j, job_send, e->fd);
+	asleep(e, j.tid);
+	meet(e);
+	job_report(e, "send in the end", &j);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+}
+
+static void blocked_send_peer(struct end *e)
+{
+	meet(e);
+	TRY(e, close(e->fd));
+}
+
+static void after_death(struct end *e)
+{
+	show(e, e->fd, 4, MSG_WAITALL);
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+}
+
+static void killed_peer(struct end *e)
+{
+	put(e, e->fd, "last");
+	kill(getpid(), SIGKILL);
+}
+
+static void exit_peer(struct end *e)
+{
+	put(e, e->fd, "last");
+	_exit(0);
+}
+
+/* Killed with something unread: a reset. */
+static void killed_unread(struct end *e)
+{
+	put(e, e->fd, "unread");
+	meet(e);
+	ended(e, e->fd, POLLHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+}
+
+static void killed_unread_peer(struct end *e)
+{
+	meet(e);
+	arrived(e, e->fd, 6);
+	kill(getpid(), SIGKILL);
+}
+
+static void killed_blocked(struct end *e)
+{
+	struct job j;
+
+	job_start(e, &j, job_recv, e->fd);
+	asleep(e, j.tid);
+	tell(e);
+	job_report(e, "recv", &j);
+	show(e, e->fd, 10, 0);
+}
+
+static void killed_blocked_peer(struct end *e)
+{
+	await(e);
+	kill(getpid(), SIGKILL);
+}
+
+static void abrupt_big(struct end *e)
+{
+	recv_pattern(e, e->fd, 0, 150000, 4096);
+	show(e, e->fd, 10, 0);
+}
+
+static void abrupt_big_peer(struct end *e)
+{
+	send_pattern(e, e->fd, 0, 150000, 4096);
+	_exit(0);
+}
+
+/* Of two connections of the same processes one is reset: nothing happens to the other. */
+static void reset_one_of_two(struct end *e)
+{
+	int other;
+
+	e->fd = dial(e);
+	warm(e, e->fd);
+	other = dial(e);
+	warm(e, other);
+	put(e, e->fd, "a");
+	put(e, other, "b");
+	meet(e);
+	reset_on_close(e, other);
+	TRY(e, close(other));
+	meet(e);
+	put(e, e->fd, "c");
+	show(e, e->fd, 10, 0);
+	meet(e);
+}
+
+static void reset_one_of_two_peer(struct end *e)
+{
+	int fd = pick_up(e), other;
+
+	warm(e, fd);
+	other = pick_up(e);
+	warm(e, other);
+	show(e, fd, 1, MSG_WAITALL);
+	show(e, other, 1, MSG_WAITALL);
+	meet(e);
+	meet(e);
+	show(e, other, 1, 0);
+	show(e, fd, 1, MSG_WAITALL);
+	put(e, fd, "fine");
+	meet(e);
+}
+
+const struct test cases_reset[] = {
+	{"reset_epipe", 0, epipe, close_peer},
+	{"reset_epipe_so_error", 0, epipe_so_error, close_peer},
+	{"reset_unread", 0, unread, unread_peer},
+	{"reset_after_data", 0, data_then_reset, data_then_reset_peer},
+	{"reset_so_error", 0, reset_so_error, linger0_peer},
+	{"reset_send_first", 0, send_first, linger0_peer},
+	{"reset_blocked_recv", 0, blocked_recv, blocked_peer},
+	{"reset_blocked_send", 0, blocked_send, blocked_send_peer},
+	{"reset_killed", PROCS, after_death, killed_peer},
+	{"reset_exit", PROCS, after_death, exit_peer},
+	{"reset_killed_unread", PROCS, killed_unread, killed_unread_peer},
+	{"reset_killed_blocked", PROCS, killed_blocked, killed_blocked_peer},
+	{"reset_exit_big", PROCS, abrupt_big, abrupt_big_peer},
+	{"reset_one_of_two", RAW, reset_one_of_two, reset_one_of_two_peer},
+	{NULL, 0, NULL, NULL},
+};

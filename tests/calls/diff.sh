@@ -1,0 +1,123 @@
+#!/bin/bash
+# Runs every case of tests/calls/cases bare and shunted and compares the transcripts. TAP.
+#
+#	diff.sh [PATTERN]		cases whose name matches the (extended) pattern; default all
+#	PASSES="both server client"	who is shunted: both ends (cold: from the first byte; warm: after
+#					traffic that gives the upgrade time), only the end that accepts,
+#					only the one that connects; default "cold warm server client"
+#	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
+#	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
+#	JOBS=1				how many cases run at once; default 4
+#
+# Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
+set -u
+
+builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
+cases=${CASES:-$builddir/tests/calls/cases/cases}
+run=${SHUNT_RUN:-$builddir/tools/shunt run}
+passes=${PASSES:-cold warm server client}
+out=${CALLS_OUT:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
+warm=${TEST_WARM:-40}
+pattern=${1:-.}
+mkdir -p "$out"
+
+if [ ! -x "$cases" ]; then
+	echo "Bail out! $cases is missing"
+	exit 99
+fi
+
+# one_case FILE SERVER-WRAP CLIENT-WRAP WARM CASE...: the transcript in FILE, messages in FILE.err.
+one_case() {
+	local file=$1 server=$2 client=$3 ms=$4
+	shift 4
+	TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
+		timeout 60 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
+}
+
+# compare NAME BARE SHUNTED: "ok" or "not ok" with the difference in NAME.diff.
+compare() {
+	if diff -u "$2" "$3" > "$1.diff" 2>&1; then
+		rm -f "$1.diff"
+		return 0
+	fi
+	return 1
+}
+
+# The bare transcript must itself be good; a second chance is not given to any of them.
+stable() {
+	local name=$1 i
+	shift
+	one_case "$out/$name.bare" "" "" 0 "$@" || { echo "not ok - $name bare"; return; }
+	for ((i = 1; i < STABLE; i++)); do
+		one_case "$out/$name.again" "" "" $((i % 2 * 5)) "$@"
+		compare "$out/$name" "$out/$name.bare" "$out/$name.again" ||
+			{ echo "not ok - $name is not stable (run $i)"; return; }
+	done
+	echo "ok - $name stable"
+}
+
+# passes NAME one|two CASE...: every pass that makes sense for the case.
+all_passes() {
+	local name=$1 kind=$2 pass server client ms
+	shift 2
+	if ! one_case "$out/$name.bare" "" "" 0 "$@"; then
+		echo "not ok - $name bare"
+		return
+	fi
+	for pass in $passes; do
+		server=$run client=$run ms=0
+		case $pass in
+		warm) ms=$warm ;;
+		server) client='' ms=$warm ;;
+		client) server='' ms=$warm ;;
+		esac
+		[ "$kind" = two ] || [ "$pass" = cold ] || [ "$pass" = warm ] || continue
+		one_case "$out/$name.$pass" "$server" "$client" "$ms" "$@"
+		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
+			echo "ok - $name $pass"
+		else
+			echo "not ok - $name $pass"
+			sed 's/^/# /' "$out/$name.$pass.diff" | head -20
+		fi
+	done
+}
+
+# One line of "cases list".
+one_line() {
+	local args=() word kind=two name
+	for word in $1; do
+		case $word in
+		noflip) [ "${SHUNT_FLIP:-0}" = 0 ] || return 0 ;;
+		alone) kind=one ;;
+		one) kind=one args+=("$word") ;;
+		*) args+=("$word") ;;
+		esac
+	done
+	name=$(IFS=_; echo "${args[*]}")
+	if [ -n "${STABLE:-}" ]; then
+		stable "$name" "${args[@]}"
+	else
+		all_passes "$name" "$kind" "${args[@]}"
+	fi
+}
+
+if [ "${CALLS_LINE:-}" ]; then
+	one_line "$CALLS_LINE"
+	exit
+fi
+
+if [ -z "${STABLE:-}" ] && ! $run true; then
+	echo "Bail out! '$run' does not work"
+	exit 99
+fi
+
+export CALLS_OUT=$out
+"$cases" list | grep -E -- "$pattern" |
+	xargs -d '\n' -P "${JOBS:-4}" -I{} env CALLS_LINE={} "$0" > "$out/tap.unnumbered"
+awk '/^(not )?ok - / { n++; sub(/ok -/, "ok " n " -") } { print } /^not ok/ { bad++ }
+	END { print "1.." n + 0; print "# " n - bad " of " n " agree"; exit bad > 0 || !n }' \
+	"$out/tap.unnumbered"
+status=$?
+upgraded=$(cat "$out"/*.stat.* 2> /dev/null | grep -c '"upgrades": *[1-9]')
+echo "# processes with upgrades: $upgraded; transcripts in $out"
+exit $status

@@ -1,0 +1,99 @@
+# Shared by the scripts of tests/calls and tests/bench: where things are, TAP, medians. Sourced.
+# shellcheck shell=bash disable=SC2034,SC2317
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
+shunt_run=${SHUNT_RUN:-$builddir/tools/shunt run}
+work=$(mktemp -d "/tmp/shunt-test.XXXXXX")
+children=()
+tests=0
+failures=0
+
+# The processes this script started, and nothing else.
+clean_up() {
+	local pid
+	for pid in "${children[@]}"; do
+		kill "$pid" 2> /dev/null
+	done
+	wait 2> /dev/null
+	[ "${KEEP:-}" ] || rm -rf "$work"
+}
+trap clean_up EXIT
+
+ok() {
+	tests=$((tests + 1))
+	echo "ok $tests - $1"
+}
+
+not_ok() {
+	tests=$((tests + 1))
+	failures=$((failures + 1))
+	echo "not ok $tests - $1"
+}
+
+skip() {
+	tests=$((tests + 1))
+	echo "ok $tests - $1 # SKIP $2"
+}
+
+# check NAME COMMAND...: ok if the command succeeds.
+check() {
+	local name=$1
+	shift
+	if "$@"; then ok "$name"; else not_ok "$name"; fi
+}
+
+plan() {
+	echo "1..$tests"
+	exit $((failures > 0))
+}
+
+need() {
+	local f
+	for f in "$@"; do
+		[ -x "$f" ] || command -v "$f" > /dev/null || {
+			echo "1..0 # SKIP $f is missing"
+			exit 77
+		}
+	done
+}
+
+# Without a working shunt there is nothing to compare.
+need_shunt() {
+	$shunt_run true || {
+		echo "Bail out! '$shunt_run' does not work"
+		exit 99
+	}
+}
+
+median() {
+	sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+# ratio A B
+ratio() {
+	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", b ? a / b : 0 }'
+}
+
+# A port that nothing listens on at the moment.
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# wait_port PORT: until somebody listens there.
+wait_port() {
+	local i
+	for ((i = 0; i < 500; i++)); do
+		grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && return 0
+		sleep 0.02
+	done
+	return 1
+}
+
+# counter NAME FILE...: the sum of a counter over statistics files.
+counter() {
+	local name=$1
+	shift
+	cat "$@" 2> /dev/null | grep -o "\"$name\": *[0-9]*" |
+		awk '{ n += $NF } END { print n + 0 }' FS='[: ]+'
+}

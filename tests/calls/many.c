@@ -1,0 +1,149 @@
+/*
+ * many server				an echo server on one epoll set; prints "port N", ends
+ *					when its last connection does
+ * many client PORT N ROUNDS [IDLE]	opens N connections, sends one message on each ROUNDS times,
+ *					prints "served COUNT"; with IDLE it then keeps them open until
+ *					its standard input ends
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#define MESSAGE 64
+
+static int open_now;	/* -1 at the end */
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static int listener(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 4096) ||
+	    getsockname(fd, (struct sockaddr *)&a, &len))
+		die("listen");
+	printf("port %d\n", ntohs(a.sin_port));
+	fflush(stdout);
+	return fd;
+}
+
+static void add(int ep, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	if (epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev))
+		die("epoll_ctl");
+}
+
+static void accept_all(int ep, int l)
+{
+	int fd;
+
+	while ((fd = accept4(l, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
+		add(ep, fd);
+		open_now++;
+	}
+	if (errno != EAGAIN)
+		die("accept");
+}
+
+static void echo(int fd)
+{
+	char buf[4096];
+	ssize_t r = recv(fd, buf, sizeof(buf), 0);
+
+	if (r > 0 && send(fd, buf, r, MSG_NOSIGNAL) == r)
+		return;
+	if (r < 0 && errno == EAGAIN)
+		return;
+	close(fd);
+	if (--open_now == 0)
+		open_now = -1;
+}
+
+/* Ends when the last connection has. */
+static int server(void)
+{
+	int ep = epoll_create1(0), l = listener();
+	struct epoll_event ev[64];
+
+	add(ep, l);
+	while (open_now >= 0) {
+		int n = epoll_wait(ep, ev, 64, -1);
+
+		for (int i = 0; i < n; i++) {
+			if (ev[i].data.fd == l)
+				accept_all(ep, l);
+			else
+				echo(ev[i].data.fd);
+		}
+	}
+	return 0;
+}
+
+static int dial(int port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				.sin_port = htons(port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		die("connect");
+	return fd;
+}
+
+static int ask(int fd, int i, int round)
+{
+	char out[MESSAGE] = "", in[MESSAGE];
+
+	snprintf(out, sizeof(out), "message %d of connection %d", round, i);
+	return send(fd, out, MESSAGE, MSG_NOSIGNAL) == MESSAGE &&
+	       recv(fd, in, MESSAGE, MSG_WAITALL) == MESSAGE && !memcmp(in, out, MESSAGE);
+}
+
+static int client(int port, int n, int rounds, int idle)
+{
+	int *fd = calloc(n, sizeof(*fd));
+	long served = 0;
+	char c;
+
+	for (int i = 0; i < n; i++)
+		fd[i] = dial(port);
+	for (int round = 0; round < rounds; round++) {
+		for (int i = 0; i < n; i++)
+			served += ask(fd[i], i, round);
+	}
+	printf("served %ld\n", served);
+	fflush(stdout);
+	while (idle && read(0, &c, 1) > 0)
+		;
+	return served != (long)n * rounds;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit l;
+
+	if (!getrlimit(RLIMIT_NOFILE, &l)) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+	if (argc == 2 && !strcmp(argv[1], "server"))
+		return server();
+	if (argc >= 5 && !strcmp(argv[1], "client"))
+		return client(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), argc > 5);
+	fprintf(stderr, "usage: many server | client PORT N ROUNDS [IDLE]\n");
+	return 2;
+}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Plain and shunted processes on one connection and on one port: not one byte too many. TAP.
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+peer=${PLAINPEER:-$builddir/tests/calls/plainpeer}
+need "$peer"
+need_shunt
+
+# start WRAP ARGUMENTS...: something that listens; sets pid, port and in (its standard output).
+start() {
+	local wrap=$1
+	shift
+	rm -f "$work/fifo"
+	mkfifo "$work/fifo"
+	$wrap "$peer" "$@" > "$work/fifo" 2>> "$work/err" &
+	pid=$!
+	children+=("$pid")
+	exec {in}< "$work/fifo"
+	read -r _ port <&"$in"
+}
+
+finish() {
+	exec {in}<&-
+	wait "$pid"
+}
+
+# recorded FIRST LAST: the files hold what the talkers said, exactly.
+recorded() {
+	local i
+	for ((i = $1; i <= $2; i++)); do
+		"$peer" expect "$i" | cmp - "$work/rec.$i" || return 1
+	done
+	rm -f "$work"/rec.*
+}
+
+# one LISTENER-WRAP CLIENT-WRAP who-listens(record|talk)
+one() {
+	if [ "$3" = record ]; then
+		start "$1" record listen 4 "$work/rec"
+		$2 "$peer" talk "$port" 4 > "$work/talk" 2>> "$work/err" || return 1
+	else
+		start "$1" talk listen 4
+		$2 "$peer" record "$port" 4 "$work/rec" > "$work/talk" 2>> "$work/err" || return 1
+	fi
+	finish && recorded 0 3
+}
+
+# mix LISTENER-WRAP: two plain and two shunted clients at once, each with three connections.
+mix() {
+	local pids=() i wrap rc=0
+	start "$1" record listen 12 "$work/rec"
+	for i in 0 1 2 3; do
+		wrap=
+		[ $((i % 2)) = 0 ] || wrap=$shunt_run
+		$wrap "$peer" talk "$port" 3 $((i * 3)) > "$work/talk.$i" 2>> "$work/err" &
+		pids+=($!)
+		children+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || rc=1
+	done
+	finish && recorded 0 11 && return $rc
+}
+
+check "both bare" one "" "" record
+check "both shunted" one "$shunt_run" "$shunt_run" record
+check "plain recorder listens, shunted talker" one "" "$shunt_run" record
+check "shunted talker listens, plain recorder" one "$shunt_run" "" talk
+check "shunted recorder listens, plain talker" one "$shunt_run" "" record
+check "plain talker listens, shunted recorder" one "" "$shunt_run" talk
+check "plain listener, plain and shunted clients at once" mix ""
+check "shunted listener, plain and shunted clients at once" mix "$shunt_run"
+[ ! -s "$work/err" ] || sed 's/^/# /' "$work/err" | sort | uniq -c | head -5
+plan

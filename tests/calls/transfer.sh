@@ -1,0 +1,105 @@
+#!/bin/bash
+# The checksumming pair in all its modes: bare, shunted, and one end of each. The transcripts of a
+# mode must be the same whoever is shunted. TAP.
+#
+#	BYTES=10G transfer.sh		the long run; default 8M in each direction
+#	FLIPS=100000 transfer.sh	until the counters show so many changes of track; default 300
+#	MODES="blocking epoll-et"	which
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+transfer=${TRANSFER:-$builddir/tests/calls/transfer/transfer}
+bytes=${BYTES:-8M}
+flips=${FLIPS:-300}
+modes=${MODES:-blocking poll select epoll-lt epoll-et epoll-oneshot}
+need "$transfer"
+need_shunt
+export TEST_LIMIT=${TEST_LIMIT:-3600}
+
+# pair FILE SERVER-WRAP CLIENT-WRAP OPTIONS...: both transcripts in FILE.
+pair() {
+	local file=$1 server=$2 client=$3 port pid rc=0
+	shift 3
+	mkfifo "$file.fifo"
+	SHUNT_STATS=$file.stat.%p $server "$transfer" server "$@" > "$file.fifo" 2> "$file.server.err" &
+	pid=$!
+	children+=("$pid")
+	exec {in}< "$file.fifo"
+	read -r _ port <&"$in"
+	SHUNT_STATS=$file.stat.%p timeout "$TEST_LIMIT" $client "$transfer" client "$port" "$@" \
+		> "$file.client" 2> "$file.err" || rc=1
+	cat <&"$in" > "$file.server"
+	exec {in}<&-
+	wait "$pid" || rc=1
+	rm -f "$file.fifo"
+	sed 's/^/server: /' "$file.server" > "$file"
+	sed 's/^/client: /' "$file.client" >> "$file"
+	return $rc
+}
+
+# same NAME FILE REFERENCE: also shows what went wrong.
+same() {
+	if cmp -s "$2" "$3"; then
+		ok "$1 ($(sed -n 's/^transfer client: //p' "$2.err"))"
+	else
+		not_ok "$1"
+		diff "$3" "$2" | sed 's/^/# /' | head
+		sed 's/^/# /' "$2.err" "$2.server.err" | head -5
+	fi
+}
+
+seed=${SEED:-1}
+matrix() {
+	local mode=$1 who server client
+	shift
+	if ! pair "$work/bare" "" "" -m "$mode" "$@"; then
+		not_ok "$mode bare"
+		return
+	fi
+	for who in both server client; do
+		server=$shunt_run client=$shunt_run
+		[ "$who" = server ] && client=
+		[ "$who" = client ] && server=
+		pair "$work/$who" "$server" "$client" -m "$mode" "$@" || echo "# $mode $who: failed"
+		same "$mode, shunted: $who${*:+, $*}" "$work/$who" "$work/bare"
+	done
+	rm -f "$work"/*.stat.*
+}
+
+for mode in $modes; do
+	matrix "$mode" -n "$bytes" -s "$seed"
+done
+matrix blocking -n 100K -s "$seed" --chunk-max 16
+matrix epoll-lt -n 1M -s "$seed" -c 8 --chunk-max 20000
+matrix epoll-et -n 1M -s "$seed" -c 8 --chunk-max 20000
+matrix blocking -n "$bytes" -s "$seed" --one-way
+
+# Flips: every run takes another bound for the distance between two of them.
+torture() {
+	local done_flips=0 round=0 bound mode rc=0 all
+	read -ra all <<< "$modes"
+	while [ "$done_flips" -lt "$flips" ] && [ $round -lt $((flips + 20)) ]; do
+		bound=$((1 << (round * 5 % 17)))
+		mode=${all[round % ${#all[@]}]}
+		pair "$work/bare" "" "" -m "$mode" -n 1M -s $round || return 1
+		SHUNT_FLIP=$bound pair "$work/flip" "$shunt_run" "$shunt_run" -m "$mode" -n 1M -s $round || rc=1
+		if ! cmp -s "$work/bare" "$work/flip"; then
+			echo "# SHUNT_FLIP=$bound -m $mode -n 1M -s $round differs"
+			diff "$work/bare" "$work/flip" | sed 's/^/# /' | head
+			rc=1
+		fi
+		done_flips=$((done_flips + $(counter upgrades "$work"/flip.stat.*) +
+			$(counter handbacks "$work"/flip.stat.*)))
+		rm -f "$work"/flip.stat.*
+		round=$((round + 1))
+		[ $rc = 0 ] || return 1
+		# Nothing ever flips: say so at once instead of after many rounds.
+		[ $round -lt 17 ] || [ "$done_flips" -gt 0 ] || break
+	done
+	echo "# $done_flips flips in $round runs"
+	[ "$done_flips" -ge "$flips" ]
+}
+check "flips: at least $flips, nothing lost, repeated or moved" torture
+plan

@@ -1,0 +1,191 @@
+/*
+ * transfer server [options]	prints "port N" and serves
+ * transfer client PORT [options]
+ *
+ * -n BYTES (K, M, G)  -s SEED  -m blocking|poll|select|epoll-lt|epoll-et|epoll-oneshot
+ * -c CONNECTIONS  --chunk-max BYTES  --one-way		the same for both ends, -m may differ
+ * Standard output is the transcript; the speed goes to standard error.
+ */
+#include "transfer.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+const struct options *opt;
+
+static const char *const modes[] = {
+	"blocking", "poll", "select", "epoll-lt", "epoll-et", "epoll-oneshot",
+};
+
+static uint64_t size(const char *s)
+{
+	char *end;
+	uint64_t n = strtoull(s, &end, 10);
+
+	switch (*end) {
+	case 'G': n <<= 10;	/* fall through */
+	case 'M': n <<= 10;	/* fall through */
+	case 'K': n <<= 10;
+	}
+	return n;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: transfer server|client PORT [-n BYTES] [-s SEED] [-m MODE] "
+			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way]\n");
+	exit(2);
+}
+
+static enum mode mode_of(const char *name)
+{
+	for (int i = 0; i < MODES; i++)
+		if (!strcmp(modes[i], name))
+			return i;
+	usage();
+	return MODES;
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"chunk-max", required_argument, NULL, 'x'},
+		{"one-way", no_argument, NULL, 'w'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "n:s:m:c:", longs, NULL)) != -1) {
+		switch (c) {
+		case 'n': o->bytes = size(optarg); break;
+		case 's': o->seed = size(optarg); break;
+		case 'm': o->mode = mode_of(optarg); break;
+		case 'c': o->connections = atoi(optarg); break;
+		case 'x': o->chunk_max = size(optarg); break;
+		case 'w': o->one_way = 1; break;
+		default: usage();
+		}
+	}
+	if (optind >= argc)
+		usage();
+	o->server = !strcmp(argv[optind], "server");
+	if (!o->server && optind + 1 >= argc)
+		usage();
+	o->port = o->server ? 0 : atoi(argv[optind + 1]);
+	if (o->connections < 1 || !o->chunk_max)
+		usage();
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void start_dir(struct dir *d, int index, int from_server, int sending)
+{
+	int active = !opt->one_way || !from_server;
+
+	d->key = mix(opt->seed * 4 + index * 1000003ull + from_server);
+	d->rng = mix(d->key + 17 + sending * 2);
+	d->total = active ? opt->bytes : 0;
+	d->buf = malloc(opt->chunk_max + 32);
+	d->want = malloc(opt->chunk_max + 32);
+	if (!d->buf || !d->want)
+		die("transfer");
+}
+
+static int listener(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 100) ||
+	    getsockname(fd, (struct sockaddr *)&a, &len))
+		die("listen");
+	printf("port %d\n", ntohs(a.sin_port));
+	fflush(stdout);
+	return fd;
+}
+
+static int dial(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				.sin_port = htons(opt->port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		die("connect");
+	return fd;
+}
+
+/* Connections are accepted in the order in which the client makes them. */
+static void open_all(struct conn *c)
+{
+	int l = opt->server ? listener() : -1;
+
+	for (int i = 0; i < opt->connections; i++) {
+		c[i].index = i;
+		c[i].fd = opt->server ? accept(l, NULL, NULL) : dial();
+		if (c[i].fd < 0)
+			die("accept");
+		start_dir(&c[i].tx, i, opt->server, 1);
+		start_dir(&c[i].rx, i, !opt->server, 0);
+	}
+	if (l >= 0)
+		close(l);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void report(const struct conn *c, double seconds)
+{
+	uint64_t moved = 0;
+
+	for (int i = 0; i < opt->connections; i++) {
+		printf("connection %d: sent %llu sum %llx, received %llu sum %llx, ended twice\n", i,
+		       (unsigned long long)c[i].tx.at, (unsigned long long)c[i].tx.sum,
+		       (unsigned long long)c[i].rx.at, (unsigned long long)c[i].rx.sum);
+		moved += c[i].tx.at + c[i].rx.at;
+	}
+	fprintf(stderr, "transfer %s: %.3f s, %.1f MB/s\n", opt->server ? "server" : "client",
+		seconds, moved / seconds / 1e6);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.bytes = 1 << 20, .seed = 1, .chunk_max = 4 << 20, .connections = 1};
+	struct conn *c;
+	double start;
+
+	parse(&o, argc, argv);
+	opt = &o;
+	signal(SIGPIPE, SIG_IGN);
+	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 60);
+	c = calloc(o.connections, sizeof(*c));
+	open_all(c);
+	start = now();
+	if (o.mode == BLOCKING)
+		run_threads(c, o.connections);
+	else
+		run_loop(c, o.connections);
+	report(c, now() - start);
+	for (int i = 0; i < o.connections; i++)
+		if (close(c[i].fd))
+			die("close");
+	return 0;
+}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# shunt compare: its options, that it measures, and that it leaves nothing behind.
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+
+expect 2 "$shunt" compare --only nothing
+has "$err" "no workload.*'nothing'"
+expect 2 "$shunt" compare --rounds 0
+expect 2 "$shunt" compare --seconds abc
+expect 2 "$shunt" compare more
+expect 2 env SHUNT_SPIN_US=abc "$shunt" compare --quick
+has "$err" 'SHUNT_SPIN_US=abc'
+expect 0 "$shunt" compare --list
+has "$out" '^c1 '
+
+# Where the programs are missing: skipped, and said.
+expect 0 env PATH=/nonexistent "$shunt" compare --only c1,i4K
+has "$out" 'skipped: redis-server is not installed'
+has "$out" 'skipped: iperf3 is not installed'
+
+if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; then
+	export TMPDIR=$work
+	expect 0 "$shunt" compare --only c50P16 --rounds 1 --json
+	has "$out" '"name": "c50P16"'
+	has "$out" '"median": [1-9]'
+	lacks "$out" 'failed'
+
+	# Interrupted: the servers end with it, and its directory is gone.
+	"$shunt" compare --only c1 --seconds 60 >/dev/null 2>&1 &
+	compare=$!
+	server=
+	until [ -n "$server" ] || ! kill -0 "$compare"; do
+		read -r server _ <"/proc/$compare/task/$compare/children"
+	done
+	kill -TERM "$compare"
+	wait "$compare"
+	status=$?
+	[ "$status" = 130 ] || problem "interrupted: exit status $status"
+	! kill -0 "$server" 2>/dev/null || problem "redis-server is still there"
+	[ -z "$(find "$work" -name 'shunt-compare-*')" ] || problem "it left $(ls "$work")"
+fi
+
+finish

@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# For the tests of the shunt command: a scratch directory, and checks that say what they saw.
+
+# shellcheck disable=SC2034 # used by the tests
+shunt=${top_builddir:?}/tools/shunt
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+problems=0
+
+# No variable of the caller's environment shall decide what a test sees.
+for variable in $(compgen -e SHUNT_); do
+	unset "$variable"
+done
+
+problem() {
+	echo "PROBLEM: $*"
+	problems=1
+}
+
+# expect STATUS COMMAND…: runs it; its output is in $out and $err.
+expect() {
+	local wanted=$1 status=0
+	shift
+	"$@" >"$work/out" 2>"$work/err" || status=$?
+	out=$(cat "$work/out")
+	err=$(cat "$work/err")
+	[ "$status" = "$wanted" ] || problem "$*: exit status $status, not $wanted; it said: $out $err"
+}
+
+# has TEXT PATTERN: an extended regular expression in one of its lines.
+has() {
+	grep -qE -- "$2" <<<"$1" || problem "no '$2' in: $1"
+}
+
+lacks() {
+	! grep -qE -- "$2" <<<"$1" || problem "'$2' in: $1"
+}
+
+finish() {
+	exit "$problems"
+}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# shunt run: what it sets, what it refuses and how it says so.
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+
+library=$(realpath "$top_builddir/.libs/libshunt.so")
+
+expect 0 "$shunt" run printenv LD_PRELOAD
+[ "$out" = "$library" ] || problem "LD_PRELOAD is '$out'"
+expect 0 env LD_PRELOAD=libm.so.6 "$shunt" run -- printenv LD_PRELOAD
+[ "$out" = "$library:libm.so.6" ] || problem "LD_PRELOAD is '$out'"
+expect 0 "$shunt" run "$shunt" run printenv LD_PRELOAD
+[ "$out" = "$library" ] || problem "LD_PRELOAD, twice, is '$out'"
+
+# The program's arguments, output and status are its own.
+# shellcheck disable=SC2016 # the inner shell expands it
+expect 7 "$shunt" run sh -c 'echo "$1"; exit 7' sh --help
+[ "$out" = --help ] || problem "the program got '$out'"
+[ -z "$err" ] || problem "said: $err"
+
+# Bad values: one line each, nothing started, 2. Unknown names: a warning.
+expect 2 env SHUNT_SPIN_US=abc SHUNT_DEVICE=hard "$shunt" run echo started
+lacks "$out" started
+has "$err" '^shunt run: SHUNT_SPIN_US=abc .*0\.\.1000 us.*default.* 25$'
+has "$err" '^shunt run: SHUNT_DEVICE=hard .*auto\|soft\|none.*default.* auto$'
+[ "$(grep -c SHUNT_ <<<"$err")" = 2 ] || problem "not one line a value: $err"
+expect 0 env SHUNT_SPINUS=1 "$shunt" run echo started
+has "$out" started
+has "$err" 'SHUNT_SPINUS'
+
+# As env(1) where there is nothing to run.
+expect 127 "$shunt" run "$work/missing"
+expect 127 "$shunt" run no-such-program-anywhere
+touch "$work/data"
+expect 126 "$shunt" run "$work/data"
+expect 126 "$shunt" run "$work"
+expect 2 "$shunt" run
+expect 2 "$shunt" run --wrong true
+expect 2 "$shunt" wrong
+expect 0 "$shunt" --version
+expect 0 "$shunt" run --help
+
+# Privileged programs, also behind a script.
+cp "$(type -P true)" "$work/suid" && chmod 4755 "$work/suid"
+expect 2 "$shunt" run "$work/suid"
+has "$err" 'setuid'
+chmod 2755 "$work/suid"
+expect 2 "$shunt" run "$work/suid"
+has "$err" 'setgid'
+chmod 4755 "$work/suid"
+printf '#! %s -x\n' "$work/suid" >"$work/script" && chmod 755 "$work/script"
+expect 2 "$shunt" run "$work/script"
+has "$err" 'setuid'
+chmod 755 "$work/suid"
+if setcap cap_net_raw+ep "$work/suid" 2>/dev/null; then
+	expect 2 "$shunt" run "$work/suid"
+	has "$err" 'capabilities'
+fi
+
+# A program that cannot be accelerated still runs.
+printf 'int main(void) { return 9; }\n' >"$work/static.c"
+if $CC -static -o "$work/static" "$work/static.c" 2>/dev/null; then
+	expect 9 "$shunt" run "$work/static"
+	has "$err" 'statically linked.*plain TCP'
+fi
+
+# A script without #! is the shell's, as execvp() has it.
+printf 'exit 5\n' >"$work/plain" && chmod 755 "$work/plain"
+expect 5 "$shunt" run "$work/plain"
+
+finish

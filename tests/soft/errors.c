@@ -1,0 +1,404 @@
+/* What goes wrong, and with which status (SD-06, SD-09, SD-10, SD-12). Time is rig_clock. */
+#include <errno.h>
+#include "tests/soft/rig.h"
+
+static void flushed(struct ibv_cq *cq, uint64_t wr_id)
+{
+	rig_expect(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void SD_06_waits_for_ever_for_a_receive(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .rnr_retry = 7 });
+	const struct soft_counters *counters = soft_qp_counters(rig->a.qp);
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge[0], 1, IBV_WR_RDMA_WRITE_WITH_IMM, 6);
+	struct ibv_send_wr next = rig_write(&rig->a, &rig->b, &sge[1], 2, IBV_WR_RDMA_WRITE, 6), *bad;
+
+	(void)state;
+	strcpy(rig->a.memory, "early");
+	wr.send_flags |= IBV_SEND_INLINE;
+	wr.next = &next;
+	next.wr.rdma.remote_addr += 100;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	strcpy(rig->a.memory, "later"); /* inline: already taken; the other one is read when it runs */
+	rig_expect_none(rig->a.send_cq);
+	assert_int_equal(counters->rnr, 1);
+	rig_clock += 3600ull * 1000000000;
+	rig_expect_none(rig->a.send_cq);
+	assert_int_equal(counters->rnr, 2);
+	assert_int_equal(rig->b.memory[0], 0);
+	assert_int_equal(rig->b.memory[100], 0);
+	rig_receives(&rig->b, 1);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	rig_expect(rig->a.send_cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS).byte_len, 6);
+	assert_string_equal(rig->b.memory, "early");
+	assert_string_equal(rig->b.memory + 100, "later");
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_RTS);
+	rig_free(rig);
+}
+
+static void SD_06_finite_retries_end_in_error(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .rnr_retry = 2, .min_rnr_timer = 1 });
+
+	(void)state;
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_SEND, 0);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE, 8);
+	for (int retry = 0; retry < 2; retry++) {
+		rig_clock += 10000;
+		rig_expect_none(rig->a.send_cq);
+	}
+	rig_clock += 9999;
+	rig_expect_none(rig->a.send_cq);
+	rig_clock += 1;
+	rig_expect(rig->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	flushed(rig->a.send_cq, 2);
+	assert_int_equal(soft_qp_counters(rig->a.qp)->rnr, 3);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
+	rig_free(rig);
+}
+
+/* timeout 1: 8192 ns; two retries: three times that. */
+static void expect_silence(struct rig *rig)
+{
+	rig_receives(&rig->a, 2);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	rig_clock += 3 * 8192 - 1;
+	rig_expect_none(rig->a.send_cq);
+	rig_clock += 1;
+	rig_expect(rig->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	flushed(rig->a.send_cq, 2);
+	flushed(rig->a.recv_cq, 1000);
+	flushed(rig->a.recv_cq, 1001);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
+	assert_int_equal(rig->b.memory[0], 0);
+}
+
+static void SD_09_peer_gone_times_out(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .retry_cnt = 2 });
+
+	(void)state;
+	rig->a.memory[0] = 'x';
+	soft_qp_peer_gone(rig->a.qp);
+	expect_silence(rig);
+	rig_one(&rig->a, &rig->b, 3, IBV_WR_SEND, 0);
+	flushed(rig->a.send_cq, 3);
+	rig_receive(&rig->a, 4, NULL, 0);
+	flushed(rig->a.recv_cq, 4);
+	rig_free(rig);
+}
+
+static void SD_09_peer_in_error_times_out(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .retry_cnt = 2, .receives = 1 });
+
+	(void)state;
+	rig->a.memory[0] = 'x';
+	rig_end_state(&rig->b, &rig->options, IBV_QPS_ERR);
+	flushed(rig->b.recv_cq, 1000);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_clock += 3 * 8192;
+	rig_expect(rig->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	flushed(rig->a.recv_cq, 1000);
+	rig_free(rig);
+}
+
+static void SD_09_timeout_zero_never_ends(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_qp_attr attr = { .timeout = 0 };
+
+	(void)state;
+	assert_int_equal(rig->a.verbs->modify_qp(rig->a.qp, &attr, IBV_QP_TIMEOUT), 0);
+	soft_qp_peer_gone(rig->a.qp);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_clock += 1ull << 50;
+	rig_expect_none(rig->a.send_cq);
+	rig_end_state(&rig->a, &rig->options, IBV_QPS_ERR);
+	flushed(rig->a.send_cq, 1);
+	rig_free(rig);
+}
+
+static void SD_09_arrivals_before_the_error_are_delivered(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 3 });
+
+	(void)state;
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	rig_end_state(&rig->b, &rig->options, IBV_QPS_ERR);
+	rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS);
+	flushed(rig->b.recv_cq, 1001);
+	flushed(rig->b.recv_cq, 1002);
+	rig_expect_none(rig->b.recv_cq);
+	rig_free(rig);
+}
+
+static void SD_09_reset_starts_anew(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 4, .retry_cnt = 0 });
+
+	(void)state;
+	for (int lap = 0; lap < 3; lap++) {
+		rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS);
+		rig_end_state(&rig->b, &rig->options, IBV_QPS_ERR);
+		rig_end_state(&rig->b, &rig->options, IBV_QPS_RESET);
+		rig_expect_none(rig->b.recv_cq); /* neither arrivals nor flushes survive */
+		/* The other end still points at the former generation: nobody answers it. */
+		rig_end_state(&rig->b, &rig->options, IBV_QPS_INIT);
+		rig_receive(&rig->b, 5, NULL, 0);
+		assert_int_equal(rig_device->learn(rig->b.qp, rig->a.qp), 0);
+		rig_end_state(&rig->b, &rig->options, IBV_QPS_RTR);
+		rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+		rig_expect(rig->a.send_cq, 2, IBV_WC_SUCCESS);
+		rig_one(&rig->a, &rig->b, 3, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		rig_expect_none(rig->b.recv_cq);
+		rig_clock += 8192;
+		rig_expect(rig->a.send_cq, 3, IBV_WC_RETRY_EXC_ERR);
+		rig_end_state(&rig->a, &rig->options, IBV_QPS_RESET);
+		rig_end_state(&rig->b, &rig->options, IBV_QPS_RESET);
+		rig_connect(rig);
+	}
+	rig_free(rig);
+}
+
+enum { READ = IBV_ACCESS_REMOTE_READ, WRITE = IBV_ACCESS_REMOTE_WRITE, LOCAL = IBV_ACCESS_LOCAL_WRITE };
+
+struct violation {
+	int access; /* of the QPs and of their memory */
+	enum ibv_wr_opcode opcode;
+	int64_t shift; /* of the remote address */
+	uint32_t rkey_flip, lkey_flip;
+	enum ibv_wc_status status;
+	enum ibv_event_type event;
+};
+
+static const struct violation violations[] = {
+	{ LOCAL | READ, IBV_WR_RDMA_WRITE, 0, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ LOCAL | WRITE, IBV_WR_RDMA_READ, 0, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ LOCAL | WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_RDMA_WRITE, MEMORY - 7, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_RDMA_WRITE, -1, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_RDMA_WRITE_WITH_IMM, 1ll << 62, 0, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_RDMA_WRITE, 0, 1 << 12, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_RDMA_WRITE, 0, 1, 0, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ 0, IBV_WR_ATOMIC_CMP_AND_SWP, 4, 0, 0, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR },
+	{ 0, IBV_WR_RDMA_WRITE, 0, 0, 1, IBV_WC_LOC_PROT_ERR, 0 },
+	{ 0, IBV_WR_SEND, 0, 0, 1, IBV_WC_LOC_PROT_ERR, 0 },
+};
+
+static void violate(const struct violation *v)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 2, .access = v->access });
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, v->opcode, 8), *bad;
+
+	memset(rig->a.memory, 'x', 8);
+	wr.wr.rdma.remote_addr += (uint64_t)v->shift;
+	wr.wr.rdma.rkey ^= v->rkey_flip;
+	if (v->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || v->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		wr.wr.atomic.rkey = rig->b.mr->rkey;
+	sge.lkey ^= v->lkey_flip;
+	rig_one(&rig->a, &rig->b, 0, IBV_WR_RDMA_WRITE_WITH_IMM, 0);
+	rig_expect(rig->a.send_cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, v->status);
+	flushed(rig->a.recv_cq, 1000);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
+	rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS); /* what came before it */
+	for (int i = 0; i < MEMORY; i++)
+		assert_int_equal(rig->b.memory[i], 0);
+	if (v->event) {
+		flushed(rig->b.recv_cq, 1001);
+		rig_expect_async(&rig->b, v->event);
+		assert_int_equal(rig_state(&rig->b), IBV_QPS_ERR);
+	} else {
+		rig_expect_none(rig->b.recv_cq);
+		assert_int_equal(rig_state(&rig->b), IBV_QPS_RTS);
+	}
+	rig_free(rig);
+}
+
+static void SD_10_violations_fail_both_ends(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(violations) / sizeof(violations[0]); i++)
+		violate(&violations[i]);
+}
+
+static void SD_10_deregistered_is_gone_at_once(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr, *bad;
+
+	(void)state;
+	mr = rig->b.verbs->register_mr(rig->b.pd, rig->b.memory, 64, LOCAL | WRITE | READ);
+	wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 8);
+	wr.wr.rdma.rkey = mr->rkey;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	assert_ptr_not_equal(soft_qp_peek(rig->a.qp, wr.wr.rdma.remote_addr, mr->rkey, 64), NULL);
+	assert_null(soft_qp_peek(rig->a.qp, wr.wr.rdma.remote_addr, mr->rkey, 65));
+	assert_int_equal(rig->b.verbs->deregister_mr(mr), 0);
+	assert_null(soft_qp_peek(rig->a.qp, wr.wr.rdma.remote_addr, wr.wr.rdma.rkey, 1));
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	rig_free(rig);
+}
+
+static void SD_10_only_the_arena_is_reachable(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	static char outside[64];
+	struct ibv_sge sge;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_mr *mr = rig->b.verbs->register_mr(rig->b.pd, outside, sizeof(outside), LOCAL | WRITE);
+
+	(void)state;
+	assert_non_null(mr);
+	wr = rig_write(&rig->b, &rig->a, &sge, 1, IBV_WR_RDMA_WRITE, 8);
+	sge = (struct ibv_sge){ (uint64_t)(uintptr_t)outside, 8, mr->lkey };
+	assert_int_equal(rig_post(&rig->b, &wr, &bad), 0);
+	rig_expect(rig->b.send_cq, 1, IBV_WC_SUCCESS);
+	wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 8);
+	wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)outside;
+	wr.wr.rdma.rkey = mr->rkey;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(rig->b.verbs->deregister_mr(mr), 0);
+	rig_free(rig);
+}
+
+static void SD_10_inline_ignores_the_lkey(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 3), *bad;
+
+	(void)state;
+	sge = (struct ibv_sge){ (uint64_t)(uintptr_t)"ok", 3, 0 };
+	wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	assert_string_equal(rig->b.memory, "ok");
+	rig_free(rig);
+}
+
+static void SD_10_send_longer_than_the_receive(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+
+	(void)state;
+	rig_receive(&rig->b, 5, rig->b.memory, 4);
+	rig_receive(&rig->b, 6, rig->b.memory, 4);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_SEND, 5);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	rig_expect(rig->b.recv_cq, 5, IBV_WC_LOC_LEN_ERR);
+	flushed(rig->b.recv_cq, 6);
+	assert_int_equal(rig_state(&rig->b), IBV_QPS_ERR);
+	rig_free(rig);
+}
+
+static void SD_10_receive_with_a_bad_lkey(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_sge sge = { (uint64_t)(uintptr_t)rig->b.memory, 64, rig->b.mr->lkey ^ 1 };
+	struct ibv_recv_wr wr = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)state;
+	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), 0);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_SEND, 5);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_OP_ERR);
+	rig_expect(rig->b.recv_cq, 5, IBV_WC_LOC_PROT_ERR);
+	rig_free(rig);
+}
+
+static void SD_12_stall_holds_and_lets_go(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 4, .send_wr = 2 });
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 3, IBV_WR_RDMA_WRITE, 1), *bad;
+
+	(void)state;
+	soft_qp_fault(rig->a.qp, SOFT_FAULT_STALL);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), ENOMEM);
+	rig_clock += 1ull << 40;
+	rig_expect_none(rig->a.send_cq);
+	rig_expect_none(rig->b.recv_cq);
+	soft_qp_fault(rig->a.qp, SOFT_FAULT_NONE);
+	assert_int_equal(rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS).imm_data, 1);
+	assert_int_equal(rig_expect(rig->b.recv_cq, 1001, IBV_WC_SUCCESS).imm_data, 2);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	rig_expect(rig->a.send_cq, 2, IBV_WC_SUCCESS);
+	rig_free(rig);
+}
+
+static void SD_12_drop_times_out(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .retry_cnt = 2 });
+
+	(void)state;
+	rig->a.memory[0] = 'x';
+	soft_qp_fault(rig->a.qp, SOFT_FAULT_DROP);
+	expect_silence(rig);
+	rig_free(rig);
+}
+
+static void SD_12_kill_flushes(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 1 });
+
+	(void)state;
+	soft_qp_fault(rig->a.qp, SOFT_FAULT_STALL);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE, 8);
+	soft_qp_fault(rig->a.qp, SOFT_FAULT_KILL);
+	flushed(rig->a.send_cq, 1);
+	flushed(rig->a.send_cq, 2);
+	flushed(rig->a.recv_cq, 1000);
+	rig_expect_none(rig->a.send_cq);
+	rig_free(rig);
+}
+
+static void SD_12_post_fails_on_demand(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 8 });
+	struct ibv_sge sge[3];
+	struct ibv_send_wr wr[3], *bad = NULL;
+	struct ibv_wc wc[8];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], (uint64_t)i, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+	}
+	soft_qp_fail_post(rig->a.qp, 2);
+	assert_int_equal(rig_post(&rig->a, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(ibv_poll_cq(rig->b.recv_cq, 8, wc), 1);
+	assert_int_equal(rig_post(&rig->a, bad, &bad), 0);
+	assert_int_equal(ibv_poll_cq(rig->b.recv_cq, 8, wc), 2);
+	rig_free(rig);
+}
+
+RIG_TABLE(error, cmocka_unit_test(SD_06_waits_for_ever_for_a_receive),
+	  cmocka_unit_test(SD_06_finite_retries_end_in_error), cmocka_unit_test(SD_09_peer_gone_times_out),
+	  cmocka_unit_test(SD_09_peer_in_error_times_out), cmocka_unit_test(SD_09_timeout_zero_never_ends),
+	  cmocka_unit_test(SD_09_arrivals_before_the_error_are_delivered),
+	  cmocka_unit_test(SD_09_reset_starts_anew), cmocka_unit_test(SD_10_violations_fail_both_ends),
+	  cmocka_unit_test(SD_10_deregistered_is_gone_at_once),
+	  cmocka_unit_test(SD_10_only_the_arena_is_reachable),
+	  cmocka_unit_test(SD_10_inline_ignores_the_lkey),
+	  cmocka_unit_test(SD_10_send_longer_than_the_receive),
+	  cmocka_unit_test(SD_10_receive_with_a_bad_lkey), cmocka_unit_test(SD_12_stall_holds_and_lets_go),
+	  cmocka_unit_test(SD_12_drop_times_out), cmocka_unit_test(SD_12_kill_flushes),
+	  cmocka_unit_test(SD_12_post_fails_on_demand));

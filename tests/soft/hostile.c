@@ -1,0 +1,308 @@
+/* What a hostile peer may put into its estate, its address or its descriptors; it must not matter. */
+#define _GNU_SOURCE
+#include "tests/soft/rig.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/soft/estate.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+struct hostile {
+	struct rig *rig;
+	struct soft_address address;
+	int fds[2];
+};
+
+static struct hostile hostile_make(void)
+{
+	struct hostile h = { .rig = rig_make(NULL) };
+
+	rig_end_state(&h.rig->a, &h.rig->options, IBV_QPS_RESET);
+	rig_end_state(&h.rig->a, &h.rig->options, IBV_QPS_INIT);
+	assert_int_equal(soft_qp_export(h.rig->b.qp, &h.address, h.fds), 0);
+	return h;
+}
+
+static int import(struct hostile *h)
+{
+	return soft_qp_import(h->rig->a.qp, &h->address, h->fds);
+}
+
+static void SD_15_bad_addresses_are_refused(void **state)
+{
+	struct hostile h = hostile_make();
+	const struct soft_address good = h.address;
+
+	(void)state;
+	assert_int_equal(import(&h), 0);
+	h.address.magic++;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address = good;
+	h.address.estate_bytes += 4096;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address.estate_bytes = 0;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address = good;
+	for (uint32_t depth = 0; depth < 0x80000000; depth = depth * 2 + 3) {
+		h.address.rq_depth = depth;
+		assert_int_equal(import(&h), -EPROTO);
+	}
+	h.address.rq_depth = 0x80000000;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address = good;
+	h.address.queue_offset = 0;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address.queue_offset = good.queue_offset + 8;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address.queue_offset = good.estate_bytes - 128;
+	assert_int_equal(import(&h), -EPROTO);
+	h.address.queue_offset = UINT64_MAX & ~127ull;
+	assert_int_equal(import(&h), -EPROTO);
+	rig_free(h.rig);
+}
+
+static int memfd(uint64_t bytes, unsigned int flags, int seals)
+{
+	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	if (fd < 0)
+		return -1;
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static int import_file(struct hostile *h, int fd)
+{
+	int before = h->fds[0], result;
+
+	if (fd < 0)
+		return -EPROTO; /* this kernel cannot make one: nothing to refuse */
+	h->fds[0] = fd;
+	result = import(h);
+	h->fds[0] = before;
+	close(fd);
+	return result;
+}
+
+static void SD_15_bad_files_are_refused(void **state)
+{
+	struct hostile h = hostile_make();
+	uint64_t bytes = h.address.estate_bytes;
+
+	(void)state;
+	assert_int_equal(import_file(&h, open("/dev/zero", O_RDWR)), -EPROTO);
+	assert_int_equal(import_file(&h, memfd(bytes, 0, F_SEAL_SHRINK)), -EPROTO);
+	assert_int_equal(import_file(&h, memfd(bytes, 0, F_SEAL_GROW | F_SEAL_SEAL)), -EPROTO);
+	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS | F_SEAL_WRITE)), -EPROTO);
+	assert_int_equal(import_file(&h, memfd(bytes - 4096, 0, SEALS)), -EPROTO);
+	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), -EPROTO); /* all zero: no magic */
+	h.address.estate_bytes = (bytes + (2 << 20) - 1) & ~((2ull << 20) - 1);
+	assert_int_equal(import_file(&h, memfd(h.address.estate_bytes, MFD_HUGETLB, SEALS)), -EPROTO);
+	rig_free(h.rig);
+}
+
+static void SD_15_wake_must_be_a_nonblocking_eventfd(void **state)
+{
+	struct hostile h = hostile_make();
+	int pipes[2], good = h.fds[1];
+
+	(void)state;
+	assert_int_equal(pipe2(pipes, O_CLOEXEC | O_NONBLOCK), 0);
+	h.fds[1] = pipes[1];
+	assert_int_equal(import(&h), -EPROTO);
+	h.fds[1] = 100000;
+	assert_int_equal(import(&h), -EPROTO);
+	h.fds[1] = good;
+	fcntl(good, F_SETFL, fcntl(good, F_GETFL) & ~O_NONBLOCK);
+	assert_int_equal(import(&h), -EPROTO);
+	h.fds[1] = -1;
+	assert_int_equal(import(&h), 0);
+	close(pipes[0]);
+	close(pipes[1]);
+	rig_free(h.rig);
+}
+
+/* The peer can clear O_NONBLOCK of the channel's fd, which it shares. */
+static void SD_15_get_event_never_blocks(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_cq *cq;
+	void *context;
+	int fd = rig->a.channel->fd;
+
+	(void)state;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	alarm(20);
+	assert_int_equal(rig->a.verbs->get_cq_event(rig->a.channel, &cq, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	alarm(0);
+	rig_free(rig);
+}
+
+static void SD_15_the_estate_cannot_shrink(void **state)
+{
+	struct hostile h = hostile_make();
+
+	(void)state;
+	assert_int_equal(ftruncate(h.fds[0], 4096), -1);
+	assert_int_equal(ftruncate(h.fds[0], (off_t)h.address.estate_bytes * 2), -1);
+	assert_int_equal(fcntl(h.fds[0], F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+	rig_free(h.rig);
+}
+
+static void SD_15_one_estate_is_mapped_once(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = rig->a.send_cq,
+					 .recv_cq = rig->a.recv_cq, .cap = { 8, 8, 1, 1, 0 } };
+	struct ibv_qp *second = rig->a.verbs->create_qp(rig->a.pd, &init);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+
+	(void)state;
+	assert_non_null(second);
+	assert_int_equal(rig->a.verbs->modify_qp(second, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(rig_device->learn(second, rig->b.qp), 0);
+	assert_ptr_equal(soft_qp_peek(second, (uint64_t)(uintptr_t)rig->b.memory, rig->b.mr->rkey, 1),
+			 soft_qp_peek(rig->a.qp, (uint64_t)(uintptr_t)rig->b.memory, rig->b.mr->rkey, 1));
+	assert_int_equal(rig->a.verbs->destroy_qp(second), 0);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8); /* still mapped for the first */
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	rig_free(rig);
+}
+
+/* b's view of a's estate, to write what no device would. */
+static char *estate_of(struct rig_end *end, struct soft_address *address)
+{
+	int fds[2];
+	char *estate;
+
+	assert_int_equal(soft_qp_export(end->qp, address, fds), 0);
+	estate = mmap(NULL, address->estate_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	assert_true(estate != MAP_FAILED);
+	return estate;
+}
+
+struct lie {
+	uint32_t slot, bytes;
+	uint64_t stamp; /* without the sequence number */
+};
+
+static const struct lie lies[] = {
+	{ 0, 65, IBV_WC_RECV }, /* longer than the receive */
+	{ 0, 0, 0 },
+	{ 0, 0, IBV_WC_RDMA_READ },
+	{ 0, 0, IBV_WC_RECV_RDMA_WITH_IMM }, /* without an immediate */
+	{ 0, 0xffffffff, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
+	{ 0, 8, 1 << 16 | ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
+	{ 0, 8, 99 << 16 | IBV_WC_RECV },
+	{ 2, 8, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM }, /* more than was posted */
+};
+
+static void lie_to(const struct lie *lie)
+{
+	struct rig *rig = rig_make(NULL);
+	struct soft_address address;
+	char *estate = estate_of(&rig->a, &address);
+	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
+	uint32_t base = estate_base(queue->generation);
+
+	rig_receive(&rig->a, 5, rig->a.memory, 64);
+	rig_receive(&rig->a, 6, rig->a.memory, 64);
+	for (uint32_t i = 0; i < lie->slot; i++) {
+		rig_one(&rig->b, &rig->a, i, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		rig_expect(rig->a.recv_cq, 5 + i, IBV_WC_SUCCESS);
+	}
+	queue->arrival[lie->slot].what = (uint64_t)lie->bytes << 32;
+	queue->arrival[lie->slot].stamp = (uint64_t)(base + lie->slot + 1) << 32 | lie->stamp;
+	rig_expect_none(rig->a.recv_cq);
+	rig_expect_async(&rig->a, IBV_EVENT_QP_FATAL);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
+	for (uint32_t i = lie->slot; i < 2; i++)
+		rig_expect(rig->a.recv_cq, 5 + i, IBV_WC_WR_FLUSH_ERR);
+	munmap(estate, address.estate_bytes);
+	rig_free(rig);
+}
+
+static void SD_15_lies_in_arrivals_kill_the_qp(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
+		lie_to(&lies[i]);
+}
+
+/* A region that claims to lie beyond the estate, and a receive buffer that does. */
+static void SD_15_lies_about_memory_are_refused(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct soft_address address;
+	char *estate = estate_of(&rig->b, &address);
+	struct estate_mr *mr = &estate_mrs(estate)[rig->b.mr->rkey & (ESTATE_MR_SLOTS - 1)];
+	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
+
+	(void)state;
+	rig_receive(&rig->b, 5, rig->b.memory, 64);
+	estate_rqes(queue, address.rq_depth)[0].offset = address.estate_bytes - 7;
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_SEND, 8);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_OP_ERR);
+	munmap(estate, address.estate_bytes);
+	rig_free(rig);
+
+	rig = rig_make(NULL);
+	estate = estate_of(&rig->b, &address);
+	mr = &estate_mrs(estate)[rig->b.mr->rkey & (ESTATE_MR_SLOTS - 1)];
+	mr->offset = address.estate_bytes - MEMORY + 1;
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	munmap(estate, address.estate_bytes);
+	rig_free(rig);
+}
+
+/* What the peer scribbles over our published words changes nothing for us. */
+static void SD_15_own_decisions_use_private_copies(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 4, .recv_wr = 4 });
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	struct soft_address address;
+	char *estate = estate_of(&rig->b, &address);
+	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
+
+	(void)state;
+	memset(estate_mrs(estate), 0xff, ESTATE_MR_SLOTS * sizeof(struct estate_mr));
+	queue->posted = 1000;
+	queue->generation = 77;
+	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), ENOMEM);
+	rig_one(&rig->b, &rig->a, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	rig_expect(rig->b.send_cq, 1, IBV_WC_SUCCESS);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 0);
+	rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS);
+	munmap(estate, address.estate_bytes);
+	rig_free(rig);
+}
+
+static void SD_15_discarded_memory_reads_as_zero(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+
+	(void)state;
+	memset(rig->a.memory, 'x', 3 * 4096);
+	assert_int_equal(soft_arena_discard(rig->a.pd, rig->a.memory + 4096, 4096), 0);
+	assert_int_equal(rig->a.memory[4095], 'x');
+	assert_int_equal(rig->a.memory[4096], 0);
+	assert_int_equal(rig->a.memory[8191], 0);
+	assert_int_equal(rig->a.memory[8192], 'x');
+	assert_int_equal(soft_arena_discard(rig->a.pd, rig->a.memory - 4096, 4096), -EINVAL);
+	rig_free(rig);
+}
+
+RIG_TABLE(hostile, cmocka_unit_test(SD_15_bad_addresses_are_refused),
+	  cmocka_unit_test(SD_15_bad_files_are_refused),
+	  cmocka_unit_test(SD_15_wake_must_be_a_nonblocking_eventfd),
+	  cmocka_unit_test(SD_15_get_event_never_blocks), cmocka_unit_test(SD_15_the_estate_cannot_shrink),
+	  cmocka_unit_test(SD_15_one_estate_is_mapped_once),
+	  cmocka_unit_test(SD_15_lies_in_arrivals_kill_the_qp),
+	  cmocka_unit_test(SD_15_lies_about_memory_are_refused),
+	  cmocka_unit_test(SD_15_own_decisions_use_private_copies),
+	  cmocka_unit_test(SD_15_discarded_memory_reads_as_zero));

@@ -1,0 +1,16 @@
+# Conformance of the soft device.
+check_PROGRAMS += tests/soft/conform
+TESTS += tests/soft/conform
+tests_soft_conform_SOURCES = \
+	tests/soft/basic.c \
+	tests/soft/conform.c \
+	tests/soft/errors.c \
+	tests/soft/events.c \
+	tests/soft/hostile.c \
+	tests/soft/process.c \
+	tests/soft/rig.c \
+	tests/soft/rig.h \
+	tests/soft/threads.c \
+	$(soft_sources)
+tests_soft_conform_CPPFLAGS = -I$(top_srcdir)
+tests_soft_conform_LDADD = -lcmocka -lpthread

@@ -1,0 +1,248 @@
+#include "tests/soft/rig.h"
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t rig_clock = 1;
+
+static uint64_t rig_now(void)
+{
+	return __atomic_load_n(&rig_clock, __ATOMIC_RELAXED);
+}
+
+static void *soft_memory(struct ibv_pd *pd, size_t bytes)
+{
+	size_t room;
+	void *arena = soft_arena(pd, &room);
+
+	assert_true(bytes <= room);
+	return arena;
+}
+
+static int soft_learn(struct ibv_qp *qp, struct ibv_qp *peer)
+{
+	struct soft_address address;
+	int fds[2], err = soft_qp_export(peer, &address, fds);
+
+	return err ? err : soft_qp_import(qp, &address, fds);
+}
+
+const struct rig_device rig_soft = { "soft", soft_open, soft_close, soft_memory, soft_learn };
+const struct rig_device *rig_device = &rig_soft;
+
+static struct rig_options options_fill(const struct rig_options *asked)
+{
+	struct rig_options options = asked ? *asked : (struct rig_options){ 0 };
+
+	if (!options.send_wr)
+		options.send_wr = 64;
+	if (!options.recv_wr)
+		options.recv_wr = 64;
+	if (!options.cqe)
+		options.cqe = 256;
+	if (!options.access)
+		options.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				 IBV_ACCESS_REMOTE_ATOMIC;
+	if (!options.timeout)
+		options.timeout = 1;
+	return options;
+}
+
+void rig_end_make(struct rig_end *end, const struct rig_options *options)
+{
+	struct soft_attr attr = { .now = rig_now, .arena_bytes = 64 << 20,
+				  .engine_thread = options->engine_thread };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = options->sq_sig_all,
+					 .cap = { options->send_wr, options->recv_wr, 4, 1, 64 } };
+
+	end->context = rig_device->open(&attr, &end->verbs);
+	assert_non_null(end->context);
+	end->channel = end->verbs->create_comp_channel(end->context);
+	assert_non_null(end->channel);
+	end->recv_cq = end->verbs->create_cq(end->context, (int)options->cqe, end, end->channel, 0);
+	assert_non_null(end->recv_cq);
+	end->send_cq = end->recv_cq;
+	if (options->separate_cqs)
+		end->send_cq =
+			end->verbs->create_cq(end->context, (int)options->cqe, end, end->channel, 0);
+	end->pd = end->verbs->alloc_pd(end->context);
+	assert_non_null(end->pd);
+	end->memory = rig_device->memory(end->pd, MEMORY);
+	end->mr = end->verbs->register_mr(end->pd, end->memory, MEMORY, options->access);
+	assert_non_null(end->mr);
+	init.send_cq = end->send_cq;
+	init.recv_cq = end->recv_cq;
+	end->qp = end->verbs->create_qp(end->pd, &init);
+	assert_non_null(end->qp);
+}
+
+void rig_end_free(struct rig_end *end)
+{
+	assert_int_equal(end->verbs->destroy_qp(end->qp), 0);
+	assert_int_equal(end->verbs->deregister_mr(end->mr), 0);
+	if (end->send_cq != end->recv_cq)
+		assert_int_equal(end->verbs->destroy_cq(end->send_cq), 0);
+	assert_int_equal(end->verbs->destroy_cq(end->recv_cq), 0);
+	assert_int_equal(end->verbs->dealloc_pd(end->pd), 0);
+	assert_int_equal(end->verbs->destroy_comp_channel(end->channel), 0);
+	rig_device->close(end->context);
+}
+
+void rig_end_state(struct rig_end *end, const struct rig_options *options, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state,
+				    .qp_access_flags = (unsigned int)options->access,
+				    .timeout = options->timeout,
+				    .retry_cnt = options->retry_cnt,
+				    .rnr_retry = options->rnr_retry,
+				    .min_rnr_timer = options->min_rnr_timer };
+	int mask = IBV_QP_STATE;
+
+	if (state == IBV_QPS_INIT)
+		mask |= IBV_QP_ACCESS_FLAGS;
+	if (state == IBV_QPS_RTR)
+		mask |= IBV_QP_MIN_RNR_TIMER;
+	if (state == IBV_QPS_RTS)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	assert_int_equal(end->verbs->modify_qp(end->qp, &attr, mask), 0);
+	assert_int_equal(end->qp->state, state);
+}
+
+void rig_connect(struct rig *rig)
+{
+	struct rig_options *options = &rig->options;
+
+	rig_end_state(&rig->a, options, IBV_QPS_INIT);
+	rig_end_state(&rig->b, options, IBV_QPS_INIT);
+	assert_int_equal(rig_device->learn(rig->a.qp, rig->b.qp), 0);
+	assert_int_equal(rig_device->learn(rig->b.qp, rig->a.qp), 0);
+	rig_receives(&rig->a, options->receives);
+	rig_receives(&rig->b, options->receives);
+	rig_end_state(&rig->a, options, IBV_QPS_RTR);
+	rig_end_state(&rig->b, options, IBV_QPS_RTR);
+	rig_end_state(&rig->a, options, IBV_QPS_RTS);
+	rig_end_state(&rig->b, options, IBV_QPS_RTS);
+}
+
+struct rig *rig_make(const struct rig_options *options)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	assert_non_null(rig);
+	rig->options = options_fill(options);
+	rig_end_make(&rig->a, &rig->options);
+	rig_end_make(&rig->b, &rig->options);
+	rig_connect(rig);
+	return rig;
+}
+
+void rig_free(struct rig *rig)
+{
+	rig_end_free(&rig->a);
+	rig_end_free(&rig->b);
+	free(rig);
+}
+
+void rig_receive(struct rig_end *end, uint64_t wr_id, void *buffer, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uint64_t)(uintptr_t)buffer, bytes, end->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = buffer ? 1 : 0 }, *bad;
+
+	assert_int_equal(ibv_post_recv(end->qp, &wr, &bad), 0);
+}
+
+void rig_receives(struct rig_end *end, int count)
+{
+	for (int i = 0; i < count; i++)
+		rig_receive(end, 1000 + (uint64_t)i, NULL, 0);
+}
+
+int rig_post(struct rig_end *end, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	return ibv_post_send(end->qp, wr, bad);
+}
+
+struct ibv_send_wr rig_write(struct rig_end *from, struct rig_end *to, struct ibv_sge *sge, uint64_t wr_id,
+			     enum ibv_wr_opcode opcode, uint32_t bytes)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = bytes ? 1 : 0,
+				  .opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
+				  .imm_data = (uint32_t)wr_id };
+
+	*sge = (struct ibv_sge){ (uint64_t)(uintptr_t)from->memory, bytes, from->mr->lkey };
+	wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)to->memory;
+	wr.wr.rdma.rkey = to->mr->rkey;
+	return wr;
+}
+
+void rig_one(struct rig_end *from, struct rig_end *to, uint64_t wr_id, enum ibv_wr_opcode opcode,
+	     uint32_t bytes)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(from, to, &sge, wr_id, opcode, bytes), *bad;
+
+	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
+}
+
+static struct ibv_wc check(struct ibv_wc wc, uint64_t wr_id, enum ibv_wc_status status)
+{
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.status, status);
+	return wc;
+}
+
+struct ibv_wc rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	memset(&wc, 0xee, sizeof(wc));
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	return check(wc, wr_id, status);
+}
+
+struct ibv_wc rig_await(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+	int got;
+
+	memset(&wc, 0xee, sizeof(wc));
+	while (!(got = ibv_poll_cq(cq, 1, &wc)))
+		sched_yield();
+	assert_int_equal(got, 1);
+	return check(wc, wr_id, status);
+}
+
+void rig_expect_none(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+bool rig_readable(int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+void rig_expect_async(struct rig_end *end, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	assert_true(rig_readable(end->context->async_fd));
+	assert_int_equal(end->verbs->get_async_event(end->context, &event), 0);
+	assert_int_equal(event.event_type, type);
+	end->verbs->ack_async_event(&event);
+}
+
+enum ibv_qp_state rig_state(struct rig_end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(end->verbs->query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}

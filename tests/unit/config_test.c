@@ -1,0 +1,238 @@
+/* The table of variables: defaults, every kind of value, and what is said about a bad one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/config.h"
+
+/* One variable is enough of an environment for most tests. */
+struct env {
+	const char *name, *value;
+};
+
+static const char *env_get(const char *name, void *arg)
+{
+	const struct env *env = arg;
+
+	return env && !strcmp(env->name, name) ? env->value : NULL;
+}
+
+struct complaints {
+	int count;
+	char last[SHUNT_CONFIG_LINE_MAX];
+};
+
+static void complain(const char *line, void *arg)
+{
+	struct complaints *seen = arg;
+
+	assert_null(strchr(line, '\n'));
+	seen->count++;
+	snprintf(seen->last, sizeof(seen->last), "%s", line);
+}
+
+/* Loads with one variable set; the number of invalid values must be that of the complaints. */
+static int load(struct shunt_config *c, const char *name, const char *value,
+		struct complaints *seen)
+{
+	struct env env = { name, value };
+	int invalid;
+
+	memset(seen, 0, sizeof(*seen));
+	invalid = shunt_config_load(c, env_get, &env, complain, seen);
+	assert_int_equal(invalid, seen->count);
+	return invalid;
+}
+
+static void test_defaults(void **state)
+{
+	struct shunt_config c;
+
+	(void)state;
+	memset(&c, 0xff, sizeof(c));
+	assert_int_equal(shunt_config_load(&c, env_get, NULL, NULL, NULL), 0);
+	assert_int_equal(c.enable, 1);
+	assert_int_equal(c.device, SHUNT_DEVICE_AUTO);
+	assert_int_equal(c.ring_min, 16384);
+	assert_int_equal(c.arena_bytes, 1ULL << 30);
+	assert_string_equal(c.log_file, "");
+	for (size_t i = 0; i < shunt_config_count; i++)
+		assert_false(shunt_config_changed(&shunt_config_rows[i], &c));
+}
+
+static void test_numbers(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	assert_int_equal(load(&c, "SHUNT_SPIN_US", "0", &seen), 0);
+	assert_int_equal(c.spin_us, 0);
+	assert_int_equal(load(&c, "SHUNT_SPIN_US", "1000", &seen), 0);
+	assert_int_equal(c.spin_us, 1000);
+	assert_int_equal(load(&c, "SHUNT_ARENA", "64G", &seen), 0);
+	assert_int_equal(c.arena_bytes, 64ULL << 30);
+	assert_int_equal(load(&c, "SHUNT_FRAG", "4097", &seen), 0);
+	assert_int_equal(c.frag_bytes, 4097);
+	assert_int_equal(load(&c, "SHUNT_SEED", "9223372036854775808", &seen), 0);
+	assert_int_equal(c.seed, 1ULL << 63);
+}
+
+static void test_powers_of_two(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	load(&c, "SHUNT_RING_MIN", "5k", &seen);
+	assert_int_equal(c.ring_min, 8192);
+	load(&c, "SHUNT_RING_MIN", "64K", &seen);
+	assert_int_equal(c.ring_min, 65536);
+	load(&c, "SHUNT_RQ", "16383", &seen);
+	assert_int_equal(c.rq_depth, 16384);
+}
+
+static void test_bad_numbers(void **state)
+{
+	static const char *const values[] = {
+		"abc", "-1", "+1", " 1", "1 ", "1001", "1K", "0x10", "1.5", "1e2",
+		"18446744073709551616", "99999999999999999999999999", "\xff\n",
+	};
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		assert_int_equal(load(&c, "SHUNT_SPIN_US", values[i], &seen), 1);
+		assert_int_equal(c.spin_us, 25);
+		assert_non_null(strstr(seen.last, "SHUNT_SPIN_US="));
+		assert_non_null(strstr(seen.last, "0..1000 us"));
+		assert_non_null(strstr(seen.last, "default is used: 25"));
+	}
+	assert_int_equal(load(&c, "SHUNT_ARENA", "17179869184G", &seen), 1);
+	assert_int_equal(load(&c, "SHUNT_ARENA", "65G", &seen), 1);
+	assert_int_equal(load(&c, "SHUNT_ARENA", "1GB", &seen), 1);
+	assert_non_null(strstr(seen.last, "SHUNT_ARENA=1GB"));
+	assert_non_null(strstr(seen.last, "16M..64G"));
+	assert_int_equal(c.arena_bytes, 1ULL << 30);
+}
+
+static void test_words(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	assert_int_equal(load(&c, "SHUNT_DEVICE", "none", &seen), 0);
+	assert_int_equal(c.device, SHUNT_DEVICE_NONE);
+	assert_int_equal(load(&c, "SHUNT_LOG", "debug", &seen), 0);
+	assert_int_equal(c.log_level, 4);
+	assert_int_equal(load(&c, "SHUNT_ENABLE", "off", &seen), 0);
+	assert_int_equal(c.enable, 0);
+	assert_int_equal(load(&c, "SHUNT_ENABLE", "true", &seen), 0);
+	assert_int_equal(c.enable, 1);
+	assert_int_equal(load(&c, "SHUNT_ENABLE", "2", &seen), 1);
+	assert_int_equal(load(&c, "SHUNT_DEVICE", "sof", &seen), 1);
+	assert_non_null(strstr(seen.last, "auto|soft|none"));
+	assert_int_equal(load(&c, "SHUNT_DEVICE", "auto|soft", &seen), 1);
+	assert_int_equal(c.device, SHUNT_DEVICE_AUTO);
+}
+
+static void test_paths(void **state)
+{
+	char value[SHUNT_CONFIG_PATH_MAX + 1], text[64], expected[64];
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	memset(value, 'x', sizeof(value));
+	value[SHUNT_CONFIG_PATH_MAX] = '\0';
+	assert_int_equal(load(&c, "SHUNT_STATS", value, &seen), 1);
+	assert_true(strlen(seen.last) < 300);
+	assert_string_equal(c.stats_path, "");
+	value[SHUNT_CONFIG_PATH_MAX - 1] = '\0';
+	assert_int_equal(load(&c, "SHUNT_STATS", value, &seen), 0);
+	assert_string_equal(c.stats_path, value);
+
+	snprintf(expected, sizeof(expected), "/tmp/%d.json", (int)getpid());
+	assert_string_equal(shunt_config_path_text("/tmp/%p.json", text, sizeof(text)), expected);
+	assert_string_equal(shunt_config_path_text("%s%", text, sizeof(text)), "%s%");
+	assert_null(shunt_config_path_text("/tmp/%p.json", text, 8));
+	assert_null(shunt_config_path_text("12345678", text, 8));
+	assert_string_equal(shunt_config_path_text("1234567", text, 8), "1234567");
+}
+
+static void test_empty_is_unset(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	for (size_t i = 0; i < shunt_config_count; i++)
+		assert_int_equal(load(&c, shunt_config_rows[i].name, "", &seen), 0);
+}
+
+static void test_rings_agree(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	assert_int_equal(load(&c, "SHUNT_RING_MAX", "8K", &seen), 1);
+	assert_non_null(strstr(seen.last, "SHUNT_RING_MIN=16K"));
+	assert_int_equal(c.ring_min, 16384);
+	assert_int_equal(c.ring_max, 1 << 20);
+}
+
+/* What is shown of a row must be a value of the row. */
+static void test_text_round_trip(void **state)
+{
+	char text[SHUNT_CONFIG_TEXT_MAX];
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+
+		shunt_config_default_text(row, text, sizeof(text));
+		assert_int_equal(load(&c, row->name, text, &seen), 0);
+		assert_false(shunt_config_changed(row, &c));
+		assert_true(strlen(shunt_config_range_text(row, text, sizeof(text))) > 0);
+		assert_true(shunt_config_known(row->name));
+	}
+	load(&c, "SHUNT_FRAG", "1536K", &seen);
+	assert_int_equal(seen.count, 1);
+	load(&c, "SHUNT_FRAG", "1000", &seen);
+	assert_int_equal(seen.count, 1);
+	load(&c, "SHUNT_FLIP", "1536K", &seen);
+	for (size_t i = 0; i < shunt_config_count; i++)
+		if (!strcmp(shunt_config_rows[i].name, "SHUNT_FLIP"))
+			assert_string_equal(shunt_config_value_text(&shunt_config_rows[i], &c,
+								    text, sizeof(text)),
+					    "1536K");
+	assert_false(shunt_config_known("SHUNT_SPIN"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_powers_of_two),
+		cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_empty_is_unset),
+		cmocka_unit_test(test_rings_agree),
+		cmocka_unit_test(test_text_round_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

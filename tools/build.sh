@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# For tools/quickstart and tools/check: what a fresh machine lacks, and a build directory.
+
+# shellcheck disable=SC2034 # these are used by the scripts that source this one
+build_packages="build-essential autoconf automake libtool pkg-config libibverbs-dev libjansson-dev"
+# shellcheck disable=SC2034
+compare_packages="redis-server redis-tools iperf3"
+# shellcheck disable=SC2034
+check_packages="libcmocka-dev shellcheck cppcheck"
+
+say() {
+	printf '\n== %s\n' "$*"
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		printf 'This needs root, and there is no sudo. As root, run:\n    %s\n' "$*" >&2
+		return 1
+	fi
+}
+
+is_installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# need_packages WHY PACKAGE…: installs those that are missing, saying so.
+need_packages() {
+	local why=$1 missing=() package
+	shift
+	if ! command -v dpkg-query >/dev/null; then
+		echo "Not a Debian system: taking it that the counterparts of these are installed: $*"
+		return 0
+	fi
+	for package; do
+		is_installed "$package" || missing+=("$package")
+	done
+	[ ${#missing[@]} = 0 ] && return 0
+	say "Installing what is missing $why: ${missing[*]}"
+	as_root apt-get -qq update || return
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+		"${missing[@]}"
+}
+
+need_configure() {
+	local file
+	[ -x configure ] && [ -f Makefile.in ] && [ -f build-aux/ltmain.sh ] || return 0
+	for file in configure.ac Makefile.am ./*/local.mk ./*/*/local.mk; do
+		[ "$file" -nt Makefile.in ] && return 0
+	done
+	return 1
+}
+
+# Run quietly; show what was said only if it went wrong. quietly LOG COMMAND…
+quietly() {
+	local log=$1
+	shift
+	"$@" >"$log" 2>&1 && return
+	tail -n 60 "$log" >&2
+	echo "(all of it is in $log)" >&2
+	return 1
+}
+
+# build_in DIR [CONFIGURE OPTION…]: configures where needed, and builds the products.
+build_in() {
+	local dir=$1
+	shift
+	mkdir -p "$dir" || return
+	if need_configure; then
+		say "Generating configure"
+		quietly "$dir/autoreconf.log" autoreconf -fi || return
+	fi
+	if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured-with" 2>/dev/null)" != "$*" ]; then
+		say "Configuring in $dir/ $*"
+		(cd "$dir" && quietly configure.log ../configure "$@") || return
+		echo "$*" >"$dir/configured-with"
+	fi
+	say "Building in $dir/"
+	make -C "$dir" --no-print-directory -j"$(nproc)"
+}

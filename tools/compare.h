@@ -1,0 +1,135 @@
+/*
+ * shunt compare. From the bottom: processes (compare_child.c), workloads (compare_work.c), what the
+ * engines say of a run (compare_share.c), one measurement (compare_measure.c), reports
+ * (compare_report.c), and the rounds of it all (compare.c).
+ */
+#ifndef SHUNT_TOOLS_COMPARE_H
+#define SHUNT_TOOLS_COMPARE_H
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define COMPARE_WHY_MAX 512
+#define COMPARE_ROUNDS_MAX 99
+
+enum compare_mode { COMPARE_TCP, COMPARE_SHUNT, COMPARE_MODES };
+
+/* ---- processes ---- */
+
+struct compare_child {
+	pid_t pid;
+	int pidfd;
+	int status;	/* as from wait(2), once it has ended */
+	double cpu;	/* user + system seconds, once it has ended */
+};
+
+/* What a child is started with. */
+struct compare_start {
+	char *const *argv;
+	const char *library;	/* libshunt.so to preload, or NULL for a bare run */
+	const char *stats;	/* file for the engine's statistics */
+	const char *out, *err;	/* files for standard output and standard error */
+	const char *dir;	/* working directory */
+};
+
+/* Makes SIGINT, SIGTERM and SIGHUP end every wait below with -EINTR. */
+int compare_child_init(void);
+
+int compare_child_start(struct compare_child *child, const struct compare_start *start);
+/* Waits for the child's end: 0, -ETIMEDOUT, or -EINTR. */
+int compare_child_wait(struct compare_child *child, double seconds);
+/* Waits until something listens on the loopback port: 0, -ECHILD if the child ends first, or as above. */
+int compare_child_wait_listening(struct compare_child *child, int port, double seconds);
+/* CPU seconds so far of a child that has not been waited for. */
+double compare_child_cpu(const struct compare_child *child);
+/* SIGTERM, patience, SIGKILL. Nothing if it has ended. */
+void compare_child_stop(struct compare_child *child);
+/* A loopback port that was free a moment ago, or -errno. */
+int compare_child_free_port(void);
+
+/* ---- workloads ---- */
+
+enum compare_family { COMPARE_REDIS, COMPARE_IPERF };
+
+struct compare_workload {
+	const char *name, *title;
+	enum compare_family family;
+	int quick;			/* part of --quick */
+	int clients, pipeline;		/* redis */
+	const char *iperf[3];		/* options of the iperf3 client */
+};
+
+extern const struct compare_workload compare_workloads[];
+extern const size_t compare_workload_count;
+
+#define COMPARE_ARGS_MAX 32
+struct compare_command {
+	char *argv[COMPARE_ARGS_MAX];
+	char text[512];		/* what argv points into */
+};
+
+const char *compare_workload_unit(const struct compare_workload *w);
+const char *compare_workload_cpu_unit(const struct compare_workload *w);
+/* What to install, if a program is missing; else NULL. */
+const char *compare_workload_missing(const struct compare_workload *w);
+void compare_workload_server(const struct compare_workload *w, int port, struct compare_command *c);
+/* requests for redis, seconds for iperf3. */
+void compare_workload_client(const struct compare_workload *w, int port, uint64_t requests,
+			     double seconds, struct compare_command *c);
+/*
+ * Reads the client's output: the figure in the workload's unit, and how many operations (requests,
+ * GiB) it stands for. 0, or -1 and why.
+ */
+int compare_workload_result(const struct compare_workload *w, const char *path, uint64_t requests,
+			    double *figure, double *operations, char why[COMPARE_WHY_MAX]);
+
+/* ---- what the engines say ---- */
+
+struct compare_share {
+	int known;		/* both processes wrote statistics */
+	int late;		/* share is of the bytes after each stream's first 256 KiB; else of all */
+	int agree;		/* what one sent by link the other received by link, both ways */
+	double share;		/* 0..1 on the link; the lower of the two processes' */
+	char why[128];		/* if not known */
+};
+
+void compare_share_read(const char *client_path, const char *server_path,
+			struct compare_share *share);
+
+/* ---- one measurement ---- */
+
+struct compare_run {
+	double figure;		/* requests/s or Gbit/s */
+	double cpu;		/* microseconds a request or seconds a GiB, both processes */
+	struct compare_share share;
+};
+
+struct compare_bench {
+	char dir[PATH_MAX];	/* temporary, ours */
+	char library[PATH_MAX];
+};
+
+/* 0; -EINTR; or -1 and why. */
+int compare_measure(const struct compare_bench *bench, const struct compare_workload *w,
+		    enum compare_mode mode, uint64_t requests, double seconds,
+		    struct compare_run *run, char why[COMPARE_WHY_MAX]);
+
+/* ---- reports ---- */
+
+struct compare_result {
+	const struct compare_workload *workload;
+	int rounds;				/* complete ones */
+	struct compare_run runs[COMPARE_MODES][COMPARE_ROUNDS_MAX];
+	int skipped, failed;
+	char why[COMPARE_WHY_MAX];		/* if skipped or failed */
+};
+
+void compare_report_progress(const struct compare_result *result, size_t index, size_t count,
+			     int rounds);
+void compare_report_progress_end(const struct compare_result *result);
+void compare_report_table(const struct compare_result *results, size_t count);
+void compare_report_json(const struct compare_result *results, size_t count, int rounds);
+
+#endif

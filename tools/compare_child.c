@@ -1,0 +1,216 @@
+/* Child processes that never outlive us, and waiting for them without a fixed sleep. */
+#include "tools/compare.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/shunt.h"
+
+static int interrupts = -1;	/* signalfd; stays readable once a signal has come */
+
+int compare_child_init(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	interrupts = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return interrupts < 0 ? -errno : 0;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void redirect(const char *path, int flags, int fd)
+{
+	int file = open(path, flags | O_CLOEXEC, 0600);
+
+	if (file < 0 || dup2(file, fd) < 0)
+		_exit(126);
+}
+
+/* A bare run is bare even where the user has SHUNT_* set or runs us shunted. */
+static int set_environment(const struct compare_start *start)
+{
+	if (!start->library) {
+		shunt_library_unload();
+		return 0;
+	}
+	return setenv("SHUNT_STATS", start->stats, 1) || shunt_library_preload(start->library);
+}
+
+static void __attribute__((noreturn)) child_main(const struct compare_start *start, pid_t parent)
+{
+	sigset_t none;
+
+	/* Its own group: a ^C is for us, and we stop it in order. */
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(126);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+	redirect(start->out, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+	redirect(start->err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+	if (!chdir(start->dir) && !set_environment(start))
+		execvp(start->argv[0], start->argv);
+	perror(start->argv[0]);
+	_exit(127);
+}
+
+int compare_child_start(struct compare_child *child, const struct compare_start *start)
+{
+	pid_t parent = getpid();
+
+	memset(child, 0, sizeof(*child));
+	child->pid = fork();
+	if (child->pid < 0)
+		return -errno;
+	if (!child->pid)
+		child_main(start, parent);
+	child->pidfd = pidfd_open(child->pid, 0);
+	if (child->pidfd < 0) {
+		kill(child->pid, SIGKILL);
+		waitpid(child->pid, NULL, 0);
+		child->pid = 0;
+		return -ENOSYS;
+	}
+	return 0;
+}
+
+static void reap(struct compare_child *child)
+{
+	struct rusage usage;
+
+	while (wait4(child->pid, &child->status, 0, &usage) < 0 && errno == EINTR)
+		;
+	child->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+		     (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	close(child->pidfd);
+	child->pid = 0;
+}
+
+int compare_child_wait(struct compare_child *child, double seconds)
+{
+	double end = now() + seconds;
+
+	while (child->pid) {
+		struct pollfd fds[2] = {
+			{ .fd = child->pidfd, .events = POLLIN },
+			{ .fd = interrupts, .events = POLLIN },
+		};
+		double left = end - now();
+
+		if (poll(fds, 2, left > 0 ? (int)(left * 1000) + 1 : 0) < 0 && errno != EINTR)
+			return -errno;
+		if (fds[0].revents)
+			reap(child);
+		else if (fds[1].revents)
+			return -EINTR;
+		else if (left <= 0)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+/*
+ * Asked of the kernel rather than by connecting: iperf3 -1 takes the first connection for its only
+ * client. Listening sockets come first in the file.
+ */
+static int is_listening(int port)
+{
+	FILE *sockets = fopen("/proc/net/tcp", "re");
+	char line[256];
+	int found = 0;
+
+	while (!found && sockets && fgets(line, sizeof(line), sockets)) {
+		unsigned int address, number, state;
+
+		found = sscanf(line, " %*d: %x:%x %*x:%*x %x", &address, &number, &state) == 3 &&
+			address == htonl(INADDR_LOOPBACK) && number == (unsigned int)port &&
+			state == 0x0a;
+	}
+	if (sockets)
+		fclose(sockets);
+	return found;
+}
+
+int compare_child_wait_listening(struct compare_child *child, int port, double seconds)
+{
+	double end = now() + seconds;
+	int rc;
+
+	while (!is_listening(port)) {
+		if (now() > end)
+			return -ETIMEDOUT;
+		rc = compare_child_wait(child, 0.001);
+		if (rc != -ETIMEDOUT)
+			return rc ? rc : -ECHILD;
+	}
+	return 0;
+}
+
+double compare_child_cpu(const struct compare_child *child)
+{
+	struct timespec t = { 0 };
+	clockid_t clock;
+
+	if (!child->pid)
+		return child->cpu;
+	if (!clock_getcpuclockid(child->pid, &clock))
+		clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void compare_child_stop(struct compare_child *child)
+{
+	if (!child->pid)
+		return;
+	kill(child->pid, SIGTERM);
+	if (!compare_child_wait(child, 5))
+		return;
+	kill(child->pid, SIGKILL);
+	reap(child);
+}
+
+int compare_child_free_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int rc = -EIO;
+
+	if (fd < 0)
+		return -errno;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    getsockname(fd, (struct sockaddr *)&address, &len))
+		rc = -errno;
+	else
+		rc = ntohs(address.sin_port);
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,258 @@
+/* What shunt compare shows while it runs, and at the end. */
+#include "tools/compare.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static double get_figure(const struct compare_run *run)
+{
+	return run->figure;
+}
+
+static double get_cpu(const struct compare_run *run)
+{
+	return run->cpu;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct spread {
+	double min, median, max;
+};
+
+static struct spread spread_of(const struct compare_result *result, enum compare_mode mode,
+			       double (*get)(const struct compare_run *run))
+{
+	double values[COMPARE_ROUNDS_MAX];
+	int n = result->rounds;
+
+	for (int i = 0; i < n; i++)
+		values[i] = get(&result->runs[mode][i]);
+	if (!n)
+		return (struct spread){ 0 };
+	qsort(values, (size_t)n, sizeof(values[0]), compare_doubles);
+	return (struct spread){ values[0], (values[(n - 1) / 2] + values[n / 2]) / 2, values[n - 1] };
+}
+
+static double ratio_of(const struct compare_result *result)
+{
+	double tcp = spread_of(result, COMPARE_TCP, get_figure).median;
+
+	return tcp > 0 ? spread_of(result, COMPARE_SHUNT, get_figure).median / tcp : 0;
+}
+
+/* The worst of the rounds: a claim about the link must hold in each of them. */
+static struct compare_share worst_share(const struct compare_result *result)
+{
+	struct compare_share worst = result->runs[COMPARE_SHUNT][0].share;
+
+	for (int i = 1; i < result->rounds; i++) {
+		const struct compare_share *share = &result->runs[COMPARE_SHUNT][i].share;
+
+		if (!worst.known)
+			break;
+		if (!share->known || share->share < worst.share) {
+			int agree = worst.agree && share->agree;
+
+			worst = *share;
+			worst.agree = agree;
+		}
+		worst.agree = worst.agree && share->agree;
+	}
+	return worst;
+}
+
+/* "51.2k", "1.23M", "346.9". */
+static const char *figure_text(double figure, char buf[16])
+{
+	if (figure >= 999500)
+		snprintf(buf, 16, "%.2fM", figure / 1e6);
+	else if (figure >= 1000)
+		snprintf(buf, 16, "%.1fk", figure / 1e3);
+	else
+		snprintf(buf, 16, "%.1f", figure);
+	return buf;
+}
+
+void compare_report_progress(const struct compare_result *result, size_t index, size_t count,
+			     int rounds)
+{
+	static const char *const modes[] = { "TCP", "shunt" };
+	char figure[16];
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K[%zu/%zu] %s, round %d of %d", index + 1, count,
+		result->workload->title, result->rounds + 1, rounds);
+	for (int mode = 0; mode < COMPARE_MODES && result->rounds; mode++)
+		fprintf(stderr, "  %s %s", modes[mode],
+			figure_text(result->runs[mode][result->rounds - 1].figure, figure));
+}
+
+/* The workload's line stays. */
+void compare_report_progress_end(const struct compare_result *result)
+{
+	char tcp[16], shunt[16];
+
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+	if (result->skipped || result->failed)
+		fprintf(stderr, "%s: %s: %s\n", result->workload->title,
+			result->skipped ? "skipped" : "failed", result->why);
+	else
+		fprintf(stderr, "%s: TCP %s, shunt %s %s\n", result->workload->title,
+			figure_text(spread_of(result, COMPARE_TCP, get_figure).median, tcp),
+			figure_text(spread_of(result, COMPARE_SHUNT, get_figure).median, shunt),
+			compare_workload_unit(result->workload));
+}
+
+static const char *share_text(const struct compare_share *share, char buf[24])
+{
+	if (!share->known)
+		return "?";
+	/* Never rounded up to a hundred. */
+	snprintf(buf, 24, "%.2f%%%s%s",
+		 (double)(long)(share->share * 10000) / 100, share->late ? "" : "*",
+		 share->agree ? "" : "!");
+	return buf;
+}
+
+static const char *spread_text(struct spread s, char buf[40])
+{
+	char min[16], max[16];
+
+	snprintf(buf, 40, "%s-%s", figure_text(s.min, min), figure_text(s.max, max));
+	return buf;
+}
+
+static void print_row(const struct compare_result *result)
+{
+	struct compare_share share = worst_share(result);
+	struct spread figure[COMPARE_MODES], cpu[COMPARE_MODES];
+	char tcp[16], shunt[16], tcp_spread[40], shunt_spread[40], link[24];
+
+	for (int mode = 0; mode < COMPARE_MODES; mode++) {
+		figure[mode] = spread_of(result, mode, get_figure);
+		cpu[mode] = spread_of(result, mode, get_cpu);
+	}
+	printf("%-30s %-10s %8s %8s %6.2fx  %-10s %7.3f %7.3f  %9s  %-15s %-15s\n",
+	       result->workload->title, compare_workload_unit(result->workload),
+	       figure_text(figure[COMPARE_TCP].median, tcp),
+	       figure_text(figure[COMPARE_SHUNT].median, shunt), ratio_of(result),
+	       compare_workload_cpu_unit(result->workload), cpu[COMPARE_TCP].median,
+	       cpu[COMPARE_SHUNT].median, share_text(&share, link),
+	       spread_text(figure[COMPARE_TCP], tcp_spread),
+	       spread_text(figure[COMPARE_SHUNT], shunt_spread));
+}
+
+static void print_notes(const struct compare_result *results, size_t count)
+{
+	int some = 0, differ = 0;
+	const char *unknown = NULL;
+	struct compare_share share;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!results[i].rounds)
+			continue;
+		share = worst_share(&results[i]);
+		some |= share.known && !share.late;
+		differ |= share.known && !share.agree;
+		if (!share.known)
+			unknown = results[i].runs[COMPARE_SHUNT][0].share.why;
+	}
+	puts("\nTCP, SHUNT: medians. CPU: user and system time of client and server. ON LINK: share "
+	     "of the bytes after each\nconnection's first 256 KiB that travelled on the link, the worst "
+	     "round. Last two columns: slowest to fastest round.");
+	if (some)
+		puts("* no connection carried more than 256 KiB: the share is of all bytes "
+		     "(--seconds makes runs longer)");
+	if (differ)
+		puts("! client and server disagree about how many bytes went by link");
+	if (unknown)
+		printf("? unknown: %s\n", unknown);
+}
+
+void compare_report_table(const struct compare_result *results, size_t count)
+{
+	int measured = 0;
+
+	for (size_t i = 0; i < count; i++)
+		measured += results[i].rounds > 0;
+	if (measured)
+		printf("%-30s %-10s %8s %8s %7s  %-10s %7s %7s  %9s  %-15s %-15s\n", "WORKLOAD", "UNIT",
+		       "TCP", "SHUNT", "RATIO", "CPU UNIT", "TCP", "SHUNT", "ON LINK", "TCP SPREAD",
+		       "SHUNT SPREAD");
+	for (size_t i = 0; i < count; i++) {
+		const struct compare_result *result = &results[i];
+
+		if (result->skipped || result->failed)
+			printf("%-30s %s: %s\n", result->workload->title,
+			       result->skipped ? "skipped" : "FAILED", result->why);
+		else if (result->rounds)
+			print_row(result);
+	}
+	if (measured)
+		print_notes(results, count);
+}
+
+static json_t *mode_json(const struct compare_result *result, enum compare_mode mode)
+{
+	struct spread figure = spread_of(result, mode, get_figure);
+	json_t *runs = json_array();
+
+	for (int i = 0; i < result->rounds; i++)
+		json_array_append_new(runs, json_pack("{s:f, s:f}", "figure",
+						      result->runs[mode][i].figure, "cpu",
+						      result->runs[mode][i].cpu));
+	return json_pack("{s:f, s:f, s:f, s:f, s:o}", "median", figure.median, "min", figure.min,
+			 "max", figure.max, "cpu", spread_of(result, mode, get_cpu).median, "runs", runs);
+}
+
+static json_t *share_json(const struct compare_result *result)
+{
+	struct compare_share share = worst_share(result);
+
+	if (!share.known)
+		return json_pack("{s:n, s:s}", "share", "reason", share.why);
+	return json_pack("{s:f, s:s, s:b}", "share", share.share, "of",
+			 share.late ? "bytes after the first 256 KiB" : "all bytes", "agree",
+			 share.agree);
+}
+
+static json_t *result_json(const struct compare_result *result)
+{
+	const struct compare_workload *w = result->workload;
+	json_t *object = json_pack("{s:s, s:s, s:s, s:s}", "name", w->name, "title", w->title, "unit",
+				   compare_workload_unit(w), "cpu_unit", compare_workload_cpu_unit(w));
+
+	if (result->skipped || result->failed)
+		json_object_set_new(object, result->skipped ? "skipped" : "failed",
+				    json_string(result->why));
+	if (result->rounds) {
+		json_object_set_new(object, "tcp", mode_json(result, COMPARE_TCP));
+		json_object_set_new(object, "shunt", mode_json(result, COMPARE_SHUNT));
+		json_object_set_new(object, "ratio", json_real(ratio_of(result)));
+		json_object_set_new(object, "link", share_json(result));
+	}
+	return object;
+}
+
+void compare_report_json(const struct compare_result *results, size_t count, int rounds)
+{
+	json_t *workloads = json_array(), *root;
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(workloads, result_json(&results[i]));
+	root = json_pack("{s:s, s:i, s:i, s:o}", "version", PACKAGE_VERSION, "processors",
+			 (int)sysconf(_SC_NPROCESSORS_ONLN), "rounds", rounds, "workloads", workloads);
+	json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(root);
+}

@@ -1,0 +1,96 @@
+/* How much of a run really travelled on the link: the statistics that both engines wrote at exit. */
+#include "tools/compare.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* One direction of one process, all streams together. */
+struct sums {
+	json_int_t tcp, link, late, late_tcp;
+};
+
+struct side {
+	json_int_t streams;
+	struct sums tx, rx;
+};
+
+static json_int_t number_of(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void read_sums(const json_t *totals, const char *direction, struct sums *sums)
+{
+	const json_t *object = json_object_get(totals, direction);
+
+	sums->tcp = number_of(object, "tcp");
+	sums->link = number_of(object, "link");
+	sums->late = number_of(object, "late");
+	sums->late_tcp = number_of(object, "late_tcp");
+}
+
+static int read_side(const char *path, const char *name, struct side *side,
+		     struct compare_share *share)
+{
+	json_error_t error;
+	json_t *root = json_load_file(path, 0, &error);
+	const json_t *totals = json_object_get(root, "totals");
+
+	if (!json_is_object(totals)) {
+		snprintf(share->why, sizeof(share->why), "the %s wrote no statistics", name);
+		json_decref(root);
+		return -1;
+	}
+	side->streams = number_of(totals, "streams");
+	read_sums(totals, "tx", &side->tx);
+	read_sums(totals, "rx", &side->rx);
+	json_decref(root);
+	return 0;
+}
+
+static double ratio(json_int_t part, json_int_t whole)
+{
+	return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+static double late_share(const struct side *side)
+{
+	return 1 - ratio(side->tx.late_tcp + side->rx.late_tcp, side->tx.late + side->rx.late);
+}
+
+static double whole_share(const struct side *side)
+{
+	json_int_t link = side->tx.link + side->rx.link;
+
+	return ratio(link, link + side->tx.tcp + side->rx.tcp);
+}
+
+/*
+ * Nothing is received that was not sent. What was sent and not received is what a receiver that
+ * stops on the clock (iperf3) leaves in its rings: at most the largest ring for each stream, and as
+ * much again in the kernel's buffers where a stream came back to TCP.
+ */
+static int agrees(const struct side *from, const struct side *to)
+{
+	json_int_t missing = from->tx.link - to->rx.link;
+
+	return missing >= 0 && missing <= (8 << 20) * (from->streams > 0 ? from->streams : 1);
+}
+
+void compare_share_read(const char *client_path, const char *server_path,
+			struct compare_share *share)
+{
+	struct side client, server;
+	double a, b;
+
+	memset(share, 0, sizeof(*share));
+	if (read_side(client_path, "client", &client, share) ||
+	    read_side(server_path, "server", &server, share))
+		return;
+	share->known = 1;
+	share->late = client.tx.late + client.rx.late > 0 && server.tx.late + server.rx.late > 0;
+	share->agree = agrees(&client, &server) && agrees(&server, &client);
+	a = share->late ? late_share(&client) : whole_share(&client);
+	b = share->late ? late_share(&server) : whole_share(&server);
+	share->share = a < b ? a : b;
+}

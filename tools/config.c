@@ -1,0 +1,119 @@
+/* shunt config: the table of core/config_table.h for people, programs and the manual. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "tools/shunt.h"
+
+static const char help[] =
+	"Usage: shunt config [--json | --man]\n\n"
+	"Shows every variable SHUNT_* with the value that a program started now would see. A star\n"
+	"marks what differs from the default, + what a running program can be told to change.\n\n"
+	"  --json   the same as a JSON array\n"
+	"  --man    as a section of a manual page, without values\n\n"
+	"Exit status: 0, or 2 if a variable has an invalid value.\n";
+
+static const char *const type_names[] = {
+	[SHUNT_CONFIG_BOOL] = "bool",
+	[SHUNT_CONFIG_ENUM] = "enum",
+	[SHUNT_CONFIG_UINT] = "uint",
+	[SHUNT_CONFIG_PATH] = "path",
+};
+
+static void print_table(const struct shunt_config *c)
+{
+	char value[SHUNT_CONFIG_TEXT_MAX], def[64], range[128];
+
+	printf("  %-20s %-10s %-10s %-28s %s\n", "VARIABLE", "VALUE", "DEFAULT", "ALLOWED", "MEANING");
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+
+		shunt_config_value_text(row, c, value, sizeof(value));
+		shunt_config_default_text(row, def, sizeof(def));
+		printf("%c%c%-20s %-10s %-10s %-28s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
+		       row->live ? '+' : ' ', row->name, *value ? value : "-", *def ? def : "-",
+		       row->type == SHUNT_CONFIG_PATH ? "a path" :
+		       shunt_config_range_text(row, range, sizeof(range)), row->help);
+	}
+}
+
+static json_t *value_json(const struct shunt_config_row *row, const struct shunt_config *c)
+{
+	char text[SHUNT_CONFIG_TEXT_MAX];
+	const char *field = (const char *)c + row->offset;
+
+	if (row->type == SHUNT_CONFIG_BOOL)
+		return json_boolean(*(const uint64_t *)field);
+	/* Numbers as numbers of the unit, except the few that JSON cannot hold exactly. */
+	if (row->type == SHUNT_CONFIG_UINT && row->max <= 1ULL << 53)
+		return json_integer((json_int_t)*(const uint64_t *)field);
+	return json_string(shunt_config_value_text(row, c, text, sizeof(text)));
+}
+
+static json_t *row_json(const struct shunt_config_row *row, const struct shunt_config *c,
+			const struct shunt_config *defaults)
+{
+	char range[128];
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}",
+			 "name", row->name, "type", type_names[row->type],
+			 "value", value_json(row, c), "default", value_json(row, defaults),
+			 "unit", row->unit, "allowed", shunt_config_range_text(row, range, sizeof(range)),
+			 "live", row->live, "changed", shunt_config_changed(row, c),
+			 "help", row->help);
+}
+
+static void print_json(const struct shunt_config *c)
+{
+	json_t *rows = json_array();
+	struct shunt_config defaults;
+
+	shunt_config_defaults(&defaults);
+	for (size_t i = 0; i < shunt_config_count; i++)
+		json_array_append_new(rows, row_json(&shunt_config_rows[i], c, &defaults));
+	json_dumpf(rows, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(rows);
+}
+
+static void print_man(void)
+{
+	char def[64], range[128];
+
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+
+		shunt_config_default_text(row, def, sizeof(def));
+		shunt_config_range_text(row, range, sizeof(range));
+		printf(".TP\n.B %s\n%c%s.\n", row->name, row->help[0] & ~0x20, row->help + 1);
+		printf("Allowed: %s; default: %s.\n", range, *def ? def : "none");
+	}
+}
+
+int shunt_config(int argc, char **argv)
+{
+	const char *option = argc > 1 ? argv[1] : "";
+	struct shunt_config c;
+	int invalid;
+
+	if (argc > 2 || (*option && strcmp(option, "--json") && strcmp(option, "--man") &&
+			 strcmp(option, "--help"))) {
+		fputs(help, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(option, "--help")) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (!strcmp(option, "--man")) {
+		print_man();
+		return 0;
+	}
+	invalid = shunt_variables_load("shunt config", &c);
+	if (!strcmp(option, "--json"))
+		print_json(&c);
+	else
+		print_table(&c);
+	return invalid ? EXIT_USAGE : 0;
+}

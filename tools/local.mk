@@ -1,0 +1,15 @@
+# The shunt command and the scripts around the tree.
+bin_PROGRAMS += tools/shunt
+tools_shunt_SOURCES = \
+	tools/shunt.c tools/shunt.h \
+	tools/library.c tools/program.c tools/variables.c \
+	tools/run.c \
+	tools/config.c \
+	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_show.c \
+	tools/compare.c tools/compare.h tools/compare_child.c tools/compare_work.c \
+	tools/compare_share.c tools/compare_measure.c tools/compare_report.c
+tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
+tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS)
+EXTRA_DIST += \
+	.ci/run tools/quickstart tools/check tools/build.sh tools/cppcheck.cfg tools/cppcheck.supp

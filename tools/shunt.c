@@ -1,0 +1,49 @@
+/* shunt: one command, a file for each subcommand. */
+#include "tools/shunt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
+	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
+	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
+	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
+};
+
+static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
+
+static void usage(FILE *out)
+{
+	fprintf(out, "Usage: shunt COMMAND [ARGUMENTS]\n"
+		     "       shunt --help | --version\n\n"
+		     "Moves the TCP streams of unmodified programs onto RDMA.\n\n");
+	for (size_t i = 0; i < command_count; i++)
+		fprintf(out, "  %-9s%s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\n`shunt COMMAND --help` says more; shunt(1) says everything.\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		usage(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("shunt %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < command_count; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "shunt: no command '%s'; `shunt --help` lists them\n", argv[1]);
+	return EXIT_USAGE;
+}

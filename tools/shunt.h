@@ -1,0 +1,50 @@
+/* What the files of the shunt command share. */
+#ifndef SHUNT_TOOLS_SHUNT_H
+#define SHUNT_TOOLS_SHUNT_H
+
+#include <limits.h>
+#include <stddef.h>
+
+/* Exit statuses. 126 and 127 are those of env(1). */
+enum {
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+/* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
+int shunt_run(int argc, char **argv);
+int shunt_stat(int argc, char **argv);
+int shunt_config(int argc, char **argv);
+int shunt_compare(int argc, char **argv);
+
+/* program.c: finding a program, and what its file says about preloading into it. */
+int shunt_program_find(const char *name, char path[PATH_MAX]);
+
+enum shunt_program_kind {
+	SHUNT_PROGRAM_OK,
+	SHUNT_PROGRAM_PRIVILEGED,	/* the dynamic linker ignores LD_PRELOAD */
+	SHUNT_PROGRAM_STATIC,		/* there is no dynamic linker */
+	SHUNT_PROGRAM_FOREIGN,		/* another architecture or C library */
+};
+
+/* `why`, when not OK, is a phrase such as "it is setuid". */
+enum shunt_program_kind shunt_program_inspect(const char *path, const char **why);
+
+/*
+ * variables.c: our own SHUNT_*. Loading complains on standard error in the name of `who` and returns
+ * the number of invalid values; checking also warns of names that are no variables, and is -1 if
+ * nothing should be started.
+ */
+struct shunt_config;
+int shunt_variables_load(const char *who, struct shunt_config *config);
+int shunt_variables_check(const char *who);
+
+/* library.c: libshunt.so, and the environment that loads it. */
+int shunt_library_find(char path[PATH_MAX]);
+/* Puts the library first in LD_PRELOAD; or takes it out. 0, or -1 after saying why not. */
+int shunt_library_preload(const char *path);
+void shunt_library_unload(void);
+
+#endif
