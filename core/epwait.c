@@ -204,9 +204,18 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
+	struct shunt_group *group = &engine->group;
 	struct timespec left;
+	int n;
 
-	return kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask);
+	shunt_lock_take(&group->lock);
+	set->sleeping++;	/* a stream that joins the set meanwhile must wake us */
+	shunt_lock_leave(&group->lock);
+	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask);
+	shunt_lock_take(&group->lock);
+	set->sleeping--;
+	shunt_lock_leave(&group->lock);
+	return n;
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,

@@ -24,6 +24,7 @@ struct shunt_file {
 
 struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
+	_Atomic size_t top;			/* no slot at or above this number was ever used */
 	_Atomic(struct shunt_file *) slot[];
 };
 
@@ -32,6 +33,18 @@ static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int 
 	if ((size_t)(unsigned int)fd >= files->limit)
 		return NULL;
 	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
+}
+
+static inline void shunt_files_set(struct shunt_files *files, int fd, struct shunt_file *file)
+{
+	size_t top = atomic_load_explicit(&files->top, memory_order_relaxed);
+
+	if ((size_t)(unsigned int)fd >= files->limit)
+		return;
+	atomic_store_explicit(&files->slot[fd], file, memory_order_release);
+	while ((size_t)fd >= top &&
+	       !atomic_compare_exchange_weak(&files->top, &top, (size_t)fd + 1))
+		;
 }
 
 #endif

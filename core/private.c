@@ -28,7 +28,7 @@ int shunt_private_name(struct shunt_engine *engine, int fd)
 
 	if (fd < 0 || (size_t)fd >= engine->files->limit)
 		return -EMFILE;
-	atomic_store(&engine->files->slot[fd], &mark);
+	shunt_files_set(engine->files, fd, &mark);
 	return 0;
 }
 
@@ -57,7 +57,7 @@ int shunt_private_copy(struct shunt_engine *engine, int fd)
 void shunt_private_forget(struct shunt_engine *engine, int fd)
 {
 	if (fd >= 0 && (size_t)fd < engine->files->limit)
-		atomic_store(&engine->files->slot[fd], NULL);
+		shunt_files_set(engine->files, fd, NULL);
 }
 
 void shunt_private_close(struct shunt_engine *engine, int fd)

@@ -234,8 +234,7 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream)
 
 static void set_slot(struct shunt_engine *engine, int fd, struct shunt_file *file)
 {
-	if (fd >= 0 && (size_t)fd < engine->files->limit)
-		atomic_store_explicit(&engine->files->slot[fd], file, memory_order_release);
+	shunt_files_set(engine->files, fd, file);
 }
 
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
@@ -329,7 +328,7 @@ void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
 
 static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
 {
-	for (size_t fd = 0; fd < engine->files->limit; fd++)
+	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++)
 		if (shunt_file(engine, fd) == file)
 			return fd;
 	return -1;

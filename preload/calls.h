@@ -14,9 +14,12 @@
 #ifndef SHUNT_PRELOAD_CALLS_H
 #define SHUNT_PRELOAD_CALLS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+/*
+ * With this, glibc's headers would define some of the calls that we define. It counts only before
+ * the first system header: the files that wrap these calls include this one first.
+ */
+#undef _FORTIFY_SOURCE
+
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -169,10 +172,16 @@ SHUNT_CALLS(X)
 SHUNT_OWN_CALLS(X)
 #undef X
 
+#ifndef __clang__
+#define SHUNT_COPY(call) copy(call),	/* GCC wants the same attributes on both names */
+#else
+#define SHUNT_COPY(call)
+#endif
+
 /* A second name of a call, in the file that defines it. */
 #define SHUNT_SAME(second, first)						\
 	extern __typeof__(first) second						\
-		__attribute__((alias(#first), copy(first), visibility("protected")))
+		__attribute__((alias(#first), SHUNT_COPY(first) visibility("protected")))
 
 extern struct shunt_calls shunt_real;
 

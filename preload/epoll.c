@@ -2,6 +2,11 @@
 #include "preload/rights.h"
 #include "preload/timeout.h"
 
+/* glibc declares that a wait only writes the array, which misleads this warning. */
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /*
  * A set may be made before the first socket, so it makes the engine too: the set must know of
  * streams from their first registration on.
@@ -36,6 +41,7 @@ static inline bool is_set(const struct shunt_file *file)
 int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct shunt_file *set = shunt_lookup(epfd);
+	int result;
 
 	if (shunt_is_private(set))
 		epfd = -1;
@@ -43,10 +49,11 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		fd = -1;
 	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_bad_pointer(event)))
 		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
+	result = real(epoll_ctl)(epfd, op, fd, event);
 	/* A set that we never saw being made cannot see what is not in the kernel. */
-	if (!set && op != EPOLL_CTL_DEL)
+	if (!result && !set && op != EPOLL_CTL_DEL)
 		shunt_rights_retire(fd, "an unknown epoll set");
-	return real(epoll_ctl)(epfd, op, fd, event);
+	return result;
 }
 
 /* The set, if its wait is the engine's. What the kernel would refuse is left to it. */

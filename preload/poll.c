@@ -1,9 +1,11 @@
-#include <sys/resource.h>
 #include "preload/process.h"
 #include "preload/timeout.h"
+#include <sys/resource.h>
 
 /* glibc declares that poll() only writes the array, which misleads this warning. */
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 static bool too_many(nfds_t count)
 {

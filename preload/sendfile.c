@@ -1,7 +1,6 @@
 /* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
 #include <stdlib.h>
 #include <unistd.h>
-#include "preload/rights.h"
 #include "preload/transfer.h"
 
 #define PIECE (64 * 1024)
@@ -58,15 +57,13 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 	return sent;
 }
 
-/* What has no position (a pipe, a socket, a wrong number) is for the kernel to judge. */
-static bool serves(int out, struct shunt_stream *stream, int in)
+/* Without a position (a pipe, a socket, a wrong number) the kernel refuses, for whatever reason. */
+static bool serves(int in)
 {
 	int saved = errno;
 	bool seekable = lseek64(in, 0, SEEK_CUR) >= 0;
 
 	errno = saved;
-	if (!seekable && stream)
-		shunt_rights_retire(out, "sendfile from what is no file");
 	return seekable;
 }
 
@@ -74,7 +71,7 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
 	struct shunt_stream *stream = shunt_linked(&out);
 
-	if (stream && serves(out, stream, in))
+	if (stream && serves(in))
 		return shunt_result(send_file(out, stream, in, offset, bytes));
 	return real(sendfile64)(out, in, offset, bytes);
 }

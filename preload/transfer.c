@@ -27,14 +27,16 @@ bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags)
 	return served(fd, stream, flags, RECV_NOTHING, SHUNT_RECV_FLAGS);
 }
 
-ssize_t shunt_transfer_recv_fault(int fd, struct shunt_stream *stream, int flags)
+ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault)
 {
 	char byte;
 	struct iovec piece = { .iov_base = &byte, .iov_len = 1 };
 	ssize_t got = shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1,
-						     flags | MSG_PEEK));
+						     (flags & ~MSG_TRUNC) | MSG_PEEK));
 
-	return got > 0 ? shunt_fail(EFAULT) : got;
+	if (got > 0 && fault)
+		return shunt_fail(EFAULT);
+	return got < 0 ? -1 : 0;
 }
 
 ssize_t shunt_transfer_sigpipe(void)
@@ -89,10 +91,10 @@ ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct io
 	struct iovec first;
 	ssize_t asked = check(&iov, &count, &first, flags & MSG_TRUNC);
 
-	if (asked > 0 && nothing_usable(iov, count))
-		return shunt_transfer_recv_fault(fd, stream, flags);
 	if (asked < 0)
 		return shunt_fail((int)-asked);
+	if (nothing_usable(iov, count))
+		return shunt_transfer_recv_nothing(fd, stream, flags, asked);
 	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
 }
 

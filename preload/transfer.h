@@ -27,8 +27,11 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 bool shunt_transfer_odd_send(int fd, struct shunt_stream *stream, int *flags);
 bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags);
 
-/* The reader gave a null pointer: EFAULT, but only if there is something to read. */
-ssize_t shunt_transfer_recv_fault(int fd, struct shunt_stream *stream, int flags);
+/*
+ * No room at all to read into: waits and fails as any other, and then finds 0 bytes, or EFAULT if
+ * that is because of a null pointer.
+ */
+ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault);
 /* SIGPIPE to this thread, as the kernel does it. Returns -EPIPE. */
 ssize_t shunt_transfer_sigpipe(void);
 
@@ -57,8 +60,8 @@ static inline ssize_t shunt_recv_one(int fd, struct shunt_stream *stream, void *
 {
 	struct iovec piece = { .iov_base = buffer, .iov_len = shunt_clip(bytes) };
 
-	if (unlikely(!buffer && bytes && !(flags & MSG_TRUNC)))
-		return shunt_transfer_recv_fault(fd, stream, flags);
+	if (unlikely(!bytes || (!buffer && !(flags & MSG_TRUNC))))
+		return shunt_transfer_recv_nothing(fd, stream, flags, bytes);
 	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1, flags));
 }
 

@@ -13,8 +13,11 @@
 set -u
 
 builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
+# The names SHUNT_* are the product's; this one is only for the person who calls.
+unset SHUNT_BUILD
+export top_builddir=$builddir
 cases=${CASES:-$builddir/tests/calls/cases/cases}
-run=${SHUNT_RUN:-$builddir/tools/shunt run}
+run=${RUN_SHUNT:-$builddir/tools/shunt run}
 passes=${PASSES:-cold warm server client}
 out=${CALLS_OUT:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
 warm=${TEST_WARM:-40}
@@ -102,8 +105,9 @@ one_line() {
 }
 
 if [ "${CALLS_LINE:-}" ]; then
-	one_line "$CALLS_LINE"
-	exit
+	said=$(one_line "$CALLS_LINE")	# in one piece: others write too
+	[ -z "$said" ] || printf '%s\n' "$said"
+	exit 0
 fi
 
 if [ -z "${STABLE:-}" ] && ! $run true; then

@@ -1,9 +1,12 @@
 # Shared by the scripts of tests/calls and tests/bench: where things are, TAP, medians. Sourced.
-# shellcheck shell=bash disable=SC2034,SC2317
+# shellcheck shell=bash disable=SC2034,SC2086,SC2317
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
-shunt_run=${SHUNT_RUN:-$builddir/tools/shunt run}
+# The names SHUNT_* are the product's; this one is only for the person who calls.
+unset SHUNT_BUILD
+export top_builddir=$builddir
+shunt_run=${RUN_SHUNT:-$builddir/tools/shunt run}
 work=$(mktemp -d "/tmp/shunt-test.XXXXXX")
 children=()
 tests=0
@@ -96,4 +99,27 @@ counter() {
 	shift
 	cat "$@" 2> /dev/null | grep -o "\"$name\": *[0-9]*" |
 		awk '{ n += $NF } END { print n + 0 }' FS='[: ]+'
+}
+
+transfer=${TRANSFER:-$builddir/tests/calls/transfer/transfer}
+
+# pair FILE SERVER-WRAP CLIENT-WRAP OPTIONS...: a transfer; both transcripts in FILE.
+pair() {
+	local file=$1 server=$2 client=$3 port pid rc=0
+	shift 3
+	mkfifo "$file.fifo"
+	SHUNT_STATS=$file.stat.%p $server "$transfer" server "$@" > "$file.fifo" 2> "$file.server.err" &
+	pid=$!
+	children+=("$pid")
+	exec {in}< "$file.fifo"
+	read -r _ port <&"$in"
+	SHUNT_STATS=$file.stat.%p timeout "${TEST_LIMIT:-60}" $client "$transfer" client "$port" "$@" \
+		> "$file.client" 2> "$file.err" || rc=1
+	cat <&"$in" > "$file.server"
+	exec {in}<&-
+	wait "$pid" || rc=1
+	rm -f "$file.fifo"
+	sed 's/^/server: /' "$file.server" > "$file"
+	sed 's/^/client: /' "$file.client" >> "$file"
+	return $rc
 }

@@ -10,34 +10,12 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-transfer=${TRANSFER:-$builddir/tests/calls/transfer/transfer}
 bytes=${BYTES:-8M}
 flips=${FLIPS:-300}
 modes=${MODES:-blocking poll select epoll-lt epoll-et epoll-oneshot}
 need "$transfer"
 need_shunt
 export TEST_LIMIT=${TEST_LIMIT:-3600}
-
-# pair FILE SERVER-WRAP CLIENT-WRAP OPTIONS...: both transcripts in FILE.
-pair() {
-	local file=$1 server=$2 client=$3 port pid rc=0
-	shift 3
-	mkfifo "$file.fifo"
-	SHUNT_STATS=$file.stat.%p $server "$transfer" server "$@" > "$file.fifo" 2> "$file.server.err" &
-	pid=$!
-	children+=("$pid")
-	exec {in}< "$file.fifo"
-	read -r _ port <&"$in"
-	SHUNT_STATS=$file.stat.%p timeout "$TEST_LIMIT" $client "$transfer" client "$port" "$@" \
-		> "$file.client" 2> "$file.err" || rc=1
-	cat <&"$in" > "$file.server"
-	exec {in}<&-
-	wait "$pid" || rc=1
-	rm -f "$file.fifo"
-	sed 's/^/server: /' "$file.server" > "$file"
-	sed 's/^/client: /' "$file.client" >> "$file"
-	return $rc
-}
 
 # same NAME FILE REFERENCE: also shows what went wrong.
 same() {

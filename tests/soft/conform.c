@@ -20,6 +20,8 @@ int main(int argc, char **argv)
 	add(all, &count, basic_tests, basic_count);
 	add(all, &count, error_tests, error_count);
 	add(all, &count, event_tests, event_count);
+	add(all, &count, race_tests, race_count);
+	add(all, &count, fault_tests, fault_count);
 	add(all, &count, hostile_tests, hostile_count);
 	add(all, &count, thread_tests, thread_count);
 	return _cmocka_run_group_tests("soft", all, count, NULL, NULL);

@@ -63,13 +63,17 @@ static void SD_15_bad_addresses_are_refused(void **state)
 	rig_free(h.rig);
 }
 
+/* An estate in all but what the flags and seals make of it. */
 static int memfd(uint64_t bytes, unsigned int flags, int seals)
 {
+	struct estate_header header = { ESTATE_MAGIC, ESTATE_VERSION, bytes };
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
 	if (fd < 0)
 		return -1;
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	if (!(flags & MFD_HUGETLB))
+		assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
 }
@@ -98,7 +102,9 @@ static void SD_15_bad_files_are_refused(void **state)
 	assert_int_equal(import_file(&h, memfd(bytes, 0, F_SEAL_GROW | F_SEAL_SEAL)), -EPROTO);
 	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS | F_SEAL_WRITE)), -EPROTO);
 	assert_int_equal(import_file(&h, memfd(bytes - 4096, 0, SEALS)), -EPROTO);
-	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), -EPROTO); /* all zero: no magic */
+	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), 0);
+	h.address.estate_bytes += 4096;
+	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), -EPROTO);
 	h.address.estate_bytes = (bytes + (2 << 20) - 1) & ~((2ull << 20) - 1);
 	assert_int_equal(import_file(&h, memfd(h.address.estate_bytes, MFD_HUGETLB, SEALS)), -EPROTO);
 	rig_free(h.rig);

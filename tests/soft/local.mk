@@ -6,8 +6,12 @@ tests_soft_conform_SOURCES = \
 	tests/soft/conform.c \
 	tests/soft/errors.c \
 	tests/soft/events.c \
+	tests/soft/faults.c \
 	tests/soft/hostile.c \
+	tests/soft/party.c \
+	tests/soft/party.h \
 	tests/soft/process.c \
+	tests/soft/race.c \
 	tests/soft/rig.c \
 	tests/soft/rig.h \
 	tests/soft/threads.c \

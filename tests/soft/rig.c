@@ -246,3 +246,24 @@ enum ibv_qp_state rig_state(struct rig_end *end)
 	assert_int_equal(end->verbs->query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
 	return attr.qp_state;
 }
+
+void rig_expect_flushed(struct ibv_cq *cq, uint64_t wr_id)
+{
+	rig_expect(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
+}
+
+void rig_expect_silence(struct rig *rig)
+{
+	rig_receives(&rig->a, 2);
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	rig_clock += 3 * 8192 - 1;
+	rig_expect_none(rig->a.send_cq);
+	rig_clock += 1;
+	rig_expect(rig->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	rig_expect_flushed(rig->a.send_cq, 2);
+	rig_expect_flushed(rig->a.recv_cq, 1000);
+	rig_expect_flushed(rig->a.recv_cq, 1001);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
+	assert_int_equal(rig->b.memory[0], 0);
+}

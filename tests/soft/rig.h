@@ -82,10 +82,18 @@ bool rig_readable(int fd);
 void rig_expect_async(struct rig_end *end, enum ibv_event_type type);
 enum ibv_qp_state rig_state(struct rig_end *end);
 
+void rig_expect_flushed(struct ibv_cq *cq, uint64_t wr_id);
+/*
+ * a posts, b is silent: the first WR runs into the timeout, everything else is flushed. For a rig
+ * with timeout 1 (8192 ns) and two retries: three times that.
+ */
+void rig_expect_silence(struct rig *rig);
+
 /* The tests, a table per file. */
 extern const struct CMUnitTest basic_tests[], error_tests[], event_tests[], process_tests[],
-	hostile_tests[], thread_tests[];
-extern const size_t basic_count, error_count, event_count, process_count, hostile_count, thread_count;
+	fault_tests[], hostile_tests[], race_tests[], thread_tests[];
+extern const size_t basic_count, error_count, event_count, process_count, fault_count,
+	hostile_count, race_count, thread_count;
 
 #define RIG_TABLE(name, ...) \
 	const struct CMUnitTest name##_tests[] = { __VA_ARGS__ }; \

@@ -79,7 +79,7 @@ void bits(struct end *e, const char *what, unsigned events)
 
 void pass(struct end *e, const void *buf, size_t len)
 {
-	MUST(e, write(e->ctl, buf, len) == (ssize_t)len ? 0 : -1);
+	MUST(e, send(e->ctl, buf, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1);
 }
 
 void take(struct end *e, void *buf, size_t len)

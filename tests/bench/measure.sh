@@ -1,0 +1,68 @@
+# One measurement each: measure_* WRAP …, the number on standard output. Sourced after lib.sh.
+# WRAP is what stands before the commands of both ends: nothing, "shunt run", "env LD_PRELOAD=…".
+# shellcheck shell=bash disable=SC2086,SC2154
+
+pp=${PP:-$builddir/tests/bench/pp}
+
+# pp_server WRAP: starts one; sets pp_pid and pp_port.
+pp_server() {
+	local in fifo
+	fifo=$(mktemp -u "$work/pp.XXXXXX")
+	mkfifo "$fifo"
+	$1 "$pp" server > "$fifo" &
+	pp_pid=$!
+	children+=("$pp_pid")
+	exec {in}< "$fifo"
+	read -r _ pp_port <&"$in"
+	exec {in}<&-
+	rm -f "$fifo"
+}
+
+# measure_pp SERVER-WRAP CLIENT-WRAP ARGUMENTS...
+measure_pp() {
+	local server=$1 client=$2
+	shift 2
+	pp_server "$server"
+	timeout 120 $client "$pp" client "$pp_port" "$@"
+	wait "$pp_pid"
+}
+
+# measure_redis WRAP get|set ARGUMENTS-OF-REDIS-BENCHMARK...: requests a second.
+measure_redis() {
+	local wrap=$1 what=$2 port server
+	shift 2
+	port=$(free_port)
+	$wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" > /dev/null 2>&1 &
+	server=$!
+	children+=("$server")
+	wait_port "$port"
+	timeout 120 $wrap redis-benchmark -p "$port" -t "$what" -d 64 --csv "$@" 2> /dev/null |
+		tail -1 | cut -d'"' -f4
+	kill "$server"
+	wait "$server" 2> /dev/null
+}
+
+# measure_iperf SERVER-WRAP CLIENT-WRAP ARGUMENTS...: Gbit/s at the receiver.
+measure_iperf() {
+	local server=$1 client=$2 port pid
+	shift 2
+	port=$(free_port)
+	$server iperf3 -s -1 -p "$port" > /dev/null 2>&1 &
+	pid=$!
+	children+=("$pid")
+	wait_port "$port"
+	timeout 120 $client iperf3 -c 127.0.0.1 -p "$port" -J "$@" |
+		python3 -c 'import json, sys
+print(round(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 1e9, 3))'
+	wait "$pid"
+}
+
+# medians NAME: of each column file $work/NAME.*; sets m_LABEL through the array "median_of".
+declare -A median_of
+record() {
+	echo "$3" >> "$work/r.$1.$2"
+}
+get_median() {
+	median_of[$1.$2]=$(median < "$work/r.$1.$2")
+	echo "${median_of[$1.$2]}"
+}

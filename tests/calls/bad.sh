@@ -1,0 +1,122 @@
+#!/bin/bash
+# Bad input and bad times: wrong settings, a hostile process, no descriptors, no memory. TAP.
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+many=${MANY:-$builddir/tests/calls/many}
+library=${LIBSHUNT:-$builddir/.libs/libshunt.so}
+need "$transfer" "$many" prlimit python3
+need_shunt
+
+# names_it FILE VARIABLE VALUE: one line, with both, and with the default or the range.
+names_it() {
+	if [ "$(wc -l < "$1")" != 1 ] || ! grep -qF "$2" "$1" || ! grep -qF "$3" "$1"; then
+		echo "# $2=$3: instead of one line that names both:"
+		sed 's/^/#   /' "$1"
+		return 1
+	fi
+}
+
+# refused VARIABLE VALUE: shunt run exits with 2 and says why.
+refused() {
+	env "$1=$2" $shunt_run true > "$work/bad.out" 2> "$work/bad.err"
+	local rc=$?
+	[ $rc = 2 ] || echo "# $1=$2: exit status $rc"
+	names_it "$work/bad.err" "$1" "$2" && [ $rc = 2 ]
+}
+
+# preloaded VARIABLE VALUE: the library says it and goes on with the default.
+preloaded() {
+	env "$1=$2" "LD_PRELOAD=$library" "$transfer" server -n 0 > "$work/bad.out" 2> "$work/bad.err" &
+	local pid=$!
+	children+=("$pid")
+	while ! grep -q port "$work/bad.out"; do
+		kill -0 $pid 2> /dev/null || break
+		sleep 0.01
+	done
+	"$transfer" client "$(cut -d' ' -f2 "$work/bad.out")" -n 0 > /dev/null 2>&1
+	wait $pid || return 1
+	sed -i '/^transfer server/d' "$work/bad.err"
+	names_it "$work/bad.err" "$1" "$2"
+}
+
+settings() {
+	local pair
+	for pair in SHUNT_SPIN_US=soon SHUNT_SPIN_US=99999 SHUNT_SPIN_US=-1 SHUNT_DEVICE=carrier-pigeon \
+		SHUNT_LOG=loud SHUNT_ENABLE=perhaps SHUNT_RING_MIN=1 SHUNT_RING_MAX=1T \
+		SHUNT_FLIP=2G SHUNT_RQ=0 SHUNT_SEED=0x SHUNT_CLAIM_MS= ; do
+		[ "${pair#*=}" ] || continue
+		check "$pair: shunt run refuses" refused "${pair%%=*}" "${pair#*=}"
+		check "$pair: the library uses the default" preloaded "${pair%%=*}" "${pair#*=}"
+	done
+}
+
+# same_as_bare SERVER-LIMIT CLIENT-LIMIT: the transfer is what it is without Shunt and limits.
+same_as_bare() {
+	if pair "$work/shunted" "$1 $shunt_run" "$2 $shunt_run" -n 3M --chunk-max 64K -m epoll-lt &&
+		cmp "$work/shunted" "$work/bare"; then
+		return 0
+	fi
+	cat "$work"/shunted*.err | head -6 | sed 's/^/# /'
+	return 1
+}
+
+limits() {
+	local limit
+	pair "$work/bare" "" "" -n 3M --chunk-max 64K -m epoll-lt || not_ok "bare transfer"
+	for limit in --nofile=8 --nofile=10 --nofile=12 --nofile=16 --nofile=24 --nofile=48 \
+		--as=40000000 --as=100000000 --as=300000000 --as=1100000000 --fsize=1000 \
+		--fsize=100000 --memlock=0; do
+		check "$limit: both ends" same_as_bare "prlimit $limit" "prlimit $limit"
+		check "$limit: the server" same_as_bare "prlimit $limit" ""
+		check "$limit: the client" same_as_bare "" "prlimit $limit"
+	done
+}
+
+descriptors_of() {
+	find "/proc/$1/fd" -mindepth 1 | wc -l
+}
+
+# A server, clients before, during and after the attack; it serves all and keeps nothing.
+hostile() {
+	local server port in before after hits rc=0 n
+	mkfifo "$work/hostile.fifo"
+	SHUNT_STATS=$work/hostile.stat.%p $shunt_run "$many" server > "$work/hostile.fifo" 2> "$work/hostile.err" &
+	server=$!
+	children+=("$server")
+	exec {in}< "$work/hostile.fifo"
+	read -r _ port <&"$in"
+	exec {in}<&-
+	# the server ends with its last connection, so one stays
+	exec {in}<> /dev/tcp/127.0.0.1/"$port"
+	$shunt_run "$many" client "$port" 20 50 > "$work/hostile.out" || rc=1
+	sleep 0.5
+	before=$(descriptors_of $server)
+	python3 "$here/hostile.py" 4 > "$work/hits" &
+	hits=$!
+	children+=("$hits")
+	for ((n = 0; n < 5; n++)); do
+		$shunt_run "$many" client "$port" 20 500 >> "$work/hostile.out" || rc=1
+	done
+	wait $hits || rc=1
+	$shunt_run "$many" client "$port" 20 50 >> "$work/hostile.out" || rc=1
+	sleep 0.5
+	kill -0 $server || return 1
+	after=$(descriptors_of $server)
+	exec {in}<&-
+	wait $server || rc=1
+	read -r n _ < "$work/hits"
+	echo "# sockets found and strikes: $(cat "$work/hits"); descriptors before and after: $before $after;" \
+		"upgrades of the server: $(counter upgrades "$work"/hostile.stat.*)"
+	[ "$(sort -u "$work/hostile.out" | tr '\n' ' ')" = "served 1000 served 10000 " ] || rc=1
+	[ "$n" -gt 0 ] || { echo "# no socket @shunt/ was found"; rc=1; }
+	[ "$after" -le $((before + 3)) ] || rc=1
+	return $rc
+}
+
+settings
+limits
+check "a hostile process at the rendezvous changes nothing" hostile
+plan

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""A process that means no good, at every abstract Unix socket whose name begins with @shunt/.
+
+hostile.py SECONDS [SEED]: connects and sends noise, halves of messages, far too much, descriptors of
+all kinds, or nothing at all, and prints how many sockets it found and how often it struck.
+"""
+import array
+import os
+import random
+import re
+import socket
+import struct
+import sys
+import time
+
+
+def names():
+    """The abstract names at present, and which kind of socket each is."""
+    found = {}
+    with open("/proc/net/unix", encoding="latin-1") as table:
+        for line in table:
+            m = re.match(r"\S+ \S+ \S+ (\S+) (\S+) (\S+) +\S+ (@shunt/.*)$", line)
+            if m:
+                found["\0" + m.group(4)[1:]] = int(m.group(2), 16)
+    return found
+
+
+def descriptors(rng):
+    """A handful of descriptors that have nothing to do with the matter."""
+    some = []
+    for _ in range(rng.choice([1, 2, 5, 100, 250])):
+        kind = rng.randrange(4)
+        if kind == 0:
+            some.append(os.open("/dev/null", os.O_RDWR))
+        elif kind == 1:
+            some.append(os.memfd_create("x"))
+        elif kind == 2:
+            some.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM).detach())
+        else:
+            some.append(os.dup(0))
+    return some
+
+
+def noise(rng):
+    """Random bytes, small numbers, or a header that promises too much."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        return rng.randbytes(rng.choice([1, 3, 8, 31, 64, 200, 4096, 60000]))
+    if kind == 1:
+        return b"".join(struct.pack("<I", rng.randrange(16)) for _ in range(rng.randrange(1, 64)))
+    if kind == 2:
+        return struct.pack("<II", rng.randrange(8), 0xffffffff) + rng.randbytes(40)
+    return bytes(rng.randrange(1, 5000))
+
+
+def send(s, data, fds):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    s.sendmsg([data], rights, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+def strike(rng, name, kind, held):
+    s = socket.socket(socket.AF_UNIX, kind)
+    s.setblocking(False)
+    fds = []
+    try:
+        s.connect(name)
+        for _ in range(rng.choice([0, 1, 1, 2, 20])):
+            fds = descriptors(rng) if rng.random() < 0.3 else []
+            send(s, noise(rng), fds)
+            for fd in fds:
+                os.close(fd)
+            fds = []
+        if rng.random() < 0.3:
+            s.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    for fd in fds:
+        os.close(fd)
+    if rng.random() < 0.2:
+        held.append(s)
+    else:
+        s.close()
+    if len(held) > 50:
+        held.pop(rng.randrange(len(held))).close()
+
+
+def main():
+    end = time.monotonic() + float(sys.argv[1])
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    held, seen, strikes = [], set(), 0
+    while time.monotonic() < end:
+        targets = names()
+        seen.update(targets)
+        for name, kind in targets.items():
+            for _ in range(20):
+                strike(rng, name, kind, held)
+                strikes += 1
+        if not targets:
+            time.sleep(0.01)
+    print(len(seen), strikes)
+
+
+main()
