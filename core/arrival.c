@@ -49,11 +49,13 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (!rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
-	    at != atomic_load(&rx->tail))
+	if (!rx->link_open || atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail))
 		return "a handback out of turn";
 	rx->link_open = false;
-	atomic_store(&rx->boundary, at);
+	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
+		atomic_store(&rx->boundary, at);
+	else
+		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
 	shunt_group_settle(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
 	return NULL;
@@ -63,7 +65,7 @@ static const char *on_credit(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (upto > atomic_load_explicit(&tx->posted, memory_order_acquire))
+	if (upto > atomic_load_explicit(&tx->exposed, memory_order_acquire))
 		return "credit for bytes that were not sent";
 	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
@@ -142,9 +144,10 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_HANDBACK:
 		return on_handback(engine, stream, value);
 	case SHUNT_IMM_SWITCHED:
-		if (!atomic_load(&stream->tx.switching) || value != atomic_load(&stream->tx.announce))
+		if (!atomic_load(&stream->tx.unpassed) || (value != atomic_load(&stream->tx.upgrade_at) &&
+							   value != atomic_load(&stream->tx.handback_at)))
 			return "a switch confirmed that was not announced";
-		atomic_store(&stream->tx.switching, false);
+		atomic_fetch_sub(&stream->tx.unpassed, 1);
 		shunt_group_notify(engine, stream, EPOLLOUT);
 		return NULL;
 	case SHUNT_IMM_FIN:
@@ -164,6 +167,13 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	default:
 		return "an immediate of unknown type";
 	}
+}
+
+/* Sent before the peer knew that we read TCP only; it comes again there. */
+static bool about_our_reading(enum shunt_imm type)
+{
+	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
+	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN;
 }
 
 /* More of our messages have a receive waiting for them. */
@@ -194,6 +204,9 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	stream = shunt_link_stream(lane->link, imm & SHUNT_IMM_STREAM_MASK);
 	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
 		return "a message for no stream";
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&
+	    about_our_reading(type))
+		return NULL;
 	if (type == SHUNT_IMM_DATA)
 		return on_data(engine, stream, wc->byte_len);
 	return on_control(engine, stream, type);

@@ -437,7 +437,10 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		shunt_track_grow(link->engine, stream);
 		break;
 	case SHUNT_MSG_RETIRE:
-		shunt_track_return(link->engine, stream);
+		shunt_retire_asked(link->engine, stream, message->offset);
+		break;
+	case SHUNT_MSG_RETIRED:
+		shunt_retire_answered(link->engine, stream, !message->reason);
 		break;
 	default:
 		shunt_link_distrust(link, "a message of unknown type");

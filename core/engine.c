@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/epset.h"
 #include "core/thread.h"
 
+#define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
 
 static struct shunt_files *make_table(void)
@@ -70,12 +72,26 @@ uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
 static int say_fin(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_lock_try(&stream->tx.lock))
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->shared ||
+	    !shunt_lock_try(&stream->tx.lock))
 		return 0;
 	shunt_tx_finish(stream);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 	shunt_lock_leave(&stream->tx.lock);
 	return 0;
+}
+
+/* A child of ours may hold it too: it goes back to the kernel, which knows who is the last. */
+static void retire_shared(struct shunt_engine *engine)
+{
+	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+		struct shunt_stream *stream = (struct shunt_stream *)file;
+
+		if (file && file->kind == SHUNT_FILE_STREAM && stream->shared &&
+		    atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_stream_retire(engine, fd, stream, "shared by a fork");
+	}
 }
 
 /*
@@ -84,12 +100,14 @@ static int say_fin(struct shunt_stream *stream, void *arg)
  */
 void shunt_engine_finish(struct shunt_engine *engine)
 {
-	if (engine->finished || engine->inherited)
+	if (engine->finished || engine->pid != getpid())
 		return;
 	engine->finished = true;
 	if (engine->config.stats_path[0])
 		shunt_stats_write(engine);
 	if (atomic_load(&engine->links_up)) {
+		retire_shared(engine);
+		shunt_service_drain(engine, LINGER);
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_fin, NULL);
 		shunt_lock_leave(&engine->streams_lock);
@@ -97,6 +115,18 @@ void shunt_engine_finish(struct shunt_engine *engine)
 }
 
 /* --- fork --- */
+
+/* From now on another process may hold the same sockets. */
+static int share(struct shunt_stream *stream, void *arg)
+{
+	uint8_t candidate = SHUNT_CANDIDATE;
+
+	(void)arg;
+	stream->shared = true;
+	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN))
+		stream->reason = "shared by a fork";
+	return 0;
+}
 
 /* No lock is held by a thread that the child does not have. */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
@@ -107,7 +137,7 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 	shunt_lock_take(&engine->parkers_lock);
 }
 
-void shunt_engine_fork_parent(struct shunt_engine *engine)
+static void unlock_all(struct shunt_engine *engine)
 {
 	shunt_lock_leave(&engine->parkers_lock);
 	shunt_lock_leave(&engine->group.lock);
@@ -115,54 +145,56 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 	shunt_lock_leave(&engine->service_lock);
 }
 
+void shunt_engine_fork_parent(struct shunt_engine *engine)
+{
+	shunt_streams_each(engine, share, NULL);
+	unlock_all(engine);
+}
+
 /*
- * The parent keeps its links. What the child inherits of them it cannot use; connections that are
- * still on TCP in both directions stay the kernel's in the child.
+ * The links are the parent's, and so is what lies in their rings. A connection on one is asked for
+ * when the child first touches it; one that was still on TCP is the kernel's for both.
  */
 static int inherit(struct shunt_stream *stream, void *arg)
 {
+	uint8_t state = atomic_load(&stream->state);
+
 	(void)arg;
 	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
 	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
 	stream->sleepers = NULL;
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+	if (state == SHUNT_CANDIDATE)
 		atomic_store(&stream->state, SHUNT_PLAIN);
+	else if (state == SHUNT_LINKED)
+		atomic_store(&stream->state, SHUNT_FOREIGN);
+	else if (state == SHUNT_FRESH && stream->role == SHUNT_LISTENER)
+		stream->role = SHUNT_CONNECTOR;	/* may offer a rendezvous of its own */
+	stream->holds = 0;
 	return 0;
+}
+
+/* Nothing of the parent's is torn down: its memory is shared with the peers, its numbers are copies. */
+static void forget_group(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (group->open)
+		shunt_private_close(engine, group->channel->fd);
+	memset(group, 0, sizeof(*group));
 }
 
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
-	shunt_engine_fork_parent(engine);
-	engine->inherited = true;
+	unlock_all(engine);
+	engine->parent = engine->pid;
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
+	forget_group(engine);
+	atomic_store(&engine->links_up, 0);
 	for (int i = 0; i < engine->parker_count; i++)
 		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;
+	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, NULL);
-}
-
-int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const char *reason)
-{
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRE, .stream = stream->peer_id };
-	bool busy;
-
-	(void)fd;
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
-		shunt_streams_plain(engine, stream, reason);
-	if (shunt_stream_is_plain(stream))
-		return 0;
-	shunt_track_return(engine, stream);
-	shunt_link_send(stream->link, &message, NULL, 0);
-	do {
-		int result = shunt_track_retired(engine, stream, reason);
-
-		if (result != -EAGAIN)
-			return result;
-		shunt_thread_begin();
-		result = shunt_wait_retired(engine, stream);
-		busy = result == 0;
-	} while (busy);
-	return -EBUSY;
+	shunt_epset_inherit(engine);
 }

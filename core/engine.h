@@ -37,8 +37,8 @@ struct shunt_engine {
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
-	bool inherited;			/* we are a fork's child: links belong to the parent */
 	pid_t pid;
+	pid_t parent;			/* of the process we were forked from, if any */
 	uint64_t born;
 	_Atomic uint64_t random;
 
@@ -116,6 +116,10 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
 /* Offers a rendezvous for the address that `fd` listens on; withdraws it. */
 void shunt_service_listen(struct shunt_engine *engine, int fd);
 void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The stream has bytes for TCP that its socket had no room for. */
+void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
+/* At exit: until no lane waits for credit, or `patience` ns have passed. */
+void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);
 void shunt_service_abandon(struct shunt_engine *engine);
 
@@ -135,18 +139,39 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 /* Both ends have agreed: the stream becomes LINKED. */
 int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 		       const struct shunt_place *peer);
+/* tx.lock held: says that the direction is on `track` from here on. */
+void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
+			  enum shunt_track track);
+/* The stream's tracks or state have changed: epoll registrations follow, waiters are told. */
+void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 /* Both ends are ready: upgrades may be announced. */
 void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The peer refused after all: back to being the kernel's. False: it has used the link already. */
 bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
-/* 0: the stream has become plain; -EAGAIN: not yet; -EBUSY: unread bytes stand in the way. */
-int shunt_track_retired(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
-/* The peer asks for our direction on TCP. */
-void shunt_track_return(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The link is dead: both directions go on over TCP. */
 void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A blocked sender of the peer asks for a larger ring. Service thread. */
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
+
+/* --- retire.c: back to the kernel for good --- */
+
+/* Begins it; the peer answers RETIRED. Any thread. */
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+/* The peer wants our direction on TCP, from `offset` again. Service thread. */
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
+/* The peer has answered. Service thread. */
+void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
+/* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
+int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+
+/* --- rights.c: streams that a fork has given two owners --- */
+
+/* In the child: the parent hands the stream back to the kernel; waits. 0 or -errno; plain either way. */
+int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+int shunt_rights_listen(struct shunt_engine *engine);
+void shunt_rights_serve(struct shunt_engine *engine, int fd);
+/* The retirement a child asked for is over. */
+void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* --- arrival.c --- */
 
@@ -169,13 +194,13 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
  */
 int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		      uint64_t deadline);
-/* Until something happens on a stream that is being handed back. 0 or -errno. */
-int shunt_wait_retired(struct shunt_engine *engine, struct shunt_stream *stream);
 /* What is left until the deadline, in *left; NULL for no deadline. */
 struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
 				      struct timespec *left);
 /* The point in time `timeout` (NULL: for ever) from now. */
 uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
+#define SHUNT_READY_ANSWERED (1u << 24)	/* beside the poll bits: a retirement has been answered */
+
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space; what the kernel must be asked for. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
 uint32_t shunt_ready_kernel(struct shunt_stream *stream);

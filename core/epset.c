@@ -398,6 +398,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	}
 	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
 		shunt_service_offer(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
 	shunt_lock_leave(&group->lock);
@@ -441,4 +443,19 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_private_close(engine, set->companion);
 	shunt_private_close(engine, set->kick_fd);
 	free(set);
+}
+
+void shunt_epset_inherit(struct shunt_engine *engine)
+{
+	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+		struct shunt_epset *set = (struct shunt_epset *)file;
+
+		if (!file || file->kind != SHUNT_FILE_EPOLL || set->companion < 0)
+			continue;
+		shunt_private_close(engine, set->companion);
+		shunt_private_close(engine, set->kick_fd);
+		set->companion = set->kick_fd = -1;
+		set->sleeping = set->linked = 0;
+	}
 }

@@ -62,6 +62,8 @@ void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
+/* In a fork's child: companions are the parent's. */
+void shunt_epset_inherit(struct shunt_engine *engine);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
 /* Readable for a poll on the set itself: something is on the list. */
 bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);

@@ -73,10 +73,12 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.ptr != set || set->companion < 0) {
+		if (events[i].data.ptr != set) {
 			events[kept++] = events[i];
 			continue;
 		}
+		if (set->companion < 0)
+			continue;	/* the parent's, seen through an inherited set */
 		shunt_lock_take(&group->lock);
 		hear_companion(engine, set);
 		shunt_lock_leave(&group->lock);

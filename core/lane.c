@@ -167,6 +167,7 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
 	}
 	fill(lane, &wr, sge, sges, length, lane->sent + 1,
 	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
+	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (!post(lane, &wr, 1))
 		return 0;
 	lane->counters.direct++;
@@ -216,6 +217,8 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 	if (!post(lane, &wr, 1))
 		return;
 	lane->counters.control++;
+	tx->old_address = tx->ring_address;
+	tx->old_bytes = tx->ring_bytes;
 	tx->ring_address = lane->link->peer_arena + (offer & ~63ull);
 	tx->ring_bytes = 1u << (offer & 63);
 	tx->ring_from = tx->offset;
@@ -332,8 +335,12 @@ static bool flush(struct shunt_chain *chain)
 	if (!count)
 		return true;
 	chain->count = 0;
-	for (uint32_t i = 0; i + 1 < count; i++)
-		chain->wr[i].next = &chain->wr[i + 1];
+	for (uint32_t i = 0; i < count; i++) {
+		if (i + 1 < count)
+			chain->wr[i].next = &chain->wr[i + 1];
+		if (chain->work[i] == SHUNT_WORK_DATA)
+			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
+	}
 	taken = post(chain->lane, &chain->wr[0], count);
 	for (uint32_t i = 0; i < taken; i++) {
 		struct shunt_stream *stream = chain->owner[i];
@@ -436,8 +443,9 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 {
 	switch (type) {
 	case SHUNT_IMM_UPGRADE:
+		return atomic_load(&stream->tx.upgrade_at);
 	case SHUNT_IMM_HANDBACK:
-		return atomic_load(&stream->tx.announce);
+		return atomic_load(&stream->tx.handback_at);
 	case SHUNT_IMM_FIN:
 		return atomic_load(&stream->tx.fin);
 	case SHUNT_IMM_CREDIT:

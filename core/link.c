@@ -402,7 +402,9 @@ void shunt_link_distrust(struct shunt_link *link, const char *what)
 {
 	if (!atomic_load(&link->lane.failed)) {
 		atomic_fetch_add(&link->engine->distrusted, 1);
-		shunt_log(SHUNT_LOG_WARN, "link to process %u broken off: %s", link->peer_pid, what);
+		/* Anybody may knock at a rendezvous; only who got further is worth a line by default. */
+		shunt_log(atomic_load(&link->state) == SHUNT_LINK_UP ? SHUNT_LOG_WARN : SHUNT_LOG_INFO,
+			  "link to process %u broken off: %s", link->peer_pid, what);
 	}
 	shunt_link_fail(link, what);
 }
@@ -444,6 +446,7 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 			continue;
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_track_detach(engine, stream);
+		shunt_rights_answer(engine, stream);
 		if (atomic_load(&stream->state) == SHUNT_CLOSED)
 			shunt_streams_vacate(stream);
 	}

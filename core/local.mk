@@ -9,7 +9,7 @@ core_sources = \
 	core/engine.c core/engine.h \
 	core/private.c \
 	core/stream.h core/streams.c \
-	core/tx.c core/rx.c core/track.c \
+	core/tx.c core/rx.c core/track.c core/retire.c core/rights.c \
 	core/lane.c core/lane.h \
 	core/arrival.c \
 	core/group.c core/group.h \

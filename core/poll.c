@@ -267,9 +267,12 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 		struct shunt_file *file = shunt_file(engine, fds[i].fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 
-		if (file && file->kind == SHUNT_FILE_STREAM &&
-		    !atomic_load_explicit(&stream->used, memory_order_relaxed))
+		if (!file || file->kind != SHUNT_FILE_STREAM)
+			continue;
+		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
 			shunt_service_offer(engine, stream);
+		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
+			shunt_rights_ask(engine, fds[i].fd, stream);
 	}
 }
 

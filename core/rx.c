@@ -193,6 +193,9 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	struct shunt_rx *rx = &stream->rx;
 	ssize_t got;
 
+	if (__builtin_expect(atomic_load_explicit(&stream->retiring, memory_order_relaxed) ==
+			     SHUNT_RETIRING, 0))
+		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
 		if (__builtin_expect(switch_due(rx), 0))
 			shunt_track_settle(engine, stream);
@@ -230,6 +233,20 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 {
 	return receive ? timeout_of(engine, fd, &stream->receive_timeout_ns, SO_RCVTIMEO) :
 			 timeout_of(engine, fd, &stream->send_timeout_ns, SO_SNDTIMEO);
+}
+
+/*
+ * An accepted connection that nobody has claimed in time has a plain peer: from now on its calls go
+ * straight to the kernel, and a late claim is refused. rx.lock held; given up for a moment.
+ */
+static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (stream->role != SHUNT_ACCEPTOR || stream->link ||
+	    shunt_now(engine) - stream->born < engine->config.claim_ms * 1000000)
+		return;
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_streams_plain(engine, stream, "the peer runs without Shunt");
+	shunt_lock_take(&stream->rx.lock);
 }
 
 /* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
@@ -272,6 +289,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			break;
 		if (shunt_group_poll(engine) > 0)
 			continue;
+		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE)
+			expire(engine, stream);
 		if (!wait)
 			break;
 		got = wait_for_more(engine, fd, stream, &deadline);
@@ -301,6 +320,8 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 		to.left += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_service_offer(engine, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0))
+		shunt_rights_ask(engine, fd, stream);
 	shunt_thread_begin();
 	shunt_lock_take(&stream->rx.lock);
 	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
@@ -319,6 +340,8 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	uint64_t head, boundary;
 	int tcp = 0;
 
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
 	shunt_group_poll(engine);
 	shunt_lock_take(&rx->lock);
 	shunt_track_settle(engine, stream);

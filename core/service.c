@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -112,6 +113,29 @@ static bool any_stalled(struct shunt_service *service)
 	return false;
 }
 
+static struct shunt_stream *container(struct shunt_source *source)
+{
+	return (struct shunt_stream *)((char *)source - offsetof(struct shunt_stream, source));
+}
+
+/* A socket that had no room for what goes over TCP again has some now. The hold is the event's. */
+static void resend(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = service->engine;
+	int result = 0;
+
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->fd >= 0) {
+		engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->fd, NULL);
+		result = shunt_retire_resend(engine, stream->fd, stream);
+		if (result == -EAGAIN)
+			shunt_service_await(engine, stream);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_streams_unhold(stream);
+	shunt_group_tell(engine, stream, EPOLLOUT);
+}
+
 static void hear(struct shunt_service *service, struct epoll_event *event)
 {
 	struct shunt_source *source = event->data.ptr;
@@ -127,6 +151,12 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		break;
 	case SHUNT_SOURCE_STATISTICS:
 		shunt_stats_serve(service->engine, service->statistics_fd);
+		break;
+	case SHUNT_SOURCE_RIGHTS:
+		shunt_rights_serve(service->engine, service->rights_fd);
+		break;
+	case SHUNT_SOURCE_STREAM:
+		resend(service, container(source));
 		break;
 	case SHUNT_SOURCE_LINK:
 		if (event->events & EPOLLOUT)
@@ -160,6 +190,27 @@ static void await_credit(struct shunt_service *service, int timeout_ms)
 	if (engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
 		shunt_group_take_event(engine);
 	shunt_group_poll_fully(engine);
+}
+
+void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
+{
+	uint64_t until = shunt_now(engine) + patience;
+	struct shunt_group *group = &engine->group;
+	struct pollfd channel = { .events = POLLIN };
+	struct timespec left;
+
+	while (engine->service && any_stalled(engine->service) && shunt_now(engine) < until) {
+		channel.fd = group->channel->fd;
+		shunt_lock_take(&group->lock);
+		shunt_group_arm(engine);
+		shunt_lock_leave(&group->lock);
+		shunt_group_poll_fully(engine);
+		for (struct shunt_link *link = engine->service->links; link; link = link->next)
+			shunt_lane_kick(&link->lane);
+		if (any_stalled(engine->service) &&
+		    engine->sys->ppoll(&channel, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+			shunt_group_take_event(engine);
+	}
 }
 
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
@@ -196,6 +247,15 @@ static void *run(void *arg)
 
 /* --- life --- */
 
+static void unmake(struct shunt_engine *engine, struct shunt_service *service)
+{
+	shunt_private_close(engine, service->epfd);
+	shunt_private_close(engine, service->wake_fd);
+	shunt_private_close(engine, service->statistics_fd);
+	shunt_private_close(engine, service->rights_fd);
+	free(service);
+}
+
 static struct shunt_service *make(struct shunt_engine *engine)
 {
 	struct shunt_service *service = calloc(1, sizeof(*service));
@@ -208,16 +268,17 @@ static struct shunt_service *make(struct shunt_engine *engine)
 	service->epfd = shunt_private_adopt(engine, epoll_create1(EPOLL_CLOEXEC));
 	service->wake_fd = shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	service->statistics_fd = shunt_stats_listen(engine);
+	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
+	service->rights_fd = shunt_rights_listen(engine);
 	if (service->epfd < 0 || service->wake_fd < 0 ||
 	    shunt_service_add(service, service->wake_fd, &service->wake_source)) {
-		shunt_private_close(engine, service->epfd);
-		shunt_private_close(engine, service->wake_fd);
-		shunt_private_close(engine, service->statistics_fd);
-		free(service);
+		unmake(engine, service);
 		return NULL;
 	}
 	if (service->statistics_fd >= 0)
 		shunt_service_add(service, service->statistics_fd, &service->statistics_source);
+	if (service->rights_fd >= 0)
+		shunt_service_add(service, service->rights_fd, &service->rights_source);
 	return service;
 }
 
@@ -237,14 +298,6 @@ static bool start_thread(struct shunt_service *service)
 	pthread_attr_destroy(&attr);
 	service->threaded = !failed;
 	return !failed;
-}
-
-static void unmake(struct shunt_engine *engine, struct shunt_service *service)
-{
-	shunt_private_close(engine, service->epfd);
-	shunt_private_close(engine, service->wake_fd);
-	shunt_private_close(engine, service->statistics_fd);
-	free(service);
 }
 
 bool shunt_service_start(struct shunt_engine *engine)
@@ -290,6 +343,15 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	service->offers = stream;
 	shunt_lock_leave(&service->inbox_lock);
 	shunt_service_wake(engine);
+}
+
+void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
+
+	shunt_streams_hold(stream);
+	if (engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_ADD, stream->fd, &event))
+		shunt_streams_unhold(stream);
 }
 
 void shunt_service_listen(struct shunt_engine *engine, int fd)
@@ -364,6 +426,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_private_close(engine, service->epfd);
 	shunt_private_close(engine, service->wake_fd);
 	shunt_private_close(engine, service->statistics_fd);
+	shunt_private_close(engine, service->rights_fd);
 	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
 		shunt_private_close(engine, r->fd);
 	for (struct shunt_link *link = service->links; link; link = link->next)

@@ -64,6 +64,8 @@ struct shunt_service {
 
 	struct shunt_source statistics_source;
 	int statistics_fd;
+	struct shunt_source rights_source;
+	int rights_fd;
 };
 
 void shunt_service_want_write(struct shunt_link *link, bool on);

@@ -9,6 +9,8 @@ enum shunt_source_kind {
 	SHUNT_SOURCE_RENDEZVOUS,
 	SHUNT_SOURCE_STATISTICS,
 	SHUNT_SOURCE_LINK,
+	SHUNT_SOURCE_RIGHTS,
+	SHUNT_SOURCE_STREAM,
 };
 
 struct shunt_source {

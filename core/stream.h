@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include "core/file.h"
 #include "core/lock.h"
+#include "core/source.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -28,7 +29,11 @@ enum shunt_state {
 	SHUNT_LINKED,	/* both ends agreed to carry it */
 	SHUNT_PLAIN,	/* the kernel's alone, for good */
 	SHUNT_CLOSED,	/* the program has closed it; the peer may not know yet */
+	SHUNT_FOREIGN,	/* on a link of the process that forked us: to be asked for before use */
 };
+
+/* Being handed back for good: asked, and what the peer said. */
+enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
 enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
 
@@ -63,22 +68,28 @@ struct shunt_tx {	/* tx.lock, except P */
 	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
 	bool shut;		/* the program has ended this direction */
 	_Atomic bool want_link;	/* which track the next send should be on */
-	_Atomic bool switching;	/* P: an announced switch has not been passed by the receiver */
+	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
 	uint32_t ring_bytes;
+	uint64_t old_address;	/* of the ring before ring_from */
+	uint32_t old_bytes;
 	uint32_t stage_bytes;	/* 0: no staging buffer yet */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
 	bool grow_asked;
+	uint8_t *resend;	/* to be written to TCP before anything else */
+	uint32_t resend_bytes, resend_done;
 	uint8_t *stage;		/* bytes accepted from the program while the lane was busy */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
+	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
 	uint64_t flip_at;	/* torture: change tracks here */
-	_Atomic uint64_t announce;	/* value of the switch being announced */
+	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
+	_Atomic uint64_t handback_at;	/* and HANDBACK */
 	_Atomic uint64_t fin;	/* value of FIN */
 	struct shunt_bytes bytes;
 };
@@ -89,11 +100,13 @@ struct shunt_rx {	/* rx.lock, except P */
 	bool shut;		/* shutdown(SHUT_RD) */
 	bool tcp_eof;		/* the kernel reported the end of the TCP stream */
 	bool final;		/* the link is dead: its bytes end at tail */
+	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
+	_Atomic uint64_t second;	/* P: the announced end of the track after that */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	uint64_t credited;	/* head as the peer knows it */
 	uint8_t *ring;
@@ -113,6 +126,7 @@ struct shunt_rx {	/* rx.lock, except P */
 
 struct shunt_stream {
 	struct shunt_file file;
+	struct shunt_source source;	/* of the service thread's epoll */
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
 	uint8_t role;
 	_Atomic bool nonblocking;
@@ -142,6 +156,9 @@ struct shunt_stream {
 	struct shunt_stream *next_reap;
 	bool in_use;
 	bool tuple_known;
+	_Atomic uint8_t retiring;	/* enum shunt_retiring */
+	int retire_fd;		/* who asked for it from another process; -1 nobody */
+	bool shared;		/* a fork has made a second owner */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */
 	struct shunt_stream *next_offer;	/* in the service thread's lists */

@@ -37,6 +37,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	struct shunt_rx *rx = &stream->rx;
 
 	stream->file.kind = SHUNT_FILE_STREAM;
+	stream->source.kind = SHUNT_SOURCE_STREAM;
 	stream->in_use = true;
 	stream->fd = fd;
 	stream->numbers = 1;
@@ -47,6 +48,10 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->tuple_known = false;
 	stream->claimed = false;
 	stream->holds = 0;
+	atomic_store(&stream->retiring, SHUNT_STAYING);
+	stream->retire_fd = -1;
+	stream->shared = false;
+	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->nonblocking, nonblocking);
 	atomic_store(&stream->used, false);
@@ -59,7 +64,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->track = SHUNT_TCP;
 	tx->quick = tx->shut = tx->grow_asked = false;
 	atomic_store(&tx->want_link, false);
-	atomic_store(&tx->switching, false);
+	atomic_store(&tx->unpassed, 0);
 	atomic_store(&tx->starved, false);
 	atomic_store(&tx->dead, false);
 	tx->offset = tx->ring_from = 0;
@@ -76,6 +81,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->head, 0);
 	atomic_store(&rx->tail, 0);
 	atomic_store(&rx->boundary, SHUNT_NEVER);
+	atomic_store(&rx->second, SHUNT_NEVER);
+	atomic_store(&rx->retired, false);
 	atomic_store(&rx->fin, SHUNT_NEVER);
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
@@ -119,7 +126,8 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	stream->in_use = false;
 	free(stream->tx.stage);
-	stream->tx.stage = NULL;
+	free(stream->tx.resend);
+	stream->tx.stage = stream->tx.resend = NULL;
 	stream->tx.stage_bytes = 0;
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
@@ -259,8 +267,8 @@ static void become_candidate(struct shunt_engine *engine, struct shunt_stream *s
 {
 	stream->role = role;
 	stream->born = shunt_now(engine);
-	atomic_store(&stream->state, engine->config.device == SHUNT_DEVICE_NONE || engine->inherited ?
-		     SHUNT_PLAIN : SHUNT_CANDIDATE);
+	atomic_store(&stream->state, engine->config.device == SHUNT_DEVICE_NONE ? SHUNT_PLAIN :
+		     SHUNT_CANDIDATE);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.streams++;
 	shunt_lock_leave(&engine->streams_lock);
@@ -290,7 +298,7 @@ void shunt_file_listening(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
-	if (!stream || engine->config.device == SHUNT_DEVICE_NONE || engine->inherited)
+	if (!stream || engine->config.device == SHUNT_DEVICE_NONE)
 		return;
 	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
 		return;	/* only its backlog changes */
@@ -379,6 +387,8 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint8_t state;
 	bool seated;
 
+	if (stream->shared && atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_stream_retire(engine, fd, stream, "shared by a fork");
 	shunt_epset_drop_stream(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

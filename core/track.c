@@ -18,7 +18,7 @@
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
-static void rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
 {
 	struct shunt_group *group = &engine->group;
 
@@ -36,24 +36,27 @@ static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
 		tx->flip_at = tx->offset + 1 + shunt_engine_random(engine, engine->config.flip_bytes);
 }
 
-static void announce(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track track)
+void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
+			  enum shunt_track track)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	atomic_store(&tx->announce, tx->offset);
-	atomic_store(&tx->switching, true);
+	atomic_fetch_add(&tx->unpassed, 1);
+	tx->track = track;
 	if (track == SHUNT_LINK) {
+		atomic_store(&tx->upgrade_at, tx->offset);
 		tx->ring_from = tx->offset;
 		atomic_store(&tx->staged, tx->offset);
 		atomic_store(&tx->posted, tx->offset);
+		atomic_store(&tx->exposed, tx->offset);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
 	} else {
+		atomic_store(&tx->handback_at, tx->offset);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK);
 	}
-	tx->track = track;
-	shunt_lane_request(stream->lane, stream,
-			   track == SHUNT_LINK ? SHUNT_WORK_UPGRADE : SHUNT_WORK_HANDBACK);
-	rehome(engine, stream, 0);
+	shunt_track_rehome(engine, stream, 0);
 }
 
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -63,13 +66,13 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->shut || atomic_load(&tx->dead))
 		return;
-	if (tx->offset >= tx->flip_at && !atomic_load(&tx->switching)) {
+	if (tx->offset >= tx->flip_at && !atomic_load(&tx->unpassed)) {
 		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
 		next_flip(engine, tx);
 	}
 	wanted = atomic_load(&tx->want_link) ? SHUNT_LINK : SHUNT_TCP;
-	if (wanted != tx->track && !atomic_load(&tx->switching) && !atomic_load(&stream->released))
-		announce(engine, stream, wanted);
+	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released))
+		shunt_track_announce(engine, stream, wanted);
 	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER &&
 		    atomic_load(&tx->want_link);
 }
@@ -91,6 +94,28 @@ static void swap_ring(struct shunt_stream *stream)
 	shunt_link_give_ring(link, old, old_bytes);
 }
 
+/* The reader stands at the announced end of the present track. */
+static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t next;
+
+	shunt_lock_take(&engine->group.lock);
+	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
+	if (rx->credited < head)
+		rx->credited = head;
+	atomic_store(&rx->switched, head);
+	next = atomic_exchange(&rx->second, SHUNT_NEVER);
+	/* On a dead link the last track is TCP, behind all that was delivered. */
+	if (rx->final && rx->track == SHUNT_LINK)
+		next = atomic_load(&rx->tail);
+	atomic_store(&rx->boundary, next);
+	shunt_lock_leave(&engine->group.lock);
+	if (!rx->final)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
+	shunt_track_rehome(engine, stream, EPOLLIN);
+}
+
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -100,20 +125,8 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
 		swap_ring(stream);
-	if (atomic_load(&rx->boundary) != head)
-		return;
-	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
-	if (rx->credited < head)
-		rx->credited = head;
-	atomic_store(&rx->switched, head);
-	/* On a dead link the last track is TCP, behind all that was delivered. */
-	atomic_store(&rx->boundary, rx->final && rx->track == SHUNT_LINK ? atomic_load(&rx->tail) :
-		     SHUNT_NEVER);
-	if (!rx->final)
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
-	rehome(engine, stream, EPOLLIN);
-	if (rx->final)
-		shunt_track_settle(engine, stream);
+	while (atomic_load(&rx->boundary) == head)
+		pass_boundary(engine, stream, head);
 }
 
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -181,6 +194,7 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	tx->flip_at = SHUNT_NEVER;
 	atomic_store(&tx->staged, written);
 	atomic_store(&tx->posted, written);
+	atomic_store(&tx->exposed, written);
 	next_flip(engine, tx);
 	atomic_store(&rx->head, read);
 	atomic_store(&stream->state, SHUNT_LINKED);
@@ -205,7 +219,7 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
 		shunt_track_settle(engine, stream);
-		rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
 	}
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
@@ -232,47 +246,9 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
-		rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
 	shunt_lock_leave(&stream->rx.lock);
 	return unused;
-}
-
-void shunt_track_return(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	shunt_lock_take(&stream->tx.lock);
-	atomic_store(&stream->tx.want_link, false);
-	stream->tx.quick = false;
-	stream->tx.flip_at = SHUNT_NEVER;
-	shunt_track_choose(engine, stream);
-	shunt_lock_leave(&stream->tx.lock);
-}
-
-/* Both directions are on TCP and nothing of the link is unread: the stream is the kernel's. */
-int shunt_track_retired(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
-{
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_rx *rx = &stream->rx;
-	int result = -EAGAIN;
-
-	shunt_group_poll_fully(engine);
-	shunt_lock_take(&rx->lock);
-	shunt_lock_take(&tx->lock);
-	shunt_track_settle(engine, stream);
-	if (atomic_load(&stream->state) != SHUNT_LINKED) {
-		result = 0;
-	} else if (tx->track == SHUNT_TCP && rx->track == SHUNT_TCP && !atomic_load(&tx->switching) &&
-		   atomic_load(&rx->boundary) == SHUNT_NEVER && !rx->link_open) {
-		stream->reason = reason;
-		atomic_store(&stream->state, SHUNT_PLAIN);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-		result = 0;
-	} else if (rx->track == SHUNT_LINK && atomic_load(&rx->tail) > atomic_load(&rx->head)) {
-		result = -EBUSY;	/* unread bytes are here and nowhere else */
-	}
-	shunt_lock_leave(&tx->lock);
-	rehome(engine, stream, EPOLLIN | EPOLLOUT);
-	shunt_lock_leave(&rx->lock);
-	return result;
 }
 
 /*
@@ -288,16 +264,18 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
 		tx->track = SHUNT_TCP;
 		tx->quick = false;
 		atomic_store(&tx->want_link, false);
-		atomic_store(&tx->switching, false);
+		atomic_store(&tx->unpassed, 0);
 		tx->flip_at = SHUNT_NEVER;
 		shunt_track_settle(engine, stream);
 	}
 	shunt_lock_leave(&tx->lock);
-	rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
 	shunt_lock_leave(&rx->lock);
 }

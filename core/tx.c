@@ -69,7 +69,15 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	struct shunt_tx *tx = &stream->tx;
 	struct iovec part[IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
+	size_t total = bytes;
 	ssize_t sent;
+	int unsent;
+
+	if (__builtin_expect(tx->resend != NULL, 0)) {
+		unsent = shunt_retire_resend(engine, fd, stream);
+		if (unsent)
+			return unsent;
+	}
 
 	for (; iovcnt && bytes && message.msg_iovlen < IOV_BATCH; iov++, iovcnt--) {
 		size_t length = iov->iov_len;
@@ -83,6 +91,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		bytes -= length;
 		skip = 0;
 	}
+	/* The receiver may give credit for what it read, whichever track brought it. */
+	atomic_store_explicit(&tx->exposed, tx->offset + total, memory_order_release);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
 		return -errno;
@@ -172,6 +182,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		bytes += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_service_offer(engine, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0))
+		shunt_rights_ask(engine, fd, stream);
 	shunt_thread_begin();
 	shunt_lock_take(&stream->tx.lock);
 	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
@@ -210,6 +222,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -EINVAL;
 	if (!atomic_load(&stream->used))
 		shunt_service_offer(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;

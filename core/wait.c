@@ -159,14 +159,3 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 		return SHUNT_NEVER;
 	return now + (uint64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec;
 }
-
-/* The peer's handback and its confirmation both come with a notice to the stream. */
-int shunt_wait_retired(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	uint64_t deadline = shunt_now(engine) + 2000000000;
-	int result;
-
-	shunt_group_poll_fully(engine);
-	result = shunt_wait_stream(engine, stream, EPOLLPRI, deadline);
-	return result;
-}

@@ -34,7 +34,7 @@ static bool valid(unsigned int first, unsigned int last, int flags)
  */
 static int close_around(unsigned int first, unsigned int last, int flags)
 {
-	size_t limit = shunt_process.files->limit;
+	size_t limit = atomic_load(&shunt_process.files->top);
 	unsigned int fd;
 
 	for (fd = first; fd < limit && fd <= last; fd++) {

@@ -62,7 +62,7 @@ static void retire_inherited(bool closing_too)
 	bool foreign = shunt_process_foreign();
 	int saved = errno, fd, flags;
 
-	for (fd = 0; (size_t)fd < shunt_process.files->limit; fd++) {
+	for (fd = 0; (size_t)fd < atomic_load(&shunt_process.files->top); fd++) {
 		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 
 		if (likely(!stream) || shunt_stream_is_plain(stream))

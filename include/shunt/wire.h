@@ -56,7 +56,8 @@ enum shunt_message_type {
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
 	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
 	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
-	SHUNT_MSG_RETIRE,	/* please hand your direction of this stream back to TCP */
+	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
+	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
 };
 
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
@@ -96,6 +97,7 @@ struct shunt_message {
 			struct shunt_place place;
 		} claim;
 		struct shunt_place accept;
+		uint64_t offset;
 		uint32_t reason;
 	};
 };

@@ -117,7 +117,7 @@ pair() {
 		> "$file.client" 2> "$file.err" || rc=1
 	cat <&"$in" > "$file.server"
 	exec {in}<&-
-	wait "$pid" || rc=1
+	{ wait "$pid" || rc=1; } 2> /dev/null
 	rm -f "$file.fifo"
 	sed 's/^/server: /' "$file.server" > "$file"
 	sed 's/^/client: /' "$file.client" >> "$file"

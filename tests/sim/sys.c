@@ -347,9 +347,15 @@ int sim_poll(struct pollfd *fds, nfds_t count)
 static int sys_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		     const sigset_t *mask)
 {
-	(void)timeout;
+	uint64_t until = timeout ? sim_clock + timeout->tv_sec * 1000000000ull + timeout->tv_nsec : UINT64_MAX;
+	int ready = sim_poll(fds, count);
+
 	(void)mask;
-	return sim_poll(fds, count);
+	while (!ready && sim_clock < until) {
+		sim_idle();
+		ready = sim_poll(fds, count);
+	}
+	return ready;
 }
 
 static int sys_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)

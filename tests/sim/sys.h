@@ -43,6 +43,8 @@ void sim_ep_forget_sock(struct sim_sock *sock);
 void sim_ep_forget_real(int fd);
 /* Anything that sim_poll() is asked about: scripted, epoll or real; never waits. */
 int sim_poll(struct pollfd *fds, nfds_t count);
+/* play.c: a call waits; everybody else goes on, and time passes. */
+void sim_idle(void);
 void sim_ep_show(struct sim_ep *ep, int depth);
 
 #endif

@@ -268,6 +268,6 @@ const struct test cases_epoll[] = {
 	{"epoll_reset", 0, reset_events, reset_peer},
 	{"epoll_own_shutdown", 0, own_shutdown, meet_only},
 	{"epoll_closing", 0, closing, closing_peer},
-	{"epoll_number_again", RAW, number_again, number_again_peer},
+	{"epoll_number_again", RAW | PROCS, number_again, number_again_peer},
 	{NULL, 0, NULL, NULL},
 };

@@ -134,6 +134,7 @@ static pid_t spawn(const char *wrap, int in, int out, const char *const args[])
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, in, 0);
 	posix_spawn_file_actions_adddup2(&actions, out, 1);
+	posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 	errno = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
 	if (errno) {
 		perror(argv[0]);

@@ -123,15 +123,15 @@ static void names(struct end *e)
 static void small_buffers(struct end *e)
 {
 	SET(SOL_SOCKET, SO_SNDBUF, 4096);
-	send_pattern(e, e->fd, 0, 500000, 20000);
+	send_pattern(e, e->fd, 0, 100000, 20000);
 	shutdown(e->fd, SHUT_WR);
 	drain(e, e->fd);
 }
 
 static void small_buffers_peer(struct end *e)
 {
-	SET(SOL_SOCKET, SO_RCVBUF, 4096);
-	recv_pattern(e, e->fd, 0, 500000, 3333);
+	SET(SOL_SOCKET, SO_RCVBUF, 16384);
+	recv_pattern(e, e->fd, 0, 100000, 3333);
 	drain(e, e->fd);
 	close(e->fd);
 }

@@ -81,6 +81,7 @@ static void select_sets(struct end *e)
 {
 	struct timeval none = {0};
 	fd_set r, w, x;
+	int gone;
 
 	fresh(e, &r, &w, &x);
 	TRY(e, select(e->fd + 1, &r, &w, &x, NULL));
@@ -108,8 +109,10 @@ static void select_sets(struct end *e)
 	fresh(e, &r, &w, &x);
 	TRY(e, select(e->fd + 1, &r, NULL, &x, NULL));
 	sets(e, &r, &w, &x);
-	FD_SET(1000, &r);
-	TRY(e, select(1001, &r, NULL, NULL, &none));
+	gone = MUST(e, dup(e->fd));
+	close(gone);
+	FD_SET(gone, &r);
+	TRY(e, select(gone + 1, &r, NULL, NULL, &none));
 }
 
 static void select_peer(struct end *e)

@@ -179,7 +179,9 @@ static ssize_t send_call(struct conn *c, unsigned char *buf, size_t len)
 	case 5:
 		return send_waiting(c, buf, len);
 	case 6:
-		return send_from_file(c, buf, len);
+		if (!opt->no_sendfile)
+			return send_from_file(c, buf, len);
+		/* fall through */
 	default:
 		return send(c->fd, buf, len, len < c->tx.total - c->tx.at ? MSG_MORE : 0);
 	}

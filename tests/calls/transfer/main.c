@@ -3,7 +3,8 @@
  * transfer client PORT [options]
  *
  * -n BYTES (K, M, G)  -s SEED  -m blocking|poll|select|epoll-lt|epoll-et|epoll-oneshot
- * -c CONNECTIONS  --chunk-max BYTES  --one-way		the same for both ends, -m may differ
+ * -c CONNECTIONS  --chunk-max BYTES  --one-way  --no-sendfile	the same for both ends, -m may differ
+ * With TEST_WARM there is a little other traffic on the connections before.
  * Standard output is the transcript; the speed goes to standard error.
  */
 #include "transfer.h"
@@ -40,7 +41,7 @@ static uint64_t size(const char *s)
 static void usage(void)
 {
 	fprintf(stderr, "usage: transfer server|client PORT [-n BYTES] [-s SEED] [-m MODE] "
-			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way]\n");
+			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way] [--no-sendfile]\n");
 	exit(2);
 }
 
@@ -58,6 +59,7 @@ static void parse(struct options *o, int argc, char **argv)
 	static const struct option longs[] = {
 		{"chunk-max", required_argument, NULL, 'x'},
 		{"one-way", no_argument, NULL, 'w'},
+		{"no-sendfile", no_argument, NULL, 'f'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -70,6 +72,7 @@ static void parse(struct options *o, int argc, char **argv)
 		case 'c': o->connections = atoi(optarg); break;
 		case 'x': o->chunk_max = size(optarg); break;
 		case 'w': o->one_way = 1; break;
+		case 'f': o->no_sendfile = 1; break;
 		default: usage();
 		}
 	}
@@ -140,8 +143,6 @@ static void open_all(struct conn *c)
 		start_dir(&c[i].tx, i, opt->server, 1);
 		start_dir(&c[i].rx, i, !opt->server, 0);
 	}
-	if (l >= 0)
-		close(l);
 }
 
 static double now(void)
@@ -150,6 +151,31 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static char swap_byte(const struct conn *c, char b)
+{
+	if (opt->server && recv(c->fd, &b, 1, 0) != 1)
+		die("recv");
+	if (send(c->fd, &b, 1, 0) != 1)
+		die("send");
+	if (!opt->server && recv(c->fd, &b, 1, 0) != 1)
+		die("recv");
+	return b;
+}
+
+/* Single bytes to and fro for TEST_WARM milliseconds of the client's; 'd' ends it. */
+static void warm(const struct conn *c)
+{
+	const char *ms = getenv("TEST_WARM");
+	double until = now() + (ms ? atoi(ms) : 0) / 1e3;
+	char b;
+
+	do {
+		b = now() < until ? 'w' : 'd';
+		for (int i = 0; i < opt->connections; i++)
+			b = swap_byte(&c[i], b);
+	} while (b != 'd');
 }
 
 static void report(const struct conn *c, double seconds)
@@ -178,6 +204,7 @@ int main(int argc, char **argv)
 	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 60);
 	c = calloc(o.connections, sizeof(*c));
 	open_all(c);
+	warm(c);
 	start = now();
 	if (o.mode == BLOCKING)
 		run_threads(c, o.connections);

@@ -17,6 +17,7 @@ struct options {
 	size_t chunk_max;
 	enum mode mode;
 	int connections;
+	int no_sendfile;	/* for runs that may not have files */
 	int one_way;		/* only from the client to the server */
 	int server;
 	int port;

@@ -1,0 +1,258 @@
+/*
+ * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
+ * descriptors that another program is about to own.
+ *
+ * Our direction is handed back like any. For the other one we stop reading the link at once and
+ * tell the peer up to where we have read; it sends the rest, which still lies in our ring and which it
+ * can see there, again over TCP, and everything later too. So the kernel holds every byte that the
+ * program has not had, and whoever has the socket gets them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "core/service.h"
+#include "core/soft/soft.h"
+#include "core/thread.h"
+
+#define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
+
+/* --- the end that wants it --- */
+
+/* Both locks held. Where the peer shall begin again; SHUNT_NEVER: where it last upgraded. */
+static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_track_settle(engine, stream);
+	return rx->track == SHUNT_LINK ? atomic_load(&rx->head) : atomic_load(&rx->boundary);
+}
+
+/* Both locks held: the rest comes over TCP. What the link still brings is a copy. */
+static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
+{
+	shunt_lock_take(&engine->group.lock);
+	rx->track = SHUNT_TCP;
+	atomic_store(&rx->retired, true);
+	atomic_store(&rx->boundary, SHUNT_NEVER);
+	atomic_store(&rx->second, SHUNT_NEVER);
+	atomic_store(&rx->next_from, SHUNT_NEVER);
+	shunt_lock_leave(&engine->group.lock);
+}
+
+static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	if (tx->track == SHUNT_LINK)
+		shunt_track_announce(engine, stream, SHUNT_TCP);
+}
+
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRE };
+
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->rx.final) {
+		atomic_store(&stream->retiring, SHUNT_RETIRING);
+		stream->reason = reason;
+		message.stream = stream->peer_id;
+		stop_sending(engine, stream);
+		message.offset = resume_from(engine, stream);
+		shunt_link_send(stream->link, &message, NULL, 0);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+/* All that the lane owes the peer for the stream has been posted. */
+static bool flushed(struct shunt_stream *stream)
+{
+	return !atomic_load(&stream->lane_work) &&
+	       atomic_load(&stream->tx.posted) >= atomic_load(&stream->tx.staged);
+}
+
+/* The peer has answered and has everything: the stream becomes the kernel's. */
+static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool done = false;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
+		done = true;
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
+		atomic_store(&stream->state, SHUNT_PLAIN);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+		done = true;
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	if (done)
+		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_lock_leave(&stream->rx.lock);
+	return done;
+}
+
+void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
+{
+	if (atomic_load(&stream->retiring) != SHUNT_RETIRING) {
+		shunt_link_distrust(stream->link, "an answer to no question");
+		return;
+	}
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (done)
+		stop_reading(engine, &stream->rx);
+	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	complete(engine, stream);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+	if (!done)
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
+			  stream->fd);
+	shunt_rights_answer(engine, stream);
+}
+
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const char *reason)
+{
+	uint64_t deadline = shunt_now(engine) + PATIENCE;
+
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		return shunt_rights_ask(engine, fd, stream);
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		shunt_streams_plain(engine, stream, reason);
+	if (shunt_stream_is_plain(stream))
+		return 0;
+	shunt_retire_begin(engine, stream, reason);
+	while (!complete(engine, stream)) {
+		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
+			return -EBUSY;
+		if (shunt_now(engine) >= deadline)
+			return -ETIMEDOUT;
+		shunt_thread_begin();
+		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
+	}
+	return 0;
+}
+
+/* --- the other end --- */
+
+/* A copy of the stream's bytes [from, to) as they lie in the peer's ring. */
+static bool copy_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->lane;
+
+	while (from < to) {
+		bool old = from < tx->ring_from && tx->old_bytes;
+		uint32_t bytes = old ? tx->old_bytes : tx->ring_bytes;
+		uint64_t at = from & (bytes - 1);
+		uint64_t part = bytes - at;
+		const void *seen;
+
+		if (old && part > tx->ring_from - from)
+			part = tx->ring_from - from;
+		if (part > to - from)
+			part = to - from;
+		seen = soft_qp_peek(lane->qp, (old ? tx->old_address : tx->ring_address) + at,
+				    lane->rkey, part);
+		if (!seen)
+			return false;
+		memcpy(out, seen, part);
+		out += part;
+		from += part;
+	}
+	return true;
+}
+
+static void copy_stage(struct shunt_tx *tx, uint8_t *out, uint64_t from, uint64_t to)
+{
+	for (; from < to; from++)
+		*out++ = tx->stage[from & (tx->stage_bytes - 1)];
+}
+
+/* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */
+static bool take_back(struct shunt_stream *stream, uint64_t offset)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
+	uint64_t bytes;
+
+	if (offset == SHUNT_NEVER)
+		offset = atomic_load(&tx->upgrade_at);
+	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && offset < staged))
+		return false;
+	bytes = staged - offset;
+	if (bytes) {
+		tx->resend = malloc(bytes);
+		if (!tx->resend || !copy_ring(stream, tx->resend, offset, posted)) {
+			free(tx->resend);
+			tx->resend = NULL;
+			return false;
+		}
+		copy_stage(tx, tx->resend + (posted - offset), posted, staged);
+	}
+	tx->resend_bytes = bytes;
+	tx->resend_done = 0;
+	atomic_store(&tx->posted, staged);
+	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE));
+	tx->track = SHUNT_TCP;
+	return true;
+}
+
+int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	while (tx->resend) {
+		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0)
+			return -errno;
+		tx->resend_done += sent;
+		if (tx->resend_done == tx->resend_bytes) {
+			free(tx->resend);
+			tx->resend = NULL;
+		}
+	}
+	return 0;
+}
+
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+{
+	struct shunt_message answer = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+	struct shunt_tx *tx = &stream->tx;
+	bool good = true;
+
+	shunt_lock_take(&tx->lock);
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	if (tx->track == SHUNT_LINK) {
+		shunt_lock_take(&stream->lane->lock);
+		good = take_back(stream, offset);
+		shunt_lock_leave(&stream->lane->lock);
+		shunt_lane_kick(stream->lane);
+	} else if (offset != SHUNT_NEVER && atomic_load(&tx->unpassed)) {
+		good = false;	/* handed back already, and what the link carried has not been read */
+	}
+	if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+		shunt_service_await(engine, stream);
+	shunt_lock_leave(&tx->lock);
+	answer.reason = !good;
+	shunt_link_send(stream->link, &answer, NULL, 0);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+}

@@ -1,0 +1,359 @@
+/* Who does what, when. */
+#include <errno.h>
+#include "core/soft/soft.h"
+#include "tests/sim/sim.h"
+
+static uint8_t rings[SIM_CONNS][2][SIM_PIPE_BYTES];
+
+/* --- connections come --- */
+
+static void plan_end(struct sim_conn *conn, int side, int which)
+{
+	conn->end[side] = (struct sim_end) {
+		.conn = conn, .side = side, .which = which, .fd = -1, .twin = -1,
+		.style = sim_below(SIM_STYLES),
+		.goal = sim_one_in(6) ? 0 : sim_size(100000),
+		.salt = sim_below(65521),
+		.lazy = sim_one_in(4),
+		.drops = sim_one_in(8),
+	};
+}
+
+static void open_connection(void)
+{
+	struct sim_world *world = &sim_world;
+	struct sim_conn *conn = &world->conn[world->conns];
+	uint8_t *both[2] = { rings[world->conns][0], rings[world->conns][1] };
+	int from = sim_below(2);
+
+	world->conns++;
+	plan_end(conn, 0, from);
+	plan_end(conn, 1, !from);
+	sim_tcp_pair(conn->sock, both, world->address, 7000 + !from, 20000 + world->conns);
+	if (sim_one_in(2)) {
+		sim_tcp_establish(&conn->sock[0]);
+		conn->established = true;
+	}
+	sim_end_open(&conn->end[0]);
+}
+
+/* --- the network --- */
+
+static bool deliver(struct sim_conn *conn, int side, uint64_t bytes)
+{
+	if (!conn->established) {
+		if (conn->sock[0].state != SIM_TCP_CONNECTING)
+			return false;
+		conn->established = true;
+		sim_tcp_establish(&conn->sock[0]);
+		return true;
+	}
+	return sim_tcp_deliver(&conn->sock[side], bytes);
+}
+
+static bool deliver_all(void)
+{
+	bool moved = false;
+
+	for (int i = 0; i < sim_world.conns; i++)
+		for (int side = 0; side < 2; side++)
+			while (deliver(&sim_world.conn[i], side, UINT64_MAX))
+				moved = true;
+	return moved;
+}
+
+static void deliver_some(void)
+{
+	struct sim_conn *conn;
+
+	if (!sim_world.conns)
+		return;
+	conn = &sim_world.conn[sim_below(sim_world.conns)];
+	deliver(conn, sim_below(2), sim_size(100000));
+}
+
+/* --- the engines --- */
+
+static void service(int which)
+{
+	if (sim_world.engine[which]->service)
+		shunt_service_step(sim_world.engine[which], 0);
+}
+
+static struct shunt_link *some_link(void)
+{
+	struct shunt_service *one = sim_world.engine[sim_below(2)]->service;
+	struct shunt_link *link = one ? one->links : NULL;
+
+	if (link && link->next && sim_one_in(2))
+		link = link->next;
+	return link && atomic_load(&link->state) == SHUNT_LINK_UP ? link : NULL;
+}
+
+static void fault(void)
+{
+	struct shunt_link *link = some_link();
+	int what = sim_below(3);
+
+	if (!link || !sim_world.faulty)
+		return;
+	trace("fault %d", what);
+	if (what == 0)
+		soft_qp_fault(link->lane.qp, SOFT_FAULT_STALL);
+	else if (what == 1)
+		soft_qp_fault(link->lane.qp, SOFT_FAULT_NONE);
+	else
+		soft_qp_fail_post(link->lane.qp, sim_between(1, 20));
+}
+
+static void end_faults(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct shunt_service *one = sim_world.engine[i]->service;
+
+		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next) {
+			soft_qp_fault(link->lane.qp, SOFT_FAULT_NONE);
+			soft_qp_fail_post(link->lane.qp, 0);
+		}
+	}
+}
+
+static void kill_link(void)
+{
+	struct shunt_link *link = some_link();
+
+	if (!link || !sim_world.kills || link->channel < 0)
+		return;
+	trace("a link is killed");
+	sim_world.killed = true;
+	if (sim_one_in(2))
+		shutdown(link->channel, SHUT_RDWR);
+	else
+		soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
+}
+
+/* --- programs --- */
+
+/* Waits, so the rest of the world goes on meanwhile (sim_idle). */
+static void retire(struct sim_end *end)
+{
+	struct shunt_stream *stream = sim_end_stream(end);
+	int result;
+
+	if (!sim_world.retires || !stream || shunt_stream_is_plain(stream) || !end->conn->established)
+		return;
+	trace("connection %d end %d: retire", (int)(end->conn - sim_world.conn), end->side);
+	result = shunt_stream_retire(sim_world.engine[end->which], end->fd, stream, "the script");
+	trace("connection %d end %d: retired: %d", (int)(end->conn - sim_world.conn), end->side, result);
+	if (result && result != -EBUSY && !sim_world.killed && !sim_world.faulty)
+		sim_fail("retire fails with error %d", -result);
+}
+
+static bool may_read(struct sim_end *end)
+{
+	return !end->eof && !end->error && (end->style != SIM_EPOLL || end->may_read);
+}
+
+static bool may_write(struct sim_end *end)
+{
+	return end->sent < end->goal && !end->shut_write && !end->error &&
+	       (end->style != SIM_EPOLL || end->may_write);
+}
+
+static void odd(struct sim_end *end)
+{
+	switch (sim_below(7)) {
+	case 0:
+		sim_end_twin(end);
+		break;
+	case 1:
+		if (end->twin >= 0)
+			sim_end_close(end);
+		break;
+	case 2:
+		retire(end);
+		break;
+	case 3:
+		if (end->drops && sim_one_in(2))
+			sim_end_close(end);
+		break;
+	case 4:
+		if (end->drops && !end->shut_write)
+			sim_end_shutdown(end, sim_below(3));
+		break;
+	case 5:
+		if (end->style == SIM_EPOLL)
+			sim_watch_rearm(end);
+		break;
+	default:
+		if (end->style != SIM_EPOLL)
+			sim_end_queues(end);
+	}
+}
+
+static int receive_flags(struct sim_end *end)
+{
+	if (!sim_one_in(4))
+		return 0;
+	if (end->style == SIM_EPOLL)
+		return MSG_WAITALL;
+	return sim_one_in(2) ? MSG_PEEK : sim_one_in(2) ? MSG_TRUNC : MSG_WAITALL;
+}
+
+static void run_end(struct sim_end *end)
+{
+	if (end->life == SIM_UNBORN) {
+		if (end->conn->established && sim_one_in(3))
+			sim_end_open(end);
+		return;
+	}
+	if (end->life == SIM_CLOSED)
+		return;
+	if (sim_one_in(16))
+		odd(end);
+	else if (end->style == SIM_EPOLL && sim_one_in(2))
+		sim_watch_wait(end->which);
+	else if (end->style == SIM_POLLS && !end->shut_write && sim_one_in(end->lazy ? 20 : 1))
+		sim_end_poll(end);
+	else if (sim_one_in(2) && may_write(end))
+		sim_end_send(end, sim_size(65536), false);
+	else if (may_read(end) && sim_one_in(end->lazy ? 20 : 1))
+		sim_end_receive(end, sim_size(65536), false, receive_flags(end));
+}
+
+static void run_some_end(void)
+{
+	if (sim_world.conns)
+		run_end(&sim_world.conn[sim_below(sim_world.conns)].end[sim_below(2)]);
+}
+
+static void step(int most)
+{
+	uint64_t dice = sim_below(1000);
+
+	if (sim_world.conns < most && dice < 100)
+		open_connection();
+	else if (dice < 650)
+		run_some_end();
+	else if (dice < 800)
+		deliver_some();
+	else if (dice < 880)
+		shunt_group_poll(sim_world.engine[sim_below(2)]);
+	else if (dice < 970)
+		service(sim_below(2));
+	else if (dice < 980)
+		sim_clock += sim_size(sim_one_in(10) ? 2000000000 : 2000000);
+	else if (dice < 990)
+		fault();
+	else if (dice == 990)
+		kill_link();
+}
+
+/* --- the end --- */
+
+/* Reads and writes until it is done, in its own style. True: it got somewhere. */
+static bool finish_end(struct sim_end *end)
+{
+	uint64_t before = end->sent + end->received;
+	bool ended = end->eof || end->error || end->shut_read;
+
+	if (end->life == SIM_CLOSED)
+		return false;
+	if (end->life == SIM_UNBORN) {
+		sim_end_open(end);
+		return true;
+	}
+	if (end->style == SIM_EPOLL) {
+		if (end->spent && !end->may_read && !end->may_write)
+			sim_watch_rearm(end);
+		sim_watch_wait(end->which);
+	} else if (end->style == SIM_POLLS && !end->shut_write) {
+		sim_end_poll(end);
+	}
+	if (may_write(end) && end->style != SIM_POLLS)
+		sim_end_send(end, 65536, false);
+	if (may_read(end) && (end->style != SIM_POLLS || end->shut_write))
+		sim_end_receive(end, 65536, false, 0);
+	if ((end->sent == end->goal || end->error) && !end->shut_write && end->conn->established &&
+	    !ended) {
+		sim_end_shutdown(end, SHUT_WR);
+		return true;
+	}
+	if (ended && (end->sent == end->goal || end->error || end->shut_write)) {
+		sim_end_close(end);
+		return true;
+	}
+	return end->sent + end->received != before;
+}
+
+static bool advance(void)
+{
+	bool moved = deliver_all();
+
+	for (int which = 0; which < 2; which++) {
+		service(which);
+		moved |= shunt_group_poll(sim_world.engine[which]) > 0;
+	}
+	sim_clock += 1000000;
+	sim_step++;
+	return moved;
+}
+
+void sim_idle(void)
+{
+	advance();
+}
+
+static bool all_closed(void)
+{
+	for (int i = 0; i < sim_world.conns; i++)
+		for (int side = 0; side < 2; side++)
+			if (sim_world.conn[i].end[side].life != SIM_CLOSED)
+				return false;
+	return true;
+}
+
+static void force_close(void)
+{
+	for (int i = 0; i < sim_world.conns; i++)
+		for (int side = 0; side < 2; side++)
+			while (sim_world.conn[i].end[side].life == SIM_OPEN)
+				sim_end_close(&sim_world.conn[i].end[side]);
+}
+
+static void finish(void)
+{
+	int idle = 0;
+
+	while (!all_closed() && idle < 60) {
+		bool moved = advance();
+
+		for (int i = 0; i < sim_world.conns; i++)
+			for (int side = 0; side < 2; side++)
+				moved |= finish_end(&sim_world.conn[i].end[side]);
+		idle = moved ? 0 : idle + 1;
+	}
+	if (!all_closed() && !sim_world.killed)
+		sim_fail("nothing moves any more, but not all is done");
+	force_close();
+	for (idle = 0; idle < 8; idle++)
+		if (advance())
+			idle = 0;
+	sim_clock += 70000000000ull;	/* every patience ends */
+	advance();
+	advance();
+}
+
+void sim_play(void)
+{
+	int most = sim_between(1, SIM_CONNS);
+	uint64_t steps = sim_size(600) + 50;
+
+	for (sim_step = 0; sim_step < steps; sim_step++)
+		step(most);
+	end_faults();
+	while (!sim_world.conns)
+		open_connection();
+	finish();
+	sim_world_check();
+}

@@ -1,0 +1,101 @@
+/*
+ * The simulator: two engines in one thread, connected by a scripted TCP and the soft device, driven
+ * by one seed. What programs do is checked byte by byte against what the kernel would have done.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <setjmp.h>
+#include <stdio.h>
+#include "core/engine.h"
+#include "core/service.h"
+#include "tests/sim/random.h"
+#include "tests/sim/sys.h"
+#include "tests/sim/tcp.h"
+
+#define SIM_CONNS 6
+#define SIM_EVENTS 8
+
+enum sim_life { SIM_UNBORN, SIM_OPEN, SIM_CLOSED };
+enum sim_style { SIM_BLIND, SIM_POLLS, SIM_EPOLL, SIM_STYLES };
+
+struct sim_conn;
+
+struct sim_end {		/* one end of a connection: a little program */
+	struct sim_conn *conn;
+	int side;		/* 0 connected, 1 accepted */
+	int which;		/* its engine */
+	int fd, twin;		/* twin: a dup, or -1 */
+	enum sim_life life;
+	enum sim_style style;
+	uint64_t sent, received, goal;
+	uint32_t salt;		/* of what it sends */
+	uint32_t watch_events;	/* SIM_EPOLL: 0 not registered */
+	bool spent;		/* EPOLLONESHOT has fired */
+	bool may_read, may_write;	/* SIM_EPOLL: reported, not yet exhausted */
+	bool trusts_short;	/* a short count means exhausted (epoll(7), Q9) */
+	bool shut_write, shut_read, eof, error;
+	bool lazy;		/* reads rarely */
+	bool drops;		/* closes when it pleases */
+};
+
+struct sim_conn {
+	struct sim_sock sock[2];
+	struct sim_end end[2];
+	bool opened, established;
+	bool reset_ok;		/* the kernel may reset it, or has: bytes and ends may be lost */
+};
+
+struct sim_world {
+	struct shunt_engine *engine[2];
+	struct shunt_config config[2];
+	struct sim_sock listener[2];
+	int listener_fd[2];
+	int epfd[2];
+	int lowest, high;	/* free real descriptors when it began */
+	struct in_addr address;
+	struct sim_conn conn[SIM_CONNS];
+	int conns;
+	bool retires, kills, killed, faulty, no_listener;
+};
+
+extern struct sim_world sim_world;
+extern bool sim_verbose;
+extern uint64_t sim_step;
+
+/* Ends the seed: a printf line that says what was wrong. */
+_Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define trace(...) do { if (__builtin_expect(sim_verbose, 0)) sim_trace(__VA_ARGS__); } while (0)
+
+/* --- world.c --- */
+void sim_world_make(uint64_t seed);
+/* Nothing may be left of the connections. */
+void sim_world_check(void);
+void sim_world_end(void);
+void sim_world_show(void);
+
+/* --- end.c: what a program does, and what it must see --- */
+void sim_end_open(struct sim_end *end);
+void sim_end_send(struct sim_end *end, uint64_t most, bool must);
+void sim_end_receive(struct sim_end *end, uint64_t most, bool must, int flags);
+void sim_end_poll(struct sim_end *end);
+void sim_end_queues(struct sim_end *end);
+void sim_end_shutdown(struct sim_end *end, int how);
+void sim_end_close(struct sim_end *end);
+void sim_end_twin(struct sim_end *end);
+struct shunt_stream *sim_end_stream(struct sim_end *end);
+static inline struct sim_end *sim_end_peer(struct sim_end *end)
+{
+	return &end->conn->end[!end->side];
+}
+
+/* --- watch.c: programs that use epoll --- */
+void sim_watch_add(struct sim_end *end);
+void sim_watch_rearm(struct sim_end *end);
+void sim_watch_wait(int which);
+
+/* --- play.c: who does what, when --- */
+void sim_play(void);
+
+#endif

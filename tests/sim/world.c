@@ -1,0 +1,278 @@
+/* Two engines, their listeners, and the end of both. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/sim/sim.h"
+
+struct sim_world sim_world;
+
+static uint64_t pow2_between(int low, int high)
+{
+	return 1ull << sim_between(low, high);
+}
+
+/* Small queues and rings: wraps, stalls and growth all the time. */
+static void choose_config(struct shunt_config *config)
+{
+	shunt_config_defaults(config);
+	config->spin_us = 0;
+	config->log_level = SHUNT_LOG_NONE;
+	config->seed = sim_random() >> 1 | 1;
+	config->arena_bytes = 16 << 20;
+	config->ring_min = pow2_between(12, 14);
+	config->ring_max = config->ring_min << sim_below(6);
+	config->rq_depth = pow2_between(6, 7);
+	config->sq_depth = pow2_between(6, 7);
+	config->signal_every = sim_between(1, 40);
+	config->chain_max = sim_between(1, 64);
+	config->frag_bytes = sim_one_in(2) ? 65536 : sim_between(4096, 16384);
+	config->claim_ms = sim_between(10, 1000);
+	config->flip_bytes = sim_one_in(2) ? 0 : sim_size(8000);
+}
+
+static int lowest_free(int from)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, from);
+
+	if (fd >= 0)
+		close(fd);
+	return fd;
+}
+
+static void make_engine(int i)
+{
+	struct sim_world *world = &sim_world;
+	struct shunt_engine *engine;
+	int fd;
+
+	choose_config(&world->config[i]);
+	engine = shunt_engine_create(&world->config[i], &sim_sys);
+	if (!engine)
+		sim_fail("no engine");
+	engine->files->limit = SIM_FDS;
+	engine->manual = true;
+	world->engine[i] = engine;
+	world->epfd[i] = sim_fd_ep();
+	shunt_file_epoll(engine, world->epfd[i]);
+	world->listener[i] = (struct sim_sock) { .state = SIM_TCP_CLOSED };
+	world->listener[i].peer = &world->listener[i];
+	world->listener[i].local = (struct sockaddr_in) { .sin_family = AF_INET,
+							  .sin_addr = world->address,
+							  .sin_port = htons(7000 + i) };
+	fd = sim_fd_sock(&world->listener[i]);
+	world->listener_fd[i] = fd;
+	shunt_file_socket(engine, fd, true);
+	if (!world->no_listener)
+		shunt_file_listening(engine, fd);
+}
+
+void sim_world_make(uint64_t seed)
+{
+	struct sim_world *world = &sim_world;
+	uint32_t pid = getpid();
+
+	memset(world, 0, sizeof(*world));
+	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
+	sim_clock = 1000000000 + sim_below(1000000000);
+	world->lowest = lowest_free(0);
+	world->high = lowest_free(SIM_FDS / 2);
+	world->address.s_addr = htonl(127u << 24 | (pid & 0xffffff));
+	world->no_listener = sim_one_in(50);
+	world->kills = sim_one_in(20);
+	world->faulty = sim_one_in(4);
+	world->retires = sim_one_in(4);
+	sim_busy_channel = sim_one_in(4) ? sim_between(2, 6) : 0;
+	make_engine(0);
+	make_engine(1);
+}
+
+/* --- nothing may be left --- */
+
+static int stream_left(struct shunt_stream *stream, void *arg)
+{
+	(void)arg;
+	if (stream->fd >= 0 && stream->role == SHUNT_LISTENER)
+		return 0;
+	sim_fail("a stream is left: fd %d state %d holds %u link %p releases %d claimed %d",
+		 stream->fd, stream->state, stream->holds, (void *)stream->link, stream->releases,
+		 stream->claimed);
+}
+
+struct block {
+	uint64_t at, bytes;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Every block was given back once; what lies between two is no more than alignment. */
+static void check_arena(const struct shunt_arena *arena)
+{
+	uint64_t at = SHUNT_LINK_STREAMS * sizeof(struct shunt_control);
+	struct block blocks[4096];
+	int n = 0;
+
+	for (int log = 0; log <= SHUNT_ARENA_MAX_LOG; log++)
+		for (uint32_t i = 0; i < arena->free_count[log] && n < 4096; i++)
+			blocks[n++] = (struct block) { (uint64_t)arena->free_list[log][i] << SHUNT_ARENA_MIN_LOG,
+						       1ull << log };
+	qsort(blocks, n, sizeof(blocks[0]), by_place);
+	for (int i = 0; i < n; i++) {
+		if (blocks[i].at < at)
+			sim_fail("a ring was given back twice");
+		if (blocks[i].at - at >= blocks[i].bytes)
+			sim_fail("a ring was not given back");
+		at = blocks[i].at + blocks[i].bytes;
+	}
+	if (at != arena->used)
+		sim_fail("the last ring was not given back");
+}
+
+static void check_engine(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	shunt_streams_each(engine, stream_left, NULL);
+	if (engine->distrusted && !sim_world.killed)
+		sim_fail("a link was distrusted");
+	for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next) {
+		if (link->seated)
+			sim_fail("%u seats are taken", link->seated);
+		if (link->outgoing)
+			sim_fail("a message was not sent");
+		check_arena(&link->arena);
+	}
+}
+
+void sim_world_check(void)
+{
+	for (int i = 0; i < 2; i++)
+		check_engine(sim_world.engine[i]);
+	if (sim_fd_count() != 4)
+		sim_fail("%d scripted descriptors are left", sim_fd_count() - 4);
+}
+
+/* --- the end --- */
+
+static void end_service(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+	struct shunt_link *link;
+
+	if (!service)
+		return;
+	for (link = service->links; link; link = link->next)
+		shunt_link_kill(link, "the simulation ends");
+	while ((link = service->links) != NULL) {
+		service->links = link->next;
+		shunt_link_destroy(link);
+	}
+	shunt_service_abandon(engine);
+	while (service->rendezvous) {
+		struct shunt_rendezvous *next = service->rendezvous->next;
+
+		free(service->rendezvous);
+		service->rendezvous = next;
+	}
+	free(service);
+}
+
+static void end_engine(struct shunt_engine *engine)
+{
+	for (int i = 0; i < engine->parker_count; i++)
+		shunt_private_close(engine, engine->parkers[i]);
+	shunt_group_close(engine);
+	for (uint32_t i = 0; i < engine->slab_count; i++)
+		munmap(engine->slabs[i], 64 * sizeof(struct shunt_stream));
+	free(engine->slabs);
+	munmap(engine->files, sizeof(*engine->files) + 1048576 * sizeof(engine->files->slot[0]));
+	free(engine);
+}
+
+void sim_world_end(void)
+{
+	struct sim_world *world = &sim_world;
+
+	for (int i = 0; i < 2; i++) {
+		shunt_file_closing(world->engine[i], world->listener_fd[i]);
+		sim_fd_close(world->listener_fd[i]);
+		shunt_file_closing(world->engine[i], world->epfd[i]);
+		sim_fd_close(world->epfd[i]);
+	}
+	end_service(world->engine[0]);
+	end_service(world->engine[1]);
+	end_engine(world->engine[0]);
+	end_engine(world->engine[1]);
+	if (lowest_free(0) != world->lowest || lowest_free(SIM_FDS / 2) != world->high)
+		sim_fail("a descriptor leaked: %d free, was %d; %d free, was %d", lowest_free(0),
+			 world->lowest, lowest_free(SIM_FDS / 2), world->high);
+}
+
+/* --- what it looks like --- */
+
+static void show_end(struct sim_end *end)
+{
+	struct shunt_stream *s = end->life == SIM_OPEN ? sim_end_stream(end) : NULL;
+	struct sim_sock *sock = &end->conn->sock[end->side];
+
+	printf("#  end %d of %d: engine %d fd %d life %d style %d sent %lu of %lu received %lu may %d%d watch %x spent %d shut %d%d eof %d error %d\n",
+	       end->side, (int)(end->conn - sim_world.conn), end->which, end->fd, end->life, end->style,
+	       end->sent, end->goal, end->received, end->may_read, end->may_write, end->watch_events,
+	       end->spent, end->shut_write, end->shut_read, end->eof, end->error);
+	printf("#    tcp: state %d written %lu acked %lu read-by-peer %lu fin %d%d err %d\n", sock->state,
+	       sock->out.written, sock->out.acked, sock->out.read, sock->out.fin_sent,
+	       sock->out.fin_arrived, sock->error);
+	if (!s)
+		return;
+	printf("#    stream %u: state %d peer_id %u work %x queued %d released %d watches %p\n", s->id, s->state,
+	       s->peer_id, s->lane_work, s->queued, s->released, (void *)s->watches);
+	printf("#    tx: track %d offset %lu posted %lu staged %lu consumed %lu ring %u from %lu want %d unpassed %d starved %d offer %lx asked %d flip %ld upgrade %lu handback %lu shut %d dead %d\n",
+	       s->tx.track, s->tx.offset, s->tx.posted, s->tx.staged, s->tx.consumed, s->tx.ring_bytes,
+	       s->tx.ring_from, s->tx.want_link, s->tx.unpassed, s->tx.starved, s->tx.offer,
+	       s->tx.grow_asked, (long)s->tx.flip_at, s->tx.upgrade_at, s->tx.handback_at, s->tx.shut, s->tx.dead);
+	printf("#    rx: track %d head %lu tail %lu boundary %ld second %ld retired %d fin %ld credited %lu ring %u from %lu next %u from %ld link_open %d eof %d reset %d final %d\n",
+	       s->rx.track, s->rx.head, s->rx.tail, (long)s->rx.boundary, (long)s->rx.second, s->rx.retired, (long)s->rx.fin, s->rx.credited,
+	       s->rx.ring_bytes, s->rx.ring_from, s->rx.next_bytes, (long)s->rx.next_from, s->rx.link_open,
+	       s->rx.tcp_eof, s->rx.reset, s->rx.final);
+}
+
+static void show_link(struct shunt_link *link)
+{
+	struct shunt_lane *lane = &link->lane;
+
+	printf("#  link: state %d initiator %d seated %u failed %d (%s) sent %lu allowed %lu retired %lu waiting %u received %lu reposted %lu granted %lu due %d\n",
+	       link->state, link->initiator, link->seated, lane->failed,
+	       link->failure ? link->failure : "", lane->sent, lane->allowed, lane->retired,
+	       lane->waiting, lane->received, lane->reposted, lane->granted, lane->lane_due);
+}
+
+void sim_world_show(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct shunt_config *c = &sim_world.config[i];
+		struct shunt_service *service = sim_world.engine[i] ? sim_world.engine[i]->service : NULL;
+
+		printf("# engine %d: ring %lu…%lu rq %lu sq %lu signal %lu chain %lu frag %lu flip %lu\n", i,
+		       c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->signal_every, c->chain_max,
+		       c->frag_bytes, c->flip_bytes);
+		for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next)
+			show_link(link);
+		sim_ep_show(sim_ep_of[sim_world.epfd[i]], 1);
+	}
+	printf("# kills %d killed %d faulty %d retires %d\n", sim_world.kills, sim_world.killed,
+	       sim_world.faulty, sim_world.retires);
+	for (int i = 0; i < sim_world.conns; i++) {
+		printf("# connection %d: established %d reset_ok %d\n", i, sim_world.conn[i].established,
+		       sim_world.conn[i].reset_ok);
+		show_end(&sim_world.conn[i].end[0]);
+		show_end(&sim_world.conn[i].end[1]);
+	}
+}
