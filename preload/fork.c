@@ -7,20 +7,19 @@
 #include <unistd.h>
 #include "preload/process.h"
 
-static bool has_engine(void)
-{
-	return shunt_process.engine && shunt_process.files->limit;
-}
+/* An engine may appear in another thread between prepare and the fork. */
+static __thread bool prepared __attribute__((tls_model("initial-exec")));
 
 static void prepare(void)
 {
-	if (has_engine())
+	prepared = shunt_process_has_engine();
+	if (prepared)
 		shunt_engine_fork_prepare(shunt_process.engine);
 }
 
 static void parent(void)
 {
-	if (has_engine())
+	if (prepared)
 		shunt_engine_fork_parent(shunt_process.engine);
 }
 
@@ -28,8 +27,10 @@ static void child(void)
 {
 	shunt_process.pid = getpid();
 	shunt_process.forked = true;
-	if (has_engine())
+	if (prepared)
 		shunt_engine_fork_child(shunt_process.engine);
+	else
+		shunt_process_forget(true);
 }
 
 void shunt_process_atfork(void)
@@ -47,7 +48,7 @@ pid_t _Fork(void)
 
 	if (pid == 0) {
 		shunt_process.pid = getpid();
-		shunt_process_forget();
+		shunt_process_forget(false);
 	}
 	return pid;
 }

@@ -93,7 +93,12 @@ bool shunt_process_engine(void)
 		}
 		errno = saved;
 	}
-	return shunt_process.files != &no_files;
+	return shunt_process_has_engine();
+}
+
+bool shunt_process_has_engine(void)
+{
+	return __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE) != &no_files;
 }
 
 bool shunt_process_foreign(void)
@@ -126,14 +131,20 @@ void shunt_process_fresh(int fd)
 		shunt_process_drop(fd);
 }
 
-void shunt_process_forget(void)
+void shunt_process_forget(bool again)
 {
+	if (making)
+		return;	/* a signal handler forked: the making goes on in the child */
 	__atomic_store_n(&shunt_process.files, &no_files, __ATOMIC_RELEASE);
+	shunt_process.engine = NULL;
+	if (atomic_load(&config_state) == MAKING)
+		atomic_store(&config_state, NONE);
+	atomic_store(&engine_state, again ? NONE : READY);
 }
 
 void shunt_process_finish(void)
 {
-	if (shunt_process.files != &no_files && !shunt_process_foreign())
+	if (shunt_process_has_engine() && !shunt_process_foreign())
 		shunt_engine_finish(shunt_process.engine);
 }
 

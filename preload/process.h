@@ -39,8 +39,14 @@ bool shunt_process_is_code(const void *address);
 void shunt_process_finish(void);
 /* fork.c: for all forks to come. */
 void shunt_process_atfork(void);
-/* In a child that cannot go on with the engine: every descriptor is the kernel's, for ever. */
-void shunt_process_forget(void);
+/* Is there an engine? */
+bool shunt_process_has_engine(void);
+/*
+ * In the child of a fork that the engine, if there is one, was not prepared for: whatever another
+ * thread was making is gone with that thread. `again`: an engine of our own may be made later;
+ * otherwise every descriptor is the kernel's, for ever.
+ */
+void shunt_process_forget(bool again);
 /* sys.c: the engine's surroundings, all of them real calls. */
 extern struct shunt_sys shunt_process_sys;
 void shunt_process_fill_sys(void);

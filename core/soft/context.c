@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/soft/barrier.h"
 #include "core/soft/device.h"
 
 static uint64_t monotonic(void)
@@ -163,7 +162,6 @@ static void context_init(struct soft_context *context)
 	ibv->num_comp_vectors = 1;
 	pthread_mutex_init(&ibv->mutex, NULL);
 	context->next_qp_num = 1;
-	context->barrier = soft_barrier_register();
 }
 
 struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs)

@@ -1,8 +1,6 @@
 /* Completion queues: making them, the QPs attached to them, arming them. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
-#include "core/soft/barrier.h"
 #include "core/soft/device.h"
 
 static void channel_link(struct soft_cq *cq)
@@ -193,7 +191,10 @@ void soft_cq_notify(struct soft_cq *cq, bool solicited)
 	soft_channel_kick(cq->ibv.channel);
 }
 
-/* A peer that took the arming meanwhile has fired: that event must not be lost by arming again. */
+/*
+ * The exchange is also the fence between arming and the look that the caller takes next.
+ * A peer that took the arming meanwhile has fired: that event must not be lost by arming again.
+ */
 static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
 {
 	uint32_t before;
@@ -204,32 +205,6 @@ static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
 	if (qp->armed && before == ESTATE_DISARMED)
 		soft_store(&cq->fired, 1);
 	qp->armed = level;
-}
-
-/*
- * Without the barrier that their posters were promised (a seccomp filter came up since), withdraw
- * the promise, and let a while pass in which every store that was made under it becomes visible.
- */
-static void barrier_withdraw(struct soft_cq *cq)
-{
-	struct timespec settle = { .tv_nsec = 1000000 };
-
-	for (uint32_t i = 0; i < cq->receivers.count; i++) {
-		cq->receivers.at[i]->barrier = false;
-		atomic_store(&cq->receivers.at[i]->queue->barrier, 0);
-	}
-	nanosleep(&settle, NULL);
-}
-
-/* One barrier serves all QPs of the CQ: it comes after the last has been armed. */
-static void barrier_after_arming(struct soft_cq *cq)
-{
-	bool promised = false;
-
-	for (uint32_t i = 0; i < cq->receivers.count; i++)
-		promised |= cq->receivers.at[i]->barrier;
-	if (promised && !soft_barrier_others())
-		barrier_withdraw(cq);
 }
 
 int soft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
@@ -243,7 +218,6 @@ int soft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	atomic_exchange(&cq->armed, level);
 	for (uint32_t i = 0; i < cq->receivers.count; i++)
 		receiver_arm(cq, cq->receivers.at[i], level);
-	barrier_after_arming(cq);
 	soft_unlock(&cq->lock);
 	return 0;
 }

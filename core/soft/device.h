@@ -31,7 +31,6 @@ struct soft_context {
 	struct soft_qp *qps;
 	_Atomic uint32_t next_qp_num;
 	struct soft_thread *thread; /* SD-14; NULL in inline mode */
-	bool barrier; /* this process can order others' stores, and lets others do so */
 };
 
 /* A peer's estate as mapped here; shared by the QPs of one PD that import it. */
@@ -164,7 +163,6 @@ struct soft_qp {
 	bool sq_sig_all;
 	bool rang; /* arrivals were written since the last doorbell */
 	bool rang_solicited;
-	bool quiet; /* no fence where the owner promises a barrier */
 	int wake_fd;
 	uint32_t peer_mask, peer_base, peer_generation;
 	uint64_t sq_posted;
@@ -193,7 +191,6 @@ struct soft_qp {
 	bool rq_closed; /* nothing that arrives is believed any more */
 	uint64_t rq_seen; /* arrivals counted for the overflow of the CQ */
 	bool rq_faulted; /* the peer's fault word has been acted upon */
-	bool barrier; /* posters were promised one when we arm */
 	uint32_t armed; /* what we last stored in queue->armed and have not seen taken */
 };
 

@@ -84,7 +84,6 @@ struct estate_queue {
 	_Atomic uint32_t fault; /* enum estate_fault, the poster's */
 	_Atomic uint32_t generation; /* new after every RESET, so that a stale poster is known */
 	_Atomic uint32_t rnr_timer; /* min_rnr_timer, as encoded in verbs */
-	_Atomic uint32_t barrier; /* the owner issues a membarrier when it arms: see barrier.h */
 
 	_Alignas(128) struct estate_arrival arrival[];
 };

@@ -1,6 +1,5 @@
 # The soft device: every file of core/soft.
 soft_sources = \
-	core/soft/barrier.h \
 	core/soft/channel.c \
 	core/soft/complete.c \
 	core/soft/context.c \

@@ -17,6 +17,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define SOFT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SOFT_TSAN 1
+#endif
+#endif
+#ifndef SOFT_TSAN
+#define SOFT_TSAN 0
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -30,6 +41,23 @@ static inline void soft_relax(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/*
+ * Orders what was stored before (an arrival) against what is loaded after (the peer's arming).
+ * Measured against a membarrier(2) by the side that arms, with no fence here: saves 5 ns a post,
+ * costs 6 µs an arming while the peer runs. Not worth it, for who arms is about to sleep and be woken.
+ * ThreadSanitizer does not follow fences: it is shown an operation on a word instead.
+ */
+static inline void soft_fence(void)
+{
+#if SOFT_TSAN
+	static _Atomic int word;
+
+	atomic_fetch_add(&word, 1);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
 

@@ -174,7 +174,6 @@ static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, s
 	qp->peer_posted = 0;
 	qp->written = 0;
 	qp->wake_fd = wake_fd;
-	qp->quiet = qp->context->barrier;
 	qp->attr.dest_qp_num = address->qp_num;
 	atomic_fetch_and(&qp->slow, ~(uint32_t)SOFT_SLOW_GONE);
 	soft_unlock(&qp->sq_lock);

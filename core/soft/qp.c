@@ -58,7 +58,6 @@ static void qp_init(struct soft_qp *qp, struct ibv_pd *pd, const struct ibv_qp_i
 	qp->max_inline = init->cap.max_inline_data;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->wake_fd = -1;
-	qp->barrier = qp->context->barrier;
 	ibv_init(qp, pd);
 }
 
@@ -76,7 +75,6 @@ static int qp_make_queues(struct soft_qp *qp)
 		return err;
 	qp->queue = soft_queue_at(qp->pd, qp->queue_index);
 	memset(qp->queue, 0, estate_queue_bytes(depth));
-	soft_store(&qp->queue->barrier, qp->barrier);
 	soft_receive_reset(qp);
 	return 0;
 }

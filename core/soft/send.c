@@ -4,7 +4,6 @@
  * pending.c. One doorbell per call: the peer's arming is looked at once, after the last WR.
  */
 #include <errno.h>
-#include "core/soft/barrier.h"
 #include "core/soft/device.h"
 
 static const uint16_t wc_opcodes[] = {
@@ -137,10 +136,7 @@ bool soft_send_ring(struct soft_qp *qp)
 		return false;
 	qp->rang = false;
 	qp->rang_solicited = false;
-	if (qp->quiet && likely(soft_load(&qp->peer_queue->barrier)))
-		atomic_signal_fence(memory_order_seq_cst);
-	else
-		soft_fence();
+	soft_fence();
 	armed = atomic_load(&qp->peer_queue->armed);
 	if (likely(armed == ESTATE_DISARMED) || (armed == ESTATE_ARMED_SOLICITED && !solicited))
 		return false;

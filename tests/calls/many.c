@@ -68,6 +68,8 @@ static void echo(int fd)
 		return;
 	if (r < 0 && errno == EAGAIN)
 		return;
+	if (r < 0)
+		perror("recv");
 	close(fd);
 	if (--open_now == 0)
 		open_now = -1;

@@ -13,7 +13,7 @@ need_shunt
 start() {
 	local wrap=$1
 	shift
-	rm -f "$work/fifo"
+	rm -f "$work/fifo" "$work"/rec.* "$work"/talk*
 	mkfifo "$work/fifo"
 	$wrap "$peer" "$@" > "$work/fifo" 2>> "$work/err" &
 	pid=$!
@@ -23,8 +23,9 @@ start() {
 }
 
 finish() {
+	cat <&"$in" > /dev/null
 	exec {in}<&-
-	wait "$pid"
+	{ wait "$pid"; } 2> /dev/null
 }
 
 # recorded FIRST LAST: the files hold what the talkers said, exactly.
@@ -33,7 +34,6 @@ recorded() {
 	for ((i = $1; i <= $2; i++)); do
 		"$peer" expect "$i" | cmp - "$work/rec.$i" || return 1
 	done
-	rm -f "$work"/rec.*
 }
 
 # one LISTENER-WRAP CLIENT-WRAP who-listens(record|talk)
@@ -60,9 +60,12 @@ mix() {
 		children+=($!)
 	done
 	for i in "${pids[@]}"; do
-		wait "$i" || rc=1
+		{ wait "$i" || rc=1; } 2> /dev/null
 	done
-	finish && recorded 0 11 && return $rc
+	finish || rc=1
+	recorded 0 11 || rc=1
+	[ $rc = 0 ] || grep -H . "$work"/talk.* | sed 's/^.*talk/# talker /'
+	return $rc
 }
 
 check "both bare" one "" "" record

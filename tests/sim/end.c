@@ -233,7 +233,7 @@ void sim_end_receive(struct sim_end *end, uint64_t most, bool must, int flags)
 		sim_fail("%s: receive of %lu bytes returns %zd", name(end), most, got);
 	if (got == -EAGAIN && must)
 		sim_fail("%s: readable, but nothing is received", name(end));
-	if (got <= 0 || (end->trusts_short && got < (ssize_t)most))
+	if (got <= 0 || (end->trusts_short && !end->told_end && got < (ssize_t)most))
 		end->may_read = false;
 	if (got > 0 && flags & MSG_PEEK) {
 		receive_peeked(end, iov, count, got);

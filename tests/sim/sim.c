@@ -53,6 +53,15 @@ void sim_trace(const char *format, ...)
 	fflush(stdout);
 }
 
+bool sim_avoids(const char *what)
+{
+	static const char *list;
+
+	if (!list)
+		list = getenv("SIM_AVOID") ?: "";
+	return *list && strstr(list, what);
+}
+
 static void run_seed(uint64_t seed)
 {
 	shared->seed = seed;
@@ -158,6 +167,7 @@ int main(int argc, char **argv)
 			return fprintf(stderr, "sim: unknown option %s\n", argv[i]), 2;
 	}
 	enough_descriptors();
+	shunt_log_set_level(sim_verbose ? SHUNT_LOG_DEBUG : SHUNT_LOG_NONE);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	shared->seed = from;

@@ -33,7 +33,8 @@ struct sim_end {		/* one end of a connection: a little program */
 	uint32_t watch_events;	/* SIM_EPOLL: 0 not registered */
 	bool spent;		/* EPOLLONESHOT has fired */
 	bool may_read, may_write;	/* SIM_EPOLL: reported, not yet exhausted */
-	bool trusts_short;	/* a short count means exhausted (epoll(7), Q9) */
+	bool trusts_short;	/* a short count means exhausted (epoll(7), Q9) … */
+	bool told_end;		/* … but not when the end of the stream is behind it */
 	bool shut_write, shut_read, eof, error;
 	bool lazy;		/* reads rarely */
 	bool drops;		/* closes when it pleases */
@@ -52,6 +53,7 @@ struct sim_world {
 	struct sim_sock listener[2];
 	int listener_fd[2];
 	int epfd[2];
+	size_t table;		/* slots of an engine's table as it was made */
 	int lowest, high;	/* free real descriptors when it began */
 	struct in_addr address;
 	struct sim_conn conn[SIM_CONNS];
@@ -67,6 +69,9 @@ extern uint64_t sim_step;
 _Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define trace(...) do { if (__builtin_expect(sim_verbose, 0)) sim_trace(__VA_ARGS__); } while (0)
+
+/* SIM_AVOID in the environment names it: for hunting past a known fault. */
+bool sim_avoids(const char *what);
 
 /* --- world.c --- */
 void sim_world_make(uint64_t seed);

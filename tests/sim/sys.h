@@ -23,6 +23,8 @@ extern const struct shunt_sys sim_sys;
 extern uint64_t sim_clock;
 extern unsigned int sim_busy_channel;	/* one in so many messages finds its channel full; 0: none */
 
+/* A new world: numbers start again. */
+void sim_fd_begin(void);
 /* Lowest free scripted number. */
 int sim_fd_new(void);
 int sim_fd_sock(struct sim_sock *sock);

@@ -20,8 +20,9 @@ void sim_watch_add(struct sim_end *end)
 {
 	end->watch_events = EPOLLIN | (sim_one_in(2) ? EPOLLRDHUP : 0) |
 			    (end->goal || sim_one_in(4) ? EPOLLOUT : 0) |
-			    (sim_one_in(2) ? EPOLLET : 0) | (sim_one_in(4) ? EPOLLONESHOT : 0);
-	end->trusts_short = end->watch_events & EPOLLET && sim_one_in(2);
+			    (sim_one_in(2) ? EPOLLET : 0) | (sim_one_in(4) && !sim_avoids("oneshot") ? EPOLLONESHOT : 0);
+	end->trusts_short = end->watch_events & EPOLLET && end->watch_events & EPOLLRDHUP && sim_one_in(2);
+	end->told_end = false;
 	control(end, EPOLL_CTL_ADD);
 }
 
@@ -36,8 +37,9 @@ void sim_watch_rearm(struct sim_end *end)
 	}
 	end->watch_events &= ~(EPOLLET | EPOLLONESHOT);
 	end->watch_events |= EPOLLIN | (end->sent < end->goal && !end->shut_write ? EPOLLOUT : 0) |
-			     (sim_one_in(2) ? EPOLLET : 0) | (sim_one_in(4) ? EPOLLONESHOT : 0);
-	end->trusts_short = end->watch_events & EPOLLET && sim_one_in(2);
+			     (sim_one_in(2) ? EPOLLET : 0) | (sim_one_in(4) && !sim_avoids("oneshot") ? EPOLLONESHOT : 0);
+	end->trusts_short = end->watch_events & EPOLLET && end->watch_events & EPOLLRDHUP && sim_one_in(2);
+	end->told_end = false;
 	control(end, EPOLL_CTL_MOD);
 }
 
@@ -68,6 +70,7 @@ static void act(struct sim_end *end, uint32_t ready)
 {
 	bool keep = end->watch_events & (EPOLLET | EPOLLONESHOT);
 
+	end->told_end |= ready & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 	if (ready & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
 		end->may_read = true;
 		sim_end_receive(end, sim_size(65536), ready & EPOLLIN, 0);
@@ -96,6 +99,9 @@ void sim_watch_wait(int which)
 	for (int i = 0; i < n; i++) {
 		struct sim_end *end = events[i].data.ptr;
 
+		for (int j = 0; j < i && !sim_avoids("twice"); j++)
+			if (events[j].data.ptr == end)
+				sim_fail("one epoll_wait reports a descriptor twice");
 		trace("connection %d end %d: epoll reports %x", (int)(end->conn - sim_world.conn),
 		      end->side, events[i].events);
 		if (end->life != SIM_OPEN || end->which != which || !end->watch_events)

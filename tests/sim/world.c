@@ -31,7 +31,7 @@ static void choose_config(struct shunt_config *config)
 	config->chain_max = sim_between(1, 64);
 	config->frag_bytes = sim_one_in(2) ? 65536 : sim_between(4096, 16384);
 	config->claim_ms = sim_between(10, 1000);
-	config->flip_bytes = sim_one_in(2) ? 0 : sim_size(8000);
+	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 }
 
 static int lowest_free(int from)
@@ -53,6 +53,7 @@ static void make_engine(int i)
 	engine = shunt_engine_create(&world->config[i], &sim_sys);
 	if (!engine)
 		sim_fail("no engine");
+	world->table = engine->files->limit;
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
 	world->engine[i] = engine;
@@ -78,14 +79,15 @@ void sim_world_make(uint64_t seed)
 	memset(world, 0, sizeof(*world));
 	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
 	sim_clock = 1000000000 + sim_below(1000000000);
+	sim_fd_begin();
 	world->lowest = lowest_free(0);
 	world->high = lowest_free(SIM_FDS / 2);
 	world->address.s_addr = htonl(127u << 24 | (pid & 0xffffff));
 	world->no_listener = sim_one_in(50);
-	world->kills = sim_one_in(20);
-	world->faulty = sim_one_in(4);
-	world->retires = sim_one_in(4);
-	sim_busy_channel = sim_one_in(4) ? sim_between(2, 6) : 0;
+	world->kills = sim_one_in(20) && !sim_avoids("kill");
+	world->faulty = sim_one_in(4) && !sim_avoids("fault");
+	world->retires = sim_one_in(4) && !sim_avoids("retire");
+	sim_busy_channel = sim_one_in(4) && !sim_avoids("busy") ? sim_between(2, 6) : 0;
 	make_engine(0);
 	make_engine(1);
 }
@@ -193,7 +195,7 @@ static void end_engine(struct shunt_engine *engine)
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		munmap(engine->slabs[i], 64 * sizeof(struct shunt_stream));
 	free(engine->slabs);
-	munmap(engine->files, sizeof(*engine->files) + 1048576 * sizeof(engine->files->slot[0]));
+	munmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
 	free(engine);
 }
 

@@ -1,11 +1,14 @@
 #define _GNU_SOURCE
 #include "tests/soft/party.h"
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000 };
+/* When one fails, the other must not wait for it for ever. */
+enum { PATIENCE_MS = 20000, ALARM_S = 120 };
 
 static void hello_send(int socket, const struct hello *hello, const int fds[2])
 {
@@ -120,7 +123,9 @@ void party_run(role child, role parent)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
 	pid = fork();
 	assert_true(pid >= 0);
+	alarm(ALARM_S);
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(sockets[0]);
 		party_make(&party, sockets[1]);
 		child(&party);
@@ -131,6 +136,7 @@ void party_run(role child, role parent)
 	parent(&party);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+	alarm(0);
 	rig_end_free(&party.end);
 	close(sockets[0]);
 }
