@@ -395,11 +395,12 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream)
 			give_up(link->engine, stream, "the peer does not have the connection");
 		return;
 	}
-	reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
 	if (!shunt_track_revert(link->engine, stream)) {
 		shunt_link_distrust(link, "a refusal after a switch");
 		return;
 	}
+	/* From here on nothing on the lane names the stream: the peer may free its seat. */
+	reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
 	give_up(link->engine, stream, "the peer has closed it or shares it");
 }
 

@@ -67,6 +67,8 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 /* The stream will never leave TCP again. `reason` must be static. */
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
 void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
+/* Ends the TCP connection as a reset does. */
+void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
 void shunt_streams_hold(struct shunt_stream *stream);
 void shunt_streams_unhold(struct shunt_stream *stream);
@@ -93,9 +95,6 @@ static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct s
 
 /* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
 int shunt_private_adopt(struct shunt_engine *engine, int fd);
-/* A descriptor that somebody else made and keeps its number: the program must not see it. */
-int shunt_private_name(struct shunt_engine *engine, int fd);
-void shunt_private_forget(struct shunt_engine *engine, int fd);
 void shunt_private_close(struct shunt_engine *engine, int fd);
 
 /* A private duplicate of any descriptor. */
@@ -125,6 +124,8 @@ void shunt_service_abandon(struct shunt_engine *engine);
 
 /* --- tx.c, rx.c --- */
 
+/* A reset's error, 0 when it has been reported. */
+int shunt_stream_pop_error(struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream);
 uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,

@@ -170,7 +170,7 @@ static int companion_open(struct shunt_engine *engine, struct shunt_epset *set)
 
 	if (set->companion >= 0)
 		return 0;
-	set->companion = shunt_private_adopt(engine, epoll_create1(EPOLL_CLOEXEC));
+	set->companion = shunt_private_adopt(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	set->kick_fd = shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (set->companion < 0 || set->kick_fd < 0 ||
 	    companion_add(engine, set, set->kick_fd, set) ||

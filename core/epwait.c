@@ -2,6 +2,7 @@
  * epoll_wait() on a set that holds streams on a link.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/epset.h"
@@ -9,6 +10,7 @@
 
 #define COMPANION_BATCH 32
 #define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy */
+#define WORTH_A_LOOK 4	/* streams ready at once for whom one more system call does not matter */
 #define IDLE_TICKS 4000		/* the same while polling for the first event */
 
 static uint64_t ticks(void)
@@ -57,13 +59,12 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 	return ready;
 }
 
-/* The real wait; the companion's event is taken out of the result and heard. */
+/* The real wait. The companion's event is taken out of the result; *heard says that there was one. */
 static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 		       struct epoll_event *events, int max, const struct timespec *timeout,
-		       const sigset_t *mask)
+		       const sigset_t *mask, bool *heard)
 {
 	const struct shunt_sys *sys = engine->sys;
-	struct shunt_group *group = &engine->group;
 	int n, kept = 0;
 
 	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
@@ -73,26 +74,23 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.ptr != set) {
+		if (events[i].data.ptr != set)
 			events[kept++] = events[i];
-			continue;
-		}
-		if (set->companion < 0)
-			continue;	/* the parent's, seen through an inherited set */
-		shunt_lock_take(&group->lock);
-		hear_companion(engine, set);
-		shunt_lock_leave(&group->lock);
+		else if (set->companion >= 0)	/* not the parent's, seen through an inherited set */
+			*heard = true;
 	}
 	return kept;
 }
 
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
-			   struct epoll_event *events, int max)
+			   struct epoll_event *events, int max, bool heard)
 {
 	struct shunt_group *group = &engine->group;
 	int n;
 
 	shunt_lock_take(&group->lock);
+	if (heard)
+		hear_companion(engine, set);
 	shunt_group_poll_locked(engine);
 	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
 	shunt_lock_leave(&group->lock);
@@ -100,17 +98,30 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
+/* The kernel's part first, then the streams, whatever the companion told of them included. */
+static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
+			struct epoll_event *events, int max)
+{
+	struct timespec none = { 0, 0 };
+	bool heard = false;
+	int n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
+
+	set->kernel_checked = ticks();
+	if (n < 0)
+		n = 0;
+	return n + look_at_streams(engine, set, events + n, max - n, heard);
+}
+
+/* The kernel's part only, beside streams that are reported already. */
 static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
 			  struct epoll_event *events, int max)
 {
 	struct timespec none = { 0, 0 };
-	int n;
+	bool heard = false;	/* the companion will say it again */
+	int n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
 
 	set->kernel_checked = ticks();
-	if (max <= 0)
-		return 0;
-	n = kernel_wait(engine, set, events, max, &none, NULL);
-	return n < 0 ? 0 : n + look_at_streams(engine, set, events + n, max - n);
+	return n < 0 ? 0 : n;
 }
 
 /* Events, or 0 when polling is over. */
@@ -118,14 +129,15 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 		       struct epoll_event *events, int max, bool may_spin)
 {
 	uint64_t until = 0, budget;
-	int n = look_at_streams(engine, set, events, max);
+	int n = 0;
 
-	if (n) {
-		if (ticks() - set->kernel_checked > BUSY_TICKS)
-			n += look_at_kernel(engine, set, events + n, max - n);
-		return n;
-	}
-	n = look_at_kernel(engine, set, events, max);
+	/* Busy streams must not keep the kernel's descriptors waiting (PF-46). */
+	if (ticks() - set->kernel_checked < BUSY_TICKS)
+		n = look_at_streams(engine, set, events, max, false);
+	if (!n)
+		n = look_at_both(engine, set, events, max);
+	else if (n >= WORTH_A_LOOK && n < max)
+		n += look_at_kernel(engine, set, events + n, max - n);
 	if (n || !may_spin)
 		return n;
 	budget = shunt_thread_budget(engine);
@@ -140,10 +152,10 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 			if (now >= until)
 				break;
 			if (ticks() - set->kernel_checked > IDLE_TICKS)
-				n = look_at_kernel(engine, set, events, max);
+				n = look_at_both(engine, set, events, max);
 		}
 		if (!n)
-			n = look_at_streams(engine, set, events, max);
+			n = look_at_streams(engine, set, events, max, false);
 		__builtin_ia32_pause();
 	}
 	shunt_thread_polled(engine, n > 0);
@@ -171,14 +183,24 @@ static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct sh
 	return n;
 }
 
-static void leave(struct shunt_engine *engine, struct shunt_epset *set,
-		  struct shunt_sleeper *sleeper)
+struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
+	struct shunt_engine *engine;
+	struct shunt_epset *set;
+	struct shunt_sleeper sleeper;
+	bool entered;		/* in group.sleepers */
+};
+
+static void leave(void *arg)
 {
-	struct shunt_group *group = &engine->group;
+	struct sleep *sleep = arg;
+	struct shunt_group *group = &sleep->engine->group;
+
+	shunt_thread.sleep_fd = 0;
 
 	shunt_lock_take(&group->lock);
-	set->sleeping--;
-	shunt_group_sleep_leave(engine, sleeper);
+	sleep->set->sleeping--;
+	if (sleep->entered)
+		shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -186,19 +208,22 @@ static void leave(struct shunt_engine *engine, struct shunt_epset *set,
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct shunt_sleeper sleeper = { .kick_fd = set->kick_fd, .set = set };
+	struct sleep sleep = { .engine = engine, .set = set, .entered = true,
+			       .sleeper = { .kick_fd = set->kick_fd, .set = set } };
 	struct timespec left;
-	int n;
+	volatile int n;
+	int reported;
+	bool heard = false;
 
 	shunt_thread.sleep_fd = set->kick_fd + 1;
-	n = enter(engine, set, &sleeper, events, max);
+	n = reported = enter(engine, set, &sleep.sleeper, events, max);
+	pthread_cleanup_push(leave, &sleep);
 	if (!n && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
-				shunt_wait_remaining(engine, deadline, &left), mask);
-	shunt_thread.sleep_fd = 0;
-	leave(engine, set, &sleeper);
-	if (n >= 0 && n < max)
-		n += look_at_streams(engine, set, events + n, max - n);
+				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
+	pthread_cleanup_pop(1);
+	if (!reported && n >= 0)
+		n += look_at_streams(engine, set, events + n, max - n, heard);
 	return n;
 }
 
@@ -206,17 +231,21 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
+	struct sleep sleep = { .engine = engine, .set = set };
 	struct shunt_group *group = &engine->group;
 	struct timespec left;
-	int n;
+	volatile int n;
+	bool heard = false;
 
 	shunt_lock_take(&group->lock);
 	set->sleeping++;	/* a stream that joins the set meanwhile must wake us */
 	shunt_lock_leave(&group->lock);
-	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask);
-	shunt_lock_take(&group->lock);
-	set->sleeping--;
-	shunt_lock_leave(&group->lock);
+	pthread_cleanup_push(leave, &sleep);
+	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
+			&heard);
+	pthread_cleanup_pop(1);
+	if (heard && n >= 0)
+		n += look_at_streams(engine, set, events + n, max - n, heard);
 	return n;
 }
 

@@ -9,11 +9,23 @@
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
 #define CQ_ENTRIES 65536
 
+static int keep_descriptor(void *arg, int fd)
+{
+	return shunt_private_adopt(arg, fd);
+}
+
+static void drop_descriptor(void *arg, int fd)
+{
+	shunt_private_close(arg, fd);
+}
+
 int shunt_group_open(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
-				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now };
+				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
+				  .keep = keep_descriptor, .drop = drop_descriptor,
+				  .keep_arg = engine };
 
 	if (group->open)
 		return 0;
@@ -23,8 +35,6 @@ int shunt_group_open(struct shunt_engine *engine)
 	group->channel = group->verbs->create_comp_channel(group->context);
 	if (!group->channel)
 		goto close_context;
-	if (shunt_private_name(engine, group->channel->fd))
-		goto destroy_channel;
 	group->cq = group->verbs->create_cq(group->context, CQ_ENTRIES, NULL, group->channel, 0);
 	if (!group->cq)
 		goto destroy_channel;
@@ -46,7 +56,6 @@ void shunt_group_close(struct shunt_engine *engine)
 		return;
 	group->open = false;
 	group->verbs->destroy_cq(group->cq);
-	shunt_private_forget(engine, group->channel->fd);
 	group->verbs->destroy_comp_channel(group->channel);
 	soft_close(group->context);
 }
@@ -101,6 +110,11 @@ int shunt_group_poll_locked(struct shunt_engine *engine)
 	if (!group->open)
 		return 0;
 	group->polls++;
+	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0)) {
+		atomic_store(&group->rearm, false);
+		if (group->leader)
+			shunt_group_arm(engine);
+	}
 	for (int round = 0; round < POLL_ROUNDS; round++) {
 		n = ibv_poll_cq(group->cq, POLL_BATCH, wc);
 		for (int i = 0; i < n; i++)
@@ -231,6 +245,8 @@ void shunt_group_take_event(struct shunt_engine *engine)
 		return;
 	group->verbs->ack_cq_events(cq, 1);
 	__atomic_fetch_add(&group->events, 1, __ATOMIC_RELAXED);
+	/* It may have been meant for a leader that sleeps on: the next poll asks for another. */
+	atomic_store(&group->rearm, true);
 }
 
 /* --- who is told --- */
@@ -276,7 +292,8 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 	if (group->sleepers)
 		group->sleepers->previous = sleeper;
 	group->sleepers = sleeper;
-	sleeper->leader = !group->leader;
+	/* Who falls asleep before there is a channel is not on it later either. */
+	sleeper->leader = group->open && !group->leader;
 	if (sleeper->leader)
 		group->leader = sleeper;
 }

@@ -45,6 +45,7 @@ struct shunt_group {
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
+	_Atomic bool rearm;			/* an event was taken; a sleeping leader needs another */
 	_Atomic bool after_due;			/* one of the two lists is not empty */
 	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks, spins, spin_hits;
 };

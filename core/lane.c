@@ -517,6 +517,14 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 	shunt_lock_leave(&lane->queue_lock);
 }
 
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	shunt_lock_take(&lane->lock);
+	atomic_store(&stream->lane_work, 0);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+}
+
 void shunt_lane_serve(struct shunt_lane *lane)
 {
 	struct shunt_chain *chain = lane->chain;

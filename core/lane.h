@@ -71,6 +71,8 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
 /* Queues it only: for a caller that holds group.lock or lane.lock. */
 void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+/* Nothing that is queued for the stream will be posted any more. */
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
 /* Serves what is queued; lane.lock held. */
 void shunt_lane_serve(struct shunt_lane *lane);
 /* Serves what is queued, unless somebody is. */

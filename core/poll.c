@@ -4,6 +4,7 @@
  * still on TCP.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
@@ -22,6 +23,8 @@ struct polling {
 	struct pollfd *kernel;		/* count + EXTRA entries */
 	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
+	struct shunt_sleeper sleeper;
+	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SMALL + EXTRA];
 	struct shunt_sleep_on small_on[SMALL];
 };
@@ -165,8 +168,9 @@ static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mas
 	return ready ? ready : shunt_thread.signalled ? -EINTR : 0;
 }
 
-static void enter(struct polling *p, struct shunt_sleeper *sleeper)
+static void enter(struct polling *p)
 {
+	struct shunt_sleeper *sleeper = &p->sleeper;
 	struct shunt_engine *engine = p->engine;
 	struct shunt_group *group = &engine->group;
 
@@ -189,7 +193,7 @@ static void enter(struct polling *p, struct shunt_sleeper *sleeper)
 	shunt_group_after(engine, group);
 }
 
-static void leave(struct polling *p, struct shunt_sleeper *sleeper)
+static void leave(struct polling *p)
 {
 	struct shunt_group *group = &p->engine->group;
 
@@ -203,16 +207,38 @@ static void leave(struct polling *p, struct shunt_sleeper *sleeper)
 			;
 		*q = p->on[i].next;
 	}
-	shunt_group_sleep_leave(p->engine, sleeper);
+	shunt_group_sleep_leave(p->engine, &p->sleeper);
 	shunt_lock_leave(&group->lock);
+}
+
+static void cancelled(void *arg)
+{
+	struct polling *p = arg;
+
+	shunt_thread.sleep_fd = 0;
+	leave(p);
+	shunt_private_close(p->engine, p->sleeper.kick_fd);
+	release(p);
+	free(p->made);
+}
+
+static int kernel_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+	volatile int result = 0;
+
+	pthread_cleanup_push(cancelled, p);
+	if (p->engine->sys->ppoll(p->kernel, p->count + EXTRA,
+				  shunt_wait_remaining(p->engine, deadline, &left), mask) < 0)
+		result = -errno;
+	pthread_cleanup_pop(0);
+	return result;
 }
 
 static int sleep_once(struct polling *p, int parker, uint64_t deadline, const sigset_t *mask)
 {
 	struct shunt_engine *engine = p->engine;
-	struct shunt_sleeper sleeper = { .kick_fd = parker };
 	struct pollfd *extra = p->kernel + p->count;
-	struct timespec left;
 	int result = 0;
 	bool asleep;
 
@@ -220,17 +246,16 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 	extra[0] = (struct pollfd) { .fd = parker, .events = POLLIN };
 	extra[1] = (struct pollfd) { .fd = -1 };
 	shunt_thread.sleep_fd = parker + 1;
-	enter(p, &sleeper);
-	asleep = __atomic_load_n(&sleeper.asleep, __ATOMIC_RELAXED);
+	p->sleeper = (struct shunt_sleeper) { .kick_fd = parker };
+	enter(p);
+	asleep = __atomic_load_n(&p->sleeper.asleep, __ATOMIC_RELAXED);
 	if (asleep && !shunt_thread.signalled) {
-		if (sleeper.leader && engine->group.open)
+		if (p->sleeper.leader && engine->group.open)
 			extra[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
-		if (engine->sys->ppoll(p->kernel, p->count + EXTRA,
-				       shunt_wait_remaining(engine, deadline, &left), mask) < 0)
-			result = -errno;
+		result = kernel_poll(p, deadline, mask);
 	}
 	shunt_thread.sleep_fd = 0;
-	leave(p, &sleeper);
+	leave(p);
 	if (result == 0 && extra[1].revents)
 		shunt_group_take_event(engine);
 	if (!asleep || extra[0].revents || shunt_thread.signalled)
@@ -276,8 +301,8 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 	}
 }
 
-int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
-		    const struct timespec *timeout, const sigset_t *mask)
+static int poll_or_select(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+			  struct pollfd *made, const struct timespec *timeout, const sigset_t *mask)
 {
 	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
 			    shunt_wait_deadline(engine, timeout);
@@ -287,6 +312,7 @@ int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t coun
 	p.engine = engine;
 	p.user = fds;
 	p.count = count;
+	p.made = made;
 	result = prepare(&p);
 	if (result)
 		return result;
@@ -295,6 +321,12 @@ int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t coun
 	result = wait_poll(&p, deadline, mask);
 	release(&p);
 	return result;
+}
+
+int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+		    const struct timespec *timeout, const sigset_t *mask)
+{
+	return poll_or_select(engine, fds, count, NULL, timeout, mask);
 }
 
 /* --- select --- */
@@ -372,7 +404,7 @@ int shunt_wait_select(struct shunt_engine *engine, int nfds, fd_set *readable, f
 		if (events)
 			fds[count++] = (struct pollfd) { .fd = fd, .events = events };
 	}
-	result = shunt_wait_poll(engine, fds, count, timeout, mask);
+	result = poll_or_select(engine, fds, count, fds == small ? NULL : fds, timeout, mask);
 	if (result >= 0)
 		result = select_result(fds, count, nfds, readable, writable, except);
 	if (fds != small)

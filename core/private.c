@@ -22,7 +22,7 @@ static int floor_for(struct shunt_engine *engine)
 	return top / 2 < FLOOR ? top / 2 : FLOOR;
 }
 
-int shunt_private_name(struct shunt_engine *engine, int fd)
+static int name(struct shunt_engine *engine, int fd)
 {
 	static struct shunt_file mark = { SHUNT_FILE_PRIVATE };
 
@@ -47,14 +47,14 @@ int shunt_private_copy(struct shunt_engine *engine, int fd)
 {
 	int high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
 
-	if (high >= 0 && shunt_private_name(engine, high)) {
+	if (high >= 0 && name(engine, high)) {
 		engine->sys->close(high);
 		return -EMFILE;
 	}
 	return high < 0 ? -errno : high;
 }
 
-void shunt_private_forget(struct shunt_engine *engine, int fd)
+static void forget(struct shunt_engine *engine, int fd)
 {
 	if (fd >= 0 && (size_t)fd < engine->files->limit)
 		shunt_files_set(engine->files, fd, NULL);
@@ -64,6 +64,6 @@ void shunt_private_close(struct shunt_engine *engine, int fd)
 {
 	if (fd < 0)
 		return;
-	shunt_private_forget(engine, fd);
+	forget(engine, fd);
 	engine->sys->close(fd);
 }

@@ -135,10 +135,15 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct iovec iov[IOV_BATCH];
-	struct msghdr message = { .msg_iov = iov, .msg_iovlen = tcp_iov(rx, to, iov) };
-	ssize_t got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
+	ssize_t got;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
+	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
+		message.msg_iov = iov;
+		message.msg_iovlen = tcp_iov(rx, to, iov);
+	}
+	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
 	if (got < 0)
 		return -errno;
 	if (got == 0) {
@@ -157,6 +162,17 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	return got;
 }
 
+/* Reported once, on whichever way: the kernel has seen a reset of its own. */
+int shunt_stream_pop_error(struct shunt_stream *stream)
+{
+	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
+	socklen_t length = sizeof(kernel);
+
+	if (error && stream->fd >= 0)
+		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
+	return error;
+}
+
 /*
  * Nothing to read: is that the end? On the link FIN says so, and comes behind all data. A TCP
  * stream's own end counts only where no switch was announced before it; announcements of a
@@ -171,7 +187,7 @@ static ssize_t at_end(struct shunt_stream *stream)
 	if (rx->shut || atomic_load(&rx->fin) == head)
 		return 0;
 	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
-		error = atomic_exchange(&rx->error, 0);
+		error = shunt_stream_pop_error(stream);
 		return -error;
 	}
 	return -EAGAIN;

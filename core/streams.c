@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "core/engine.h"
 #include "core/epset.h"
@@ -349,7 +350,7 @@ static bool unread_on_link(const struct shunt_rx *rx)
 	       (rx->track == SHUNT_LINK || atomic_load(&rx->boundary) != SHUNT_NEVER);
 }
 
-static void reset_tcp(struct shunt_engine *engine, int fd)
+void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 	int saved = errno;
@@ -371,9 +372,12 @@ static bool lingers_zero(struct shunt_engine *engine, int fd)
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
+	int unread = 0;
+
 	shunt_group_poll(engine);
-	if (unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
-		reset_tcp(engine, fd);
+	engine->sys->ioctl(fd, FIONREAD, &unread);
+	if (unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
+		shunt_streams_reset_tcp(engine, fd);
 		stream->tx.shut = true;
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 	} else {
@@ -480,5 +484,5 @@ int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *st
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return 0;
 	shunt_group_poll(engine);
-	return atomic_exchange(&stream->rx.error, 0);
+	return shunt_stream_pop_error(stream);
 }

@@ -37,6 +37,7 @@ struct shunt_sys {
 
 	int (*ppoll)(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		     const sigset_t *mask);
+	int (*epoll_create1)(int flags);
 	int (*epoll_ctl)(int epfd, int op, int fd, struct epoll_event *event);
 	int (*epoll_pwait)(int epfd, struct epoll_event *events, int max, int timeout_ms,
 			   const sigset_t *mask);

@@ -154,49 +154,46 @@ void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 
 /* --- joining and leaving --- */
 
-/* Bytes this end has written to and read from TCP so far; the kernel is the source of truth. */
-static int tcp_offsets(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t *written,
-		       uint64_t *read)
+/*
+ * The kernel's own count of what was written to and read from the socket; what we counted must
+ * agree, or somebody else uses it too. The counters cannot be read at one instant: a difference
+ * counts only if the queues stood still around them.
+ */
+static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	const struct shunt_sys *sys = engine->sys;
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
-	int unsent = 0, unread = 0;
+	int unsent[2] = { 0, 0 }, unread[2] = { 0, 0 };
+	uint64_t written, read;
 
-	if (sys->ioctl(stream->fd, SIOCINQ, &unread) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent) ||
-	    sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
-		return -errno;
-	if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
-		return -EOPNOTSUPP;
-	if (info.tcpi_state != 1 /* TCP_ESTABLISHED: in other states a FIN is counted too */)
-		return -ENOTCONN;
-	*written = info.tcpi_bytes_acked + unsent - (stream->role == SHUNT_CONNECTOR);
-	*read = info.tcpi_bytes_received - unread;
-	return 0;
+	if (sys->ioctl(stream->fd, SIOCINQ, &unread[0]) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent[0]) ||
+	    sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	    sys->ioctl(stream->fd, SIOCINQ, &unread[1]) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent[1]))
+		return false;
+	if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) ||
+	    info.tcpi_state != 1 /* TCP_ESTABLISHED: in other states a FIN is counted too */)
+		return true;
+	written = info.tcpi_bytes_acked + unsent[0] - (stream->role == SHUNT_CONNECTOR);
+	read = info.tcpi_bytes_received - unread[0];
+	return (unsent[0] != unsent[1] || written == stream->tx.offset) &&
+	       (unread[0] != unread[1] || read == atomic_load(&stream->rx.head));
 }
 
 /* Both locks held, seat taken. */
 static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
-		  const struct shunt_place *peer, uint64_t written, uint64_t read)
+		  const struct shunt_place *peer)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_rx *rx = &stream->rx;
 
 	stream->peer_id = peer->stream;
-	/* Bytes that passed before anybody counted went over TCP. */
-	if (written > tx->offset)
-		shunt_bytes_add(&tx->bytes, tx->offset, written - tx->offset, false);
-	if (read > atomic_load(&rx->head))
-		shunt_bytes_add(&rx->bytes, atomic_load(&rx->head), read - atomic_load(&rx->head), false);
-	tx->offset = written;
 	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
 	tx->ring_bytes = peer->ring_bytes;
 	tx->flip_at = SHUNT_NEVER;
-	atomic_store(&tx->staged, written);
-	atomic_store(&tx->posted, written);
-	atomic_store(&tx->exposed, written);
+	atomic_store(&tx->staged, tx->offset);
+	atomic_store(&tx->posted, tx->offset);
+	atomic_store(&tx->exposed, tx->offset);
 	next_flip(engine, tx);
-	atomic_store(&rx->head, read);
 	atomic_store(&stream->state, SHUNT_LINKED);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.linked++;
@@ -206,16 +203,15 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 		       const struct shunt_place *peer)
 {
-	uint64_t written, read;
 	int result;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
+	if (!result && !kernel_agrees(engine, stream))
+		result = -EBUSY;
 	if (!result)
-		result = tcp_offsets(engine, stream, &written, &read);
-	if (!result)
-		begin(engine, stream, peer, written, read);
+		begin(engine, stream, peer);
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
 		shunt_track_settle(engine, stream);
@@ -244,6 +240,8 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 		 !atomic_load(&stream->tx.want_link) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER;
 	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
+	if (unused)
+		shunt_lane_forget(stream->lane, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
 		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);

@@ -9,10 +9,12 @@
 #include "core/thread.h"
 
 #define IOV_BATCH 64
+#define GROW_PATIENCE 200000	/* ns; at most twice in the life of a stream */
+#define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 static int dead_error(struct shunt_stream *stream)
 {
-	int error = atomic_exchange(&stream->rx.error, 0);
+	int error = shunt_stream_pop_error(stream);
 
 	return error ? -error : -EPIPE;
 }
@@ -26,20 +28,30 @@ static ssize_t send_into_void(struct shunt_stream *stream, size_t bytes)
 	atomic_store(&stream->rx.error, EPIPE);
 	atomic_store(&stream->rx.reset, true);
 	atomic_store(&stream->tx.dead, true);
+	shunt_streams_reset_tcp(stream->engine, stream->fd);
 	shunt_group_tell(stream->engine, stream, EPOLLERR | EPOLLHUP | EPOLLIN | EPOLLOUT);
 	return bytes;
 }
 
-/* No room: what the peer offers at first is small, so ask once for a larger ring. */
+/*
+ * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
+ * service thread a moment to answer: programs know sockets that take far more than a first ring.
+ */
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
+	uint64_t until;
 
 	if (tx->grow_asked || tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
 		return;
 	tx->grow_asked = true;
-	shunt_link_send(stream->link, &message, NULL, 0);
+	if (shunt_link_send(stream->link, &message, NULL, 0))
+		return;
+	until = shunt_now(engine) + GROW_PATIENCE;
+	do {
+		shunt_group_poll(engine);
+	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
@@ -49,6 +61,15 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	uint64_t before = tx->offset;
 	size_t taken;
 
+	/* A short message is taken whole or not at all, so that two writers' do not mix. */
+	if (bytes <= SMALL && shunt_tx_limit(tx) - tx->offset < bytes && !atomic_load(&tx->offer)) {
+		atomic_store(&tx->starved, true);
+		shunt_group_poll(engine);
+		if (shunt_tx_limit(tx) - tx->offset < bytes)
+			ask_for_more(engine, stream);
+		if (shunt_tx_limit(tx) - tx->offset < bytes && !atomic_load(&tx->offer))
+			return -EAGAIN;
+	}
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		return send_into_void(stream, bytes);
 	taken = shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
@@ -56,8 +77,10 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
 		taken += shunt_lane_send(stream->lane, stream, iov, iovcnt, skip + taken, bytes - taken);
-		if (taken < bytes)
-			ask_for_more(engine, stream);
+	}
+	if (taken < bytes) {
+		ask_for_more(engine, stream);
+		taken += shunt_lane_send(stream->lane, stream, iov, iovcnt, skip + taken, bytes - taken);
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
 	return taken ? (ssize_t)taken : -EAGAIN;
@@ -79,6 +102,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
+	/* What does not fit is sent by the next turn of the caller's loop. */
 	for (; iovcnt && bytes && message.msg_iovlen < IOV_BATCH; iov++, iovcnt--) {
 		size_t length = iov->iov_len;
 

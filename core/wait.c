@@ -3,6 +3,7 @@
  * present tracks need.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/thread.h"
@@ -69,46 +70,64 @@ static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
 	shunt_group_after(engine, group);
 }
 
-static void leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
-		  struct shunt_sleep_on *on)
+struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
+	struct shunt_engine *engine;
+	struct shunt_sleeper sleeper;
+	struct shunt_sleep_on on;
+};
+
+static void leave(struct sleep *sleep)
 {
+	struct shunt_engine *engine = sleep->engine;
 	struct shunt_group *group = &engine->group;
+	struct shunt_sleep_on *on = &sleep->on;
 	struct shunt_sleep_on **p;
 
 	shunt_lock_take(&group->lock);
 	for (p = &on->stream->sleepers; *p != on; p = &(*p)->next)
 		;
 	*p = on->next;
-	shunt_group_sleep_leave(engine, sleeper);
+	shunt_group_sleep_leave(engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
+}
+
+static void cancelled(void *arg)
+{
+	struct sleep *sleep = arg;
+
+	shunt_thread.sleep_fd = 0;
+	leave(sleep);
+	shunt_private_close(sleep->engine, sleep->sleeper.kick_fd);
 }
 
 /* One real sleep. 0, or -errno of ppoll. */
 static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		      int parker, uint64_t deadline)
 {
-	struct shunt_sleeper sleeper = { .kick_fd = parker };
-	struct shunt_sleep_on on = { .sleeper = &sleeper, .stream = stream };
+	struct sleep sleep = { .engine = engine, .sleeper.kick_fd = parker, .on.stream = stream };
 	struct pollfd fds[3] = { { .fd = parker, .events = POLLIN }, { .fd = -1 }, { .fd = -1 } };
-	uint32_t kernel;
 	struct timespec left;
-	int result = 0;
+	uint32_t kernel;
+	volatile int result = 0;
 	bool asleep;
 
+	sleep.on.sleeper = &sleep.sleeper;
 	shunt_thread.sleep_fd = parker + 1;
-	enter(engine, &sleeper, &on, events);
-	asleep = __atomic_load_n(&sleeper.asleep, __ATOMIC_RELAXED);
+	enter(engine, &sleep.sleeper, &sleep.on, events);
+	asleep = __atomic_load_n(&sleep.sleeper.asleep, __ATOMIC_RELAXED);
 	if (asleep && !shunt_thread.signalled) {
-		if (sleeper.leader && engine->group.open)
+		if (sleep.sleeper.leader && engine->group.open)
 			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
 		kernel = shunt_ready_kernel(stream) & events;
 		if (kernel)
 			fds[2] = (struct pollfd) { .fd = stream->fd, .events = kernel };
+		pthread_cleanup_push(cancelled, &sleep);
 		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
 			result = -errno;
+		pthread_cleanup_pop(0);
 	}
 	shunt_thread.sleep_fd = 0;
-	leave(engine, &sleeper, &on);
+	leave(&sleep);
 	if (result == 0 && fds[1].revents)
 		shunt_group_take_event(engine);
 	if (!asleep || fds[0].revents || shunt_thread.signalled)

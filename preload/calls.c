@@ -30,7 +30,6 @@ void shunt_calls_resolve(void)
 
 #define X(type, name, parameters) shunt_real.name = (type (*) parameters)find(#name);
 	SHUNT_CALLS(X)
-	SHUNT_RAW_CALLS(X)
 #undef X
 	errno = saved;
 }

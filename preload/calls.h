@@ -120,7 +120,8 @@
 						  int other))						\
 	X(void, _exit, (int status))									\
 	X(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old))		\
-	X(int, siginterrupt, (int number, int interrupt))
+	X(int, siginterrupt, (int number, int interrupt))						\
+	X(long, syscall, (long number, ...))
 
 #define SHUNT_OWN_CALLS(X)										\
 	X(sighandler_t, signal, (int number, sighandler_t handler))					\
@@ -149,17 +150,9 @@
 	X(int, __select, (int nfds, fd_set *readable, fd_set *writable, fd_set *except,			\
 			  struct timeval *timeout))
 
-/*
- * syscall() is exported as well, but its wrapper has another name in C, because it is not variadic
- * there (see syscall.c). This row only gives it a real call.
- */
-#define SHUNT_RAW_CALLS(X)										\
-	X(long, syscall, (long number, ...))
-
 struct shunt_calls {
 #define X(type, name, parameters) type (*name) parameters;
 	SHUNT_CALLS(X)
-	SHUNT_RAW_CALLS(X)
 #undef X
 };
 

@@ -34,6 +34,7 @@ void shunt_process_fill_sys(void)
 		.write = shunt_real.write,
 		.close = shunt_real.close,
 		.ppoll = shunt_real.ppoll,
+		.epoll_create1 = shunt_real.epoll_create1,
 		.epoll_ctl = shunt_real.epoll_ctl,
 		.epoll_pwait = shunt_real.epoll_pwait,
 		.epoll_pwait2 = shunt_real.epoll_pwait2,

@@ -37,7 +37,7 @@ struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context)
 	if (!channel)
 		return NULL;
 	channel->ibv.context = context;
-	channel->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	channel->ibv.fd = soft_fd_keep(context, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (channel->ibv.fd < 0) {
 		free(channel);
 		return NULL;
@@ -51,7 +51,7 @@ int soft_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 
 	if (channel->cqs)
 		return EBUSY;
-	close(ibchannel->fd);
+	soft_fd_drop(ibchannel->context, ibchannel->fd);
 	free(channel);
 	return 0;
 }

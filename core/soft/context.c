@@ -33,6 +33,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		attr->max_inline = (1u << 30) - 1;
 	if (!attr->arena_bytes)
 		attr->arena_bytes = 1ull << 30;
+	if (!attr->drop || !attr->keep)
+		attr->keep = NULL;
 	if (!attr->now)
 		attr->now = monotonic;
 	if (attr->max_qp_wr > ESTATE_DEPTH_MAX || attr->max_cqe > 1u << 24 ||
@@ -164,6 +166,29 @@ static void context_init(struct soft_context *context)
 	context->next_qp_num = 1;
 }
 
+int soft_fd_keep(struct ibv_context *ibcontext, int fd)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	if (fd < 0 || !context->attr.keep)
+		return fd;
+	fd = context->attr.keep(context->attr.keep_arg, fd);
+	if (fd >= 0)
+		return fd;
+	errno = -fd;
+	return -1;
+}
+
+void soft_fd_drop(struct ibv_context *ibcontext, int fd)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	if (context->attr.keep)
+		context->attr.drop(context->attr.keep_arg, fd);
+	else
+		close(fd);
+}
+
 struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs)
 {
 	struct soft_context *context = calloc(1, sizeof(*context));
@@ -174,7 +199,8 @@ struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_v
 	if (errno)
 		goto free_context;
 	context_init(context);
-	context->ibv.async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	context->ibv.async_fd = soft_fd_keep(&context->ibv, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK |
+								    EFD_SEMAPHORE));
 	if (context->ibv.async_fd < 0)
 		goto free_context;
 	if (context->attr.engine_thread) {
@@ -186,7 +212,7 @@ struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_v
 	return &context->ibv;
 
 close_async:
-	close(context->ibv.async_fd);
+	soft_fd_drop(&context->ibv, context->ibv.async_fd);
 free_context:
 	free(context);
 	return NULL;
@@ -202,7 +228,7 @@ void soft_close(struct ibv_context *ibcontext)
 		context->events = event->next;
 		free(event);
 	}
-	close(ibcontext->async_fd);
+	soft_fd_drop(ibcontext, ibcontext->async_fd);
 	pthread_mutex_destroy(&ibcontext->mutex);
 	free(context);
 }

@@ -8,6 +8,10 @@
 #include "core/soft/lock.h"
 #include "core/soft/soft.h"
 
+/* Descriptors of the device, through soft_attr.keep and .drop. -1 and errno. */
+int soft_fd_keep(struct ibv_context *context, int fd);
+void soft_fd_drop(struct ibv_context *context, int fd);
+
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 

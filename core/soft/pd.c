@@ -19,7 +19,7 @@ static uint64_t page_round(uint64_t bytes)
 }
 
 /* Sealed so that neither side can take pages away under the other, nor add a seal later. */
-static int estate_create(uint64_t bytes)
+static int estate_create(struct ibv_context *context, uint64_t bytes)
 {
 	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -32,7 +32,7 @@ static int estate_create(uint64_t bytes)
 		errno = saved;
 		return -1;
 	}
-	return fd;
+	return soft_fd_keep(context, fd);
 }
 
 static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
@@ -40,14 +40,14 @@ static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
 	int saved;
 
 	pd->bytes = pd->arena_offset + page_round(arena_bytes);
-	pd->fd = estate_create(pd->bytes);
+	pd->fd = estate_create(pd->ibv.context, pd->bytes);
 	if (pd->fd < 0)
 		return errno;
 	pd->estate = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
 	if (pd->estate != MAP_FAILED)
 		return 0;
 	saved = errno;
-	close(pd->fd);
+	soft_fd_drop(pd->ibv.context, pd->fd);
 	return saved;
 }
 
@@ -95,7 +95,7 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->mr_used || pd->qp_used)
 		return EBUSY;
 	munmap(pd->estate, pd->bytes);
-	close(pd->fd);
+	soft_fd_drop(pd->ibv.context, pd->fd);
 	free(pd);
 	return 0;
 }

@@ -156,7 +156,7 @@ void soft_peer_drop(struct soft_qp *qp)
 	qp->peer_queue = NULL;
 	qp->remote.key = 0;
 	if (qp->wake_fd >= 0)
-		close(qp->wake_fd);
+		soft_fd_drop(qp->ibv.context, qp->wake_fd);
 	qp->wake_fd = -1;
 	peer_put(qp->pd, peer);
 }
@@ -193,14 +193,14 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 	    (fds[1] >= 0 && !is_eventfd(fds[1])))
 		return -EPROTO;
 	if (fds[1] >= 0) {
-		wake_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+		wake_fd = soft_fd_keep(qp->ibv.context, fcntl(fds[1], F_DUPFD_CLOEXEC, 0));
 		if (wake_fd < 0)
 			return -errno;
 	}
 	err = peer_get(qp->pd, fds[0], &stat, &peer);
 	if (err) {
 		if (wake_fd >= 0)
-			close(wake_fd);
+			soft_fd_drop(qp->ibv.context, wake_fd);
 		return err;
 	}
 	peer_adopt(qp, address, peer, wake_fd);

@@ -25,6 +25,11 @@ struct soft_attr {
 	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
 				 * thread of the device executes them later (SD-14) */
 	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers [CLOCK_MONOTONIC] */
+	/* Where the device's descriptors live: keep moves a new one (the new number, or -errno and fd
+	 * is closed), drop closes a kept one. [as they are; close] */
+	int (*keep)(void *arg, int fd);
+	void (*drop)(void *arg, int fd);
+	void *keep_arg;
 };
 
 /* Opens the device; *verbs receives the table of its calls. NULL and errno on failure. */

@@ -1,1 +1,18 @@
-# tests/sim
+# The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
+check_PROGRAMS += tests/sim/sim tests/sim/race
+TESTS += tests/sim/sim tests/sim/race
+
+tests_sim_sim_SOURCES = \
+	tests/sim/end.c \
+	tests/sim/epoll.c \
+	tests/sim/play.c \
+	tests/sim/random.h \
+	tests/sim/sim.c tests/sim/sim.h \
+	tests/sim/sys.c tests/sim/sys.h \
+	tests/sim/tcp.c tests/sim/tcp.h \
+	tests/sim/watch.c \
+	tests/sim/world.c
+tests_sim_sim_LDADD = libshuntcore.la -lpthread
+
+tests_sim_race_SOURCES = tests/sim/race.c
+tests_sim_race_LDADD = libshuntcore.la -lpthread

@@ -178,7 +178,7 @@ static void odd(struct sim_end *end)
 			sim_end_close(end);
 		break;
 	case 4:
-		if (end->drops && !end->shut_write)
+		if (end->drops && !end->shut_write && end->conn->established)
 			sim_end_shutdown(end, sim_below(3));
 		break;
 	case 5:
@@ -260,7 +260,10 @@ static bool finish_end(struct sim_end *end)
 	if (end->life == SIM_CLOSED)
 		return false;
 	if (end->life == SIM_UNBORN) {
-		sim_end_open(end);
+		if (end->conn->established)
+			sim_end_open(end);
+		else if (sim_end_peer(end)->life == SIM_CLOSED)
+			end->life = SIM_CLOSED;	/* nobody ever came */
 		return true;
 	}
 	if (end->style == SIM_EPOLL) {
@@ -340,8 +343,8 @@ static void finish(void)
 		if (advance())
 			idle = 0;
 	sim_clock += 70000000000ull;	/* every patience ends */
-	advance();
-	advance();
+	for (idle = 0; idle < 12; idle++)
+		advance();
 }
 
 void sim_play(void)

@@ -66,21 +66,29 @@ static void check_fair(struct sim_end *end, uint32_t ready)
 }
 
 /* An edge that is told is used up at once or later, but until the call finds nothing. */
-static void act(struct sim_end *end, uint32_t ready)
+static void act(struct sim_end *end, uint32_t ready, bool must)
 {
 	bool keep = end->watch_events & (EPOLLET | EPOLLONESHOT);
 
 	end->told_end |= ready & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 	if (ready & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
 		end->may_read = true;
-		sim_end_receive(end, sim_size(65536), ready & EPOLLIN, 0);
+		sim_end_receive(end, sim_size(65536), ready & EPOLLIN && must, 0);
 	}
 	if (ready & EPOLLOUT && end->life == SIM_OPEN && !end->shut_write) {
 		end->may_write = true;
-		sim_end_send(end, sim_size(65536), true);
+		sim_end_send(end, sim_size(65536), must);
 	}
 	if (!keep)
 		end->may_read = end->may_write = false;
+}
+
+static bool is_second(const struct epoll_event *events, int i)
+{
+	for (int j = 0; j < i; j++)
+		if (events[j].data.ptr == events[i].data.ptr)
+			return true;
+	return false;
 }
 
 void sim_watch_wait(int which)
@@ -99,9 +107,8 @@ void sim_watch_wait(int which)
 	for (int i = 0; i < n; i++) {
 		struct sim_end *end = events[i].data.ptr;
 
-		for (int j = 0; j < i && !sim_avoids("twice"); j++)
-			if (events[j].data.ptr == end)
-				sim_fail("one epoll_wait reports a descriptor twice");
+		if (is_second(events, i) && !sim_avoids("twice"))
+			sim_fail("one epoll_wait reports a descriptor twice");
 		trace("connection %d end %d: epoll reports %x", (int)(end->conn - sim_world.conn),
 		      end->side, events[i].events);
 		if (end->life != SIM_OPEN || end->which != which || !end->watch_events)
@@ -109,6 +116,6 @@ void sim_watch_wait(int which)
 		check_fair(end, events[i].events);
 		if (end->watch_events & EPOLLONESHOT)
 			end->spent = true;
-		act(end, events[i].events);
+		act(end, events[i].events, !is_second(events, i));
 	}
 }

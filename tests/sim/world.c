@@ -64,8 +64,7 @@ static void make_engine(int i)
 	world->listener[i].local = (struct sockaddr_in) { .sin_family = AF_INET,
 							  .sin_addr = world->address,
 							  .sin_port = htons(7000 + i) };
-	fd = sim_fd_sock(&world->listener[i]);
-	world->listener_fd[i] = fd;
+	world->listener_fd[i] = fd = sim_fd_sock(&world->listener[i]);
 	shunt_file_socket(engine, fd, true);
 	if (!world->no_listener)
 		shunt_file_listening(engine, fd);
@@ -97,7 +96,7 @@ void sim_world_make(uint64_t seed)
 static int stream_left(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
-	if (stream->fd >= 0 && stream->role == SHUNT_LISTENER)
+	if (stream->fd == sim_world.listener_fd[0] || stream->fd == sim_world.listener_fd[1])
 		return 0;
 	sim_fail("a stream is left: fd %d state %d holds %u link %p releases %d claimed %d",
 		 stream->fd, stream->state, stream->holds, (void *)stream->link, stream->releases,
