@@ -38,6 +38,11 @@ void shunt_engine_fork_child(struct shunt_engine *engine);
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
 /* After the real connect() returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result);
+/*
+ * Before connect(AF_UNSPEC) on a stream: the connection ends by reset and the number is a fresh
+ * socket. The caller then makes the real call.
+ */
+void shunt_file_dissolving(struct shunt_engine *engine, int fd);
 /* After listen() succeeded: offers a rendezvous. */
 void shunt_file_listening(struct shunt_engine *engine, int fd);
 /* After accept() on a stream that listens gave `fd`. */

@@ -393,6 +393,9 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		inner->nested = true;
 		if (inner->first)
 			kick(engine, inner);
+		/* Who waits in the outer set must poll for what is in the inner one. */
+		if (op == EPOLL_CTL_ADD)
+			companion_open(engine, set);
 		shunt_lock_leave(&group->lock);
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}

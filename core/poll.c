@@ -76,47 +76,57 @@ static void plan(struct polling *p)
 			uint32_t ask = shunt_ready_kernel(stream);
 
 			p->on[i].stream = stream;
-			if (!(ask & p->user[i].events))
+			/* Errors and hang-ups are reported unasked, as long as a direction is on TCP. */
+			p->kernel[i].events &= ask;
+			if (!ask)
 				p->kernel[i].fd = -1;
-			else
-				p->kernel[i].events &= ask;
 		}
+		if (file && file->kind == SHUNT_FILE_EPOLL)
+			((struct shunt_epset *)file)->nested = true;
 		p->kernel_fds += p->kernel[i].fd >= 0;
 	}
 }
 
-/* An epoll set may be readable only because of what Shunt keeps inside it. */
-static bool set_readable(struct polling *p, int fd)
-{
-	struct shunt_epset *set = (struct shunt_epset *)shunt_file(p->engine, fd);
-	struct pollfd again = { .fd = fd, .events = POLLIN };
-	struct timespec none = { 0, 0 };
-
-	if (shunt_epset_absorb(p->engine, set))
-		return true;
-	return p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
-}
-
-static bool is_set(struct polling *p, int fd)
+static struct shunt_epset *set_at(struct polling *p, int fd)
 {
 	struct shunt_file *file = shunt_file(p->engine, fd);
+	struct shunt_epset *set = (struct shunt_epset *)file;
 
-	return file && file->kind == SHUNT_FILE_EPOLL && ((struct shunt_epset *)file)->companion >= 0;
+	return file && file->kind == SHUNT_FILE_EPOLL && set->companion >= 0 ? set : NULL;
 }
 
-/* Fills revents; `asked`: the kernel's array is fresh. Returns how many entries are ready. */
-static int harvest(struct polling *p, bool asked)
+/*
+ * An epoll set: readable if something is on its list, or by the kernel's word, unless that is only
+ * about what Shunt keeps inside it.
+ */
+static short set_events(struct polling *p, struct shunt_epset *set, short revents, bool locked)
+{
+	struct pollfd again = { .fd = set->fd, .events = POLLIN };
+	struct timespec none = { 0, 0 };
+	bool ready = locked ? shunt_epset_is_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+
+	if (!ready && revents & POLLIN)
+		ready = p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
+	return ready ? revents | POLLIN : revents & ~(POLLIN | POLLRDNORM);
+}
+
+/*
+ * Fills revents. `asked`: the kernel's array is fresh; `locked`: group.lock is held. Returns how many
+ * entries are ready.
+ */
+static int harvest(struct polling *p, bool asked, bool locked)
 {
 	int ready = 0;
 
 	for (nfds_t i = 0; i < p->count; i++) {
 		short revents = asked && p->kernel[i].fd >= 0 ? p->kernel[i].revents : 0;
 		short events = p->user[i].events | POLLERR | POLLHUP;
+		struct shunt_epset *set;
 
 		if (p->on[i].stream)
 			revents |= shunt_ready_user(p->on[i].stream) & events & POLL_BITS;
-		else if (revents & POLLIN && is_set(p, p->user[i].fd) && !set_readable(p, p->user[i].fd))
-			revents &= ~(POLLIN | POLLRDNORM);
+		else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
+			revents = set_events(p, set, revents, locked);
 		p->user[i].revents = revents;
 		ready += revents != 0;
 	}
@@ -148,7 +158,7 @@ static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mas
 		result = ask ? ask_kernel(p) : 0;
 		if (result)
 			return result;
-		ready = harvest(p, ask);
+		ready = harvest(p, ask, false);
 		if (ready || shunt_thread.signalled)
 			break;
 		now = shunt_now(engine);
@@ -188,7 +198,7 @@ static void enter(struct polling *p)
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	sleeper->asleep = !harvest(p, false);
+	sleeper->asleep = !harvest(p, false, true);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }

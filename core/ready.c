@@ -5,11 +5,11 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 
-static bool link_readable(const struct shunt_rx *rx)
+static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 {
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
-	if (atomic_load_explicit(&rx->tail, memory_order_acquire) <= head)
+	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least)
 		return false;
 	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
 }
@@ -25,7 +25,7 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t ready = 0;
 
-	if (link_readable(rx))
+	if (link_readable(rx, atomic_load_explicit(&stream->low_water, memory_order_relaxed)))
 		ready |= EPOLLIN | EPOLLRDNORM;
 	if (__builtin_expect(atomic_load_explicit(&rx->fin, memory_order_relaxed) != SHUNT_NEVER ||
 			     atomic_load_explicit(&rx->reset, memory_order_relaxed) || rx->shut, 0))

@@ -102,6 +102,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
+	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head, __ATOMIC_RELAXED);
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
@@ -144,6 +145,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		message.msg_iovlen = tcp_iov(rx, to, iov);
 	}
 	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	if (got < 0 && errno == ECONNRESET)
+		atomic_store(&rx->error, 0);	/* the same one, told by the link as well */
 	if (got < 0)
 		return -errno;
 	if (got == 0) {
@@ -281,12 +284,20 @@ static int wait_for_more(struct shunt_engine *engine, int fd, struct shunt_strea
 	return result;
 }
 
+/* SO_RCVLOWAT: what a blocking receive waits for. */
+static size_t low_water(struct shunt_stream *stream, size_t room)
+{
+	size_t low = atomic_load_explicit(&stream->low_water, memory_order_relaxed);
+
+	return low < room ? low : room;
+}
+
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct cursor *to, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) &&
 		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
-	size_t wanted = flags & MSG_WAITALL ? to->left : 1;
+	size_t wanted = flags & MSG_WAITALL ? to->left : low_water(stream, to->left);
 	uint64_t deadline = 0;
 	size_t done = 0;
 	ssize_t got;
@@ -299,8 +310,10 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			done += got;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;
-		if (got > 0)
+		if (got > 0 && (wait || flags & MSG_WAITALL))
 			continue;
+		if (got > 0)
+			return done;
 		if (got != -EAGAIN)
 			break;
 		if (shunt_group_poll(engine) > 0)

@@ -159,6 +159,7 @@ struct shunt_stream {
 	_Atomic uint8_t retiring;	/* enum shunt_retiring */
 	int retire_fd;		/* who asked for it from another process; -1 nobody */
 	bool shared;		/* a fork has made a second owner */
+	bool dissolving;	/* by connect(AF_UNSPEC) */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */
 	struct shunt_stream *next_offer;	/* in the service thread's lists */
@@ -173,7 +174,7 @@ struct shunt_stream {
 	/* options the engine honours itself; UINT64_MAX = not known yet, 0 = none */
 	_Atomic uint64_t receive_timeout_ns;
 	_Atomic uint64_t send_timeout_ns;
-	_Atomic int low_water;	/* SO_RCVLOWAT; 0 = not known yet */
+	_Atomic int low_water;	/* SO_RCVLOWAT */
 };
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */

@@ -52,6 +52,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&stream->retiring, SHUNT_STAYING);
 	stream->retire_fd = -1;
 	stream->shared = false;
+	stream->dissolving = false;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->nonblocking, nonblocking);
@@ -61,6 +62,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&stream->lane_work, 0);
 	atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
 	atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+	atomic_store(&stream->low_water, 1);
 
 	tx->track = SHUNT_TCP;
 	tx->quick = tx->shut = tx->grow_asked = false;
@@ -374,9 +376,9 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	int unread = 0;
 
-	shunt_group_poll(engine);
+	shunt_group_poll_fully(engine);
 	engine->sys->ioctl(fd, FIONREAD, &unread);
-	if (unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
+	if (stream->dissolving || unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
 		shunt_streams_reset_tcp(engine, fd);
 		stream->tx.shut = true;
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
@@ -416,6 +418,19 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	else
 		free_if_done(stream);
+}
+
+void shunt_file_dissolving(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = stream_at(engine, fd);
+	bool nonblocking;
+
+	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
+		return;
+	nonblocking = atomic_load(&stream->nonblocking);
+	stream->dissolving = true;
+	end_stream(engine, stream, fd);
+	shunt_file_socket(engine, fd, nonblocking);
 }
 
 static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
@@ -471,12 +486,17 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
 {
+	socklen_t length = sizeof(int);
+	int low = 1;
+
 	if (level != SOL_SOCKET)
 		return;
 	if (name == SO_RCVTIMEO)
 		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDTIMEO)
 		atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
+		atomic_store(&stream->low_water, low > 0 ? low : 1);
 }
 
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/soft/soft.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
@@ -249,9 +250,27 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 	return unused;
 }
 
+/* Bytes that the program has sent and the dead peer's has not read: the kernel would reset. */
+static bool lost_bytes(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted);
+	const uint64_t *read;
+
+	if (handed < sent)
+		return true;
+	if (tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed))
+		return false;
+	read = soft_qp_peek(stream->lane->qp, stream->lane->peer_controls +
+			    stream->peer_id * sizeof(struct shunt_control) + SHUNT_CONTROL_READ * 8,
+			    stream->lane->rkey, sizeof(*read));
+	return read && handed > atomic_load(&tx->upgrade_at) &&
+	       __atomic_load_n(read, __ATOMIC_RELAXED) < handed;
+}
+
 /*
  * What the link has delivered is read first; behind it TCP goes on, where the kernel says how the
- * connection ended. A sender whose last bytes did not reach the peer's ring has lost them.
+ * connection ended.
  */
 void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -262,6 +281,11 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
+		if (lost_bytes(stream) && !atomic_load(&rx->reset)) {
+			atomic_store(&rx->error, ECONNRESET);
+			atomic_store(&rx->reset, true);
+			atomic_store(&tx->dead, true);
+		}
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)

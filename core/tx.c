@@ -9,7 +9,7 @@
 #include "core/thread.h"
 
 #define IOV_BATCH 64
-#define GROW_PATIENCE 200000	/* ns; at most twice in the life of a stream */
+#define GROW_PATIENCE 1000000	/* ns; at most twice in the life of a stream */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 static int dead_error(struct shunt_stream *stream)
@@ -54,33 +54,53 @@ static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *strea
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
 }
 
+/* A short message is taken whole or not at all, so that two writers' do not mix. */
+static bool has_room(struct shunt_tx *tx, size_t bytes)
+{
+	uint64_t room = shunt_tx_limit(tx) - tx->offset;
+
+	return atomic_load_explicit(&tx->offer, memory_order_relaxed) || room >= bytes ||
+	       (bytes > SMALL && room);
+}
+
+static size_t place(struct shunt_stream *stream, const struct iovec *iov, int iovcnt, size_t skip,
+		    size_t bytes)
+{
+	if (!has_room(&stream->tx, bytes))
+		return 0;
+	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
+}
+
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
 	size_t taken;
+	bool asked = false;
 
-	/* A short message is taken whole or not at all, so that two writers' do not mix. */
-	if (bytes <= SMALL && shunt_tx_limit(tx) - tx->offset < bytes && !atomic_load(&tx->offer)) {
-		atomic_store(&tx->starved, true);
-		shunt_group_poll(engine);
-		if (shunt_tx_limit(tx) - tx->offset < bytes)
-			ask_for_more(engine, stream);
-		if (shunt_tx_limit(tx) - tx->offset < bytes && !atomic_load(&tx->offer))
-			return -EAGAIN;
-	}
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		return send_into_void(stream, bytes);
-	taken = shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
-	if (taken < bytes) {
+	taken = place(stream, iov, iovcnt, skip, bytes);
+	while (__builtin_expect(taken < bytes, 0)) {
+		size_t more;
+
+		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
-		taken += shunt_lane_send(stream->lane, stream, iov, iovcnt, skip + taken, bytes - taken);
-	}
-	if (taken < bytes) {
+		more = place(stream, iov, iovcnt, skip + taken, bytes - taken);
+		taken += more;
+		if (more)
+			continue;
+		if (asked) {
+			atomic_store(&tx->starved, true);
+			if (!has_room(tx, bytes - taken))
+				break;
+		}
 		ask_for_more(engine, stream);
-		taken += shunt_lane_send(stream->lane, stream, iov, iovcnt, skip + taken, bytes - taken);
+		asked = true;
+		if (atomic_load(&stream->lane->failed))
+			break;
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
 	return taken ? (ssize_t)taken : -EAGAIN;
@@ -96,6 +116,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	ssize_t sent;
 	int unsent;
 
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
+		return dead_error(stream);
 	if (__builtin_expect(tx->resend != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
 		if (unsent)
@@ -184,6 +206,9 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken)
 			break;
 	}
+	/* What went before is reported first, the error by the next call (sk_err). */
+	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE)
+		atomic_store(&stream->rx.error, -taken);
 	return done ? (ssize_t)done : taken;
 }
 

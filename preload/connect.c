@@ -10,7 +10,7 @@ static int connect_stream(int fd, const struct sockaddr *address, socklen_t leng
 
 	if (!shunt_bad_pointer(address) && length >= sizeof(address->sa_family) &&
 	    address->sa_family == AF_UNSPEC) {
-		shunt_rights_retire(fd, "disconnected");
+		shunt_file_dissolving(shunt_process.engine, fd);
 		return real(connect)(fd, address, length);
 	}
 	result = real(connect)(fd, address, length);

@@ -42,6 +42,12 @@ static inline uint32_t shunt_imm_make(enum shunt_imm type, uint32_t stream)
 	return (uint32_t)type << SHUNT_IMM_SHIFT | stream;
 }
 
+/*
+ * The one word of a line that its owner writes: how far its program has read. A peer whose link has
+ * died looks there to learn whether bytes were lost with the process.
+ */
+#define SHUNT_CONTROL_READ 15
+
 /* One control line: the words that the peer writes, one per type. Two cache lines. */
 struct shunt_control {
 	_Alignas(128) uint64_t word[16];
