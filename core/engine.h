@@ -67,6 +67,10 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 /* The stream will never leave TCP again. `reason` must be static. */
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
 void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
+/* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
+bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
+/* The call under which it was closed is over. No lock held. */
+void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Ends the TCP connection as a reset does. */
 void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/thread.h"
 
 #define MODE_BITS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 
@@ -84,12 +85,20 @@ static void kick(struct shunt_engine *engine, struct shunt_epset *set)
 	errno = saved;
 }
 
+static uint32_t watch_ready(struct shunt_watch *watch)
+{
+	uint32_t ready = shunt_ready_user(watch->stream) | watch->kernel_ready;
+
+	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~MODE_BITS;
+}
+
 static void touch(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	watch->fresh = true;
 	if (!watch->listed)
 		list(watch);
-	if (watch->set->sleeping || watch->set->nested)
+	/* Who sleeps in the set looks for himself; a set inside another must not cry wolf. */
+	if (watch->set->sleeping || (watch->set->nested && watch_ready(watch)))
 		kick(engine, watch->set);
 }
 
@@ -107,13 +116,6 @@ void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, u
 {
 	watch->kernel_ready |= ready;
 	touch(engine, watch);
-}
-
-static uint32_t watch_ready(struct shunt_watch *watch)
-{
-	uint32_t ready = shunt_ready_user(watch->stream) | watch->kernel_ready;
-
-	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~MODE_BITS;
 }
 
 int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
@@ -141,6 +143,44 @@ int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
 			list(watch);
 	}
 	return count;
+}
+
+/* As long as something is on the list, whoever watches the set from outside must see it readable. */
+void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (set->nested)
+		return;
+	set->nested = true;
+	set->next_nested = engine->group.nested_sets;
+	engine->group.nested_sets = set;
+}
+
+static void unnest(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_epset **p = &engine->group.nested_sets;
+
+	while (*p && *p != set)
+		p = &(*p)->next_nested;
+	if (*p)
+		*p = set->next_nested;
+}
+
+void shunt_epset_refresh(struct shunt_engine *engine)
+{
+	for (struct shunt_epset *set = engine->group.nested_sets; set; set = set->next_nested) {
+		if (shunt_epset_is_ready(engine, set)) {
+			kick(engine, set);
+		} else if (set->kicked && !set->sleeping) {
+			shunt_parker_drain(engine, set->kick_fd);
+			set->kicked = false;
+		}
+	}
+}
+
+void shunt_epset_show(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (set->nested && set->first && shunt_epset_is_ready(engine, set))
+		kick(engine, set);
 }
 
 bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set)
@@ -390,9 +430,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		struct shunt_epset *inner = (struct shunt_epset *)file;
 
 		shunt_lock_take(&group->lock);
-		inner->nested = true;
-		if (inner->first)
-			kick(engine, inner);
+		shunt_epset_nest(engine, inner);
+		shunt_epset_refresh(engine);
 		/* Who waits in the outer set must poll for what is in the inner one. */
 		if (op == EPOLL_CTL_ADD)
 			companion_open(engine, set);
@@ -441,6 +480,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_streams_each(engine, forget_set, set);
 	if (group->channel_set == set)
 		group->channel_set = NULL;
+	unnest(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_private_close(engine, set->companion);

@@ -53,6 +53,7 @@ struct shunt_epset {
 	uint32_t sleeping;	/* threads asleep in it */
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
+	struct shunt_epset *next_nested;
 	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
 };
 
@@ -66,6 +67,11 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
 void shunt_epset_inherit(struct shunt_engine *engine);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
 /* Readable for a poll on the set itself: something is on the list. */
+/* From now on the kernel watches the set for somebody. group.lock held. */
+void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set);
+/* What watched sets show is made true before somebody looks. group.lock held. */
+void shunt_epset_refresh(struct shunt_engine *engine);
+void shunt_epset_show(struct shunt_engine *engine, struct shunt_epset *set);
 bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);
 /* The same after hearing what the companion has to say; takes the group lock. */
 bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);

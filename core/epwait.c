@@ -54,6 +54,7 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 	hear_companion(engine, set);
 	shunt_group_poll_locked(engine);
 	ready = shunt_epset_is_ready(engine, set);
+	shunt_epset_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	return ready;
@@ -93,6 +94,8 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		hear_companion(engine, set);
 	shunt_group_poll_locked(engine);
 	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
+	if (__builtin_expect(set->nested, 0))
+		shunt_epset_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	return n;
@@ -104,8 +107,15 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	struct timespec none = { 0, 0 };
 	bool heard = false;
-	int n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
+	int n;
 
+	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
+		shunt_lock_take(&engine->group.lock);
+		shunt_group_poll_locked(engine);
+		shunt_epset_refresh(engine);
+		shunt_lock_leave(&engine->group.lock);
+	}
+	n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
 	set->kernel_checked = ticks();
 	if (n < 0)
 		n = 0;

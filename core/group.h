@@ -42,6 +42,7 @@ struct shunt_group {
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
+	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */

@@ -60,6 +60,15 @@ static void release(struct polling *p)
 	free(p->on);
 }
 
+static void nest(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (set->nested || set->companion < 0)
+		return;
+	shunt_lock_take(&engine->group.lock);
+	shunt_epset_nest(engine, set);
+	shunt_lock_leave(&engine->group.lock);
+}
+
 /* What the kernel is asked about each entry now; tracks may have changed since the last time. */
 static void plan(struct polling *p)
 {
@@ -82,7 +91,7 @@ static void plan(struct polling *p)
 				p->kernel[i].fd = -1;
 		}
 		if (file && file->kind == SHUNT_FILE_EPOLL)
-			((struct shunt_epset *)file)->nested = true;
+			nest(p->engine, (struct shunt_epset *)file);
 		p->kernel_fds += p->kernel[i].fd >= 0;
 	}
 }

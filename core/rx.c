@@ -228,8 +228,10 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (got != 0)
 			return got;
 		shunt_group_poll_fully(engine);
-		if (!switch_due(rx))
-			return 0;
+		if (!switch_due(rx)) {
+			got = at_end(stream);
+			return got == -EAGAIN ? 0 : got;
+		}
 	}
 }
 
@@ -269,19 +271,19 @@ static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
-static int wait_for_more(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
 			 uint64_t *deadline)
 {
 	int result;
 
 	if (!*deadline)
-		*deadline = shunt_stream_deadline(engine, fd, stream, true);
+		*deadline = shunt_stream_deadline(engine, *fd, stream, true);
+	atomic_fetch_add(&stream->waiters, 1);
 	shunt_lock_leave(&stream->rx.lock);
 	result = shunt_wait_stream(engine, stream, EPOLLIN, *deadline);
 	shunt_lock_take(&stream->rx.lock);
-	if (!result && !shunt_stream_is(engine, fd, stream))
-		result = -EBADF;
-	return result;
+	atomic_fetch_sub(&stream->waiters, 1);
+	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
 /* SO_RCVLOWAT: what a blocking receive waits for. */
@@ -322,7 +324,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			expire(engine, stream);
 		if (!wait)
 			break;
-		got = wait_for_more(engine, fd, stream, &deadline);
+		got = wait_for_more(engine, &fd, stream, &deadline);
 		if (got)
 			break;
 	}
@@ -360,6 +362,8 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	advance(&to, 0);
 	got = receive(engine, fd, stream, &to, flags);
 	shunt_lock_leave(&stream->rx.lock);
+	if (__builtin_expect(stream->orphan, 0))
+		shunt_streams_end_orphan(engine, stream);
 	return got;
 }
 

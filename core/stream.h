@@ -160,6 +160,8 @@ struct shunt_stream {
 	int retire_fd;		/* who asked for it from another process; -1 nobody */
 	bool shared;		/* a fork has made a second owner */
 	bool dissolving;	/* by connect(AF_UNSPEC) */
+	_Atomic uint32_t waiters;	/* threads inside a blocking call */
+	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */
 	struct shunt_stream *next_offer;	/* in the service thread's lists */

@@ -53,6 +53,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->retire_fd = -1;
 	stream->shared = false;
 	stream->dissolving = false;
+	stream->orphan = false;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->nonblocking, nonblocking);
@@ -433,6 +434,54 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 	shunt_file_socket(engine, fd, nonblocking);
 }
 
+/*
+ * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
+ * connection ends with it, as the kernel's reference does it. False: nobody is.
+ */
+static bool make_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	int copy;
+
+	if (!atomic_load(&stream->waiters) || shunt_stream_is_plain(stream))
+		return false;
+	copy = shunt_private_copy(engine, fd);
+	if (copy < 0)
+		return false;
+	shunt_epset_drop_stream(engine, stream);
+	shunt_lock_take(&engine->streams_lock);
+	stream->fd = copy;
+	stream->orphan = true;
+	set_slot(engine, fd, NULL);
+	shunt_lock_leave(&engine->streams_lock);
+	return true;
+}
+
+bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
+{
+	if (__builtin_expect(stream->orphan, 0)) {
+		*fd = stream->fd;
+		return true;
+	}
+	return shunt_stream_is(engine, *fd, stream);
+}
+
+void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool last;
+	int fd;
+
+	shunt_lock_take(&engine->streams_lock);
+	last = stream->orphan && !atomic_load(&stream->waiters);
+	if (last)
+		stream->orphan = false;
+	fd = stream->fd;
+	shunt_lock_leave(&engine->streams_lock);
+	if (!last)
+		return;
+	end_stream(engine, stream, fd);
+	shunt_private_close(engine, fd);
+}
+
 static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	bool last;
@@ -445,7 +494,7 @@ static void close_stream(struct shunt_engine *engine, struct shunt_stream *strea
 			stream->fd = another_number(engine, &stream->file);
 	}
 	shunt_lock_leave(&engine->streams_lock);
-	if (last)
+	if (last && !make_orphan(engine, stream, fd))
 		end_stream(engine, stream, fd);
 }
 

@@ -168,19 +168,19 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
 }
 
-static int wait_for_room(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
 			 uint64_t *deadline)
 {
 	int result;
 
 	if (!*deadline)
-		*deadline = shunt_stream_deadline(engine, fd, stream, false);
+		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
+	atomic_fetch_add(&stream->waiters, 1);
 	shunt_lock_leave(&stream->tx.lock);
 	result = shunt_wait_stream(engine, stream, EPOLLOUT, *deadline);
 	shunt_lock_take(&stream->tx.lock);
-	if (!result && !shunt_stream_is(engine, fd, stream))
-		result = -EBADF;
-	return result;
+	atomic_fetch_sub(&stream->waiters, 1);
+	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -202,7 +202,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		}
 		if (taken != -EAGAIN || !wait)
 			break;
-		taken = wait_for_room(engine, fd, stream, &deadline);
+		taken = wait_for_room(engine, &fd, stream, &deadline);
 		if (taken)
 			break;
 	}
@@ -244,6 +244,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	else
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
 	shunt_lock_leave(&stream->tx.lock);
+	if (__builtin_expect(stream->orphan, 0))
+		shunt_streams_end_orphan(engine, stream);
 	return taken;
 }
 

@@ -38,19 +38,15 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	return result;
 }
 
-/* What went wrong on the other track, if the kernel knows of nothing. */
+/* What went wrong on the other track comes first; it takes the kernel's word for the same along. */
 static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
+	int error = shunt_stream_take_error(shunt_process.engine, stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
-	int error, saved = errno;
 
-	if (result || *length < sizeof(error) || *(int *)value)
-		return result;
-	error = shunt_stream_take_error(shunt_process.engine, stream);
-	if (error)
-		*(int *)value = error < 0 ? -error : error;
-	errno = saved;
-	return 0;
+	if (!result && error && *length >= sizeof(error))
+		*(int *)value = error;
+	return result;
 }
 
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
