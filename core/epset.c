@@ -320,6 +320,17 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 		touch(engine, watch);
 }
 
+int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result = 0;
+
+	shunt_lock_take(&engine->group.lock);
+	for (struct shunt_watch *watch = stream->watches; watch && !result; watch = watch->next_of_stream)
+		result = companion_open(engine, watch->set);
+	shunt_lock_leave(&engine->group.lock);
+	return result;
+}
+
 void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int saved = errno;

@@ -59,6 +59,8 @@ struct shunt_epset {
 
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 /* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
+/* Makes sure that its registrations can move. 0 or -errno. Takes the group lock. */
+int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);

@@ -144,19 +144,19 @@ static int receive_tuple(struct shunt_engine *engine, int from, struct shunt_tup
 	struct iovec iov = { &byte, 1 };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
 				  .msg_controllen = sizeof(space) };
-	struct cmsghdr *control;
-	int fd, result;
+	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct cmsghdr *control = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	int *fds = control ? (int *)CMSG_DATA(control) : NULL;
+	int count, result = -EPROTO;
 
-	if (engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
+	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
 		return -EPROTO;
-	control = CMSG_FIRSTHDR(&message);
-	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS ||
-	    control->cmsg_len != CMSG_LEN(sizeof(int)))
-		return -EPROTO;
-	memcpy(&fd, CMSG_DATA(control), sizeof(int));
+	count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 	memset(tuple, 0, sizeof(*tuple));
-	result = shunt_rendezvous_tuple(engine, fd, tuple);
-	engine->sys->close(fd);
+	if (got == 1 && count == 1)
+		result = shunt_rendezvous_tuple(engine, fds[0], tuple);
+	for (int i = 0; i < count; i++)	/* padding has room for more than was asked for */
+		engine->sys->close(fds[i]);
 	return result;
 }
 

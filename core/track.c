@@ -212,6 +212,8 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (!result && !kernel_agrees(engine, stream))
 		result = -EBUSY;
 	if (!result)
+		result = shunt_epset_prepare(engine, stream);
+	if (!result)
 		begin(engine, stream, peer);
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {

@@ -324,6 +324,18 @@ static void force_close(void)
 				sim_end_close(&sim_world.conn[i].end[side]);
 }
 
+static bool seated(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct shunt_service *one = sim_world.engine[i]->service;
+
+		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next)
+			if (link->seated || link->outgoing)
+				return true;
+	}
+	return false;
+}
+
 static void finish(void)
 {
 	int idle = 0;
@@ -343,8 +355,10 @@ static void finish(void)
 		if (advance())
 			idle = 0;
 	sim_clock += 70000000000ull;	/* every patience ends */
-	for (idle = 0; idle < 12; idle++)
+	for (idle = 0; idle < 100 && (idle < 8 || seated()); idle++) {
+		sim_clock += 50000000;
 		advance();
+	}
 }
 
 void sim_play(void)

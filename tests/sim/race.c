@@ -45,7 +45,7 @@ static const struct shunt_sys sys = {
 	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
 	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
-	.close = close, .ppoll = ppoll, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
+	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
 	.epoll_pwait2 = epoll_pwait2,
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "shunt/wire.h"
 #include "tests/sim/random.h"
+#include "tests/sim/sim.h"
 #include "tests/sim/sys.h"
 
 struct sim_sock *sim_sock_of[SIM_FDS];
@@ -166,6 +167,8 @@ static ssize_t channel_send(int fd, const struct msghdr *message, int flags)
 		errno = EAGAIN;
 		return -1;
 	}
+	trace("channel %d: message %u for stream %u", fd, ((uint32_t *)message->msg_iov->iov_base)[0],
+	      ((uint32_t *)message->msg_iov->iov_base)[1]);
 	if (sock)
 		fds[0] = pass_pack(sock);
 	sent = sendmsg(fd, message, flags);
@@ -396,6 +399,7 @@ const struct shunt_sys sim_sys = {
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
 	.shutdown = sys_shutdown, .ioctl = sys_ioctl, .fcntl = sys_fcntl, .socket = socket,
 	.bind = bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
-	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_ctl = sys_epoll_ctl,
+	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_create1 = epoll_create1,
+	.epoll_ctl = sys_epoll_ctl,
 	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2,
 };
