@@ -106,7 +106,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (log < SHUNT_ARENA_MIN_LOG || log > SHUNT_ARENA_MAX_LOG ||
 	    offset > stream->link->peer_arena_bytes ||
-	    1ull << log > stream->link->peer_arena_bytes - offset)
+	    offset & ((1ull << log) - 1) || 1ull << log > stream->link->peer_arena_bytes - offset)
 		return "a ring outside the arena";
 	if (atomic_load(&stream->tx.offer))
 		return "a second ring before the first was used";

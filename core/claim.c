@@ -306,6 +306,7 @@ static bool place_is_sound(struct shunt_link *link, const struct shunt_place *pl
 	       place->ring_bytes <= 1u << SHUNT_ARENA_MAX_LOG &&
 	       !(place->ring_bytes & (place->ring_bytes - 1)) &&
 	       !(place->ring_offset & (place->ring_bytes - 1)) &&
+	       place->ring_bytes <= link->peer_arena_bytes &&
 	       place->ring_offset <= link->peer_arena_bytes - place->ring_bytes;
 }
 

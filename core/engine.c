@@ -122,6 +122,8 @@ static int share(struct shunt_stream *stream, void *arg)
 	uint8_t candidate = SHUNT_CANDIDATE;
 
 	(void)arg;
+	if (atomic_load(&stream->state) == SHUNT_FRESH)
+		return 0;
 	stream->shared = true;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN))
 		stream->reason = "shared by a fork";

@@ -118,12 +118,21 @@ void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, u
 	touch(engine, watch);
 }
 
+/* EPOLLONESHOT has fired: the kernel must not go on about it. */
+static void disable(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	watch->disabled = true;
+	if (watch->home == SHUNT_HOME_COMPANION)
+		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_DEL, watch->fd, NULL);
+	if (watch->home != SHUNT_HOME_SET)
+		watch->home = SHUNT_HOME_NONE;
+}
+
 int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
 			struct epoll_event *events, int max)
 {
 	int count = 0;
 
-	(void)engine;
 	for (uint32_t left = set->ready; left && count < max; left--) {
 		struct shunt_watch *watch = unlist(set);
 		uint32_t ready = watch->disabled ? 0 : watch_ready(watch);
@@ -138,7 +147,7 @@ int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
 		events[count].data.u64 = watch->data;
 		count++;
 		if (watch->events & EPOLLONESHOT)
-			watch->disabled = true;
+			disable(engine, watch);
 		else if (!(watch->events & EPOLLET))
 			list(watch);
 	}
@@ -251,11 +260,17 @@ static struct shunt_watch *find(struct shunt_stream *stream, struct shunt_epset 
 	return watch;
 }
 
-static uint8_t home_for(struct shunt_stream *stream)
+/*
+ * One-shot registrations are never the program's epfd's: the kernel would disable them there without
+ * telling us, and a stream that joins a link later must know.
+ */
+static uint8_t home_for(struct shunt_watch *watch)
 {
-	if (atomic_load(&stream->state) != SHUNT_LINKED)
+	if (watch->events & EPOLLONESHOT && watch->disabled)
+		return SHUNT_HOME_NONE;
+	if (atomic_load(&watch->stream->state) != SHUNT_LINKED && !(watch->events & EPOLLONESHOT))
 		return SHUNT_HOME_SET;
-	return shunt_ready_kernel(stream) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
+	return shunt_ready_kernel(watch->stream) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
 }
 
 /* What the companion asks the kernel for: what is still on TCP, in the watch's own mode. */
@@ -263,8 +278,6 @@ static uint32_t companion_events(struct shunt_watch *watch)
 {
 	uint32_t asked = shunt_ready_kernel(watch->stream);
 
-	if (watch->disabled)
-		return 0;
 	return (watch->events & asked) | (watch->events & EPOLLET);
 }
 
@@ -302,7 +315,7 @@ static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, ui
 
 static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 {
-	uint8_t home = home_for(watch->stream);
+	uint8_t home = home_for(watch);
 	struct epoll_event event;
 
 	if (home == watch->home) {
@@ -364,7 +377,7 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 		return -ENOMEM;
 	*watch = (struct shunt_watch) { .set = set, .stream = stream, .fd = fd,
 					.events = event->events, .data = event->data.u64 };
-	result = kernel_add(engine, watch, home_for(stream));
+	result = kernel_add(engine, watch, home_for(watch));
 	if (result) {
 		free(watch);
 		return result;
@@ -390,10 +403,10 @@ static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 	watch->data = event->data.u64;
 	watch->disabled = false;
 	watch->kernel_ready = 0;
-	if (watch->home != SHUNT_HOME_SET) {
+	if (watch->home != SHUNT_HOME_SET || event->events & EPOLLONESHOT)
 		rehome(engine, watch);
+	if (watch->home != SHUNT_HOME_SET)
 		touch(engine, watch);
-	}
 	return 0;
 }
 

@@ -21,7 +21,7 @@ void shunt_lock_wait(struct shunt_lock *lock)
 			return;
 		__builtin_ia32_pause();
 	}
-	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
+	while (atomic_exchange(&lock->word, 2) != 0)
 		futex(lock, FUTEX_WAIT, 2);
 }
 

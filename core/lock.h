@@ -3,7 +3,9 @@
  * briefly, then sleep in futex(2).
  *
  * Order (a thread may take a lock only while holding ones further left):
- *   stream.rx.lock | stream.tx.lock  →  lane.lock  →  group.lock  →  lane.queue_lock, pools
+ *   service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
+ *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, parkers_lock, arena.lock
+ * (exit() alone tries a tx.lock under streams_lock; it never waits for it.)
  * rx and tx locks of one stream are taken together only as rx, then tx. Taking and leaving are
  * sequentially consistent: who finds a lock held knows that its holder will see, after leaving, what
  * was stored before the attempt (lane.c builds on that).

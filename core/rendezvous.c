@@ -86,6 +86,17 @@ void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
 				    ntohs(port));
 }
 
+/* Redis and others listen on 0.0.0.0 and, apart, on :: for IPv6 only: two names. */
+static void wildcard_name(const uint8_t address[16], uint16_t port, bool any, bool only_v6,
+			  struct shunt_name *name)
+{
+	shunt_rendezvous_name(address, port, any, name);
+	if (!any || !only_v6)
+		return;
+	name->text[0] = 0;
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/tcp/*6:%u", ntohs(port));
+}
+
 static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
@@ -140,6 +151,10 @@ int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tup
 	fd = connect_name(engine, name);
 	if (fd != -ECONNREFUSED)
 		return fd;
+	wildcard_name(tuple->peer, tuple->peer_port, true, memcmp(tuple->peer, v4_prefix, 12) != 0, name);
+	fd = connect_name(engine, name);
+	if (fd != -ECONNREFUSED)
+		return fd;
 	shunt_rendezvous_name(tuple->peer, tuple->peer_port, true, name);
 	return connect_name(engine, name);
 }
@@ -164,8 +179,8 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, int fd)
 	length = sizeof(only_v6);
 	if (bound.ss_family == AF_INET6)
 		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, &length);
-	any = !memcmp(ip + 12, zero, 4) && (!memcmp(ip, v4_prefix, 12) || !memcmp(ip, zero, 12)) && !only_v6;
-	shunt_rendezvous_name(ip, port, any, &name);
+	any = !memcmp(ip + 12, zero, 4) && (!memcmp(ip, v4_prefix, 12) || !memcmp(ip, zero, 12));
+	wildcard_name(ip, port, any, only_v6, &name);
 	channel = channel_socket(engine);
 	if (channel < 0)
 		return channel;

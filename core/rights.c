@@ -73,7 +73,9 @@ static int converse(struct shunt_engine *engine, int to, int fd)
 	while (engine->sys->ppoll(&waiting, 1, &patience, NULL) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return engine->sys->read(to, &byte, 1) == 1 && byte ? 0 : -ETIMEDOUT;
+	if (engine->sys->read(to, &byte, 1) != 1)
+		return -ETIMEDOUT;
+	return byte ? 0 : -EBUSY;
 }
 
 int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
@@ -160,9 +162,9 @@ static int receive_tuple(struct shunt_engine *engine, int from, struct shunt_tup
 	return result;
 }
 
-static void say_done(struct shunt_engine *engine, int fd)
+static void say_done(struct shunt_engine *engine, int fd, bool handed_over)
 {
-	char byte = 1;
+	char byte = handed_over;
 
 	if (engine->sys->write(fd, &byte, 1) != 1)
 		shunt_log(SHUNT_LOG_DEBUG, "a child went away before it was answered");
@@ -176,7 +178,7 @@ void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *strea
 	if (fd < 0)
 		return;
 	stream->retire_fd = -1;
-	say_done(engine, fd);
+	say_done(engine, fd, atomic_load(&stream->retiring) == SHUNT_RETIRED);
 	shunt_streams_unhold(stream);
 }
 
@@ -201,7 +203,7 @@ void shunt_rights_serve(struct shunt_engine *engine, int fd)
 	shunt_streams_each(engine, is_it, &search);
 	shunt_lock_leave(&engine->streams_lock);
 	if (!search.found || search.found->retire_fd >= 0) {
-		say_done(engine, waiting.fd);
+		say_done(engine, waiting.fd, !search.found);
 		if (search.found)
 			shunt_streams_unhold(search.found);
 		return;

@@ -209,6 +209,8 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
+	if (stream->shared)
+		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))
 		result = -EBUSY;
 	if (!result)
@@ -226,10 +228,11 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 
 void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.want_link, true);
-	if (!shunt_lock_try(&stream->tx.lock))
-		return;	/* the program is sending; its next send sees it */
-	shunt_track_choose(engine, stream);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING) {
+		atomic_store(&stream->tx.want_link, true);
+		shunt_track_choose(engine, stream);
+	}
 	shunt_lock_leave(&stream->tx.lock);
 }
 
