@@ -22,6 +22,12 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (__builtin_expect(!rx->link_open, 0))
 		return "data for a direction that is on TCP";
+	if (__builtin_expect(rx->shut && atomic_load_explicit(&rx->refused, memory_order_relaxed) == 0 &&
+			     stream->tx.shut, 0)) {
+		atomic_store(&rx->refused, true);
+		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
+		shunt_group_kick_lane(engine, stream->lane);
+	}
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);
@@ -202,6 +208,9 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (type == SHUNT_IMM_LANE)
 		return on_lane(lane);
 	stream = shunt_link_stream(lane->link, imm & SHUNT_IMM_STREAM_MASK);
+	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
+	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
+		return "a message for a stream that was not agreed on";
 	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
 		return "a message for no stream";
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&

@@ -268,6 +268,8 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 		return;
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
+	if (stream->link)
+		shunt_track_revert(engine, stream);
 	give_up(engine, stream, "no room for its rings, or closed already");
 	reply(link, SHUNT_MSG_REFUSE, peer->stream);
 }

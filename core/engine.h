@@ -167,6 +167,8 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
+/* Before the direction ends: waits until all of that is written. */
+void shunt_retire_flush(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 
 /* --- rights.c: streams that a fork has given two owners --- */

@@ -85,9 +85,21 @@ static void kick(struct shunt_engine *engine, struct shunt_epset *set)
 	errno = saved;
 }
 
-static uint32_t watch_ready(struct shunt_watch *watch)
+/* What the kernel has said may be history by now, or about a track that was left. */
+static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *watch)
 {
-	uint32_t ready = shunt_ready_user(watch->stream) | watch->kernel_ready;
+	struct pollfd fd = { .fd = watch->fd,
+			     .events = watch->kernel_ready & shunt_ready_kernel(watch->stream) };
+	struct timespec none = { 0, 0 };
+
+	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
+		return 0;
+	return (uint16_t)fd.revents;
+}
+
+static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	uint32_t ready = shunt_ready_user(watch->stream) | still_ready(engine, watch);
 
 	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~MODE_BITS;
 }
@@ -98,7 +110,7 @@ static void touch(struct shunt_engine *engine, struct shunt_watch *watch)
 	if (!watch->listed)
 		list(watch);
 	/* Who sleeps in the set looks for himself; a set inside another must not cry wolf. */
-	if (watch->set->sleeping || (watch->set->nested && watch_ready(watch)))
+	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
 		kick(engine, watch->set);
 }
 
@@ -135,7 +147,7 @@ int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
 
 	for (uint32_t left = set->ready; left && count < max; left--) {
 		struct shunt_watch *watch = unlist(set);
-		uint32_t ready = watch->disabled ? 0 : watch_ready(watch);
+		uint32_t ready = watch->disabled ? 0 : watch_ready(engine, watch);
 
 		watch->kernel_ready = 0;
 		if (!ready)
@@ -196,9 +208,8 @@ bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	bool ready = false;
 
-	(void)engine;
 	for (struct shunt_watch *watch = set->first; watch && !ready; watch = watch->next_ready)
-		ready = !watch->disabled && watch_ready(watch) &&
+		ready = !watch->disabled && watch_ready(engine, watch) &&
 			(!(watch->events & EPOLLET) || watch->fresh);
 	return ready;
 }
@@ -327,6 +338,8 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 		return;
 	}
 	kernel_remove(engine, watch);
+	unlist_one(watch);
+	watch->kernel_ready = 0;
 	if (kernel_add(engine, watch, home))
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
 	if (home != SHUNT_HOME_SET && !watch->disabled)

@@ -447,8 +447,10 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_track_detach(engine, stream);
 		shunt_rights_answer(engine, stream);
-		if (atomic_load(&stream->state) == SHUNT_CLOSED)
-			shunt_streams_vacate(stream);
+		if (atomic_load(&stream->state) == SHUNT_CLOSED || atomic_load(&stream->state) == SHUNT_PLAIN) {
+			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+			shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		}
 	}
 }
 

@@ -20,6 +20,23 @@ static bool reads_tcp(const struct shunt_rx *rx)
 	return rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != atomic_load(&rx->head);
 }
 
+/* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
+static bool ended(const struct shunt_rx *rx)
+{
+	uint64_t fin = atomic_load_explicit(&rx->fin, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (__builtin_expect(fin == SHUNT_NEVER, 1))
+		return false;
+	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(rx));
+}
+
+/* So may a reset; while TCP is read, the kernel's own says when. */
+static bool was_reset(const struct shunt_rx *rx)
+{
+	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) && !reads_tcp(rx);
+}
+
 static uint32_t receive_ready(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -27,10 +44,9 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 
 	if (link_readable(rx, atomic_load_explicit(&stream->low_water, memory_order_relaxed)))
 		ready |= EPOLLIN | EPOLLRDNORM;
-	if (__builtin_expect(atomic_load_explicit(&rx->fin, memory_order_relaxed) != SHUNT_NEVER ||
-			     atomic_load_explicit(&rx->reset, memory_order_relaxed) || rx->shut, 0))
+	if (__builtin_expect(ended(rx) || was_reset(rx) || rx->shut, 0))
 		ready |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0))
+	if (was_reset(rx))
 		ready |= EPOLLHUP | (atomic_load(&rx->error) ? EPOLLERR : 0);
 	return ready;
 }

@@ -231,6 +231,20 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	return 0;
 }
 
+void shunt_retire_flush(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	uint64_t deadline;
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	struct timespec left;
+
+	if (__builtin_expect(!stream->tx.resend, 1))
+		return;
+	deadline = shunt_now(engine) + PATIENCE;
+	while (stream->tx.resend && shunt_retire_resend(engine, fd, stream) == -EAGAIN)
+		if (engine->sys->ppoll(&room, 1, shunt_wait_remaining(engine, deadline, &left), NULL) == 0)
+			break;
+}
+
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_message answer = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };

@@ -306,10 +306,22 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 	if (!to->left)
 		return 0;
+	if (__builtin_expect(stream->rx.kept_error, 0)) {
+		got = -stream->rx.kept_error;
+		stream->rx.kept_error = 0;
+		return got;
+	}
 	for (;;) {
+		const uint8_t *ring = stream->rx.ring;
+		uint8_t track = stream->rx.track;
+
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
+		/* Less than asked means that there is no more now (epoll(7), Q9): so past a switch too. */
+		if (got > 0 && to->left && !(flags & MSG_PEEK) &&
+		    (track != stream->rx.track || ring != stream->rx.ring))
+			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;
 		if (got > 0 && (wait || flags & MSG_WAITALL))
@@ -328,6 +340,9 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (got)
 			break;
 	}
+	/* What went before is reported first, the error by the next call (sk_err). */
+	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
+		stream->rx.kept_error = -got;
 	return done ? (ssize_t)done : got;
 }
 

@@ -13,7 +13,8 @@
 
 int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+	bool write = source->kind == SHUNT_SOURCE_LINK && ((struct shunt_link *)source)->wants_write;
+	struct epoll_event event = { .events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = source };
 
 	return service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }

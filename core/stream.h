@@ -98,8 +98,10 @@ struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
 	uint8_t track;
 	bool shut;		/* shutdown(SHUT_RD) */
+	int kept_error;		/* came behind bytes that were reported; for the next receive */
 	bool tcp_eof;		/* the kernel reported the end of the TCP stream */
 	bool final;		/* the link is dead: its bytes end at tail */
+	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */

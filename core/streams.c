@@ -80,6 +80,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	rx->track = SHUNT_TCP;
 	rx->shut = rx->tcp_eof = rx->final = false;
+	rx->kept_error = 0;
 	atomic_store(&rx->reset, false);
 	atomic_store(&rx->error, 0);
 	atomic_store(&rx->head, 0);
@@ -87,6 +88,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->boundary, SHUNT_NEVER);
 	atomic_store(&rx->second, SHUNT_NEVER);
 	atomic_store(&rx->retired, false);
+	atomic_store(&rx->refused, false);
 	atomic_store(&rx->fin, SHUNT_NEVER);
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
@@ -387,6 +389,11 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_tx_finish(stream);
 	}
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+	if (atomic_load(&stream->lane->failed)) {	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		shunt_service_wake(engine);
+	}
 }
 
 static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
@@ -394,6 +401,7 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint8_t state;
 	bool seated;
 
+	shunt_retire_flush(engine, fd, stream);
 	if (stream->shared && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, "shared by a fork");
 	shunt_epset_drop_stream(engine, stream);

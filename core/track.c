@@ -67,6 +67,8 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->shut || atomic_load(&tx->dead))
 		return;
+	if (tx->flip_at == SHUNT_NEVER && atomic_load(&tx->want_link))
+		next_flip(engine, tx);
 	if (tx->offset >= tx->flip_at && !atomic_load(&tx->unpassed)) {
 		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
 		next_flip(engine, tx);
@@ -194,7 +196,6 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&tx->staged, tx->offset);
 	atomic_store(&tx->posted, tx->offset);
 	atomic_store(&tx->exposed, tx->offset);
-	next_flip(engine, tx);
 	atomic_store(&stream->state, SHUNT_LINKED);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.linked++;
@@ -290,6 +291,8 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 			atomic_store(&rx->error, ECONNRESET);
 			atomic_store(&rx->reset, true);
 			atomic_store(&tx->dead, true);
+			/* TCP must not go on behind a hole. */
+			shunt_streams_reset_tcp(engine, stream->fd);
 		}
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);

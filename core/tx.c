@@ -264,6 +264,19 @@ void shunt_tx_finish(struct shunt_stream *stream)
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
 }
 
+/*
+ * Neither direction is wanted any more: data that still comes is answered by a reset
+ * (TCPABORTONDATA), and a sender that is waiting for room has such data.
+ */
+static void refuse_more(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (rx->track == SHUNT_LINK &&
+	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
 int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)
 {
 	bool linked, send = how != SHUT_RD, receive = how != SHUT_WR;
@@ -278,10 +291,14 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (send && shunt_stream_is(engine, fd, stream))
+	if (send && shunt_stream_is(engine, fd, stream)) {
+		shunt_retire_flush(engine, fd, stream);
 		shunt_tx_finish(stream);
-	if (receive && linked)
+	}
+	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
 		stream->rx.shut = true;
+	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
+		refuse_more(stream);
 	result = engine->sys->shutdown(fd, how) ? -errno : 0;
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);

@@ -267,7 +267,8 @@ static bool finish_end(struct sim_end *end)
 		return true;
 	}
 	if (end->style == SIM_EPOLL) {
-		if (end->spent && !end->may_read && !end->may_write)
+		/* What it may still do is tried below; a one-shot registration is renewed either way. */
+		if (end->spent)
 			sim_watch_rearm(end);
 		sim_watch_wait(end->which);
 	} else if (end->style == SIM_POLLS && !end->shut_write) {
