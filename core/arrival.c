@@ -15,6 +15,16 @@ static uint64_t ring_end(const struct shunt_rx *rx)
 	return (head > rx->link_from ? head : rx->link_from) + rx->link_bytes;
 }
 
+/* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
+static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!stream->tx.shut || atomic_load(&stream->state) != SHUNT_LINKED ||
+	    atomic_exchange(&stream->rx.refused, true))
+		return;
+	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
+	shunt_group_kick_lane(engine, stream->lane);
+}
+
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t bytes)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -22,12 +32,8 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (__builtin_expect(!rx->link_open, 0))
 		return "data for a direction that is on TCP";
-	if (__builtin_expect(rx->shut && atomic_load_explicit(&rx->refused, memory_order_relaxed) == 0 &&
-			     stream->tx.shut, 0)) {
-		atomic_store(&rx->refused, true);
-		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
-		shunt_group_kick_lane(engine, stream->lane);
-	}
+	if (__builtin_expect(rx->shut, 0))
+		refuse(engine, stream);
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);

@@ -121,6 +121,8 @@ void shunt_service_listen(struct shunt_engine *engine, int fd);
 void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The stream has bytes for TCP that its socket had no room for. */
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program closes it with such bytes left: the socket lives on until they are written. Both locks held. */
+void shunt_service_adopt(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);
@@ -167,8 +169,6 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
-/* Before the direction ends: waits until all of that is written. */
-void shunt_retire_flush(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 
 /* --- rights.c: streams that a fork has given two owners --- */

@@ -76,7 +76,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 /* All that the lane owes the peer for the stream has been posted. */
 static bool flushed(struct shunt_stream *stream)
 {
-	return !atomic_load(&stream->lane_work) &&
+	return !atomic_load(&stream->lane_work) && !stream->tx.resend &&
 	       atomic_load(&stream->tx.posted) >= atomic_load(&stream->tx.staged);
 }
 
@@ -191,7 +191,8 @@ static bool take_back(struct shunt_stream *stream, uint64_t offset)
 
 	if (offset == SHUNT_NEVER)
 		offset = atomic_load(&tx->upgrade_at);
-	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && offset < staged))
+	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && offset < staged) ||
+	    !soft_qp_settled(stream->lane->qp))
 		return false;
 	bytes = staged - offset;
 	if (bytes) {
@@ -231,37 +232,26 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	return 0;
 }
 
-void shunt_retire_flush(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	uint64_t deadline;
-	struct pollfd room = { .fd = fd, .events = POLLOUT };
-	struct timespec left;
-
-	if (__builtin_expect(!stream->tx.resend, 1))
-		return;
-	deadline = shunt_now(engine) + PATIENCE;
-	while (stream->tx.resend && shunt_retire_resend(engine, fd, stream) == -EAGAIN)
-		if (engine->sys->ppoll(&room, 1, shunt_wait_remaining(engine, deadline, &left), NULL) == 0)
-			break;
-}
-
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_message answer = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
 	bool good = true;
 
+	shunt_group_poll_fully(engine);	/* its handback may be waiting for our receives */
 	shunt_lock_take(&tx->lock);
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
-	if (tx->track == SHUNT_LINK) {
+	if (tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) &&
+	    (offset == SHUNT_NEVER || offset < atomic_load(&tx->handback_at)) &&
+	    (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream))) {
+		good = false;	/* what the link carried has not been read, and TCP has gone on behind it */
+	} else if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
 		shunt_lock_take(&stream->lane->lock);
 		good = take_back(stream, offset);
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
-	} else if (offset != SHUNT_NEVER && atomic_load(&tx->unpassed)) {
-		good = false;	/* handed back already, and what the link carried has not been read */
 	}
 	if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_service_await(engine, stream);

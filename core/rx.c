@@ -176,11 +176,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 	return error;
 }
 
-/*
- * Nothing to read: is that the end? On the link FIN says so, and comes behind all data. A TCP
- * stream's own end counts only where no switch was announced before it; announcements of a
- * sender that has ended were placed before its FIN, so one poll has seen them.
- */
+/* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
 static ssize_t at_end(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -203,6 +199,16 @@ static bool switch_due(const struct shunt_rx *rx)
 
 	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head ||
 	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
+}
+
+/*
+ * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
+ * a stream on the link also ends it there, so until FIN is here it is not the end.
+ */
+static bool tcp_end_counts(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) || stream->rx.final ||
+	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
 
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
@@ -230,7 +236,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		shunt_group_poll_fully(engine);
 		if (!switch_due(rx)) {
 			got = at_end(stream);
-			return got == -EAGAIN ? 0 : got;
+			return got == -EAGAIN && tcp_end_counts(stream) ? 0 : got;
 		}
 	}
 }

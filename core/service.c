@@ -119,22 +119,41 @@ static struct shunt_stream *container(struct shunt_source *source)
 	return (struct shunt_stream *)((char *)source - offsetof(struct shunt_stream, source));
 }
 
+static int socket_of(struct shunt_stream *stream)
+{
+	return stream->resend_fd >= 0 ? stream->resend_fd : stream->fd;
+}
+
+/* Written, or never to be: the direction or the connection may end now. tx.lock held. */
+static void resent(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = service->engine;
+
+	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, socket_of(stream), NULL);
+	stream->awaited = false;
+	if (stream->tx.resend_fin && stream->resend_fd < 0)
+		engine->sys->shutdown(stream->fd, SHUT_WR);
+	stream->tx.resend_fin = false;
+	shunt_private_close(engine, stream->resend_fd);
+	stream->resend_fd = -1;
+}
+
 /* A socket that had no room for what goes over TCP again has some now. The hold is the event's. */
 static void resend(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
-	int result = 0;
+	bool done;
 
-	shunt_lock_take(&stream->tx.lock);
-	if (stream->fd >= 0) {
-		engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->fd, NULL);
-		result = shunt_retire_resend(engine, stream->fd, stream);
-		if (result == -EAGAIN)
-			shunt_service_await(engine, stream);
-	}
+	if (!shunt_lock_try(&stream->tx.lock))
+		return;	/* somebody is sending, and so writing it; the event comes again */
+	done = shunt_retire_resend(engine, socket_of(stream), stream) != -EAGAIN;
+	if (done)
+		resent(service, stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_streams_unhold(stream);
+	if (!done)
+		return;
 	shunt_group_tell(engine, stream, EPOLLOUT);
+	shunt_streams_unhold(stream);
 }
 
 static void hear(struct shunt_service *service, struct epoll_event *event)
@@ -350,9 +369,33 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
 
+	if (stream->awaited ||
+	    engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_ADD, socket_of(stream), &event))
+		return;
+	stream->awaited = true;
 	shunt_streams_hold(stream);
-	if (engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_ADD, stream->fd, &event))
-		shunt_streams_unhold(stream);
+}
+
+void shunt_service_adopt(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	int copy = stream->tx.resend ? shunt_private_copy(engine, fd) : -1;
+
+	if (stream->awaited)
+		engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (copy < 0) {
+		if (stream->awaited)
+			shunt_streams_unhold(stream);
+		stream->awaited = false;
+		return;
+	}
+	stream->resend_fd = copy;
+	if (!stream->awaited) {
+		shunt_service_await(engine, stream);
+		return;
+	}
+	stream->awaited = false;	/* the hold goes over to the copy */
+	shunt_service_await(engine, stream);
+	shunt_streams_unhold(stream);
 }
 
 void shunt_service_listen(struct shunt_engine *engine, int fd)

@@ -83,6 +83,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	bool grow_asked;
 	uint8_t *resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
+	bool resend_fin;	/* the direction has ended behind it */
 	uint8_t *stage;		/* bytes accepted from the program while the lane was busy */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
@@ -157,12 +158,15 @@ struct shunt_stream {
 	_Atomic bool released;	/* P: RELEASE received: the peer has closed */
 	struct shunt_stream *next_reap;
 	bool in_use;
+	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
 	bool tuple_known;
 	_Atomic uint8_t retiring;	/* enum shunt_retiring */
 	int retire_fd;		/* who asked for it from another process; -1 nobody */
 	bool shared;		/* a fork has made a second owner */
 	bool dissolving;	/* by connect(AF_UNSPEC) */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
+	bool awaited;		/* the service thread waits for room on its socket; tx.lock */
+	int resend_fd;		/* the service thread's hold on a socket closed too early; -1 */
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */

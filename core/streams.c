@@ -48,12 +48,16 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->id = stream->peer_id = 0;
 	stream->tuple_known = false;
 	stream->claimed = false;
+	atomic_store(&stream->agreed, false);
 	stream->holds = 0;
 	atomic_store(&stream->retiring, SHUNT_STAYING);
 	stream->retire_fd = -1;
 	stream->shared = false;
 	stream->dissolving = false;
 	stream->orphan = false;
+	stream->awaited = false;
+	stream->resend_fd = -1;
+	tx->resend_fin = false;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->nonblocking, nonblocking);
@@ -401,7 +405,6 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint8_t state;
 	bool seated;
 
-	shunt_retire_flush(engine, fd, stream);
 	if (stream->shared && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, "shared by a fork");
 	shunt_epset_drop_stream(engine, stream);
@@ -412,6 +415,8 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
 	atomic_store(&stream->state, SHUNT_CLOSED);
+	if (stream->awaited || stream->tx.resend)
+		shunt_service_adopt(engine, stream, fd);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

@@ -197,6 +197,10 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&tx->posted, tx->offset);
 	atomic_store(&tx->exposed, tx->offset);
 	atomic_store(&stream->state, SHUNT_LINKED);
+	if (tx->shut) {	/* ended before: the link must say it too */
+		atomic_store(&tx->fin, tx->offset);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
+	}
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.linked++;
 	shunt_lock_leave(&engine->streams_lock);
@@ -230,6 +234,7 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->agreed, true);
 	if (atomic_load(&stream->retiring) == SHUNT_STAYING) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);

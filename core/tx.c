@@ -156,6 +156,8 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(!tx->quick, 0)) {
 		if (tx->shut)
 			return -EPIPE;
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+			return -EAGAIN;	/* the peer may want what the link carried sent again first */
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
 		    tx->flip_at > tx->offset)
@@ -292,14 +294,18 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	if (send && shunt_stream_is(engine, fd, stream)) {
-		shunt_retire_flush(engine, fd, stream);
 		shunt_tx_finish(stream);
+		if (stream->tx.resend) {	/* the kernel's end must wait until these are written */
+			stream->tx.resend_fin = true;
+			shunt_service_await(engine, stream);
+			how = how == SHUT_RDWR ? SHUT_RD : -1;
+		}
 	}
 	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
 		stream->rx.shut = true;
 	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
 		refuse_more(stream);
-	result = engine->sys->shutdown(fd, how) ? -errno : 0;
+	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)

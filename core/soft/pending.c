@@ -205,3 +205,10 @@ void soft_pending_free(struct soft_qp *qp)
 	qp->pending = NULL;
 	qp->pending_head = 0;
 }
+
+int soft_qp_settled(struct ibv_qp *ibqp)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+
+	return soft_load(&qp->state) == IBV_QPS_RTS && !__atomic_load_n(&qp->pending_count, __ATOMIC_ACQUIRE);
+}

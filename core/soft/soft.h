@@ -75,6 +75,9 @@ void soft_qp_peer_gone(struct ibv_qp *qp);
  */
 const void *soft_qp_peek(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);
 
+/* Every WR that post_send took has been executed: its bytes are in the peer's memory. */
+int soft_qp_settled(struct ibv_qp *qp);
+
 /* Counted per QP; exact (SD-04). Read without a lock by statistics. */
 struct soft_counters {
 	uint64_t doorbells;	/* calls of post_send */
