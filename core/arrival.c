@@ -41,6 +41,14 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	return NULL;
 }
 
+/* The answer to a RETIRE may be waiting for this one. */
+static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	atomic_fetch_add(&stream->rx.announced, 1);
+	if (atomic_load(&stream->asked) == SHUNT_ASKED)
+		shunt_service_wake(engine);
+}
+
 static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -52,6 +60,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	rx->link_from = at;
 	atomic_store(&rx->tail, at);
 	atomic_store(&rx->boundary, at);
+	count_announced(engine, stream);
 	shunt_group_settle(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
 	return NULL;
@@ -68,6 +77,7 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 		atomic_store(&rx->boundary, at);
 	else
 		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
+	count_announced(engine, stream);
 	shunt_group_settle(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
 	return NULL;

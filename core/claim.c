@@ -168,6 +168,7 @@ void shunt_claim_link_up(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
+	shunt_claim_settled(link);
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
 		send_claim(link, stream);
@@ -402,9 +403,22 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_link_distrust(link, "a refusal after a switch");
 		return;
 	}
-	/* From here on nothing on the lane names the stream: the peer may free its seat. */
-	reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
-	give_up(link->engine, stream, "the peer has closed it or shares it");
+	stream->next_offer = link->refused;
+	link->refused = stream;
+	if (shunt_lane_settled(&link->lane))
+		shunt_claim_settled(link);
+}
+
+/* Nothing that is still on its way names these streams: the peer may free their seats. */
+void shunt_claim_settled(struct shunt_link *link)
+{
+	struct shunt_stream *stream;
+
+	while ((stream = link->refused) != NULL) {
+		link->refused = stream->next_offer;
+		reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
+		give_up(link->engine, stream, "the peer has closed it or shares it");
+	}
 }
 
 void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
@@ -441,7 +455,8 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		shunt_track_grow(link->engine, stream);
 		break;
 	case SHUNT_MSG_RETIRE:
-		shunt_retire_asked(link->engine, stream, message->offset);
+		shunt_retire_asked(link->engine, stream, message->retire.offset,
+				   message->retire.announced);
 		break;
 	case SHUNT_MSG_RETIRED:
 		shunt_retire_answered(link->engine, stream, !message->reason);

@@ -159,12 +159,14 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
  */
 static int inherit(struct shunt_stream *stream, void *arg)
 {
+	struct shunt_engine *engine = arg;
 	uint8_t state = atomic_load(&stream->state);
 
-	(void)arg;
 	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
 	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
 	stream->sleepers = NULL;
+	shunt_private_close(engine, stream->resend_fd);
+	stream->resend_fd = -1;
 	if (state == SHUNT_CANDIDATE)
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
@@ -197,6 +199,6 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;
 	engine->totals = (struct shunt_totals) { 0 };
-	shunt_streams_each(engine, inherit, NULL);
+	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);
 }

@@ -119,10 +119,11 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
 /* Offers a rendezvous for the address that `fd` listens on; withdraws it. */
 void shunt_service_listen(struct shunt_engine *engine, int fd);
 void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The stream has bytes for TCP that its socket had no room for. */
+/*
+ * The stream has bytes for TCP that its socket had no room for: they will be written, even if the program
+ * closes it. tx.lock held.
+ */
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program closes it with such bytes left: the socket lives on until they are written. Both locks held. */
-void shunt_service_adopt(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);
@@ -165,7 +166,11 @@ void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Begins it; the peer answers RETIRED. Any thread. */
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */
-void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
+			uint64_t announced);
+/* Answers what can be answered by now; is there more? Service thread. */
+void shunt_retire_tick(struct shunt_service *service);
+bool shunt_retire_waits(struct shunt_service *service);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */

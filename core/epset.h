@@ -55,6 +55,7 @@ struct shunt_epset {
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;
 	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
+	bool kernel_busy;		/* the last look at it found something */
 };
 
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);

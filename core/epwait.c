@@ -80,6 +80,7 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 		else if (set->companion >= 0)	/* not the parent's, seen through an inherited set */
 			*heard = true;
 	}
+	set->kernel_busy = kept > 0;
 	return kept;
 }
 
@@ -141,8 +142,8 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	uint64_t until = 0, budget;
 	int n = 0;
 
-	/* Busy streams must not keep the kernel's descriptors waiting (PF-46). */
-	if (ticks() - set->kernel_checked < BUSY_TICKS)
+	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
+	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
 		n = look_at_streams(engine, set, events, max, false);
 	if (!n)
 		n = look_at_both(engine, set, events, max);

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/lane.h"
 #include "core/link.h"
+#include "core/soft/soft.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 #define DIRECT_SGES 16
@@ -347,6 +348,8 @@ static bool flush(struct shunt_chain *chain)
 
 		if (chain->work[i] == SHUNT_WORK_DATA)
 			atomic_store_explicit(&stream->tx.posted, chain->value[i], memory_order_release);
+		if (chain->work[i] == SHUNT_WORK_HANDBACK)
+			atomic_store(&stream->tx.handed, true);
 		if (chain->work[i] == SHUNT_WORK_RELEASE)
 			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 	}
@@ -389,6 +392,8 @@ static void chain_control(struct shunt_chain *chain, struct shunt_stream *stream
 	fill(lane, &chain->wr[i], &chain->sge[i], 1, 8, lane->sent + i + 1, shunt_imm_make(type, id),
 	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8);
 	chain->wr[i].send_flags |= IBV_SEND_SOLICITED;
+	if (work == SHUNT_WORK_HANDBACK)	/* somebody waits for it to be done */
+		chain->wr[i].send_flags |= IBV_SEND_SIGNALED;
 	lane->counters.control++;
 }
 
@@ -571,7 +576,25 @@ void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, ui
 
 bool shunt_lane_stalled(struct shunt_lane *lane)
 {
-	return atomic_load(&lane->waiting) && !atomic_load(&lane->failed);
+	return (atomic_load(&lane->waiting) || atomic_load(&lane->unsettled)) && !atomic_load(&lane->failed);
+}
+
+bool shunt_lane_settled(struct shunt_lane *lane)
+{
+	if (soft_qp_settled(lane->qp))
+		return true;
+	atomic_store(&lane->unsettled, true);
+	shunt_service_watch(lane->link->engine);
+	return false;
+}
+
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	if (!atomic_load(&stream->tx.unpassed) || atomic_load(&stream->released))
+		return true;
+	shunt_lane_kick(lane);
+	shunt_group_poll_fully(lane->link->engine);
+	return shunt_lane_settled(lane) && atomic_load(&stream->tx.handed) && !atomic_load(&lane->failed);
 }
 
 /* --- receives --- */

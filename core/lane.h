@@ -54,6 +54,7 @@ struct shunt_lane {
 	struct shunt_lane *next_kick;
 	struct shunt_lane *next_in_group;
 	_Atomic bool failed;
+	_Atomic bool unsettled;		/* somebody waits until all that was posted has arrived */
 };
 
 int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link);
@@ -77,7 +78,11 @@ void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
 void shunt_lane_serve(struct shunt_lane *lane);
 /* Serves what is queued, unless somebody is. */
 void shunt_lane_kick(struct shunt_lane *lane);
-/* Work is waiting for credit. */
+/* TCP may carry the stream: the peer is known to have its HANDBACK. Otherwise its link tells when. */
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
+/* Everything posted has arrived. False: the service thread looks again. */
+bool shunt_lane_settled(struct shunt_lane *lane);
+/* Work is waiting for credit, or somebody for what was posted to arrive. */
 bool shunt_lane_stalled(struct shunt_lane *lane);
 
 /* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */

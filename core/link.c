@@ -419,6 +419,13 @@ static void abandon_queue(struct shunt_lane *lane)
 	shunt_lock_leave(&lane->queue_lock);
 }
 
+void shunt_link_tell(struct shunt_link *link, uint32_t what)
+{
+	for (uint32_t id = 1; id < link->table_size; id++)
+		if (link->table[id])
+			shunt_group_tell(link->engine, link->table[id], what);
+}
+
 void shunt_link_kill(struct shunt_link *link, const char *reason)
 {
 	struct shunt_engine *engine = link->engine;
@@ -427,7 +434,9 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 	if (before == SHUNT_LINK_DEAD)
 		return;
 	if (before == SHUNT_LINK_UP) {
-		shunt_group_poll_fully(engine);	/* what was delivered before counts */
+		engine->group.verbs->modify_qp(link->lane.qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_ERR },
+					       IBV_QP_STATE);
+		shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
 		atomic_fetch_sub(&engine->links_up, 1);
 	}
 	atomic_store(&link->lane.failed, true);

@@ -39,6 +39,7 @@ struct shunt_link {
 	uint32_t table_size;
 	uint32_t next_id;
 	uint32_t seated;		/* entries in use */
+	struct shunt_stream *refused;	/* by the claimant after all; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
 	const char *failure;
 
@@ -58,6 +59,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, b
 /* The channel is readable (or gone). Service thread. */
 void shunt_link_readable(struct shunt_link *link);
 void shunt_link_writable(struct shunt_link *link);
+/* Tells every stream's waiters and epoll sets. Service thread. */
+void shunt_link_tell(struct shunt_link *link, uint32_t what);
 /* Nothing more will come: every stream goes on over TCP behind what was delivered. */
 void shunt_link_kill(struct shunt_link *link, const char *reason);
 void shunt_link_destroy(struct shunt_link *link);

@@ -14,9 +14,12 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
 }
 
-/* The receiver reads TCP until it has passed an announced upgrade. */
+/* The receiver reads TCP until it has passed an announced upgrade, or nothing can come any more. */
 static bool reads_tcp(const struct shunt_rx *rx)
 {
+	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
+	    atomic_load(&rx->tcp_eof))
+		return false;
 	return rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != atomic_load(&rx->head);
 }
 
@@ -89,13 +92,13 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 
 uint32_t shunt_ready_kernel(struct shunt_stream *stream)
 {
-	uint32_t ask = 0;
+	uint32_t ask = EPOLLPRI;	/* urgent data is never on the link */
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
-		ask |= EPOLLIN | EPOLLRDNORM | EPOLLPRI | EPOLLRDHUP;
-	if (stream->tx.track == SHUNT_TCP)
+		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (stream->tx.track == SHUNT_TCP && !atomic_load(&stream->tx.resend))
 		ask |= EPOLLOUT | EPOLLWRNORM;
 	return ask;
 }

@@ -65,7 +65,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		stream->reason = reason;
 		message.stream = stream->peer_id;
 		stop_sending(engine, stream);
-		message.offset = resume_from(engine, stream);
+		message.retire.offset = resume_from(engine, stream);
+		message.retire.announced = stream->tx.announced;
 		shunt_link_send(stream->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -221,33 +222,33 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-		if (sent < 0)
-			return -errno;
-		tx->resend_done += sent;
-		if (tx->resend_done == tx->resend_bytes) {
+		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+			return -EAGAIN;
+		tx->resend_done += sent < 0 ? 0 : sent;
+		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
 			free(tx->resend);
 			tx->resend = NULL;
+			shunt_track_rehome(engine, stream, 0);
 		}
 	}
 	return 0;
 }
 
-void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+/* Our direction is the kernel's from here on. False: it cannot be. tx.lock held. */
+static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
-	struct shunt_message answer = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
 	bool good = true;
 
-	shunt_group_poll_fully(engine);	/* its handback may be waiting for our receives */
-	shunt_lock_take(&tx->lock);
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	if (tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) &&
 	    (offset == SHUNT_NEVER || offset < atomic_load(&tx->handback_at)) &&
-	    (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream))) {
-		good = false;	/* what the link carried has not been read, and TCP has gone on behind it */
-	} else if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
+	    (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream)))
+		return false;	/* what the link carried has not been read, and TCP has gone on behind it */
+	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
+	if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
 		shunt_lock_take(&stream->lane->lock);
 		good = take_back(stream, offset);
 		shunt_lock_leave(&stream->lane->lock);
@@ -255,8 +256,75 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 	if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_service_await(engine, stream);
-	shunt_lock_leave(&tx->lock);
-	answer.reason = !good;
-	shunt_link_send(stream->link, &answer, NULL, 0);
+	return good;
+}
+
+/*
+ * The answer lets the other end use TCP behind what it has announced on the link, so it must have
+ * been seen here: TCP may be faster.
+ */
+static bool may_answer(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.announced) >= stream->asked_announced ||
+	       atomic_load(&stream->rx.retired) || !stream->link ||
+	       atomic_load(&stream->lane->failed);
+}
+
+static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+
+	atomic_store(&stream->asked, SHUNT_ANSWERED);
+	if (!stream->link)
+		return;
+	shunt_lock_take(&stream->tx.lock);
+	message.reason = !give_back(engine, stream, stream->asked_offset);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_link_send(stream->link, &message, NULL, 0);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+}
+
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
+			uint64_t announced)
+{
+	struct shunt_service *service = engine->service;
+
+	if (atomic_load(&stream->asked) != SHUNT_NOT_ASKED) {
+		shunt_link_distrust(stream->link, "a second request to hand back");
+		return;
+	}
+	stream->asked_offset = offset;
+	stream->asked_announced = announced;
+	atomic_store(&stream->asked, SHUNT_ASKED);
+	shunt_group_poll_fully(engine);
+	if (may_answer(stream)) {
+		answer(engine, stream);
+		return;
+	}
+	shunt_streams_hold(stream);
+	stream->next_asked = service->asked;
+	service->asked = stream;
+}
+
+bool shunt_retire_waits(struct shunt_service *service)
+{
+	for (struct shunt_stream *stream = service->asked; stream; stream = stream->next_asked)
+		if (!may_answer(stream))
+			return true;
+	return false;
+}
+
+void shunt_retire_tick(struct shunt_service *service)
+{
+	struct shunt_stream *stream;
+
+	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {
+		if (!may_answer(stream)) {
+			p = &stream->next_asked;
+			continue;
+		}
+		*p = stream->next_asked;
+		answer(service->engine, stream);
+		shunt_streams_unhold(stream);
+	}
 }

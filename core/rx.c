@@ -2,6 +2,8 @@
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -70,7 +72,7 @@ static size_t take_ring(struct shunt_rx *rx, struct cursor *to, bool discard, ui
 	bytes = end - head < to->left ? end - head : to->left;
 	first = bytes < rx->ring_bytes - at ? bytes : rx->ring_bytes - at;
 	if (discard) {
-		to->left -= bytes;
+		advance(to, bytes);
 		return bytes;
 	}
 	copy_out(to, rx->ring + at, first);
@@ -153,10 +155,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		rx->tcp_eof = true;
 		return 0;
 	}
-	if (flags & MSG_TRUNC)
-		to->left -= got;
-	else
-		advance(to, got);
+	advance(to, got);
 	if (flags & MSG_PEEK)
 		return got;
 	shunt_bytes_add(&rx->bytes, head, got, false);
@@ -201,12 +200,26 @@ static bool switch_due(const struct shunt_rx *rx)
 	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
 }
 
+/* The kernel has ended it, in order or by a reset that has been reported. */
+static bool tcp_closed(struct shunt_stream *stream)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	return !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+	       info.tcpi_state == TCP_CLOSE;
+}
+
 /*
  * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
- * a stream on the link also ends it there, so until FIN is here it is not the end.
+ * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
+ * to come before FIN or a switch, only a reset makes the kernel say that none will.
  */
 static bool tcp_end_counts(struct shunt_stream *stream)
 {
+	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER) &&
+	    tcp_closed(stream))
+		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) || stream->rx.final ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
@@ -230,6 +243,8 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		}
 		if (atomic_load(&rx->fin) == atomic_load_explicit(&rx->head, memory_order_relaxed))
 			return 0;
+		if (atomic_load(&rx->reset) && rx->tcp_eof)
+			return at_end(stream);
 		got = receive_tcp(engine, fd, stream, to, flags);
 		if (got != 0)
 			return got;
@@ -334,7 +349,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			continue;
 		if (got > 0)
 			return done;
-		if (got != -EAGAIN)
+		if (got != -EAGAIN || done >= wanted)
 			break;
 		if (shunt_group_poll(engine) > 0)
 			continue;

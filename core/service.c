@@ -106,12 +106,23 @@ static void bury_links(struct shunt_service *service)
 	}
 }
 
+/* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
+static void tell_settled(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!atomic_exchange(&link->lane.unsettled, false) || !shunt_lane_settled(&link->lane))
+			continue;
+		shunt_link_tell(link, EPOLLOUT);
+		shunt_claim_settled(link);
+	}
+}
+
 static bool any_stalled(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_lane_stalled(&link->lane))
 			return true;
-	return false;
+	return shunt_retire_waits(service);
 }
 
 static struct shunt_stream *container(struct shunt_source *source)
@@ -119,39 +130,25 @@ static struct shunt_stream *container(struct shunt_source *source)
 	return (struct shunt_stream *)((char *)source - offsetof(struct shunt_stream, source));
 }
 
-static int socket_of(struct shunt_stream *stream)
-{
-	return stream->resend_fd >= 0 ? stream->resend_fd : stream->fd;
-}
-
-/* Written, or never to be: the direction or the connection may end now. tx.lock held. */
-static void resent(struct shunt_service *service, struct shunt_stream *stream)
-{
-	struct shunt_engine *engine = service->engine;
-
-	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, socket_of(stream), NULL);
-	stream->awaited = false;
-	if (stream->tx.resend_fin && stream->resend_fd < 0)
-		engine->sys->shutdown(stream->fd, SHUT_WR);
-	stream->tx.resend_fin = false;
-	shunt_private_close(engine, stream->resend_fd);
-	stream->resend_fd = -1;
-}
-
 /* A socket that had no room for what goes over TCP again has some now. The hold is the event's. */
 static void resend(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
-	bool done;
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
-	done = shunt_retire_resend(engine, socket_of(stream), stream) != -EAGAIN;
-	if (done)
-		resent(service, stream);
-	shunt_lock_leave(&stream->tx.lock);
-	if (!done)
+	if (shunt_retire_resend(engine, stream->resend_fd, stream) == -EAGAIN) {
+		shunt_lock_leave(&stream->tx.lock);
 		return;
+	}
+	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
+	if (stream->tx.resend_fin)
+		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
+	stream->tx.resend_fin = false;
+	shunt_private_close(engine, stream->resend_fd);
+	stream->resend_fd = -1;
+	shunt_lock_leave(&stream->tx.lock);
+	atomic_fetch_sub(&service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT);
 	shunt_streams_unhold(stream);
 }
@@ -212,23 +209,31 @@ static void await_credit(struct shunt_service *service, int timeout_ms)
 	shunt_group_poll_fully(engine);
 }
 
+static bool unfinished(struct shunt_service *service)
+{
+	return any_stalled(service) || atomic_load(&service->resends);
+}
+
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 {
 	uint64_t until = shunt_now(engine) + patience;
 	struct shunt_group *group = &engine->group;
-	struct pollfd channel = { .events = POLLIN };
+	struct pollfd fds[2] = { { .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	struct timespec left;
 
-	while (engine->service && any_stalled(engine->service) && shunt_now(engine) < until) {
-		channel.fd = group->channel->fd;
+	while (engine->service && unfinished(engine->service) && shunt_now(engine) < until) {
+		fds[0].fd = group->channel->fd;
+		if (atomic_load(&engine->service->resends))
+			fds[1].fd = engine->service->epfd;
 		shunt_lock_take(&group->lock);
 		shunt_group_arm(engine);
 		shunt_lock_leave(&group->lock);
 		shunt_group_poll_fully(engine);
 		for (struct shunt_link *link = engine->service->links; link; link = link->next)
 			shunt_lane_kick(&link->lane);
-		if (any_stalled(engine->service) &&
-		    engine->sys->ppoll(&channel, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+		if (unfinished(engine->service) &&
+		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, until, &left), NULL) > 0 &&
+		    fds[0].revents)
 			shunt_group_take_event(engine);
 	}
 }
@@ -241,6 +246,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 
 	take_offers(service);
 	due = shunt_claim_tick(service);
+	shunt_retire_tick(service);
+	tell_settled(service);
 	bury_links(service);
 	shunt_streams_reap(engine);
 	if (due >= 0 && (timeout_ms < 0 || due < timeout_ms))
@@ -368,34 +375,21 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
+	struct shunt_service *service = engine->service;
 
-	if (stream->awaited ||
-	    engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_ADD, socket_of(stream), &event))
+	if (stream->resend_fd >= 0)
 		return;
-	stream->awaited = true;
+	stream->resend_fd = shunt_private_copy(engine, stream->fd);
+	if (stream->resend_fd < 0 ||
+	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
+		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
+		shunt_private_close(engine, stream->resend_fd);
+		stream->resend_fd = -1;
+		shunt_streams_reset_tcp(engine, stream->fd);
+		return;
+	}
+	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
-}
-
-void shunt_service_adopt(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	int copy = stream->tx.resend ? shunt_private_copy(engine, fd) : -1;
-
-	if (stream->awaited)
-		engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_DEL, fd, NULL);
-	if (copy < 0) {
-		if (stream->awaited)
-			shunt_streams_unhold(stream);
-		stream->awaited = false;
-		return;
-	}
-	stream->resend_fd = copy;
-	if (!stream->awaited) {
-		shunt_service_await(engine, stream);
-		return;
-	}
-	stream->awaited = false;	/* the hold goes over to the copy */
-	shunt_service_await(engine, stream);
-	shunt_streams_unhold(stream);
 }
 
 void shunt_service_listen(struct shunt_engine *engine, int fd)

@@ -56,6 +56,9 @@ struct shunt_service {
 	struct shunt_stream *connecting;/* connect() has not finished */
 	struct shunt_rendezvous *rendezvous;
 
+	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
+	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
+
 	struct shunt_link *links;
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
@@ -79,6 +82,8 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 			 const int *fds, int count);
 void shunt_claim_link_up(struct shunt_link *link);
 void shunt_claim_link_down(struct shunt_link *link);
+/* Everything posted on the link's lane has arrived. */
+void shunt_claim_settled(struct shunt_link *link);
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);

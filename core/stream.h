@@ -35,6 +35,9 @@ enum shunt_state {
 /* Being handed back for good: asked, and what the peer said. */
 enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
+/* Asked to hand back by the peer. */
+enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_ANSWERED };
+
 enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
 
 enum shunt_track { SHUNT_TCP, SHUNT_LINK };
@@ -81,7 +84,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
 	bool grow_asked;
-	uint8_t *resend;	/* to be written to TCP before anything else */
+	uint64_t announced;	/* UPGRADEs and HANDBACKs */
+	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
 	uint8_t *stage;		/* bytes accepted from the program while the lane was busy */
@@ -91,6 +95,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint64_t flip_at;	/* torture: change tracks here */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
 	_Atomic uint64_t handback_at;	/* and HANDBACK */
+	_Atomic bool handed;	/* lane.lock: the last HANDBACK has been given to the QP */
 	_Atomic uint64_t fin;	/* value of FIN */
 	struct shunt_bytes bytes;
 };
@@ -100,7 +105,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	uint8_t track;
 	bool shut;		/* shutdown(SHUT_RD) */
 	int kept_error;		/* came behind bytes that were reported; for the next receive */
-	bool tcp_eof;		/* the kernel reported the end of the TCP stream */
+	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
 	bool final;		/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
@@ -111,6 +116,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t second;	/* P: the announced end of the track after that */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
+	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	uint64_t credited;	/* head as the peer knows it */
 	uint8_t *ring;
 	uint32_t ring_bytes;
@@ -165,8 +171,10 @@ struct shunt_stream {
 	bool shared;		/* a fork has made a second owner */
 	bool dissolving;	/* by connect(AF_UNSPEC) */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
-	bool awaited;		/* the service thread waits for room on its socket; tx.lock */
-	int resend_fd;		/* the service thread's hold on a socket closed too early; -1 */
+	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
+	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
+	uint64_t asked_offset, asked_announced;
+	struct shunt_stream *next_asked;
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */

@@ -55,8 +55,10 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->shared = false;
 	stream->dissolving = false;
 	stream->orphan = false;
-	stream->awaited = false;
 	stream->resend_fd = -1;
+	atomic_store(&stream->asked, SHUNT_NOT_ASKED);
+	tx->announced = 0;
+	atomic_store(&rx->announced, 0);
 	tx->resend_fin = false;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
@@ -415,8 +417,8 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
 	atomic_store(&stream->state, SHUNT_CLOSED);
-	if (stream->awaited || stream->tx.resend)
-		shunt_service_adopt(engine, stream, fd);
+	if (stream->tx.resend)
+		shunt_service_await(engine, stream);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

@@ -43,6 +43,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	struct shunt_tx *tx = &stream->tx;
 
 	atomic_fetch_add(&tx->unpassed, 1);
+	tx->announced++;
 	tx->track = track;
 	if (track == SHUNT_LINK) {
 		atomic_store(&tx->upgrade_at, tx->offset);
@@ -54,6 +55,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
 	} else {
 		atomic_store(&tx->handback_at, tx->offset);
+		atomic_store(&tx->handed, false);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK);
 	}
@@ -298,6 +300,7 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 			atomic_store(&tx->dead, true);
 			/* TCP must not go on behind a hole. */
 			shunt_streams_reset_tcp(engine, stream->fd);
+			rx->tcp_eof = true;
 		}
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);

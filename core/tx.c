@@ -20,20 +20,6 @@ static int dead_error(struct shunt_stream *stream)
 }
 
 /*
- * The peer has closed: the kernel would take this send, get a reset for it, and fail the next
- * (tcp_sendmsg on CLOSE_WAIT). The bytes go nowhere either way.
- */
-static ssize_t send_into_void(struct shunt_stream *stream, size_t bytes)
-{
-	atomic_store(&stream->rx.error, EPIPE);
-	atomic_store(&stream->rx.reset, true);
-	atomic_store(&stream->tx.dead, true);
-	shunt_streams_reset_tcp(stream->engine, stream->fd);
-	shunt_group_tell(stream->engine, stream, EPOLLERR | EPOLLHUP | EPOLLIN | EPOLLOUT);
-	return bytes;
-}
-
-/*
  * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
  * service thread a moment to answer: programs know sockets that take far more than a first ring.
  */
@@ -79,8 +65,6 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	size_t taken;
 	bool asked = false;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
-		return send_into_void(stream, bytes);
 	taken = place(stream, iov, iovcnt, skip, bytes);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
@@ -124,6 +108,9 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
+	if (__builtin_expect(!shunt_lane_handed_over(stream->lane, stream), 0))
+		return -EAGAIN;
+
 	/* What does not fit is sent by the next turn of the caller's loop. */
 	for (; iovcnt && bytes && message.msg_iovlen < IOV_BATCH; iov++, iovcnt--) {
 		size_t length = iov->iov_len;
@@ -147,6 +134,16 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	return sent;
 }
 
+/* The peer has closed: the kernel takes what is sent, gets a reset for it, and says so to the next call. */
+static void leave_link(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (stream->tx.track == SHUNT_TCP)
+		return;
+	stream->tx.track = SHUNT_TCP;
+	stream->tx.quick = false;
+	shunt_track_rehome(engine, stream, EPOLLOUT);
+}
+
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
 static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
@@ -165,6 +162,8 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
 		return dead_error(stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
+		leave_link(engine, stream);
 	if (tx->track == SHUNT_LINK)
 		return send_link(engine, stream, iov, iovcnt, skip, bytes);
 	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
@@ -260,7 +259,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 		return;
 	tx->shut = true;
 	tx->quick = false;
-	if (atomic_load(&stream->state) != SHUNT_LINKED)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
 		return;
 	atomic_store(&tx->fin, tx->offset);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
@@ -293,19 +292,19 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (send && shunt_stream_is(engine, fd, stream)) {
-		shunt_tx_finish(stream);
-		if (stream->tx.resend) {	/* the kernel's end must wait until these are written */
-			stream->tx.resend_fin = true;
-			shunt_service_await(engine, stream);
-			how = how == SHUT_RDWR ? SHUT_RD : -1;
-		}
+	if (send && stream->tx.resend) {	/* the kernel's end must wait until these are written */
+		stream->tx.resend_fin = true;
+		shunt_service_await(engine, stream);
+		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	}
+	/* Before FIN: who has seen that finds the connection closed. */
+	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
+	if (send && shunt_stream_is(engine, fd, stream))
+		shunt_tx_finish(stream);
 	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
 		stream->rx.shut = true;
 	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
 		refuse_more(stream);
-	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)

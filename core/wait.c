@@ -25,7 +25,9 @@ struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t dead
 
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
-	return shunt_ready_user(stream) & (events | MASK_ALWAYS);
+	if (events != SHUNT_READY_ANSWERED)
+		events |= MASK_ALWAYS;
+	return shunt_ready_user(stream) & events;
 }
 
 /* True: ready, or a signal came. */

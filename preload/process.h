@@ -105,10 +105,13 @@ static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
 	return NULL;
 }
 
-/* Pointers that cannot be: the kernel shall say EFAULT, not we crash. Catches NULL and (void *)-1. */
+/*
+ * Pointers that cannot be: the kernel shall say EFAULT, not we crash (PF-63). Below vm.mmap_min_addr as
+ * shipped, or in the kernel's half.
+ */
 static inline bool shunt_bad_pointer(const void *pointer)
 {
-	return (uintptr_t)pointer - 4096 >= UINTPTR_MAX - 2 * 4096;
+	return (uintptr_t)pointer - 65536 > (UINTPTR_MAX >> 1) - 65536;
 }
 
 /* -errno becomes -1 and errno; success leaves errno as it was, whatever happened inside. */

@@ -47,7 +47,7 @@ ssize_t shunt_transfer_sigpipe(void)
 
 /*
  * Checks an array as the kernel's import_iovec() does. `*count` becomes the number of pieces to use:
- * the array is cut before a null pointer, and where it would exceed SHUNT_TRANSFER_MAX. `first` is
+ * the array is cut before a bad pointer, and where it would exceed SHUNT_TRANSFER_MAX. `first` is
  * for a single piece that does that alone. Returns the bytes asked for, or -EINVAL.
  */
 static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, bool discards)
@@ -60,7 +60,7 @@ static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, 
 
 		if ((ssize_t)bytes < 0)
 			return -EINVAL;
-		if (i < use && bytes && !(*iov)[i].iov_base && !discards)
+		if (i < use && bytes && shunt_bad_pointer((*iov)[i].iov_base) && !discards)
 			use = i;
 		if (i < use && total + bytes > SHUNT_TRANSFER_MAX)
 			use = i;
@@ -68,7 +68,7 @@ static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, 
 			total += bytes;
 		asked = shunt_clip(asked + shunt_clip(bytes));
 	}
-	if (!total && asked && use < *count && (*iov)[use].iov_base) {
+	if (!total && asked && use < *count && !shunt_bad_pointer((*iov)[use].iov_base)) {
 		*first = (struct iovec) { (*iov)[use].iov_base, SHUNT_TRANSFER_MAX };
 		*iov = first;
 		use = 1;

@@ -29,7 +29,7 @@ bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags);
 
 /*
  * No room at all to read into: waits and fails as any other, and then finds 0 bytes, or EFAULT if
- * that is because of a null pointer.
+ * that is because of a bad pointer.
  */
 ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault);
 /* SIGPIPE to this thread, as the kernel does it. Returns -EPIPE. */
@@ -60,7 +60,7 @@ static inline ssize_t shunt_recv_one(int fd, struct shunt_stream *stream, void *
 {
 	struct iovec piece = { .iov_base = buffer, .iov_len = shunt_clip(bytes) };
 
-	if (unlikely(!bytes || (!buffer && !(flags & MSG_TRUNC))))
+	if (unlikely(!bytes || (shunt_bad_pointer(buffer) && !(flags & MSG_TRUNC))))
 		return shunt_transfer_recv_nothing(fd, stream, flags, bytes);
 	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1, flags));
 }
@@ -70,7 +70,7 @@ static inline ssize_t shunt_send_one(int fd, struct shunt_stream *stream, const 
 {
 	struct iovec piece = { .iov_base = (void *)buffer, .iov_len = shunt_clip(bytes) };
 
-	if (unlikely(!buffer && bytes))
+	if (unlikely(shunt_bad_pointer(buffer) && bytes))
 		return shunt_fail(EFAULT);
 	return shunt_result(shunt_transfer_broken(
 		shunt_stream_send(shunt_process.engine, fd, stream, &piece, 1, flags), flags));

@@ -103,7 +103,10 @@ struct shunt_message {
 			struct shunt_place place;
 		} claim;
 		struct shunt_place accept;
-		uint64_t offset;
+		struct {
+			uint64_t offset;
+			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */
+		} retire;
 		uint32_t reason;
 	};
 };

@@ -338,8 +338,10 @@ void sim_end_shutdown(struct sim_end *end, int how)
 	else
 		result = shunt_stream_shutdown(engine_of(end), end->fd, sim_end_stream(end), how);
 	trace("%s: shutdown %d: %d", name(end), how, result);
-	if (result == -ENOTCONN && (error_is_fair(end) || !end->conn->established))
+	if (result == -ENOTCONN && (error_is_fair(end) || !end->conn->established)) {
+		end->shut_read |= how != SHUT_WR;	/* as inet_shutdown() does */
 		return;
+	}
 	if (result)
 		sim_fail("%s: shutdown fails with error %d", name(end), -result);
 	end->shut_write |= how != SHUT_RD;
