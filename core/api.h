@@ -79,6 +79,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 /* FIONREAD (= SIOCINQ) and SIOCOUTQ: bytes, or -errno. */
 int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* SIOCATMARK: 0, 1 or -errno. */
+int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* Pending error for SO_ERROR that the kernel socket does not know, cleared by the call; 0 if none. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */

@@ -37,7 +37,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);
-	shunt_group_notify(engine, stream, EPOLLIN);
+	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 
@@ -106,7 +106,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
 	atomic_store(&rx->fin, at);
-	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP);
+	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 

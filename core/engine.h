@@ -211,11 +211,14 @@ struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t dead
 				      struct timespec *left);
 /* The point in time `timeout` (NULL: for ever) from now. */
 uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
-#define SHUNT_READY_ANSWERED (1u << 24)	/* beside the poll bits: a retirement has been answered */
+/* Beside the poll bits: */
+#define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered */
+#define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 
-/* Which of IN, OUT, RDHUP, HUP, ERR are true in user space; what the kernel must be asked for. */
+/* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
-uint32_t shunt_ready_kernel(struct shunt_stream *stream);
+/* What the kernel must be asked for on behalf of who wants `wanted`; 0: nothing, not even errors. */
+uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
 
 static inline uint64_t shunt_now(struct shunt_engine *engine)
 {

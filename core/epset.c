@@ -89,7 +89,7 @@ static void kick(struct shunt_engine *engine, struct shunt_epset *set)
 static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	struct pollfd fd = { .fd = watch->fd,
-			     .events = watch->kernel_ready & shunt_ready_kernel(watch->stream) };
+			     .events = watch->kernel_ready & shunt_ready_kernel(watch->stream, watch->events) };
 	struct timespec none = { 0, 0 };
 
 	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
@@ -119,8 +119,12 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream) {
 		if (watch->home == SHUNT_HOME_SET || watch->disabled)
 			continue;
-		if (what & (watch->events | EPOLLERR | EPOLLHUP))
-			touch(engine, watch);
+		if (!(what & (watch->events | EPOLLERR | EPOLLHUP)))
+			continue;
+		/* An arrival is an edge, also of what lies before it unread. */
+		if (watch->home == SHUNT_HOME_COMPANION && what & SHUNT_READY_ARRIVED)
+			watch->kernel_ready |= EPOLLIN | EPOLLRDNORM;
+		touch(engine, watch);
 	}
 }
 
@@ -281,13 +285,13 @@ static uint8_t home_for(struct shunt_watch *watch)
 		return SHUNT_HOME_NONE;
 	if (atomic_load(&watch->stream->state) != SHUNT_LINKED && !(watch->events & EPOLLONESHOT))
 		return SHUNT_HOME_SET;
-	return shunt_ready_kernel(watch->stream) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
+	return shunt_ready_kernel(watch->stream, watch->events) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
 }
 
 /* What the companion asks the kernel for: what is still on TCP, in the watch's own mode. */
 static uint32_t companion_events(struct shunt_watch *watch)
 {
-	uint32_t asked = shunt_ready_kernel(watch->stream);
+	uint32_t asked = shunt_ready_kernel(watch->stream, watch->events);
 
 	return (watch->events & asked) | (watch->events & EPOLLET);
 }

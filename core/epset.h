@@ -58,10 +58,11 @@ struct shunt_epset {
 	bool kernel_busy;		/* the last look at it found something */
 };
 
+/* Something changed on the stream; see shunt_group_notify(). group.lock held. */
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-/* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
 /* Makes sure that its registrations can move. 0 or -errno. Takes the group lock. */
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
 void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
@@ -69,12 +70,12 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
 /* In a fork's child: companions are the parent's. */
 void shunt_epset_inherit(struct shunt_engine *engine);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
-/* Readable for a poll on the set itself: something is on the list. */
 /* From now on the kernel watches the set for somebody. group.lock held. */
 void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set);
 /* What watched sets show is made true before somebody looks. group.lock held. */
 void shunt_epset_refresh(struct shunt_engine *engine);
 void shunt_epset_show(struct shunt_engine *engine, struct shunt_epset *set);
+/* Readable for a poll on the set itself: something is on the list. */
 bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);
 /* The same after hearing what the companion has to say; takes the group lock. */
 bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);

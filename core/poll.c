@@ -82,7 +82,7 @@ static void plan(struct polling *p)
 			p->kernel[i].fd = p->engine->files->limit;	/* not open: POLLNVAL */
 		} else if (file && file->kind == SHUNT_FILE_STREAM) {
 			struct shunt_stream *stream = (struct shunt_stream *)file;
-			uint32_t ask = shunt_ready_kernel(stream);
+			uint32_t ask = shunt_ready_kernel(stream, p->user[i].events);
 
 			p->on[i].stream = stream;
 			/* Errors and hang-ups are reported unasked, as long as a direction is on TCP. */

@@ -90,9 +90,9 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 	return ready;
 }
 
-uint32_t shunt_ready_kernel(struct shunt_stream *stream)
+uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 {
-	uint32_t ask = EPOLLPRI;	/* urgent data is never on the link */
+	uint32_t ask = wanted & EPOLLPRI;	/* urgent data is never on the link */
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return ~0u;

@@ -315,6 +315,23 @@ static size_t low_water(struct shunt_stream *stream, size_t room)
 	return low < room ? low : room;
 }
 
+static bool kernel_at_mark(struct shunt_engine *engine, int fd)
+{
+	int mark = 0;
+
+	return !engine->sys->ioctl(fd, SIOCATMARK, &mark) && mark;
+}
+
+/*
+ * Less than asked means that there is no more now (epoll(7), Q9), so a receive goes on past a switch; but
+ * as in the kernel not past urgent data.
+ */
+static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, uint8_t track,
+		    const uint8_t *ring)
+{
+	return ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+}
+
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct cursor *to, int flags)
 {
@@ -339,9 +356,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
-		/* Less than asked means that there is no more now (epoll(7), Q9): so past a switch too. */
-		if (got > 0 && to->left && !(flags & MSG_PEEK) &&
-		    (track != stream->rx.track || ring != stream->rx.ring))
+		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;
@@ -429,4 +444,20 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	}
 	shunt_lock_leave(&rx->lock);
 	return tcp;
+}
+
+int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	int mark = 0, result = 0;
+
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
+	shunt_group_poll(engine);
+	shunt_lock_take(&rx->lock);
+	shunt_track_settle(engine, stream);
+	if (rx->track == SHUNT_TCP)	/* else bytes of the link come first */
+		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
+	shunt_lock_leave(&rx->lock);
+	return result;
 }

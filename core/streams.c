@@ -392,6 +392,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		stream->tx.shut = true;
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 	} else {
+		if (!stream->tx.shut && !stream->tx.resend)	/* before FIN, as in shutdown() */
+			engine->sys->shutdown(fd, SHUT_WR);
 		shunt_tx_finish(stream);
 	}
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);

@@ -40,7 +40,7 @@ static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll(engine);
 	if (ready(stream, events) || shunt_thread.signalled)
 		return true;
-	if (shunt_ready_kernel(stream) & events)
+	if (shunt_ready_kernel(stream, events) & events)
 		return false;	/* polling would not see it */
 	budget = shunt_thread_budget(engine);
 	if (!budget)
@@ -120,7 +120,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (asleep && !shunt_thread.signalled) {
 		if (sleep.sleeper.leader && engine->group.open)
 			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
-		kernel = shunt_ready_kernel(stream) & events;
+		kernel = shunt_ready_kernel(stream, events) & events;
 		if (kernel)
 			fds[2] = (struct pollfd) { .fd = stream->fd, .events = kernel };
 		pthread_cleanup_push(cancelled, &sleep);

@@ -34,6 +34,10 @@ static int control(int fd, struct shunt_stream *stream, unsigned long request, v
 		if (!shunt_stream_is_plain(stream))
 			return tell(shunt_stream_inq(shunt_process.engine, fd, stream), argument);
 		break;
+	case SIOCATMARK:
+		if (!shunt_stream_is_plain(stream))
+			return tell(shunt_stream_at_mark(shunt_process.engine, fd, stream), argument);
+		break;
 	case SIOCOUTQ:
 		if (!shunt_stream_is_plain(stream))
 			return tell(shunt_stream_outq(shunt_process.engine, fd, stream), argument);

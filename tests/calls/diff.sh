@@ -9,7 +9,7 @@
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
 #	JOBS=1				how many cases run at once; default 4
 #
-# Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
+# What the file `known` explains is no failure. Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
 set -u
 
 builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
@@ -46,6 +46,17 @@ compare() {
 	return 1
 }
 
+# A difference that tests/calls/known explains; nobody may hang or die of it.
+known() { # NAME PASS
+	local pattern
+	grep -q 'died of\|FAILED' "$out/$1.$2.diff" && return 1
+	while read -r pattern _; do
+		case $pattern in '' | '#'*) continue ;; esac
+		[[ "$1 $2" =~ ^$pattern$ ]] && return 0
+	done < "$(dirname "$0")/known"
+	return 1
+}
+
 # The bare transcript must itself be good; a second chance is not given to any of them.
 stable() {
 	local name=$1 i
@@ -78,6 +89,8 @@ all_passes() {
 		one_case "$out/$name.$pass" "$server" "$client" "$ms" "$@"
 		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
 			echo "ok - $name $pass"
+		elif known "$name" "$pass"; then
+			echo "ok - $name $pass # known difference"
 		else
 			echo "not ok - $name $pass"
 			sed 's/^/# /' "$out/$name.$pass.diff" | head -20
@@ -119,7 +132,8 @@ export CALLS_OUT=$out
 "$cases" list | grep -E -- "$pattern" |
 	xargs -d '\n' -P "${JOBS:-4}" -I{} env CALLS_LINE={} "$0" > "$out/tap.unnumbered"
 awk '/^(not )?ok - / { n++; sub(/ok -/, "ok " n " -") } { print } /^not ok/ { bad++ }
-	END { print "1.." n + 0; print "# " n - bad " of " n " agree"; exit bad > 0 || !n }' \
+	/# known difference/ { known++ }
+	END { print "1.." n + 0; print "# " n - bad - known " of " n " agree, " known + 0 " differ as tests/calls/known says"; exit bad > 0 || !n }' \
 	"$out/tap.unnumbered"
 status=$?
 upgraded=$(cat "$out"/*.stat.* 2> /dev/null | grep -c '"upgrades": *[1-9]')

@@ -130,14 +130,18 @@ static void edge_add(struct end *e)
 	close(ep);
 }
 
+/* Until there is no room, and none comes: a buffer may have grown after the first refusal. */
 static size_t fill(int fd)
 {
 	static char buf[50000];
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
 	size_t sum = 0;
 	ssize_t r;
 
-	while ((r = send(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
-		sum += r;
+	do {
+		while ((r = send(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+			sum += r;
+	} while (poll(&room, 1, 20) > 0);
 	return sum;
 }
 
