@@ -58,6 +58,15 @@ void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd);
  */
 void shunt_file_closing(struct shunt_engine *engine, int fd);
 
+/*
+ * Before closing or replacing a number that the table does not know: waits until no thread of Shunt
+ * is about to make a descriptor of its own there.
+ */
+void shunt_numbers_await(struct shunt_engine *engine);
+/* The same for closing many numbers, and keeps such threads away until it is done. */
+void shunt_numbers_enter(struct shunt_engine *engine);
+void shunt_numbers_leave(struct shunt_engine *engine);
+
 /* --- data --- */
 
 /*

@@ -198,6 +198,9 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	for (int i = 0; i < engine->parker_count; i++)
 		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;
+	atomic_store(&engine->files->making, 0);
+	atomic_store(&engine->files->closing, 0);
+	shunt_thread.making = 0;
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);

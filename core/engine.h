@@ -97,8 +97,24 @@ static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct s
 
 /* --- private.c: descriptors of our own --- */
 
+/*
+ * Around the making of descriptors: for an instant they have low numbers, or high ones that are not marked
+ * yet, and a program that closes everything would close them too. May be nested.
+ */
+void shunt_private_begin(struct shunt_engine *engine);
+void shunt_private_end(struct shunt_engine *engine);
 /* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
 int shunt_private_adopt(struct shunt_engine *engine, int fd);
+/* Makes one with the call and adopts it. */
+#define shunt_private_make(engine, call)				\
+	({								\
+		int made_;						\
+									\
+		shunt_private_begin(engine);				\
+		made_ = shunt_private_adopt(engine, call);		\
+		shunt_private_end(engine);				\
+		made_;							\
+	})
 void shunt_private_close(struct shunt_engine *engine, int fd);
 
 /* A private duplicate of any descriptor. */

@@ -25,6 +25,8 @@ struct shunt_file {
 struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
 	_Atomic size_t top;			/* no slot at or above this number was ever used */
+	_Atomic unsigned int making;		/* threads that are making descriptors of our own (private.c) */
+	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
 	_Atomic(struct shunt_file *) slot[];
 };
 

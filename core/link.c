@@ -7,6 +7,8 @@
 #include "core/service.h"
 #include "core/soft/soft.h"
 
+#define MESSAGES 64	/* of one link before the others are heard */
+
 struct shunt_outgoing {
 	struct shunt_outgoing *next;
 	struct shunt_message message;
@@ -121,31 +123,40 @@ static void take_fds(struct shunt_link *link, struct msghdr *header, int *fds, i
 	}
 }
 
+/* One message. False: there is none, or nobody to send one. */
+static bool hear(struct shunt_link *link)
+{
+	const struct shunt_sys *sys = link->engine->sys;
+	struct shunt_message message;
+	struct iovec iov = { &message, sizeof(message) };
+	char space[CMSG_SPACE(4 * sizeof(int))];
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				 .msg_controllen = sizeof(space) };
+	int fds[2] = { -1, -1 }, count = 0;
+	ssize_t got = sys->recvmsg(link->channel, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	take_fds(link, &header, fds, &count);
+	if (got <= 0)
+		shunt_link_kill(link, "the peer is gone");
+	else if (got != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		shunt_link_distrust(link, "a message of the wrong size");
+	else
+		shunt_claim_message(link, &message, fds, count);
+	while (count--)
+		sys->close(fds[count]);
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD;
+}
+
 void shunt_link_readable(struct shunt_link *link)
 {
-	struct shunt_engine *engine = link->engine;
+	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD;
 
-	for (int i = 0; i < 64 && atomic_load(&link->state) != SHUNT_LINK_DEAD; i++) {
-		struct shunt_message message;
-		struct iovec iov = { &message, sizeof(message) };
-		char space[CMSG_SPACE(4 * sizeof(int))];
-		struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-					 .msg_controllen = sizeof(space) };
-		int fds[2] = { -1, -1 }, count = 0;
-		ssize_t got = engine->sys->recvmsg(link->channel, &header,
-						   MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		take_fds(link, &header, fds, &count);
-		if (got <= 0)
-			shunt_link_kill(link, "the peer is gone");
-		else if (got != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-			shunt_link_distrust(link, "a message of the wrong size");
-		else
-			shunt_claim_message(link, &message, fds, count);
-		for (int j = 0; j < count; j++)
-			engine->sys->close(fds[j]);
+	for (int i = 0; i < MESSAGES && more; i++) {
+		shunt_private_begin(link->engine);
+		more = hear(link);
+		shunt_private_end(link->engine);
 	}
 }
 
@@ -222,6 +233,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, b
 {
 	struct shunt_link *link = NULL;
 
+	shunt_private_begin(engine);
 	if (shunt_group_open(engine) || posix_memalign((void **)&link, 64, sizeof(*link)))
 		goto close_channel;
 	memset(link, 0, sizeof(*link));
@@ -235,15 +247,18 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, b
 	shunt_group_add_lane(engine, &link->lane);
 	if (initiator && say_hello(link))
 		goto destroy;
+	shunt_private_end(engine);
 	return link;
 
 destroy:
 	shunt_log(SHUNT_LOG_WARN, "no link could be made: out of memory or descriptors");
 	shunt_link_destroy(link);
+	shunt_private_end(engine);
 	return NULL;
 close_channel:
 	shunt_log(SHUNT_LOG_WARN, "the soft device cannot be opened: out of memory or descriptors");
 	shunt_private_close(engine, channel);
+	shunt_private_end(engine);
 	return NULL;
 }
 

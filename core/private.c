@@ -4,9 +4,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/thread.h"
 
 /* High enough that programs do not meet them, low enough that the kernel's table, which fork()
  * copies up to the highest number, stays small. */
@@ -32,6 +34,58 @@ static int name(struct shunt_engine *engine, int fd)
 	return 0;
 }
 
+/*
+ * Makers and closers wait for each other, but never for long: a closer may be stuck in a lingering
+ * close, and a maker may wait for a lock whose holder runs a signal handler that closes.
+ */
+#define PATIENCE 20000000	/* ns */
+
+static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others)
+{
+	uint64_t until = 0;
+
+	while (atomic_load(others)) {
+		uint64_t now = shunt_now(engine);
+
+		until = until ? until : now + PATIENCE;
+		if (now >= until)
+			return;
+		sched_yield();
+	}
+}
+
+void shunt_private_begin(struct shunt_engine *engine)
+{
+	if (shunt_thread.making++)
+		return;
+	atomic_fetch_add(&engine->files->making, 1);
+	await_none(engine, &engine->files->closing);
+}
+
+void shunt_private_end(struct shunt_engine *engine)
+{
+	if (!--shunt_thread.making)
+		atomic_fetch_sub(&engine->files->making, 1);
+}
+
+void shunt_numbers_await(struct shunt_engine *engine)
+{
+	if (!shunt_thread.making)
+		await_none(engine, &engine->files->making);
+}
+
+void shunt_numbers_enter(struct shunt_engine *engine)
+{
+	shunt_numbers_await(engine);
+	atomic_fetch_add(&engine->files->closing, 1);
+	shunt_numbers_await(engine);
+}
+
+void shunt_numbers_leave(struct shunt_engine *engine)
+{
+	atomic_fetch_sub(&engine->files->closing, 1);
+}
+
 int shunt_private_adopt(struct shunt_engine *engine, int fd)
 {
 	int high, result = -errno;
@@ -45,13 +99,18 @@ int shunt_private_adopt(struct shunt_engine *engine, int fd)
 
 int shunt_private_copy(struct shunt_engine *engine, int fd)
 {
-	int high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
+	int high;
 
-	if (high >= 0 && name(engine, high)) {
+	shunt_private_begin(engine);
+	high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
+	if (high < 0) {
+		high = -errno;
+	} else if (name(engine, high)) {
 		engine->sys->close(high);
-		return -EMFILE;
+		high = -EMFILE;
 	}
-	return high < 0 ? -errno : high;
+	shunt_private_end(engine);
+	return high;
 }
 
 static void forget(struct shunt_engine *engine, int fd)

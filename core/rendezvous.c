@@ -106,7 +106,7 @@ static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un 
 
 static int channel_socket(struct shunt_engine *engine)
 {
-	return shunt_private_adopt(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
 							       SOCK_NONBLOCK, 0));
 }
 
@@ -196,6 +196,6 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, int fd)
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
 {
-	return shunt_private_adopt(engine, engine->sys->accept4(fd, NULL, NULL,
+	return shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL,
 								SOCK_CLOEXEC | SOCK_NONBLOCK));
 }

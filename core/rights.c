@@ -22,7 +22,7 @@ static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
 
 static int channel(struct shunt_engine *engine)
 {
-	return shunt_private_adopt(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 static bool same_user(struct shunt_engine *engine, int fd, pid_t *pid)
@@ -146,19 +146,23 @@ static int receive_tuple(struct shunt_engine *engine, int from, struct shunt_tup
 	struct iovec iov = { &byte, 1 };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
 				  .msg_controllen = sizeof(space) };
-	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct cmsghdr *control = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
-	int *fds = control ? (int *)CMSG_DATA(control) : NULL;
-	int count, result = -EPROTO;
+	struct cmsghdr *control;
+	int count = 0, *fds = NULL, result = -EPROTO;
+	ssize_t got;
 
-	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
-		return -EPROTO;
-	count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	shunt_private_begin(engine);
+	got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	control = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS) {
+		fds = (int *)CMSG_DATA(control);
+		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	}
 	memset(tuple, 0, sizeof(*tuple));
 	if (got == 1 && count == 1)
 		result = shunt_rendezvous_tuple(engine, fds[0], tuple);
 	for (int i = 0; i < count; i++)	/* padding has room for more than was asked for */
 		engine->sys->close(fds[i]);
+	shunt_private_end(engine);
 	return result;
 }
 
@@ -189,7 +193,7 @@ void shunt_rights_serve(struct shunt_engine *engine, int fd)
 	struct timespec patience = { 0, 100000000 };
 	pid_t pid;
 
-	waiting.fd = shunt_private_adopt(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+	waiting.fd = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
 	if (waiting.fd < 0)
 		return;
 	/* A child sends at once after connecting; who does not is not one. */

@@ -292,8 +292,8 @@ static struct shunt_service *make(struct shunt_engine *engine)
 	service->engine = engine;
 	service->wake_source.kind = SHUNT_SOURCE_WAKE;
 	service->statistics_source.kind = SHUNT_SOURCE_STATISTICS;
-	service->epfd = shunt_private_adopt(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	service->wake_fd = shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	service->epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	service->wake_fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	service->statistics_fd = shunt_stats_listen(engine);
 	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
 	service->rights_fd = shunt_rights_listen(engine);

@@ -300,7 +300,7 @@ void shunt_stats_write(struct shunt_engine *engine)
 int shunt_stats_listen(struct shunt_engine *engine)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_private_adopt(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+	int fd = shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
 								 SOCK_NONBLOCK, 0));
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
 			      (int)engine->pid);
@@ -346,7 +346,7 @@ static void answer(struct shunt_engine *engine, int fd)
 
 void shunt_stats_serve(struct shunt_engine *engine, int fd)
 {
-	int asking = shunt_private_adopt(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+	int asking = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
 
 	if (asking < 0)
 		return;

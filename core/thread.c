@@ -51,7 +51,7 @@ int shunt_parker_take(struct shunt_engine *engine)
 	if (engine->parker_count)
 		fd = engine->parkers[--engine->parker_count];
 	shunt_lock_leave(&engine->parkers_lock);
-	return fd >= 0 ? fd : shunt_private_adopt(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return fd >= 0 ? fd : shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void shunt_parker_give(struct shunt_engine *engine, int fd)

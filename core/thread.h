@@ -18,6 +18,7 @@ struct shunt_thread {
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t skip;		/* waits that will not poll */
+	uint32_t making;	/* depth of shunt_private_begin() */
 };
 
 extern __thread struct shunt_thread shunt_thread;

@@ -18,6 +18,7 @@ int close(int fd)
 
 	if (unlikely(file))
 		return close_known(fd, file);
+	shunt_numbers_quiet();
 	return real(close)(fd);
 }
 SHUNT_SAME(__close, close);
@@ -56,11 +57,16 @@ static int close_around(unsigned int first, unsigned int last, int flags)
 
 static int close_all(unsigned int first, unsigned int last, int flags)
 {
+	int result;
+
 	/* Our own descriptors are close-on-exec already, and a copy of the table may lose them. */
 	if (!valid(first, last, flags) || flags & CLOSE_RANGE_CLOEXEC ||
 	    first >= shunt_process.files->limit || shunt_process_foreign())
 		return real(close_range)(first, last, flags);
-	return close_around(first, last, flags);
+	shunt_numbers_enter(shunt_process.engine);
+	result = close_around(first, last, flags);
+	shunt_numbers_leave(shunt_process.engine);
+	return result;
 }
 
 int close_range(unsigned int first, unsigned int last, int flags)

@@ -105,6 +105,15 @@ static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
 	return NULL;
 }
 
+/* Before a number that is not in the table is closed or replaced. */
+static inline void shunt_numbers_quiet(void)
+{
+	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
+
+	if (unlikely(atomic_load_explicit(&files->making, memory_order_relaxed)))
+		shunt_numbers_await(shunt_process.engine);
+}
+
 /*
  * Pointers that cannot be: the kernel shall say EFAULT, not we crash (PF-63). Below vm.mmap_min_addr as
  * shipped, or in the kernel's half.
