@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/epset.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)
@@ -170,6 +171,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 							   value != atomic_load(&stream->tx.handback_at)))
 			return "a switch confirmed that was not announced";
 		atomic_fetch_sub(&stream->tx.unpassed, 1);
+		shunt_epset_rehome(engine, stream);
 		shunt_group_notify(engine, stream, EPOLLOUT);
 		return NULL;
 	case SHUNT_IMM_FIN:

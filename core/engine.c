@@ -167,6 +167,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
+	stream->refusing = false;
 	if (state == SHUNT_CANDIDATE)
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)

@@ -140,6 +140,8 @@ void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *st
  * closes it. tx.lock held.
  */
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
+void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);
@@ -147,6 +149,8 @@ void shunt_service_abandon(struct shunt_engine *engine);
 
 /* --- tx.c, rx.c --- */
 
+/* The kernel's connection is over, in order or by a reset. */
+bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */

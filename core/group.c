@@ -112,7 +112,7 @@ int shunt_group_poll_locked(struct shunt_engine *engine)
 	group->polls++;
 	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0)) {
 		atomic_store(&group->rearm, false);
-		if (group->leader)
+		if (group->leader || group->service_asleep)
 			shunt_group_arm(engine);
 	}
 	for (int round = 0; round < POLL_ROUNDS; round++) {

@@ -20,7 +20,7 @@ struct shunt_stream;
 
 struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	int kick_fd;		/* an eventfd that ends its sleep */
-	bool asleep;		/* has looked for the last time; must be kicked */
+	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
 	bool leader;
 	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
 	struct shunt_sleeper *next, *previous;
@@ -34,19 +34,20 @@ struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
 
 struct shunt_group {
 	struct shunt_lock lock;
-	bool open;			/* there is a device */
+	_Atomic bool open;		/* there is a device */
 	struct ibv_context *context;
 	const struct shunt_verbs *verbs;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct shunt_sleeper *sleepers;
-	struct shunt_sleeper *leader;
+	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
-	_Atomic bool rearm;			/* an event was taken; a sleeping leader needs another */
+	bool service_asleep;			/* so does the service thread, beside the leader */
+	_Atomic bool rearm;			/* an event was taken; who sleeps on the channel needs another */
 	_Atomic bool after_due;			/* one of the two lists is not empty */
 	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks, spins, spin_hits;
 };

@@ -15,6 +15,7 @@
 struct shunt_chain {
 	struct shunt_lane *lane;
 	uint32_t count, limit;
+	uint64_t number;			/* of chains so far */
 	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
 	uint32_t work[CHAIN_MAX];		/* what the WR serves */
 	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
@@ -27,6 +28,8 @@ int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link)
 	lane->chain = malloc(sizeof(*lane->chain));
 	if (!lane->chain)
 		return -ENOMEM;
+	lane->chain->count = 0;
+	lane->chain->number = 1;
 	lane->chain->lane = lane;
 	lane->chain->limit = link->engine->config.chain_max;
 	lane->link = link;
@@ -336,6 +339,7 @@ static bool flush(struct shunt_chain *chain)
 	if (!count)
 		return true;
 	chain->count = 0;
+	chain->number++;
 	for (uint32_t i = 0; i < count; i++) {
 		if (i + 1 < count)
 			chain->wr[i].next = &chain->wr[i + 1];
@@ -467,6 +471,12 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
 static bool serve_stream(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work)
 {
+	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
+	if (stream->in_chain == chain->number && !flush(chain))
+		goto stalled;
+	if (atomic_load(&stream->releases) & SHUNT_RELEASED_BY_US)
+		return true;	/* nothing may follow RELEASE */
+	stream->in_chain = chain->number;
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
 			if (!chain_room(chain, SHUNT_CONTROL_RESERVE))

@@ -357,6 +357,7 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 
 	if (offset == UINT64_MAX)
 		return -ENOMEM;
+	shunt_lock_take(&rx->lock);
 	shunt_lock_take(&link->engine->group.lock);
 	id = free_id(link);
 	if (id) {
@@ -371,6 +372,7 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 		link->seated++;
 	}
 	shunt_lock_leave(&link->engine->group.lock);
+	shunt_lock_leave(&rx->lock);
 	if (!id) {
 		shunt_arena_give(&link->arena, offset, bytes);
 		return -ENOSPC;

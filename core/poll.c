@@ -275,8 +275,10 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 	}
 	shunt_thread.sleep_fd = 0;
 	leave(p);
-	if (result == 0 && extra[1].revents)
+	if (result == 0 && extra[1].revents) {
 		shunt_group_take_event(engine);
+		shunt_group_poll_fully(engine);	/* it may have been meant for another sleeper */
+	}
 	if (!asleep || extra[0].revents || shunt_thread.signalled)
 		shunt_parker_drain(engine, parker);
 	return result;

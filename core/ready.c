@@ -63,10 +63,10 @@ static bool link_writable(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	if (atomic_load_explicit(&tx->offer, memory_order_relaxed) ||
-	    shunt_tx_limit(tx) - tx->offset >= tx->ring_bytes / 2)
+	    shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2)
 		return true;
 	atomic_store(&tx->starved, true);
-	return atomic_load(&tx->offer) || shunt_tx_limit(tx) - tx->offset >= tx->ring_bytes / 2;
+	return atomic_load(&tx->offer) || shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2;
 }
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
@@ -100,5 +100,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (stream->tx.track == SHUNT_TCP && !atomic_load(&stream->tx.resend))
 		ask |= EPOLLOUT | EPOLLWRNORM;
+	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
+	else if (atomic_load(&stream->tx.unpassed))
+		ask |= EPOLLERR;
 	return ask;
 }

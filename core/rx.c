@@ -2,8 +2,6 @@
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -200,16 +198,6 @@ static bool switch_due(const struct shunt_rx *rx)
 	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
 }
 
-/* The kernel has ended it, in order or by a reset that has been reported. */
-static bool tcp_closed(struct shunt_stream *stream)
-{
-	struct tcp_info info = { 0 };
-	socklen_t length = sizeof(info);
-
-	return !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
-	       info.tcpi_state == TCP_CLOSE;
-}
-
 /*
  * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
  * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
@@ -218,7 +206,7 @@ static bool tcp_closed(struct shunt_stream *stream)
 static bool tcp_end_counts(struct shunt_stream *stream)
 {
 	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER) &&
-	    tcp_closed(stream))
+	    shunt_stream_tcp_closed(stream))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) || stream->rx.final ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);

@@ -184,11 +184,17 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 	}
 }
 
+/* What arrives must be acted upon, and perhaps the program never polls again. */
+static bool must_poll(struct shunt_service *service)
+{
+	return any_stalled(service) || atomic_load(&service->refusing);
+}
+
 /*
  * A lane has bytes that wait for credit, and perhaps nobody else polls (PF-21): sleep on the
  * completion channel as well.
  */
-static void await_credit(struct shunt_service *service, int timeout_ms)
+static void await_completion(struct shunt_service *service, int timeout_ms)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
@@ -197,15 +203,18 @@ static void await_credit(struct shunt_service *service, int timeout_ms)
 	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
 	shunt_lock_take(&group->lock);
+	group->service_asleep = true;
 	shunt_group_arm(engine);
 	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_lane_kick(&link->lane);
-	if (!any_stalled(service))
-		return;
-	if (engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
+	if (must_poll(service) &&
+	    engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
 		shunt_group_take_event(engine);
+	shunt_lock_take(&group->lock);
+	group->service_asleep = false;
+	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);
 }
 
@@ -253,9 +262,9 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	if (due >= 0 && (timeout_ms < 0 || due < timeout_ms))
 		timeout_ms = due;
 	atomic_store(&service->watching, false);
-	if (engine->group.open && any_stalled(service)) {
+	if (engine->group.open && must_poll(service)) {
 		atomic_store(&service->watching, true);
-		await_credit(service, timeout_ms);
+		await_completion(service, timeout_ms);
 		timeout_ms = 0;
 	}
 	n = engine->sys->epoll_pwait(service->epfd, events, EVENTS, timeout_ms, NULL);
@@ -390,6 +399,18 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 	}
 	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
+}
+
+void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on)
+{
+	if (stream->refusing == on)
+		return;
+	stream->refusing = on;
+	if (on)
+		atomic_fetch_add(&engine->service->refusing, 1);
+	else
+		atomic_fetch_sub(&engine->service->refusing, 1);
+	shunt_service_watch(engine);
 }
 
 void shunt_service_listen(struct shunt_engine *engine, int fd)

@@ -57,6 +57,7 @@ struct shunt_service {
 	struct shunt_rendezvous *rendezvous;
 
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
+	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 
 	struct shunt_link *links;

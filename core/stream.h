@@ -67,17 +67,17 @@ struct shunt_bytes {	/* by track, for statistics */
 
 struct shunt_tx {	/* tx.lock, except P */
 	struct shunt_lock lock;
-	uint8_t track;		/* enum shunt_track */
+	_Atomic uint8_t track;	/* enum shunt_track */
 	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
-	bool shut;		/* the program has ended this direction */
+	_Atomic bool shut;	/* the program has ended this direction */
 	_Atomic bool want_link;	/* which track the next send should be on */
 	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
-	uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
+	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
-	uint32_t ring_bytes;
+	_Atomic uint32_t ring_bytes;
 	uint64_t old_address;	/* of the ring before ring_from */
 	uint32_t old_bytes;
 	uint32_t stage_bytes;	/* 0: no staging buffer yet */
@@ -102,11 +102,11 @@ struct shunt_tx {	/* tx.lock, except P */
 
 struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
-	uint8_t track;
-	bool shut;		/* shutdown(SHUT_RD) */
+	_Atomic uint8_t track;
+	_Atomic bool shut;	/* shutdown(SHUT_RD) */
 	int kept_error;		/* came behind bytes that were reported; for the next receive */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
-	bool final;		/* the link is dead: its bytes end at tail */
+	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
@@ -142,6 +142,7 @@ struct shunt_stream {
 	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2) */
 	bool queued;		/* lane.queue_lock: in the lane's merge queue */
 	_Atomic uint32_t lane_work;	/* enum shunt_work */
+	uint64_t in_chain;	/* lane.lock: number of the chain that last took work of it */
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_lane *lane;
@@ -171,6 +172,7 @@ struct shunt_stream {
 	bool shared;		/* a fork has made a second owner */
 	bool dissolving;	/* by connect(AF_UNSPEC) */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
+	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
 	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
 	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
 	uint64_t asked_offset, asked_announced;

@@ -56,10 +56,13 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->dissolving = false;
 	stream->orphan = false;
 	stream->resend_fd = -1;
+	stream->refusing = false;
 	atomic_store(&stream->asked, SHUNT_NOT_ASKED);
 	tx->announced = 0;
 	atomic_store(&rx->announced, 0);
 	tx->resend_fin = false;
+	stream->in_chain = 0;
+	tx->old_bytes = 0;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->nonblocking, nonblocking);
@@ -421,6 +424,7 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	if (stream->tx.resend)
 		shunt_service_await(engine, stream);
+	shunt_service_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

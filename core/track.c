@@ -185,6 +185,15 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 	       (unread[0] != unread[1] || read == atomic_load(&stream->rx.head));
 }
 
+bool shunt_stream_tcp_closed(struct shunt_stream *stream)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	return !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+	       info.tcpi_state == 7 /* TCP_CLOSE */;
+}
+
 /* Both locks held, seat taken. */
 static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 		  const struct shunt_place *peer)
@@ -216,6 +225,8 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
+	if (stream->tx.shut && stream->rx.shut)
+		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
 	if (stream->shared)
 		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))

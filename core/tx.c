@@ -57,18 +57,34 @@ static size_t place(struct shunt_stream *stream, const struct iovec *iov, int io
 	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
 }
 
+/* The kernel could not deliver what comes before the link's bytes. */
+static int reset_before(struct shunt_stream *stream)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	atomic_store(&stream->tx.dead, true);
+	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	return error ? -error : -EPIPE;
+}
+
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
 	size_t taken;
+	int error = -EAGAIN;
 	bool asked = false;
 
 	taken = place(stream, iov, iovcnt, skip, bytes);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
 
+		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
+			error = reset_before(stream);
+			break;
+		}
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
@@ -87,7 +103,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			break;
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
-	return taken ? (ssize_t)taken : -EAGAIN;
+	return taken ? (ssize_t)taken : error;
 }
 
 static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -267,12 +283,14 @@ void shunt_tx_finish(struct shunt_stream *stream)
 
 /*
  * Neither direction is wanted any more: data that still comes is answered by a reset
- * (TCPABORTONDATA), and a sender that is waiting for room has such data.
+ * (TCPABORTONDATA), also when the program calls nothing any more; and a sender that is waiting for room
+ * has such data.
  */
-static void refuse_more(struct shunt_stream *stream)
+static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	shunt_service_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
 	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
@@ -304,7 +322,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
 		stream->rx.shut = true;
 	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
-		refuse_more(stream);
+		refuse_more(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)

@@ -116,11 +116,11 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	sleep.on.sleeper = &sleep.sleeper;
 	shunt_thread.sleep_fd = parker + 1;
 	enter(engine, &sleep.sleeper, &sleep.on, events);
-	asleep = __atomic_load_n(&sleep.sleeper.asleep, __ATOMIC_RELAXED);
+	asleep = atomic_load(&sleep.sleeper.asleep);
 	if (asleep && !shunt_thread.signalled) {
 		if (sleep.sleeper.leader && engine->group.open)
 			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
-		kernel = shunt_ready_kernel(stream, events) & events;
+		kernel = shunt_ready_kernel(stream, events) & (events | EPOLLERR);
 		if (kernel)
 			fds[2] = (struct pollfd) { .fd = stream->fd, .events = kernel };
 		pthread_cleanup_push(cancelled, &sleep);
@@ -130,8 +130,10 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	}
 	shunt_thread.sleep_fd = 0;
 	leave(&sleep);
-	if (result == 0 && fds[1].revents)
+	if (result == 0 && fds[1].revents) {
 		shunt_group_take_event(engine);
+		shunt_group_poll_fully(engine);	/* it may have been meant for another sleeper */
+	}
 	if (!asleep || fds[0].revents || shunt_thread.signalled)
 		shunt_parker_drain(engine, parker);
 	return result;
