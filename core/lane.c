@@ -279,7 +279,7 @@ static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 	stage_copy(tx, tx->offset, iov, skip, bytes);
 	tx->offset += bytes;
 	atomic_store_explicit(&tx->staged, tx->offset, memory_order_release);
-	lane->counters.staged_sends++;
+	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 	return bytes;
 }
@@ -600,7 +600,7 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (!atomic_load(&stream->tx.unpassed) || atomic_load(&stream->released))
+	if (atomic_load(&stream->released))
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);

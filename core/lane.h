@@ -78,7 +78,7 @@ void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
 void shunt_lane_serve(struct shunt_lane *lane);
 /* Serves what is queued, unless somebody is. */
 void shunt_lane_kick(struct shunt_lane *lane);
-/* TCP may carry the stream: the peer is known to have its HANDBACK. Otherwise its link tells when. */
+/* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
 /* Everything posted has arrived. False: the service thread looks again. */
 bool shunt_lane_settled(struct shunt_lane *lane);

@@ -268,6 +268,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 		timeout_ms = 0;
 	}
 	n = engine->sys->epoll_pwait(service->epfd, events, EVENTS, timeout_ms, NULL);
+	shunt_lock_take(&service->inbox_lock);	/* what was put there before it was registered is seen now */
+	shunt_lock_leave(&service->inbox_lock);
 	for (int i = 0; i < n; i++)
 		hear(service, &events[i]);
 }

@@ -137,7 +137,7 @@ struct shunt_stream {
 	struct shunt_file file;
 	struct shunt_source source;	/* of the service thread's epoll */
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
-	uint8_t role;
+	_Atomic uint8_t role;	/* enum shunt_role */
 	_Atomic bool nonblocking;
 	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2) */
 	bool queued;		/* lane.queue_lock: in the lane's merge queue */
@@ -146,7 +146,7 @@ struct shunt_stream {
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_lane *lane;
-	struct shunt_link *link;
+	struct shunt_link *_Atomic link;	/* changes under group.lock */
 	struct shunt_engine *engine;
 
 	_Alignas(64) struct shunt_tx tx;
@@ -159,7 +159,7 @@ struct shunt_stream {
 	bool settling;		/* in group.settle */
 
 	/* registry (engine.streams_lock) */
-	int fd;			/* one number that names it; -1 once closed */
+	_Atomic int fd;		/* one number that names it; -1 once closed */
 	uint32_t numbers;	/* how many do */
 	_Atomic uint8_t releases;	/* SHUNT_RELEASED_…: both, and the seat is free */
 	_Atomic bool released;	/* P: RELEASE received: the peer has closed */

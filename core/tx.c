@@ -124,7 +124,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
-	if (__builtin_expect(!shunt_lane_handed_over(stream->lane, stream), 0))
+	if (__builtin_expect(atomic_load(&tx->unpassed), 0) && !shunt_lane_handed_over(stream->lane, stream))
 		return -EAGAIN;
 
 	/* What does not fit is sent by the next turn of the caller's loop. */
