@@ -167,7 +167,7 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 		}
 		if (!n)
 			n = look_at_streams(engine, set, events, max, false);
-		__builtin_ia32_pause();
+		shunt_pause();
 	}
 	shunt_thread_polled(engine, n > 0);
 	return n;

@@ -19,7 +19,7 @@ void shunt_lock_wait(struct shunt_lock *lock)
 	for (int i = 0; i < POLLS; i++) {
 		if (shunt_lock_try(lock))
 			return;
-		__builtin_ia32_pause();
+		shunt_pause();
 	}
 	while (atomic_exchange(&lock->word, 2) != 0)
 		futex(lock, FUTEX_WAIT, 2);

@@ -17,6 +17,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* One turn of a loop that waits for another thread. */
+static inline void shunt_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
 struct shunt_lock {
 	_Atomic uint32_t word;	/* 0 free, 1 held, 2 held and somebody sleeps */
 };

@@ -180,7 +180,7 @@ static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mas
 		first = false;
 		if (now >= until)
 			break;
-		__builtin_ia32_pause();
+		shunt_pause();
 	}
 	if (budget)
 		shunt_thread_polled(engine, ready);

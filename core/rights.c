@@ -196,9 +196,13 @@ void shunt_rights_serve(struct shunt_engine *engine, int fd)
 	waiting.fd = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
 	if (waiting.fd < 0)
 		return;
-	/* A child sends at once after connecting; who does not is not one. */
-	if (!same_user(engine, waiting.fd, &pid) ||
-	    engine->sys->ppoll(&waiting, 1, &patience, NULL) <= 0 ||
+	/*
+	 * Who has the socket may ask, also a child that has changed its user. A child sends at once after
+	 * connecting; who does not is not one.
+	 */
+	if (!same_user(engine, waiting.fd, &pid))
+		patience.tv_nsec /= 10;
+	if (engine->sys->ppoll(&waiting, 1, &patience, NULL) <= 0 ||
 	    receive_tuple(engine, waiting.fd, &search.tuple)) {
 		shunt_private_close(engine, waiting.fd);
 		return;

@@ -47,7 +47,7 @@ static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 		return false;
 	until = shunt_now(engine) + budget;
 	do {
-		__builtin_ia32_pause();
+		shunt_pause();
 		shunt_group_poll(engine);
 		hit = ready(stream, events) || shunt_thread.signalled;
 	} while (!hit && (++turn & 15 || shunt_now(engine) < until));

@@ -4,5 +4,10 @@ tests_bench_pp_SOURCES = tests/bench/pp.c
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
+# The soft device alone: what a message costs below the engine.
+check_PROGRAMS += tests/bench/soft_pingpong
+tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c
+tests_bench_soft_pingpong_LDADD = libshuntcore.la -lpthread
+
 EXTRA_DIST += tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh \
 	tests/bench/plain.sh tests/bench/syscalls.sh
