@@ -237,6 +237,8 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
+/* What the kernel has reported, with what a reset makes true in tcp_poll() of a stream on a link. */
+uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 /* What the kernel must be asked for on behalf of who wants `wanted`; 0: nothing, not even errors. */
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
 

@@ -94,7 +94,7 @@ static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *wat
 
 	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
 		return 0;
-	return (uint16_t)fd.revents;
+	return shunt_ready_reset(watch->stream, (uint16_t)fd.revents);
 }
 
 static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *watch)

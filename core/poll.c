@@ -133,7 +133,8 @@ static int harvest(struct polling *p, bool asked, bool locked)
 		struct shunt_epset *set;
 
 		if (p->on[i].stream)
-			revents |= shunt_ready_user(p->on[i].stream) & events & POLL_BITS;
+			revents = (shunt_ready_reset(p->on[i].stream, revents) |
+				   shunt_ready_user(p->on[i].stream)) & events & POLL_BITS;
 		else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
 			revents = set_events(p, set, revents, locked);
 		p->user[i].revents = revents;

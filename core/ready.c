@@ -105,3 +105,10 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		ask |= EPOLLERR;
 	return ask;
 }
+
+uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
+{
+	if (!(reported & EPOLLERR) || atomic_load(&stream->state) != SHUNT_LINKED)
+		return reported;
+	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;
+}
