@@ -74,7 +74,7 @@ static void make_engine(void)
 	if (!engine)
 		return;
 	shunt_process.engine = engine;
-	at_quick_exit(shunt_process_finish);
+	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
 }
 

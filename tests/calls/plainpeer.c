@@ -146,8 +146,11 @@ static int expect(int index)
 {
 	char buf[9100];
 
-	for (int k = 0; k < LINES; k++)
-		fwrite(buf, 1, line(index, k, buf), stdout);
+	for (int k = 0; k < LINES; k++) {
+		size_t bytes = line(index, k, buf);
+
+		fwrite(buf, 1, bytes, stdout);
+	}
 	return 0;
 }
 

@@ -76,7 +76,9 @@ static void drop_sock(int fd)
 
 int sim_fd_close(int fd)
 {
-	if (fd < 0 || fd >= SIM_FDS)
+	if (fd < 0)
+		return -1;
+	if (fd >= SIM_FDS)
 		return close(fd);
 	if (sim_sock_of[fd])
 		drop_sock(fd);

@@ -51,8 +51,10 @@ static void make_engine(int i)
 
 	choose_config(&world->config[i]);
 	engine = shunt_engine_create(&world->config[i], &sim_sys);
-	if (!engine)
+	if (!engine) {
 		sim_fail("no engine");
+		return;
+	}
 	world->table = engine->files->limit;
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
@@ -118,7 +120,7 @@ static int by_place(const void *a, const void *b)
 static void check_arena(const struct shunt_arena *arena)
 {
 	uint64_t at = SHUNT_LINK_STREAMS * sizeof(struct shunt_control);
-	struct block blocks[4096];
+	static struct block blocks[4096];
 	int n = 0;
 
 	for (int log = 0; log <= SHUNT_ARENA_MAX_LOG; log++)

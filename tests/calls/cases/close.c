@@ -178,7 +178,8 @@ static void listed(struct end *e)
 		if (atoi(de->d_name) > 2 && atoi(de->d_name) < 500)
 			low += atoi(de->d_name) != e->fd && atoi(de->d_name) != e->lfd;
 	say(e, "low numbers of others: %d", low - 1);
-	closedir(d);
+	if (d)
+		closedir(d);
 	shutdown(e->fd, SHUT_WR);
 	show(e, e->fd, 1, 0);
 }
