@@ -157,6 +157,9 @@ struct soft_qp {
 	uint32_t queue_index;
 	_Atomic uint32_t fault; /* enum soft_fault */
 	_Atomic uint32_t fail_post;
+	struct soft_trace *trace;	/* ring of trace_entries, or NULL */
+	uint32_t trace_entries;
+	uint64_t traced;
 
 	/* The send side, under sq_lock. */
 	_Alignas(64) struct soft_lock sq_lock;

@@ -180,6 +180,17 @@ void soft_qp_fault(struct ibv_qp *ibqp, enum soft_fault fault)
 		soft_pending_poll(qp);
 }
 
+void soft_qp_trace(struct ibv_qp *ibqp, struct soft_trace *ring, uint32_t entries)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+
+	soft_lock(&qp->sq_lock);
+	qp->trace = entries ? ring : NULL;
+	qp->trace_entries = entries;
+	qp->traced = 0;
+	soft_unlock(&qp->sq_lock);
+}
+
 void soft_qp_fail_post(struct ibv_qp *ibqp, unsigned int nth)
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);

@@ -51,6 +51,15 @@ static inline int wr_check(const struct soft_qp *qp, const struct ibv_send_wr *w
 	return 0;
 }
 
+static void trace_wr(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
+{
+	qp->trace[qp->traced++ % qp->trace_entries] = (struct soft_trace){
+		.time = qp->context->attr.now(), .doorbell = qp->counters.doorbells, .wr_id = wr->wr_id,
+		.qp_num = qp->ibv.qp_num, .bytes = (uint32_t)bytes, .opcode = wr->opcode,
+		.flags = wr->send_flags,
+	};
+}
+
 static inline void count_wr(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
 {
 	struct soft_counters *counters = &qp->counters;
@@ -61,6 +70,8 @@ static inline void count_wr(struct soft_qp *qp, const struct ibv_send_wr *wr, ui
 		soft_qp_count(&counters->inline_wr, 1);
 	if (is_signaled(qp, wr))
 		soft_qp_count(&counters->signaled, 1);
+	if (unlikely(qp->trace != NULL))
+		trace_wr(qp, wr, bytes);
 }
 
 static bool test_wants_failure(struct soft_qp *qp)

@@ -103,4 +103,20 @@ void soft_qp_fault(struct ibv_qp *qp, enum soft_fault fault);
 /* post_send fails with ENOMEM at WR number `nth` from now (1 = the next); 0 switches it off (PF-10). */
 void soft_qp_fail_post(struct ibv_qp *qp, unsigned int nth);
 
+struct soft_trace {	/* one WR that post_send has taken (SD-13) */
+	uint64_t time;		/* by attr.now */
+	uint64_t doorbell;	/* which post_send call: WRs of one chain have the same */
+	uint64_t wr_id;
+	uint32_t qp_num;
+	uint32_t bytes;
+	uint32_t opcode;	/* enum ibv_wr_opcode */
+	uint32_t flags;		/* enum ibv_send_flags */
+};
+
+/*
+ * For tests: from now on WR number n is recorded in ring[n % entries], n counting from 0. `ring` is the
+ * caller's and stays until it is replaced; NULL ends it. Not while another thread posts.
+ */
+void soft_qp_trace(struct ibv_qp *qp, struct soft_trace *ring, uint32_t entries);
+
 #endif

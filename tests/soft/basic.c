@@ -225,6 +225,44 @@ static void SD_04_counters_are_exact(void **state)
 	rig_free(rig);
 }
 
+static void SD_13_the_trace_holds_the_last_wrs_in_order(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 8 });
+	struct soft_trace ring[4];
+	struct ibv_sge sge[3];
+	struct ibv_send_wr wr[3], *bad;
+
+	(void)state;
+	soft_qp_trace(rig->a.qp, ring, 4);
+	for (int i = 0; i < 3; i++) {
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], 10 + (uint64_t)i, IBV_WR_RDMA_WRITE_WITH_IMM,
+				  (uint32_t)(10 + i));
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+		wr[i].send_flags = i == 2 ? IBV_SEND_SIGNALED : 0;
+	}
+	assert_int_equal(rig_post(&rig->a, wr, &bad), 0);
+	rig_one(&rig->a, &rig->b, 3, IBV_WR_RDMA_WRITE, 5);
+	rig_one(&rig->a, &rig->b, 4, IBV_WR_RDMA_WRITE, 6);
+	/* Five WRs in a ring of four: the first has made room for the last. */
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(ring[i].wr_id, 10 + i);
+		assert_int_equal(ring[i].bytes, 10 + i);
+		assert_int_equal(ring[i].opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+		assert_int_equal(ring[i].flags, wr[i].send_flags);
+		assert_int_equal(ring[i].doorbell, ring[1].doorbell);
+		assert_int_equal(ring[i].qp_num, rig->a.qp->qp_num);
+	}
+	assert_int_equal(ring[3].bytes, 5);
+	assert_int_equal(ring[3].doorbell, ring[1].doorbell + 1);
+	assert_int_equal(ring[0].bytes, 6);
+	assert_int_equal(ring[0].doorbell, ring[1].doorbell + 2);
+	assert_true(ring[3].time <= ring[0].time);
+	soft_qp_trace(rig->a.qp, NULL, 0);
+	rig_one(&rig->a, &rig->b, 5, IBV_WR_RDMA_WRITE, 7);
+	assert_int_equal(ring[1].wr_id, 11);
+	rig_free(rig);
+}
+
 static void SD_05_slots_are_freed_by_polling_a_signaled_wr(void **state)
 {
 	struct rig *rig = rig_make(&(struct rig_options){ .send_wr = 4 });
@@ -343,6 +381,7 @@ RIG_TABLE(basic, cmocka_unit_test(SD_01_one_table_serves_every_call),
 	  cmocka_unit_test(SD_02_send_lands_in_the_posted_buffer), cmocka_unit_test(SD_02_read_fetches),
 	  cmocka_unit_test(SD_02_atomics), cmocka_unit_test(SD_02_zero_length_needs_no_key),
 	  cmocka_unit_test(SD_03_order_over_many_laps), cmocka_unit_test(SD_04_counters_are_exact),
+	  cmocka_unit_test(SD_13_the_trace_holds_the_last_wrs_in_order),
 	  cmocka_unit_test(SD_05_slots_are_freed_by_polling_a_signaled_wr),
 	  cmocka_unit_test(SD_05_a_chain_is_posted_up_to_the_bad_wr),
 	  cmocka_unit_test(SD_05_sq_sig_all_signals_all),
