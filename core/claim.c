@@ -168,7 +168,6 @@ void shunt_claim_link_up(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
-	shunt_claim_settled(link);
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
 		send_claim(link, stream);
@@ -479,6 +478,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 		else
 			p = &(*p)->next;
 	}
+	shunt_claim_settled(link);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
 		give_up(link->engine, stream, "the link broke before it was up");
