@@ -489,6 +489,18 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	return result;
 }
 
+bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_watch *watch;
+
+	shunt_lock_take(&group->lock);
+	for (watch = stream->watches; watch && watch->fd != fd; watch = watch->next_of_stream)
+		;
+	shunt_lock_leave(&group->lock);
+	return watch != NULL;
+}
+
 /* The kernel forgets a registration when the file's last number goes; ours go with the same. */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream)
 {

@@ -64,6 +64,8 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
 void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Is the stream registered anywhere under this number? */
+bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);

@@ -269,8 +269,10 @@ void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	if (stream->watches)
 		shunt_epset_notify(engine, stream, what);
-	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next)
+	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next) {
+		on->sleeper->told = true;
 		shunt_group_kick(engine, on->sleeper);
+	}
 }
 
 void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
@@ -293,12 +295,14 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 		group->sleepers->previous = sleeper;
 	group->sleepers = sleeper;
 	/* Who falls asleep before there is a channel is not on it later either. */
-	sleeper->leader = group->open && !group->leader;
-	if (sleeper->leader)
-		group->leader = sleeper;
+	sleeper->leader = false;
+	shunt_group_sleep_lead(engine, sleeper);
 }
 
-/* A leader that goes while others sleep leaves nobody on the channel: one of them is woken to lead. */
+/*
+ * Without a leader, whoever leaves wakes the next to become it: also one that was woken to lead and does not
+ * come back.
+ */
 void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
 {
 	struct shunt_group *group = &engine->group;
@@ -309,9 +313,19 @@ void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *
 		group->sleepers = sleeper->next;
 	if (sleeper->next)
 		sleeper->next->previous = sleeper->previous;
-	if (group->leader != sleeper)
-		return;
-	group->leader = NULL;
-	if (group->sleepers)
+	if (group->leader == sleeper)
+		group->leader = NULL;
+	if (group->open && !group->leader && group->sleepers)
 		shunt_group_kick(engine, group->sleepers);
+}
+
+bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (!group->open || group->leader)
+		return false;
+	sleeper->leader = true;
+	group->leader = sleeper;
+	return true;
 }

@@ -22,6 +22,7 @@ struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	int kick_fd;		/* an eventfd that ends its sleep */
 	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
 	bool leader;
+	bool told;		/* something changed on a stream it waits for */
 	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
 	struct shunt_sleeper *next, *previous;
 };
@@ -94,9 +95,11 @@ void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream
 /* The same from outside the lock. */
 void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 
-/* Sleeping; group.lock held. The first to come leads: it must sleep on the channel as well. */
+/* Sleeping; group.lock held. The first to come leads: it must arm the CQ and sleep on the channel as well. */
 void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* Woken and still in the list: leads from here on, if nobody does. */
+bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 
 #endif

@@ -507,6 +507,9 @@ static void close_stream(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	bool last;
 
+	/* A registration outlives the number it was made with, but nobody can move it any more. */
+	if (stream->numbers > 1 && shunt_epset_knows(engine, stream, fd))
+		shunt_stream_retire(engine, fd, stream, "closed under a number that epoll knows");
 	shunt_lock_take(&engine->streams_lock);
 	last = --stream->numbers == 0;
 	if (!last) {

@@ -102,6 +102,28 @@ static void cancelled(void *arg)
 	shunt_private_close(sleep->engine, sleep->sleeper.kick_fd);
 }
 
+/* Woken with nothing to do because nobody leads: does so, without getting up. */
+static bool sleeps_on(struct sleep *sleep, uint32_t events)
+{
+	struct shunt_engine *engine = sleep->engine;
+	struct shunt_group *group = &engine->group;
+	bool asleep = false;
+
+	if (shunt_thread.signalled)
+		return false;
+	shunt_parker_drain(engine, sleep->sleeper.kick_fd);
+	shunt_lock_take(&group->lock);
+	if (!sleep->sleeper.told && shunt_group_sleep_lead(engine, &sleep->sleeper)) {
+		shunt_group_arm(engine);
+		shunt_group_poll_locked(engine);
+		asleep = !ready(sleep->on.stream, events);
+		sleep->sleeper.asleep = asleep;
+	}
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return asleep && !shunt_thread.signalled;
+}
+
 /* One real sleep. 0, or -errno of ppoll. */
 static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		      int parker, uint64_t deadline)
@@ -116,17 +138,19 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	sleep.on.sleeper = &sleep.sleeper;
 	shunt_thread.sleep_fd = parker + 1;
 	enter(engine, &sleep.sleeper, &sleep.on, events);
-	asleep = atomic_load(&sleep.sleeper.asleep);
-	if (asleep && !shunt_thread.signalled) {
+	asleep = atomic_load(&sleep.sleeper.asleep) && !shunt_thread.signalled;
+	while (asleep) {
 		if (sleep.sleeper.leader && engine->group.open)
 			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
 		kernel = shunt_ready_kernel(stream, events) & (events | EPOLLERR);
-		if (kernel)
-			fds[2] = (struct pollfd) { .fd = stream->fd, .events = kernel };
+		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1, .events = kernel };
 		pthread_cleanup_push(cancelled, &sleep);
 		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
 			result = -errno;
 		pthread_cleanup_pop(0);
+		if (result || !fds[0].revents || fds[1].revents || fds[2].revents ||
+		    !sleeps_on(&sleep, events))
+			break;
 	}
 	shunt_thread.sleep_fd = 0;
 	leave(&sleep);

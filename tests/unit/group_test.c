@@ -1,0 +1,97 @@
+/* Who leads the sleeping threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include "core/engine.h"
+
+static int kicked[8];
+
+static ssize_t note_kick(int fd, const void *buffer, size_t bytes)
+{
+	(void)buffer;
+	kicked[fd]++;
+	return bytes;
+}
+
+static const struct shunt_sys sys = { .write = note_kick };
+
+struct bed {	/* an engine with a device, and three sleepers; the last to come is the first in the list */
+	struct shunt_engine engine;
+	struct shunt_sleeper sleeper[3];
+};
+
+static int set_up(void **state)
+{
+	static struct bed bed;
+
+	memset(&bed, 0, sizeof(bed));
+	memset(kicked, 0, sizeof(kicked));
+	bed.engine.sys = &sys;
+	bed.engine.group.open = true;
+	for (int i = 0; i < 3; i++) {
+		bed.sleeper[i].kick_fd = i;
+		shunt_group_sleep_enter(&bed.engine, &bed.sleeper[i]);
+		bed.sleeper[i].asleep = true;
+	}
+	*state = &bed;
+	return 0;
+}
+
+static void first_leads(void **state)
+{
+	struct bed *bed = *state;
+
+	assert_true(bed->sleeper[0].leader);
+	assert_false(bed->sleeper[1].leader);
+	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[1]);
+	assert_int_equal(kicked[2], 0);
+	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	assert_int_equal(kicked[2], 1);
+}
+
+/* The leader goes while the next has been woken for its own stream: when that one goes too, the third is told. */
+static void somebody_always_leads(void **state)
+{
+	struct bed *bed = *state;
+
+	shunt_group_kick(&bed->engine, &bed->sleeper[2]);
+	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	assert_int_equal(kicked[1], 0);
+	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[2]);
+	assert_int_equal(kicked[1], 1);
+	assert_true(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+}
+
+static void one_leader(void **state)
+{
+	struct bed *bed = *state;
+
+	assert_false(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+}
+
+/* Without a device there is nothing to lead: nobody is woken for it. */
+static void no_device(void **state)
+{
+	struct bed *bed = *state;
+
+	bed->engine.group.open = false;
+	bed->engine.group.leader = NULL;
+	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	assert_int_equal(kicked[1] + kicked[2], 0);
+	assert_false(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(first_leads, set_up),
+		cmocka_unit_test_setup(somebody_always_leads, set_up),
+		cmocka_unit_test_setup(one_leader, set_up),
+		cmocka_unit_test_setup(no_device, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
