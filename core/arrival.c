@@ -239,6 +239,22 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	return on_control(engine, stream, type);
 }
 
+/* Work of a lane may have waited for this; with a window of the device, that of any lane. */
+static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
+{
+	struct shunt_group *group = &engine->group;
+	uint64_t now = lane->window.policy->completed ? shunt_now(engine) : 0;
+	bool device = shunt_window_completed(&lane->window, number, now);
+
+	atomic_store_explicit(&lane->retired, number, memory_order_release);
+	for (struct shunt_lane *other = device ? group->lanes : lane; other; other = other->next_in_group) {
+		if (atomic_load(&other->waiting) || atomic_load(&other->holding))
+			shunt_group_kick_lane(engine, other);
+		if (!device)
+			break;
+	}
+}
+
 void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
 {
 	struct shunt_lane *lane;
@@ -253,7 +269,7 @@ void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
 	if (!(wc->opcode & IBV_WC_RECV)) {
 		lane = shunt_group_lane(engine, wc->qp_num);
 		if (lane)
-			atomic_store_explicit(&lane->retired, wc->wr_id, memory_order_release);
+			on_sent(engine, lane, wc->wr_id);
 		return;
 	}
 	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;

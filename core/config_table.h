@@ -31,6 +31,8 @@ UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
 	"address space for the rings of one link, backed by memory as it is used")
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")
+ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, FIXED,
+	"how sends that could not be posted at once are posted: each alone, adjacent ones merged, those of all streams chained with one doorbell, or both")
 UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,
 	"most work requests posted with one doorbell")
 UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
@@ -39,6 +41,14 @@ UINT(SQ, sq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
 	"send queue of a lane")
 UINT(SIGNAL_EVERY, signal_every, 1, 1024, 64, 0, "requests", FIXED,
 	"one work request in this many asks for a completion")
+ENUM(ADMIT, admit, "static|aimd|none", 0, FIXED,
+	"policy of the window: fixed, adapted to completion times, or none")
+UINT(WINDOW, window_bytes, 0, 1 * G, 1 * M, SIZE, "bytes", FIXED,
+	"most data of a lane in flight; 0 for no limit")
+UINT(WINDOW_WR, window_wrs, 0, 16384, 512, 0, "requests", FIXED,
+	"most work requests of a lane in flight; 0 for no limit")
+UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", FIXED,
+	"most data of all lanes together in flight; 0 for no limit")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
 	"how long a new connection may wait for its peer's claim")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,

@@ -142,6 +142,8 @@ void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *st
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
+/* A stream has begun to gather: the service thread sees to it that it ends in time. */
+void shunt_service_gather(struct shunt_engine *engine);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);
@@ -153,6 +155,10 @@ void shunt_service_abandon(struct shunt_engine *engine);
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
+/* TCP_CORK was set or cleared. */
+void shunt_stream_corked(struct shunt_stream *stream, bool on);
+/* What waits for more that was announced waits no longer. tx.lock held. */
+void shunt_stream_push(struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream);
 uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,

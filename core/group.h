@@ -47,6 +47,7 @@ struct shunt_group {
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
+	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */
 	bool service_asleep;			/* so does the service thread, beside the leader */
 	_Atomic bool rearm;			/* an event was taken; who sleeps on the channel needs another */
 	_Atomic bool after_due;			/* one of the two lists is not empty */

@@ -1,45 +1,33 @@
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
+#include "core/chain.h"
 #include "core/engine.h"
-#include "core/lane.h"
-#include "core/link.h"
 #include "core/soft/soft.h"
+#include "core/stage.h"
 
-#define CHAIN_MAX 64	/* of SHUNT_CHAIN */
-#define DIRECT_SGES 16
-
-/* Work requests under construction; posted with one doorbell. */
-struct shunt_chain {
-	struct shunt_lane *lane;
-	uint32_t count, limit;
-	uint64_t number;			/* of chains so far */
-	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
-	uint32_t work[CHAIN_MAX];		/* what the WR serves */
-	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
-	struct ibv_send_wr wr[CHAIN_MAX];
-	struct ibv_sge sge[CHAIN_MAX];
-};
+enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
 int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link)
 {
-	lane->chain = malloc(sizeof(*lane->chain));
-	if (!lane->chain)
-		return -ENOMEM;
-	lane->chain->count = 0;
-	lane->chain->number = 1;
-	lane->chain->lane = lane;
-	lane->chain->limit = link->engine->config.chain_max;
+	struct shunt_engine *engine = link->engine;
+	const struct shunt_config *config = &engine->config;
+	int result;
+
 	lane->link = link;
-	return 0;
+	lane->frag_bytes = config->frag_bytes;
+	lane->sq_depth = config->sq_depth;
+	/* A queue full of unsignaled WRs would never empty (PF-11). */
+	lane->signal_every = config->signal_every < config->sq_depth / 2 ? config->signal_every : config->sq_depth / 2;
+	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
+	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
+	result = shunt_window_init(&lane->window, config, &engine->group.inflight);
+	return result ? result : shunt_chain_init(lane);
 }
 
 void shunt_lane_fini(struct shunt_lane *lane)
 {
-	free(lane->chain);
-	lane->chain = NULL;
+	shunt_window_fini(&lane->window);
+	shunt_chain_fini(lane);
 }
 
 static void leave(struct shunt_lane *lane)
@@ -49,158 +37,21 @@ static void leave(struct shunt_lane *lane)
 		shunt_lane_kick(lane);
 }
 
-/* Messages that may still be sent, `reserve` of them kept back; limited by the SQ as well. */
-static uint32_t credit(struct shunt_lane *lane, uint32_t reserve)
-{
-	const struct shunt_config *config = &lane->link->engine->config;
-	uint64_t allowed = atomic_load_explicit(&lane->allowed, memory_order_acquire);
-	uint64_t retired = atomic_load_explicit(&lane->retired, memory_order_acquire);
-	uint64_t receives = allowed > lane->sent + reserve ? allowed - lane->sent - reserve : 0;
-	uint64_t slots = config->sq_depth - (lane->sent - retired);
-
-	return receives < slots ? receives : slots;
-}
-
 /*
- * SQ slots come back only when completions are polled. A sender that never waits polls here, early
- * enough that a chain always fits.
+ * Bytes of the stream are on their way, and the device will say when they have arrived: until then
+ * more of them are gathered (CP-01). What the device does at once is never waited for.
  */
-static uint32_t credit_or_poll(struct shunt_lane *lane, uint32_t wanted)
+static bool under_way(struct shunt_lane *lane, const struct shunt_stream *stream)
 {
-	uint32_t have = credit(lane, SHUNT_CONTROL_RESERVE);
+	const struct shunt_tx *tx = &stream->tx;
 
-	if (__builtin_expect(have < wanted, 0)) {
-		shunt_group_poll(lane->link->engine);
-		have = credit(lane, SHUNT_CONTROL_RESERVE);
-	}
-	return have;
+	return lane->late && tx->last_wr <= lane->last_signaled &&
+	       tx->last_wr > atomic_load_explicit(&lane->retired, memory_order_acquire);
 }
 
-static int flags_for(struct shunt_lane *lane, uint32_t bytes)
+static void look_at_device(struct shunt_lane *lane)
 {
-	const struct shunt_config *config = &lane->link->engine->config;
-	int flags = 0;
-
-	if (bytes <= lane->max_inline) {
-		flags |= IBV_SEND_INLINE;
-		lane->counters.inline_wr++;
-	}
-	if (++lane->unsignaled >= config->signal_every || lane->unsignaled >= config->sq_depth / 2) {
-		lane->unsignaled = 0;
-		lane->counters.signaled++;
-		flags |= IBV_SEND_SIGNALED;
-	}
-	return flags;
-}
-
-static void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge *sge, int sges,
-		 uint32_t bytes, uint64_t number, uint32_t imm, uint64_t address)
-{
-	wr->wr_id = number;
-	wr->next = NULL;
-	wr->sg_list = sge;
-	wr->num_sge = sges;
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->send_flags = flags_for(lane, bytes);
-	wr->imm_data = htonl(imm);
-	wr->wr.rdma.remote_addr = address;
-	wr->wr.rdma.rkey = lane->rkey;
-}
-
-/* Posts `count` linked WRs. Returns how many the QP took. */
-static uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count)
-{
-	struct ibv_send_wr *bad = NULL;
-	uint32_t taken = count;
-
-	lane->counters.doorbells++;
-	if (__builtin_expect(ibv_post_send(lane->qp, wr, &bad), 0)) {
-		taken = 0;
-		for (; wr && wr != bad; wr = wr->next)
-			taken++;
-		lane->counters.post_failures++;
-		lane->unsignaled = lane->link->engine->config.signal_every;
-	}
-	lane->sent += taken;
-	lane->counters.wr += taken;
-	if (taken > lane->counters.chain_max)
-		lane->counters.chain_max = taken;
-	return taken;
-}
-
-static uint32_t ring_piece(const struct shunt_tx *tx, uint64_t offset)
-{
-	return tx->ring_bytes - (offset & (tx->ring_bytes - 1));
-}
-
-static uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
-{
-	return tx->ring_address + (offset & (tx->ring_bytes - 1));
-}
-
-/* --- the short way: straight from the program's buffer --- */
-
-/* One WR of at most `bytes` from iov at `skip`. Returns its length; 0: the QP refused it. */
-static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
-			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
-{
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
-	uint32_t piece = ring_piece(tx, offset);
-	struct ibv_sge sge[DIRECT_SGES];
-	struct ibv_send_wr wr;
-	size_t length = 0;
-	int sges = 0;
-
-	if (piece > bytes)
-		piece = bytes;
-	for (; iovcnt && length < piece && sges < DIRECT_SGES; iov++, iovcnt--) {
-		size_t part = iov->iov_len;
-
-		if (skip >= part) {
-			skip -= part;
-			continue;
-		}
-		part -= skip;
-		if (part > piece - length)
-			part = piece - length;
-		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip,
-						 .length = part };
-		length += part;
-		skip = 0;
-	}
-	fill(lane, &wr, sge, sges, length, lane->sent + 1,
-	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
-	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
-	if (!post(lane, &wr, 1))
-		return 0;
-	lane->counters.direct++;
-	lane->counters.wr_bytes += length;
-	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
-	return length;
-}
-
-static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
-			  const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
-{
-	size_t frag = lane->link->engine->config.frag_bytes;
-	size_t taken = 0;
-
-	if (frag > lane->max_inline)
-		frag = lane->max_inline;
-	while (taken < bytes) {
-		size_t length = bytes - taken < frag ? bytes - taken : frag;
-
-		if (!credit_or_poll(lane, 1)) {
-			lane->counters.credit_stalls++;
-			break;
-		}
-		length = post_piece(lane, stream, iov, iovcnt, skip + taken, length);
-		if (!length)
-			break;
-		taken += length;
-	}
-	return taken;
+	lane->late = !soft_qp_settled(lane->qp);
 }
 
 /* The peer offered a larger ring: from here on its bytes go there. lane.lock and tx.lock held,
@@ -209,18 +60,10 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire);
-	struct ibv_send_wr wr;
-	struct ibv_sge sge = { .addr = (uintptr_t)&tx->offset, .length = 8 };
 
-	if (!credit_or_poll(lane, 1))
+	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, tx->offset) ||
+	    !shunt_chain_flush(lane->chain))
 		return;
-	fill(lane, &wr, &sge, 1, 8, lane->sent + 1,
-	     shunt_imm_make(SHUNT_IMM_RING_FROM, stream->peer_id),
-	     lane->peer_controls + stream->peer_id * sizeof(struct shunt_control) +
-	     SHUNT_IMM_RING_FROM * 8);
-	if (!post(lane, &wr, 1))
-		return;
-	lane->counters.control++;
 	tx->old_address = tx->ring_address;
 	tx->old_bytes = tx->ring_bytes;
 	tx->ring_address = lane->link->peer_arena + (offer & ~63ull);
@@ -230,58 +73,37 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 	atomic_store(&tx->offer, 0);
 }
 
-/* --- the staged way --- */
-
-static bool stage_ready(struct shunt_tx *tx)
-{
-	if (tx->stage)
-		return true;
-	tx->stage = malloc(SHUNT_STAGE_BYTES);
-	if (tx->stage)
-		tx->stage_bytes = SHUNT_STAGE_BYTES;
-	return tx->stage != NULL;
-}
-
-/* Copies from iov at `skip` into the staging buffer, wrapping. */
-static void stage_copy(struct shunt_tx *tx, uint64_t offset, const struct iovec *iov, size_t skip,
-		       size_t bytes)
-{
-	while (bytes) {
-		size_t at = offset & (tx->stage_bytes - 1);
-		size_t part;
-
-		while (skip >= iov->iov_len)
-			skip -= (iov++)->iov_len;
-		part = iov->iov_len - skip;
-		if (part > bytes)
-			part = bytes;
-		if (part > tx->stage_bytes - at)
-			part = tx->stage_bytes - at;
-		memcpy(tx->stage + at, (const char *)iov->iov_base + skip, part);
-		offset += part;
-		skip += part;
-		bytes -= part;
-	}
-}
-
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 			  const struct iovec *iov, size_t skip, size_t bytes)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t used = tx->offset - atomic_load_explicit(&tx->posted, memory_order_acquire);
-
-	if (!stage_ready(tx))
-		return 0;
-	if (bytes > tx->stage_bytes - used)
-		bytes = tx->stage_bytes - used;
+	bytes = shunt_stage_take(&stream->tx, iov, skip, bytes, !lane->merges);
 	if (!bytes)
 		return 0;
-	stage_copy(tx, tx->offset, iov, skip, bytes);
-	tx->offset += bytes;
-	atomic_store_explicit(&tx->staged, tx->offset, memory_order_release);
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 	return bytes;
+}
+
+/* The short way, if nothing is before these bytes. lane.lock held. */
+static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	size_t taken, room = shunt_tx_limit(tx) - tx->offset;
+
+	look_at_device(lane);
+	if (__builtin_expect(lane->late, 0)) {
+		shunt_group_poll(lane->link->engine);
+		if (under_way(lane, stream) && bytes < lane->frag_bytes && bytes <= room)
+			return 0;
+	}
+	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
+		take_offer(lane, stream);
+	room = shunt_tx_limit(tx) - tx->offset;
+	taken = shunt_chain_direct(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
+	tx->offset += taken;
+	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
+	return taken;
 }
 
 size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
@@ -289,24 +111,14 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 {
 	struct shunt_tx *tx = &stream->tx;
 	size_t taken = 0, room;
-	bool idle = false;
 
 	if (shunt_lock_try(&lane->lock)) {
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
-		idle = atomic_load_explicit(&tx->posted, memory_order_relaxed) == tx->offset &&
-		       !atomic_load_explicit(&stream->lane_work, memory_order_relaxed);
-		if (idle) {
-			if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
-				take_offer(lane, stream);
-			room = shunt_tx_limit(tx) - tx->offset;
-			if (bytes > room)
-				bytes = room;
+		if (atomic_load_explicit(&tx->posted, memory_order_relaxed) == tx->offset &&
+		    !atomic_load_explicit(&stream->lane_work, memory_order_relaxed))
 			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
-			tx->offset += taken;
-			atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
-		}
 		leave(lane);
 	}
 	room = shunt_tx_limit(tx) - tx->offset;
@@ -317,122 +129,31 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 	return taken;
 }
 
-/* --- serving the merge queue; lane.lock held --- */
-
-/* What the chain's WRs number `from` and on stood for was not posted: it is work again. */
-static void chain_undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	for (uint32_t i = from; i < count; i++) {
-		if (chain->owner[i])
-			shunt_lane_enqueue(chain->lane, chain->owner[i], chain->work[i]);
-		else
-			atomic_store(&chain->lane->lane_due, true);
-	}
+	atomic_store_explicit(&stream->tx.gathering, false, memory_order_relaxed);
+	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
 
-/* One doorbell for all that was collected. False: the QP did not take it all. */
-static bool flush(struct shunt_chain *chain)
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			 size_t skip, size_t bytes)
 {
-	uint32_t count = chain->count;
-	uint32_t taken;
-
-	if (!count)
-		return true;
-	chain->count = 0;
-	chain->number++;
-	for (uint32_t i = 0; i < count; i++) {
-		if (i + 1 < count)
-			chain->wr[i].next = &chain->wr[i + 1];
-		if (chain->work[i] == SHUNT_WORK_DATA)
-			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
-	}
-	taken = post(chain->lane, &chain->wr[0], count);
-	for (uint32_t i = 0; i < taken; i++) {
-		struct shunt_stream *stream = chain->owner[i];
-
-		if (chain->work[i] == SHUNT_WORK_DATA)
-			atomic_store_explicit(&stream->tx.posted, chain->value[i], memory_order_release);
-		if (chain->work[i] == SHUNT_WORK_HANDBACK)
-			atomic_store(&stream->tx.handed, true);
-		if (chain->work[i] == SHUNT_WORK_RELEASE)
-			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-	}
-	chain_undo(chain, taken, count);
-	return taken == count;
-}
-
-/* Makes room for one more WR in the chain, within the credit left. */
-static bool chain_room(struct shunt_chain *chain, uint32_t reserve)
-{
-	if (chain->count == chain->limit && !flush(chain))
-		return false;
-	if (credit(chain->lane, reserve) > chain->count)
-		return true;
-	if (!flush(chain))
-		return false;
-	shunt_group_poll(chain->lane->link->engine);
-	return credit(chain->lane, reserve) > 0;
-}
-
-static uint32_t chain_next(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work,
-			   uint64_t value)
-{
-	uint32_t i = chain->count++;
-
-	chain->owner[i] = stream;
-	chain->work[i] = work;
-	chain->value[i] = value;
-	return i;
-}
-
-static void chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
-			  uint32_t work, uint64_t value)
-{
-	struct shunt_lane *lane = chain->lane;
-	uint32_t id = stream ? stream->peer_id : 0;
-	uint32_t i = chain_next(chain, stream, work, value);
-
-	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
-	fill(lane, &chain->wr[i], &chain->sge[i], 1, 8, lane->sent + i + 1, shunt_imm_make(type, id),
-	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8);
-	chain->wr[i].send_flags |= IBV_SEND_SOLICITED;
-	if (work == SHUNT_WORK_HANDBACK)	/* somebody waits for it to be done */
-		chain->wr[i].send_flags |= IBV_SEND_SIGNALED;
-	lane->counters.control++;
-}
-
-/* Adds WRs for what the stream has staged: contiguous bytes, cut at the fragment and the wraps. */
-static bool chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
-{
-	struct shunt_lane *lane = chain->lane;
+	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t end = atomic_load_explicit(&tx->staged, memory_order_acquire);
-	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
-	uint64_t frag = lane->link->engine->config.frag_bytes;
+	size_t room = shunt_tx_limit(tx) - tx->offset;
+	size_t taken = shunt_stage_take(tx, iov, skip, bytes < room ? bytes : room, false);
 
-	while (offset < end) {
-		uint64_t piece = end - offset;
-		uint64_t at = offset & (tx->stage_bytes - 1);
-		uint32_t i;
-
-		if (!chain_room(chain, SHUNT_CONTROL_RESERVE))
-			return false;
-		if (piece > frag)
-			piece = frag;
-		if (piece > ring_piece(tx, offset))
-			piece = ring_piece(tx, offset);
-		if (piece > tx->stage_bytes - at)
-			piece = tx->stage_bytes - at;
-		i = chain_next(chain, stream, SHUNT_WORK_DATA, offset + piece);
-		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)tx->stage + at, .length = piece };
-		fill(lane, &chain->wr[i], &chain->sge[i], 1, piece, lane->sent + i + 1,
-		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
-		offset += piece;
-		lane->counters.merged++;
-		lane->counters.wr_bytes += piece;
+	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_STAGE_BYTES) {
+		shunt_lane_push(lane, stream);
+	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);
+		atomic_store_explicit(&tx->gathering, true, memory_order_release);
+		shunt_service_gather(engine);
 	}
-	return true;
+	return taken;
 }
+
+/* --- serving the merge queue; lane.lock held --- */
 
 static const struct {
 	uint32_t work;
@@ -468,33 +189,88 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 	}
 }
 
-/* Serves one stream's work. False: credit ran out; what is left is queued again. */
-static bool serve_stream(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work)
+/* Only bytes, and not many: they may as well wait for the stream's last WR. */
+static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t bytes = atomic_load(&tx->staged) - atomic_load(&tx->posted);
+
+	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA && under_way(lane, stream) &&
+	       !atomic_load(&tx->shut) && bytes && bytes < lane->frag_bytes;
+}
+
+static void hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+{
+	shunt_lock_take(&lane->queue_lock);
+	atomic_fetch_or(&stream->lane_work, work);
+	if (!stream->queued && !atomic_load(&lane->failed)) {
+		stream->queued = true;
+		stream->next_in_lane = lane->held;
+		lane->held = stream;
+		atomic_fetch_add(&lane->holding, 1);
+		lane->counters.held++;
+	}
+	shunt_lock_leave(&lane->queue_lock);
+}
+
+/* Serves one stream's work. False: credit ran out; what is left is queued again. */
+static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+{
+	struct shunt_chain *chain = lane->chain;
+
 	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
-	if (stream->in_chain == chain->number && !flush(chain))
+	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
 	if (atomic_load(&stream->releases) & SHUNT_RELEASED_BY_US)
 		return true;	/* nothing may follow RELEASE */
-	stream->in_chain = chain->number;
+	if (may_hold(lane, stream, work)) {
+		hold(lane, stream, work);
+		return true;
+	}
+	shunt_chain_note(chain, stream);
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
-			if (!chain_room(chain, SHUNT_CONTROL_RESERVE))
+			if (!shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
+						 control_value(stream, controls[i].type)))
 				goto stalled;
-			chain_control(chain, stream, controls[i].type, controls[i].work,
-				      control_value(stream, controls[i].type));
 			work &= ~controls[i].work;
 		}
 		if (i == 0 && work & SHUNT_WORK_DATA) {
-			if (!chain_data(chain, stream))
+			if (!shunt_chain_data(chain, stream))
 				goto stalled;
 			work &= ~SHUNT_WORK_DATA;
 		}
 	}
 	return true;
 stalled:
-	shunt_lane_enqueue(chain->lane, stream, work);
+	shunt_lane_enqueue(lane, stream, work);
 	return false;
+}
+
+static void append(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	stream->next_in_lane = NULL;
+	if (lane->last)
+		lane->last->next_in_lane = stream;
+	else
+		lane->first = stream;
+	lane->last = stream;
+	atomic_fetch_add(&lane->waiting, 1);
+}
+
+/* Those that were held are looked at again. */
+static void requeue_held(struct shunt_lane *lane)
+{
+	struct shunt_stream *stream, *next;
+
+	shunt_lock_take(&lane->queue_lock);
+	for (stream = lane->held; stream; stream = next) {
+		next = stream->next_in_lane;
+		append(lane, stream);
+	}
+	lane->held = NULL;
+	atomic_store(&lane->holding, 0);
+	shunt_lock_leave(&lane->queue_lock);
 }
 
 static struct shunt_stream *dequeue(struct shunt_lane *lane, uint32_t *work)
@@ -521,13 +297,7 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 	atomic_fetch_or(&stream->lane_work, work);
 	if (!stream->queued && !atomic_load(&lane->failed)) {
 		stream->queued = true;
-		stream->next_in_lane = NULL;
-		if (lane->last)
-			lane->last->next_in_lane = stream;
-		else
-			lane->first = stream;
-		lane->last = stream;
-		atomic_fetch_add(&lane->waiting, 1);
+		append(lane, stream);
 	}
 	shunt_lock_leave(&lane->queue_lock);
 }
@@ -548,20 +318,20 @@ void shunt_lane_serve(struct shunt_lane *lane)
 
 	if (atomic_load(&lane->failed))
 		return;
-	chain->count = 0;
-	if (atomic_exchange(&lane->lane_due, false)) {
-		if (chain_room(chain, 0))
-			chain_control(chain, NULL, SHUNT_IMM_LANE, 0, atomic_load(&lane->lane_value));
-		else
-			atomic_store(&lane->lane_due, true);
-	}
+	shunt_chain_begin(chain);
+	look_at_device(lane);
+	if (atomic_load_explicit(&lane->holding, memory_order_relaxed))
+		requeue_held(lane);
+	if (atomic_exchange(&lane->lane_due, false) &&
+	    !shunt_chain_control(chain, NULL, SHUNT_IMM_LANE, 0, atomic_load(&lane->lane_value)))
+		atomic_store(&lane->lane_due, true);
 	while ((stream = dequeue(lane, &work)) != NULL) {
-		if (!serve_stream(chain, stream, work)) {
+		if (!serve_stream(lane, stream, work)) {
 			lane->counters.queue_stalls++;
 			break;
 		}
 	}
-	flush(chain);
+	shunt_chain_flush(chain);
 }
 
 void shunt_lane_kick(struct shunt_lane *lane)
@@ -586,7 +356,8 @@ void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, ui
 
 bool shunt_lane_stalled(struct shunt_lane *lane)
 {
-	return (atomic_load(&lane->waiting) || atomic_load(&lane->unsettled)) && !atomic_load(&lane->failed);
+	return (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->unsettled)) &&
+	       !atomic_load(&lane->failed);
 }
 
 bool shunt_lane_settled(struct shunt_lane *lane)

@@ -4,8 +4,11 @@
  * A send on an idle lane is posted at once, straight from the program's buffer when it fits
  * inline. When the lane is busy or out of credit, bytes are staged per stream; whoever holds the lane
  * serves everybody's: contiguous bytes of a stream become one WR, several streams one chain with
- * one doorbell. Later arrivals leave at once: they mark the lane dirty, and the holder looks again
- * after it has left the lock, so no flush is lost (PF-07).
+ * one doorbell, as SHUNT_BATCH allows. Later arrivals leave at once: they mark the lane dirty, and the holder
+ * looks again after it has left the lock, so no flush is lost (PF-07).
+ *
+ * Nothing ever waits in order to be merged. Bytes are held back only while the stream has a WR that is
+ * known to be under way and will say when it is done (CP-01), or because the program says so (MSG_MORE).
  */
 #ifndef SHUNT_CORE_LANE_H
 #define SHUNT_CORE_LANE_H
@@ -13,15 +16,16 @@
 #include "core/lock.h"
 #include "core/stream.h"
 #include "core/verbs.h"
+#include "core/window.h"
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
-#define SHUNT_STAGE_BYTES 65536	/* of a stream whose lane was busy; a power of two */
 
 struct shunt_chain;
 
 struct shunt_lane_counters {
 	uint64_t doorbells, wr, wr_bytes, inline_wr, signaled, direct, merged, staged_sends;
-	uint64_t chain_max, control, credit_stalls, queue_stalls, post_failures;
+	uint64_t chain_max, control, queue_stalls, post_failures, held;
+	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
 };
 
 struct shunt_lane {
@@ -29,20 +33,26 @@ struct shunt_lane {
 	struct ibv_qp *qp;
 	uint32_t rkey;			/* of the peer's arena */
 	uint64_t peer_controls;		/* address of the peer's control lines */
-	uint32_t max_inline;
+	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
+	bool merges, chains;		/* SHUNT_BATCH */
 
 	_Alignas(64) struct shunt_lock lock;
 	_Atomic bool dirty;		/* there may be work that the holder has not seen */
+	bool late;			/* the device had WRs that it has not carried out yet */
 	uint32_t unsignaled;
 	uint64_t sent;			/* WRs posted to the SQ = messages to the peer */
+	uint64_t last_signaled;		/* the number of one of them */
 	_Atomic uint64_t retired;	/* P: WRs known to be complete */
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
 	struct shunt_lane_counters counters;
 	struct shunt_chain *chain;	/* under construction */
+	struct shunt_window window;
 
 	_Alignas(64) struct shunt_lock queue_lock;
 	struct shunt_stream *first, *last;	/* the merge queue */
 	_Atomic uint32_t waiting;	/* streams in it */
+	struct shunt_stream *held;	/* wait for a completion of their own */
+	_Atomic uint32_t holding;	/* how many do */
 
 	/* group.lock */
 	_Alignas(64) uint64_t received;	/* messages polled */
@@ -67,6 +77,11 @@ void shunt_lane_fini(struct shunt_lane *lane);
  */
 size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes);
+/* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			 size_t skip, size_t bytes);
+/* Posts what was gathered. tx.lock held. */
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);

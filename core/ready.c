@@ -4,6 +4,7 @@
  */
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/stage.h"
 
 static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 {
@@ -54,19 +55,26 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	return ready;
 }
 
+static bool has_room(const struct shunt_tx *tx)
+{
+	if (shunt_tx_grows(tx))
+		return true;
+	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 && shunt_stage_roomy(tx);
+}
+
 /*
  * Writable from half a ring of room on: credit comes back by halves, so less than that always
- * grows as the reader reads (PF-19). A sender found without room wants the next credit to be told.
+ * grows as the reader reads (PF-19); and from half a staging buffer on. A sender found without room wants to
+ * be told of the next credit.
  */
 static bool link_writable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load_explicit(&tx->offer, memory_order_relaxed) ||
-	    shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2)
+	if (has_room(tx))
 		return true;
 	atomic_store(&tx->starved, true);
-	return atomic_load(&tx->offer) || shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2;
+	return has_room(tx);
 }
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)

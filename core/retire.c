@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "core/service.h"
+#include "core/stage.h"
 #include "core/soft/soft.h"
 #include "core/thread.h"
 
@@ -180,7 +181,7 @@ static bool copy_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 static void copy_stage(struct shunt_tx *tx, uint8_t *out, uint64_t from, uint64_t to)
 {
 	for (; from < to; from++)
-		*out++ = tx->stage[from & (tx->stage_bytes - 1)];
+		*out++ = *(const uint8_t *)shunt_stage_at(tx, from);
 }
 
 /* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */

@@ -10,6 +10,8 @@
 
 #define EVENTS 64
 #define STACK_BYTES (256 * 1024)
+#define GATHER_NS 200000000ull	/* tcp(7): a cork holds bytes for at most 200 ms */
+#define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
 
 int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source)
 {
@@ -115,6 +117,47 @@ static void tell_settled(struct shunt_service *service)
 		shunt_link_tell(link, EPOLLOUT);
 		shunt_claim_settled(link);
 	}
+}
+
+/* One that announced more long ago: what it has gathered is sent. Others are looked at again. */
+static int end_gathering(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_tx *tx = &stream->tx;
+
+	(void)arg;
+	if (!atomic_load(&tx->gathering))
+		return 0;
+	if (shunt_now(engine) - atomic_load(&tx->gathered_at) >= GATHER_NS && shunt_lock_try(&tx->lock)) {
+		shunt_stream_push(stream);
+		atomic_store(&tx->gathering, false);
+		shunt_lock_leave(&tx->lock);
+	} else {
+		atomic_store(&engine->service->gathering, true);
+	}
+	return 0;
+}
+
+/* Milliseconds until the next look; -1: nobody gathers. */
+static int gather_tick(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine);
+
+	if (!atomic_load(&service->gathering))
+		return -1;
+	if (service->gather_look && now >= service->gather_look) {
+		service->gather_look = 0;
+		atomic_store(&service->gathering, false);
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, end_gathering, NULL);
+		shunt_lock_leave(&engine->streams_lock);
+		if (!atomic_load(&service->gathering))
+			return -1;
+	}
+	if (!service->gather_look)
+		service->gather_look = now + GATHER_LOOK;
+	return (service->gather_look - now) / 1000000 + 1;
 }
 
 static bool any_stalled(struct shunt_service *service)
@@ -247,6 +290,18 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 	}
 }
 
+/* Of two time-outs in ms; negative: none. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+void shunt_service_gather(struct shunt_engine *engine)
+{
+	if (!atomic_exchange(&engine->service->gathering, true))
+		shunt_service_wake(engine);
+}
+
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 {
 	struct shunt_service *service = engine->service;
@@ -259,8 +314,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	tell_settled(service);
 	bury_links(service);
 	shunt_streams_reap(engine);
-	if (due >= 0 && (timeout_ms < 0 || due < timeout_ms))
-		timeout_ms = due;
+	timeout_ms = sooner(timeout_ms, due);
+	timeout_ms = sooner(timeout_ms, gather_tick(service));
 	atomic_store(&service->watching, false);
 	if (engine->group.open && must_poll(service)) {
 		atomic_store(&service->watching, true);

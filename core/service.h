@@ -50,6 +50,7 @@ struct shunt_service {
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
+	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
 
 	struct shunt_lock inbox_lock;	/* of the next three; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
@@ -59,6 +60,8 @@ struct shunt_service {
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
 	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
+
+	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
 
 	struct shunt_link *links;
 	struct shunt_parked *parked;

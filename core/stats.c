@@ -148,9 +148,26 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-static void put_lanes(struct text *text, struct shunt_engine *engine)
+/* What was short how often; the limit that binds is what was short most. */
+static void put_stalls(struct text *text, const uint64_t *stalls)
+{
+	int most = SHUNT_LIMIT_NONE;
+
+	put(text, "\"stalls\":{");
+	text->comma = false;
+	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++) {
+		put_number(text, shunt_limit_names[i], stalls[i]);
+		if (stalls[i] > stalls[most])
+			most = i;
+	}
+	put(text, "},\"bound_by\":\"%s\",", shunt_limit_names[most]);
+}
+
+static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
 {
 	struct shunt_lane_counters sum = { 0 };
+	struct { uint64_t bytes, wrs; } most = { 0, 0 };
+	uint64_t cuts = 0;
 
 	/* group.lock held */
 	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group) {
@@ -165,8 +182,15 @@ static void put_lanes(struct text *text, struct shunt_engine *engine)
 		sum.merged += c->merged;
 		sum.staged_sends += c->staged_sends;
 		sum.control += c->control;
-		sum.credit_stalls += c->credit_stalls;
+		sum.held += c->held;
 		sum.queue_stalls += c->queue_stalls;
+		for (int i = 0; i < SHUNT_LIMITS; i++)
+			stalls[i] += c->stalls[i];
+		if (lane->window.most_bytes > most.bytes)
+			most.bytes = lane->window.most_bytes;
+		if (lane->window.most_wrs > most.wrs)
+			most.wrs = lane->window.most_wrs;
+		cuts += lane->window.cuts;
 		sum.post_failures += c->post_failures;
 		if (c->chain_max > sum.chain_max)
 			sum.chain_max = c->chain_max;
@@ -181,14 +205,18 @@ static void put_lanes(struct text *text, struct shunt_engine *engine)
 	put_number(text, "wr_control", sum.control);
 	put_number(text, "sends_staged", sum.staged_sends);
 	put_number(text, "chain_max", sum.chain_max);
-	put_number(text, "credit_stalls", sum.credit_stalls);
+	put_number(text, "sends_held", sum.held);
 	put_number(text, "queue_stalls", sum.queue_stalls);
 	put_number(text, "post_failures", sum.post_failures);
+	put_number(text, "inflight_bytes_max", most.bytes);
+	put_number(text, "inflight_wr_max", most.wrs);
+	put_number(text, "window_cuts", cuts);
 }
 
 static void put_counters(struct text *text, struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	uint64_t stalls[SHUNT_LIMITS] = { 0 };
 
 	put(text, "\"counters\":{");
 	text->comma = false;
@@ -209,8 +237,9 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "kicks", group->kicks);
 	put_number(text, "spin_hits", group->spin_hits);
 	put_number(text, "spin_misses", group->spins);
-	put_lanes(text, engine);
+	put_lanes(text, engine, stalls);
 	put(text, "},");
+	put_stalls(text, stalls);
 }
 
 static void put_reasons(struct text *text, struct shunt_engine *engine)

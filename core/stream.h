@@ -19,6 +19,7 @@ struct shunt_link;
 struct shunt_lane;
 struct shunt_watch;
 struct shunt_engine;
+struct shunt_cuts;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
 #define SHUNT_NEVER UINT64_MAX
@@ -88,7 +89,12 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
-	uint8_t *stage;		/* bytes accepted from the program while the lane was busy */
+	uint8_t *stage;		/* bytes accepted from the program while the lane was busy; see stage.h */
+	struct shunt_cuts *cuts;
+	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
+	_Atomic bool corked;	/* TCP_CORK */
+	_Atomic uint64_t gathered_at;	/* when the first of it came */
+	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
 	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
@@ -202,6 +208,19 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
 
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+}
+
+/* The next send will use a larger ring: one was offered, and nothing is staged for the present one. */
+static inline bool shunt_tx_grows(const struct shunt_tx *tx)
+{
+	return atomic_load_explicit(&tx->offer, memory_order_relaxed) &&
+	       atomic_load(&tx->staged) == atomic_load(&tx->posted);
+}
+
+/* The work that posts what is staged. */
+static inline uint32_t shunt_tx_rest(const struct shunt_tx *tx)
+{
+	return atomic_load(&tx->staged) != atomic_load(&tx->posted) ? SHUNT_WORK_DATA : 0;
 }
 
 #endif

@@ -2,11 +2,14 @@
  * The registry of streams: type-stable memory, and what the program does with descriptors.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/stage.h"
 
 #define SLAB_STREAMS 64
 
@@ -80,6 +83,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&tx->unpassed, 0);
 	atomic_store(&tx->starved, false);
 	atomic_store(&tx->dead, false);
+	atomic_store(&tx->gathering, false);
+	atomic_store(&tx->corked, false);
+	tx->last_wr = 0;
 	tx->offset = tx->ring_from = 0;
 	tx->ring_bytes = 0;
 	atomic_store(&tx->consumed, 0);
@@ -140,10 +146,9 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
 		return;
 	stream->in_use = false;
-	free(stream->tx.stage);
+	shunt_stage_free(&stream->tx);
 	free(stream->tx.resend);
-	stream->tx.stage = stream->tx.resend = NULL;
-	stream->tx.stage_bytes = 0;
+	stream->tx.resend = NULL;
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }
@@ -557,11 +562,31 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 	atomic_store(&stream->nonblocking, nonblocking);
 }
 
+/* As tcp_push_pending_frames(): what is held goes when the cork is pulled, or Nagle's rule is switched off. */
+static void tcp_option_changed(struct shunt_stream *stream, int name)
+{
+	socklen_t length = sizeof(int);
+	int on = 0;
+
+	if ((name != TCP_CORK && name != TCP_NODELAY) ||
+	    stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, name, &on, &length))
+		return;
+	if (name == TCP_CORK) {
+		shunt_stream_corked(stream, on);
+	} else if (on) {
+		shunt_lock_take(&stream->tx.lock);
+		shunt_stream_push(stream);
+		shunt_lock_leave(&stream->tx.lock);
+	}
+}
+
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
 {
 	socklen_t length = sizeof(int);
 	int low = 1;
 
+	if (level == IPPROTO_TCP)
+		tcp_option_changed(stream, name);
 	if (level != SOL_SOCKET)
 		return;
 	if (name == SO_RCVTIMEO)

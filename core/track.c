@@ -57,7 +57,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		atomic_store(&tx->handback_at, tx->offset);
 		atomic_store(&tx->handed, false);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
 	shunt_track_rehome(engine, stream, 0);
 }

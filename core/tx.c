@@ -45,15 +45,19 @@ static bool has_room(struct shunt_tx *tx, size_t bytes)
 {
 	uint64_t room = shunt_tx_limit(tx) - tx->offset;
 
-	return atomic_load_explicit(&tx->offer, memory_order_relaxed) || room >= bytes ||
-	       (bytes > SMALL && room);
+	return shunt_tx_grows(tx) || room >= bytes || (bytes > SMALL && room);
 }
 
+/* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
 static size_t place(struct shunt_stream *stream, const struct iovec *iov, int iovcnt, size_t skip,
-		    size_t bytes)
+		    size_t bytes, bool more)
 {
-	if (!has_room(&stream->tx, bytes))
+	if (__builtin_expect(!has_room(&stream->tx, bytes), 0)) {
+		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
 		return 0;
+	}
+	if (__builtin_expect(more, 0) && !shunt_tx_grows(&stream->tx))
+		return shunt_lane_gather(stream->lane, stream, iov, skip, bytes);
 	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
 }
 
@@ -69,17 +73,21 @@ static int reset_before(struct shunt_stream *stream)
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
-			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
+	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
 	bool asked = false;
 
-	taken = place(stream, iov, iovcnt, skip, bytes);
+	taken = place(stream, iov, iovcnt, skip, bytes, gather);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
+
+		if (atomic_load_explicit(&tx->gathering, memory_order_relaxed))
+			shunt_lane_push(stream->lane, stream);
 
 		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
 			error = reset_before(stream);
@@ -88,7 +96,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
-		more = place(stream, iov, iovcnt, skip + taken, bytes - taken);
+		more = place(stream, iov, iovcnt, skip + taken, bytes - taken, gather);
 		taken += more;
 		if (more)
 			continue;
@@ -181,7 +189,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		leave_link(engine, stream);
 	if (tx->track == SHUNT_LINK)
-		return send_link(engine, stream, iov, iovcnt, skip, bytes);
+		return send_link(engine, stream, iov, iovcnt, skip, bytes, flags);
 	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
 }
 
@@ -266,6 +274,24 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	return taken;
 }
 
+void shunt_stream_corked(struct shunt_stream *stream, bool on)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);
+	atomic_store(&tx->corked, on);
+	if (!on)
+		shunt_stream_push(stream);
+	shunt_lock_leave(&tx->lock);
+}
+
+void shunt_stream_push(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.gathering) && stream->tx.track == SHUNT_LINK &&
+	    atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_lane_push(stream->lane, stream);
+}
+
 /* The end of the direction, on the link, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream)
 {
@@ -278,7 +304,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
 		return;
 	atomic_store(&tx->fin, tx->offset);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
 }
 
 /*

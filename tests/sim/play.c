@@ -342,7 +342,7 @@ static void finish(void)
 {
 	int idle = 0;
 
-	while (!all_closed() && idle < 60) {
+	while (!all_closed() && idle < 400) {	/* ms: bytes may be gathered for 200 (MSG_MORE) */
 		bool moved = advance();
 
 		for (int i = 0; i < sim_world.conns; i++)

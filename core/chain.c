@@ -1,0 +1,413 @@
+#include "core/chain.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/stage.h"
+
+#define CHAIN_MAX 64	/* of SHUNT_CHAIN */
+#define DIRECT_SGES 16
+
+struct shunt_chain {
+	struct shunt_lane *lane;
+	uint32_t count, limit;
+	uint64_t bytes;				/* of data in it */
+	uint64_t number;			/* of chains so far */
+	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
+	uint32_t work[CHAIN_MAX];		/* what the WR serves */
+	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
+	struct ibv_send_wr wr[CHAIN_MAX];
+	struct ibv_sge sge[CHAIN_MAX];
+};
+
+int shunt_chain_init(struct shunt_lane *lane)
+{
+	const struct shunt_config *config = &lane->link->engine->config;
+	struct shunt_chain *chain = malloc(sizeof(*chain));
+
+	if (!chain)
+		return -ENOMEM;
+	chain->count = 0;
+	chain->bytes = 0;
+	chain->number = 1;
+	chain->lane = lane;
+	chain->limit = lane->chains ? config->chain_max : 1;
+	lane->chain = chain;
+	return 0;
+}
+
+void shunt_chain_fini(struct shunt_lane *lane)
+{
+	free(lane->chain);
+	lane->chain = NULL;
+}
+
+void shunt_chain_begin(struct shunt_chain *chain)
+{
+	chain->count = 0;
+	chain->bytes = 0;
+}
+
+bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
+{
+	return stream->in_chain == chain->number;
+}
+
+void shunt_chain_note(struct shunt_chain *chain, struct shunt_stream *stream)
+{
+	stream->in_chain = chain->number;
+}
+
+/* --- may it be posted? --- */
+
+/* One more message behind `ahead`, `reserve` receives kept back. */
+static enum shunt_limit slots(struct shunt_lane *lane, uint32_t ahead, uint32_t reserve)
+{
+	uint64_t next = lane->sent + ahead;
+
+	if (__builtin_expect(atomic_load_explicit(&lane->allowed, memory_order_acquire) <= next + reserve, 0))
+		return SHUNT_LIMIT_RECEIVES;
+	if (__builtin_expect(next - atomic_load_explicit(&lane->retired, memory_order_acquire) >=
+			     lane->sq_depth, 0))
+		return SHUNT_LIMIT_SQ;
+	return SHUNT_LIMIT_NONE;
+}
+
+/* Data of `bytes`; 0: a control message, for which there is no window. */
+static enum shunt_limit admit(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+{
+	struct shunt_lane *lane = chain->lane;
+	enum shunt_limit limit = slots(lane, chain->count, reserve);
+
+	if (limit || !bytes)
+		return limit;
+	return shunt_window_admit(&lane->window, lane->sent - lane->retired, chain->count, chain->bytes, bytes);
+}
+
+/*
+ * Room for one more WR. What was collected is posted first if that is what takes it; a sender that
+ * never waits gets its completions here.
+ */
+static bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+{
+	struct shunt_lane *lane = chain->lane;
+	enum shunt_limit limit;
+
+	if (chain->count == chain->limit && !shunt_chain_flush(chain))
+		return false;
+	limit = admit(chain, bytes, reserve);
+	if (__builtin_expect(!limit, 1))
+		return true;
+	if (!shunt_chain_flush(chain))
+		return false;
+	shunt_group_poll(lane->link->engine);
+	limit = admit(chain, bytes, reserve);
+	if (!limit)
+		return true;
+	lane->counters.stalls[limit]++;
+	return false;
+}
+
+/* --- work requests --- */
+
+/* `must`: somebody waits for it to be done. */
+static int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t ahead, uint32_t bytes, bool data, bool must)
+{
+	struct shunt_window *window = &lane->window;
+	uint64_t inflight_wrs = number - 1 - atomic_load_explicit(&lane->retired, memory_order_relaxed);
+	int flags = bytes <= lane->max_inline ? IBV_SEND_INLINE : 0;
+
+	if (++lane->unsignaled < lane->signal_every && !lane->late && !must &&
+	    !(data && shunt_window_signals(window, inflight_wrs, ahead, bytes, lane->frag_bytes)))
+		return flags;
+	lane->unsignaled = 0;
+	lane->last_signaled = number;
+	shunt_window_mark(window, number, window->posted + ahead + (data ? bytes : 0),
+			  window->policy->completed ? shunt_now(lane->link->engine) : 0);
+	return flags | IBV_SEND_SIGNALED;
+}
+
+static void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge *sge, int sges, int flags,
+		 uint64_t number, uint32_t imm, uint64_t address)
+{
+	wr->wr_id = number;
+	wr->next = NULL;
+	wr->sg_list = sge;
+	wr->num_sge = sges;
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->send_flags = flags;
+	wr->imm_data = htonl(imm);
+	wr->wr.rdma.remote_addr = address;
+	wr->wr.rdma.rkey = lane->rkey;
+}
+
+static void count_wr(struct shunt_lane *lane, const struct ibv_send_wr *wr)
+{
+	struct shunt_lane_counters *c = &lane->counters;
+
+	c->wr++;
+	c->inline_wr += (wr->send_flags & IBV_SEND_INLINE) != 0;
+	c->signaled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
+}
+
+/* Said before they are posted: they may be complete before the QP returns. */
+static void expect(struct shunt_lane *lane, uint32_t wrs, uint64_t bytes)
+{
+	struct shunt_window *window = &lane->window;
+	uint64_t inflight;
+
+	wrs += lane->sent - atomic_load_explicit(&lane->retired, memory_order_relaxed);
+	atomic_store_explicit(&window->posted, window->posted + bytes, memory_order_relaxed);
+	inflight = shunt_window_inflight(window);
+	if (inflight > window->most_bytes)
+		window->most_bytes = inflight;
+	if (bytes && wrs > window->most_wrs)
+		window->most_wrs = wrs;
+}
+
+static void not_posted(struct shunt_lane *lane, uint64_t bytes)
+{
+	struct shunt_window *window = &lane->window;
+
+	atomic_store_explicit(&window->posted, window->posted - bytes, memory_order_relaxed);
+	shunt_window_return(window, bytes);
+}
+
+/* Posts linked WRs, `count` of them. Returns how many the QP took. */
+static uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count)
+{
+	struct ibv_send_wr *bad = NULL;
+	uint32_t taken = count;
+
+	lane->counters.doorbells++;
+	if (__builtin_expect(ibv_post_send(lane->qp, wr, &bad), 0)) {
+		taken = 0;
+		for (; wr && wr != bad; wr = wr->next)
+			taken++;
+		lane->counters.post_failures++;
+		lane->unsignaled = lane->signal_every;	/* the WR that should have been signaled may be lost */
+	}
+	lane->sent += taken;
+	if (taken > lane->counters.chain_max)
+		lane->counters.chain_max = taken;
+	return taken;
+}
+
+/* How many of `bytes` at `offset` go to one place: up to the ring's wrap and the fragment. */
+static uint32_t ring_piece(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint64_t bytes)
+{
+	uint64_t piece = tx->ring_bytes - (offset & (tx->ring_bytes - 1));
+
+	if (piece > lane->frag_bytes)
+		piece = lane->frag_bytes;
+	if (piece > lane->max_inline)
+		piece = lane->max_inline;
+	return bytes < piece ? bytes : piece;
+}
+
+static uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
+{
+	return tx->ring_address + (offset & (tx->ring_bytes - 1));
+}
+
+/* --- the short way: straight from the program's buffer --- */
+
+/* One WR of at most `bytes` from iov at `skip`. Returns its length; 0: the QP refused it. */
+static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov, int iovcnt,
+			 size_t skip, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+	struct ibv_sge sge[DIRECT_SGES];
+	struct ibv_send_wr wr;
+	size_t length = 0;
+	int sges = 0;
+
+	for (; iovcnt && length < bytes && sges < DIRECT_SGES; iov++, iovcnt--) {
+		size_t part = iov->iov_len;
+
+		if (skip >= part) {
+			skip -= part;
+			continue;
+		}
+		part -= skip;
+		if (part > bytes - length)
+			part = bytes - length;
+		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part };
+		length += part;
+		skip = 0;
+	}
+	fill(lane, &wr, sge, sges,
+	     flags_for(lane, lane->sent + 1, 0, length, true, false) | IBV_SEND_SOLICITED, lane->sent + 1,
+	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
+	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
+	if (__builtin_expect(length < bytes, 0))
+		shunt_window_return(&lane->window, bytes - length);
+	expect(lane, 1, length);
+	if (!post(lane, &wr, 1)) {
+		not_posted(lane, length);
+		return 0;
+	}
+	count_wr(lane, &wr);
+	lane->counters.direct++;
+	lane->counters.wr_bytes += length;
+	tx->last_wr = lane->sent;
+	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
+	return length;
+}
+
+size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes)
+{
+	size_t taken = 0;
+
+	while (taken < bytes) {
+		size_t length = ring_piece(lane, &stream->tx, stream->tx.posted, bytes - taken);
+
+		if (!room(lane->chain, length, SHUNT_CONTROL_RESERVE))
+			break;
+		length = post_piece(lane, stream, iov, iovcnt, skip + taken, length);
+		if (!length)
+			break;
+		taken += length;
+		/* A large send lets the others in between its fragments (XR-22). */
+		if (__builtin_expect(taken < bytes && atomic_load_explicit(&lane->waiting, memory_order_relaxed), 0))
+			shunt_lane_serve(lane);
+	}
+	return taken;
+}
+
+/* --- the chain --- */
+
+/* What the chain's WRs number `from` and on stood for was not posted: it is work again (PF-10). */
+static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
+{
+	struct shunt_lane *lane = chain->lane;
+
+	for (uint32_t i = from; i < count; i++) {
+		if (chain->work[i] == SHUNT_WORK_DATA)
+			not_posted(lane, chain->sge[i].length);
+		if (chain->owner[i])
+			shunt_lane_enqueue(lane, chain->owner[i], chain->work[i]);
+		else
+			atomic_store(&lane->lane_due, true);
+	}
+}
+
+/* A sender that was told to wait finds room again. */
+static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	if (shunt_stage_roomy(&stream->tx) && atomic_exchange(&stream->tx.starved, false))
+		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
+}
+
+/* WR number i has been posted. */
+static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
+{
+	struct shunt_stream *stream = chain->owner[i];
+	struct shunt_lane *lane = chain->lane;
+
+	count_wr(lane, &chain->wr[i]);
+	switch (chain->work[i]) {
+	case SHUNT_WORK_DATA:
+		lane->counters.merged++;
+		stream->tx.last_wr = number;
+		shunt_stage_posted(&stream->tx, chain->value[i]);
+		atomic_store_explicit(&stream->tx.posted, chain->value[i], memory_order_release);
+		lane->counters.wr_bytes += chain->sge[i].length;
+		if (__builtin_expect(atomic_load_explicit(&stream->tx.starved, memory_order_relaxed), 0))
+			tell_roomy(lane, stream);
+		return;
+	case SHUNT_WORK_HANDBACK:
+		atomic_store(&stream->tx.handed, true);
+		break;
+	case SHUNT_WORK_RELEASE:
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		break;
+	}
+	lane->counters.control++;
+}
+
+bool shunt_chain_flush(struct shunt_chain *chain)
+{
+	struct shunt_lane *lane = chain->lane;
+	uint32_t count = chain->count;
+	uint64_t before = lane->sent;
+	uint32_t taken;
+
+	if (!count)
+		return true;
+	expect(lane, count, chain->bytes);
+	chain->count = 0;
+	chain->bytes = 0;
+	chain->number++;
+	for (uint32_t i = 0; i < count; i++) {
+		if (i + 1 < count)
+			chain->wr[i].next = &chain->wr[i + 1];
+		if (chain->work[i] == SHUNT_WORK_DATA)
+			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
+	}
+	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
+	taken = post(lane, &chain->wr[0], count);
+	for (uint32_t i = 0; i < taken; i++)
+		posted(chain, i, before + i + 1);
+	undo(chain, taken, count);
+	return taken == count;
+}
+
+static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work, uint64_t value)
+{
+	uint32_t i = chain->count++;
+
+	chain->owner[i] = stream;
+	chain->work[i] = work;
+	chain->value[i] = value;
+	return i;
+}
+
+bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
+			 uint32_t work, uint64_t value)
+{
+	struct shunt_lane *lane = chain->lane;
+	uint32_t id = stream ? stream->peer_id : 0;
+	uint64_t number;
+	uint32_t i;
+
+	if (!room(chain, 0, stream ? SHUNT_CONTROL_RESERVE : 0))
+		return false;
+	i = next(chain, stream, work, value);
+	number = lane->sent + i + 1;
+	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
+	fill(lane, &chain->wr[i], &chain->sge[i], 1,
+	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK) | IBV_SEND_SOLICITED,
+	     number, shunt_imm_make(type, id),
+	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8);
+	return true;
+}
+
+bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = chain->lane;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t end = atomic_load_explicit(&tx->staged, memory_order_acquire);
+	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+
+	while (offset < end) {
+		uint32_t piece = ring_piece(lane, tx, offset, shunt_stage_piece(tx, offset, end));
+		uint64_t number;
+		uint32_t i;
+
+		if (!room(chain, piece, SHUNT_CONTROL_RESERVE))
+			return false;
+		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
+		number = lane->sent + i + 1;
+		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(tx, offset), .length = piece };
+		fill(lane, &chain->wr[i], &chain->sge[i], 1,
+		     flags_for(lane, number, chain->bytes, piece, true, false), number,
+		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
+		chain->bytes += piece;
+		offset += piece;
+	}
+	return true;
+}

@@ -1,0 +1,34 @@
+/*
+ * A chain: the work requests of a lane under construction, posted with one doorbell (RB-03, RB-08).
+ * Built when they can be posted and not before, so that what waits is merged (RB-14). lane.lock held.
+ */
+#ifndef SHUNT_CORE_CHAIN_H
+#define SHUNT_CORE_CHAIN_H
+
+#include <sys/uio.h>
+#include "core/lane.h"
+
+int shunt_chain_init(struct shunt_lane *lane);
+void shunt_chain_fini(struct shunt_lane *lane);
+
+/*
+ * Posts up to `bytes` of iov at `skip` straight from the program's buffers, as WRs of their own; nothing is
+ * under construction, and nothing of the stream is staged. Returns how many bytes the QP took.
+ */
+size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes);
+
+/* Adds a control message that serves `work`; stream NULL: of the lane itself. False: no credit. */
+bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
+			 uint32_t work, uint64_t value);
+/* Adds WRs for what the stream has staged. False: no credit, or the window is closed. */
+bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
+/* Whether the stream's work has been taken into the chain that is under construction; says that it is. */
+bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream);
+void shunt_chain_note(struct shunt_chain *chain, struct shunt_stream *stream);
+/* One doorbell for all that was collected. False: the QP did not take it all; the rest is work again. */
+bool shunt_chain_flush(struct shunt_chain *chain);
+/* Forgets what was left of an interrupted one. */
+void shunt_chain_begin(struct shunt_chain *chain);
+
+#endif
