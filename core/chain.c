@@ -118,12 +118,14 @@ static int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t ahead, u
 	uint64_t inflight_wrs = number - 1 - atomic_load_explicit(&lane->retired, memory_order_relaxed);
 	int flags = bytes <= lane->max_inline ? IBV_SEND_INLINE : 0;
 
+	if (!data)
+		bytes = 0;
 	if (++lane->unsignaled < lane->signal_every && !lane->late && !must &&
-	    !(data && shunt_window_signals(window, inflight_wrs, ahead, bytes, lane->frag_bytes)))
+	    !shunt_window_signals(window, inflight_wrs, ahead, bytes, lane->frag_bytes))
 		return flags;
 	lane->unsignaled = 0;
 	lane->last_signaled = number;
-	shunt_window_mark(window, number, window->posted + ahead + (data ? bytes : 0),
+	shunt_window_mark(window, number, window->posted + ahead + bytes,
 			  window->policy->completed ? shunt_now(lane->link->engine) : 0);
 	return flags | IBV_SEND_SIGNALED;
 }
@@ -265,7 +267,7 @@ size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	while (taken < bytes) {
 		size_t length = ring_piece(lane, &stream->tx, stream->tx.posted, bytes - taken);
 
-		if (!room(lane->chain, length, SHUNT_CONTROL_RESERVE))
+		if (!room(lane->chain, length, lane->reserve))
 			break;
 		length = post_piece(lane, stream, iov, iovcnt, skip + taken, length);
 		if (!length)
@@ -374,7 +376,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	uint64_t number;
 	uint32_t i;
 
-	if (!room(chain, 0, stream ? SHUNT_CONTROL_RESERVE : 0))
+	if (!room(chain, 0, stream ? lane->reserve : 0))
 		return false;
 	i = next(chain, stream, work, value);
 	number = lane->sent + i + 1;
@@ -398,7 +400,7 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		uint64_t number;
 		uint32_t i;
 
-		if (!room(chain, piece, SHUNT_CONTROL_RESERVE))
+		if (!room(chain, piece, lane->reserve))
 			return false;
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;

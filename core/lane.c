@@ -14,6 +14,7 @@ int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link)
 	int result;
 
 	lane->link = link;
+	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = config->frag_bytes;
 	lane->sq_depth = config->sq_depth;
 	/* A queue full of unsignaled WRs would never empty (PF-11). */

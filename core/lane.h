@@ -34,6 +34,7 @@ struct shunt_lane {
 	uint32_t rkey;			/* of the peer's arena */
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
+	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	bool merges, chains;		/* SHUNT_BATCH */
 
 	_Alignas(64) struct shunt_lock lock;

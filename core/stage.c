@@ -28,6 +28,14 @@ void shunt_stage_free(struct shunt_tx *tx)
 	tx->stage_bytes = 0;
 }
 
+bool shunt_stage_roomy(const struct shunt_tx *tx)
+{
+	const struct shunt_cuts *cuts = tx->cuts;
+
+	return atomic_load(&tx->staged) - atomic_load(&tx->posted) <= SHUNT_STAGE_BYTES / 2 &&
+	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_STAGE_CUTS / 2);
+}
+
 /* Copies from iov at `skip`, wrapping. */
 static void copy(struct shunt_tx *tx, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
 {

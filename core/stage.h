@@ -27,11 +27,7 @@ static inline const void *shunt_stage_at(const struct shunt_tx *tx, uint64_t off
 	return tx->stage + (offset & (tx->stage_bytes - 1));
 }
 
-/* Less than half of it is in use: worth telling a sender of. */
-static inline bool shunt_stage_roomy(const struct shunt_tx *tx)
-{
-	return atomic_load_explicit(&tx->staged, memory_order_relaxed) -
-	       atomic_load_explicit(&tx->posted, memory_order_acquire) <= SHUNT_STAGE_BYTES / 2;
-}
+/* No more than half of it is in use: worth telling a sender of. */
+bool shunt_stage_roomy(const struct shunt_tx *tx);
 
 #endif

@@ -90,7 +90,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
 	uint8_t *stage;		/* bytes accepted from the program while the lane was busy; see stage.h */
-	struct shunt_cuts *cuts;
+	struct shunt_cuts *_Atomic cuts;	/* see stage.h */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */
 	_Atomic uint64_t gathered_at;	/* when the first of it came */

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
 #include "core/engine.h"
+#include "core/stage.h"
 #include "core/thread.h"
 
 #define IOV_BATCH 64
@@ -102,7 +103,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			continue;
 		if (asked) {
 			atomic_store(&tx->starved, true);
-			if (!has_room(tx, bytes - taken))
+			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(tx))
 				break;
 		}
 		ask_for_more(engine, stream);

@@ -79,7 +79,7 @@ enum shunt_limit shunt_window_admit(struct shunt_window *window, uint64_t inflig
 				    uint64_t ahead, uint32_t bytes);
 /* An admitted WR was not posted after all. */
 void shunt_window_return(struct shunt_window *window, uint32_t bytes);
-/* Must the WR be signaled, so that the window opens again? `ahead` as above, without it. */
+/* Must a WR (`bytes` 0: without data) be signaled, so that the window opens again? `ahead` as above. */
 bool shunt_window_signals(const struct shunt_window *window, uint64_t inflight_wrs, uint64_t ahead,
 			  uint32_t bytes, uint32_t fragment);
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */

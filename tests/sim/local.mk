@@ -1,6 +1,6 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race
-TESTS += tests/sim/sim tests/sim/race
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch
+TESTS += tests/sim/sim tests/sim/race tests/sim/batch
 
 tests_sim_sim_SOURCES = \
 	tests/sim/end.c \
@@ -14,5 +14,10 @@ tests_sim_sim_SOURCES = \
 	tests/sim/world.c
 tests_sim_sim_LDADD = libshuntcore.la -lpthread
 
-tests_sim_race_SOURCES = tests/sim/race.c
+tests_sim_race_SOURCES = tests/sim/race.c tests/sim/pair.c tests/sim/pair.h
 tests_sim_race_LDADD = libshuntcore.la -lpthread
+
+# One thread and real TCP: exact counts of what lanes post.
+tests_sim_batch_SOURCES = tests/sim/batch.c tests/sim/pair.c tests/sim/pair.h
+tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

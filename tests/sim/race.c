@@ -2,28 +2,15 @@
  * Real threads on two engines of one process over real TCP, in real time: what the simulator's one
  * thread cannot see. Built to run under ThreadSanitizer; without it a plain stress test.
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
-#include "core/engine.h"
+#include "tests/sim/pair.h"
 
 #define BYTES (1 << 20)
 #define PAIRS 2
-
-struct side {
-	struct shunt_engine *engine;
-	int fd;
-};
-
-struct pair {
-	struct side side[2];	/* connected, accepted */
-};
 
 struct worker {
 	struct side *side;
@@ -31,97 +18,6 @@ struct worker {
 	uint8_t salt;
 	pthread_t thread;
 };
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static const struct shunt_sys sys = {
-	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
-	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
-	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
-	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
-	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2,
-};
-
-static struct shunt_engine *engines[2];
-static int listener;
-static struct sockaddr_in address = { .sin_family = AF_INET };
-
-static void die(const char *what)
-{
-	printf("not ok - %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static struct shunt_stream *stream_of(struct side *side)
-{
-	return (struct shunt_stream *)shunt_file(side->engine, side->fd);
-}
-
-/* --- two processes' worth of connections --- */
-
-static void listen_here(void)
-{
-	socklen_t length = sizeof(address);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 16) ||
-	    getsockname(listener, (struct sockaddr *)&address, &length))
-		die("listen");
-	shunt_file_socket(engines[1], listener, false);
-	shunt_file_listening(engines[1], listener);
-}
-
-static void connect_pair(struct pair *pair)
-{
-	int a = socket(AF_INET, SOCK_STREAM, 0), b;
-
-	shunt_file_socket(engines[0], a, false);
-	if (connect(a, (struct sockaddr *)&address, sizeof(address)))
-		die("connect");
-	shunt_file_connected(engines[0], a, 0);
-	b = accept(listener, NULL, NULL);
-	if (b < 0)
-		die("accept");
-	shunt_file_accepted(engines[1], b, false);
-	pair->side[0] = (struct side) { engines[0], a };
-	pair->side[1] = (struct side) { engines[1], b };
-}
-
-static void close_side(struct side *side)
-{
-	shunt_file_closing(side->engine, side->fd);
-	close(side->fd);
-}
-
-/* --- sending and receiving; a stream that is the kernel's is served by it --- */
-
-static ssize_t send_some(struct side *side, const void *bytes, size_t count)
-{
-	struct iovec iov = { (void *)bytes, count };
-	struct shunt_stream *stream = stream_of(side);
-
-	if (!stream || shunt_stream_is_plain(stream))
-		return send(side->fd, bytes, count, MSG_NOSIGNAL);
-	return shunt_stream_send(side->engine, side->fd, stream, &iov, 1, MSG_NOSIGNAL);
-}
-
-static ssize_t receive_some(struct side *side, void *bytes, size_t count)
-{
-	struct iovec iov = { bytes, count };
-	struct shunt_stream *stream = stream_of(side);
-
-	if (!stream || shunt_stream_is_plain(stream))
-		return recv(side->fd, bytes, count, 0);
-	return shunt_stream_recv(side->engine, side->fd, stream, &iov, 1, 0);
-}
 
 static uint8_t byte_at(uint64_t offset, uint8_t salt)
 {
@@ -142,7 +38,7 @@ static void *sender(void *arg)
 			count = w->bytes - done;
 		for (size_t i = 0; i < count; i++)
 			bytes[i] = byte_at(done + i, w->salt);
-		sent = send_some(w->side, bytes, count);
+		sent = send_some(w->side, bytes, count, 0);
 		if (sent <= 0)
 			die("send");
 		done += sent;
@@ -157,7 +53,7 @@ static void *receiver(void *arg)
 	uint64_t done = 0;
 
 	while (done < w->bytes) {
-		ssize_t got = receive_some(w->side, bytes, sizeof(bytes));
+		ssize_t got = receive_some(w->side, bytes, sizeof(bytes), 0);
 
 		if (got <= 0)
 			die("receive");
@@ -209,7 +105,7 @@ static void *drain(void *arg)
 	struct worker *w = arg;
 	uint8_t bytes[8192];
 
-	while (receive_some(w->side, bytes, sizeof(bytes)) > 0)
+	while (receive_some(w->side, bytes, sizeof(bytes), 0) > 0)
 		;
 	return NULL;
 }
@@ -228,7 +124,7 @@ static void *flood(void *arg)
 	struct worker *w = arg;
 	static const uint8_t bytes[3000];
 
-	while (send_some(w->side, bytes, sizeof(bytes)) > 0)
+	while (send_some(w->side, bytes, sizeof(bytes), 0) > 0)
 		;
 	return NULL;
 }
@@ -299,9 +195,7 @@ int main(void)
 	config.ring_min = 4096;
 	config.ring_max = 65536;
 	config.rq_depth = config.sq_depth = 64;
-	for (int i = 0; i < 2; i++)
-		if (!(engines[i] = shunt_engine_create(&config, &sys)))
-			die("engine");
+	make_engines(&config, false);
 	listen_here();
 	test_lane();
 	test_closer();

@@ -30,6 +30,11 @@ static void choose_config(struct shunt_config *config)
 	config->signal_every = sim_between(1, 40);
 	config->chain_max = sim_between(1, 64);
 	config->frag_bytes = sim_one_in(2) ? 65536 : sim_between(4096, 16384);
+	config->batch = sim_below(4);
+	config->admit = sim_below(3);
+	config->window_bytes = sim_one_in(2) ? 0 : sim_size(100000);
+	config->window_wrs = sim_one_in(2) ? 0 : sim_between(1, 40);
+	config->window_device = sim_one_in(4) ? sim_size(100000) + 1 : 0;
 	config->claim_ms = sim_between(10, 1000);
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 }
@@ -146,6 +151,8 @@ static void check_engine(struct shunt_engine *engine)
 	shunt_streams_each(engine, stream_left, NULL);
 	if (engine->distrusted && !sim_world.killed)
 		sim_fail("a link was distrusted");
+	if (!sim_world.killed && atomic_load(&engine->group.inflight))
+		sim_fail("%lu bytes count for the device's window", atomic_load(&engine->group.inflight));
 	for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next) {
 		if (link->seated)
 			sim_fail("%u seats are taken", link->seated);
@@ -263,9 +270,10 @@ void sim_world_show(void)
 		struct shunt_config *c = &sim_world.config[i];
 		struct shunt_service *service = sim_world.engine[i] ? sim_world.engine[i]->service : NULL;
 
-		printf("# engine %d: ring %lu…%lu rq %lu sq %lu signal %lu chain %lu frag %lu flip %lu\n", i,
-		       c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->signal_every, c->chain_max,
-		       c->frag_bytes, c->flip_bytes);
+		printf("# engine %d: ring %lu…%lu rq %lu sq %lu signal %lu chain %lu frag %lu flip %lu batch %lu admit %lu window %lu wrs %lu device %lu\n",
+		       i, c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->signal_every, c->chain_max,
+		       c->frag_bytes, c->flip_bytes, c->batch, c->admit, c->window_bytes, c->window_wrs,
+		       c->window_device);
 		for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next)
 			show_link(link);
 		sim_ep_show(sim_ep_of[sim_world.epfd[i]], 1);

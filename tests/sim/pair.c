@@ -1,0 +1,108 @@
+#include "tests/sim/pair.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+struct shunt_engine *engines[2];
+uint64_t pair_skew;
+
+static int listener;
+static struct sockaddr_in address;
+
+void die(const char *what)
+{
+	printf("not ok - %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec + pair_skew;
+}
+
+static const struct shunt_sys sys = {
+	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
+	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
+	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
+	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
+	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
+	.epoll_pwait2 = epoll_pwait2,
+};
+
+void make_engines(const struct shunt_config *config, bool manual)
+{
+	for (int i = 0; i < 2; i++) {
+		engines[i] = shunt_engine_create(config, &sys);
+		if (!engines[i])
+			die("engine");
+		engines[i]->manual = manual;
+	}
+}
+
+void listen_here(void)
+{
+	socklen_t length = sizeof(address);
+
+	address = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 128) ||
+	    getsockname(listener, (struct sockaddr *)&address, &length))
+		die("listen");
+	shunt_file_socket(engines[1], listener, false);
+	shunt_file_listening(engines[1], listener);
+}
+
+void connect_pair(struct pair *pair)
+{
+	int a = socket(AF_INET, SOCK_STREAM, 0), b;
+
+	shunt_file_socket(engines[0], a, false);
+	if (connect(a, (struct sockaddr *)&address, sizeof(address)))
+		die("connect");
+	shunt_file_connected(engines[0], a, 0);
+	b = accept(listener, NULL, NULL);
+	if (b < 0)
+		die("accept");
+	shunt_file_accepted(engines[1], b, false);
+	pair->side[0] = (struct side) { engines[0], a };
+	pair->side[1] = (struct side) { engines[1], b };
+}
+
+void close_side(struct side *side)
+{
+	shunt_file_closing(side->engine, side->fd);
+	close(side->fd);
+}
+
+struct shunt_stream *stream_of(struct side *side)
+{
+	return (struct shunt_stream *)shunt_file(side->engine, side->fd);
+}
+
+ssize_t send_some(struct side *side, const void *bytes, size_t count, int flags)
+{
+	struct iovec iov = { (void *)bytes, count };
+	struct shunt_stream *stream = stream_of(side);
+
+	if (!stream || shunt_stream_is_plain(stream))
+		return send(side->fd, bytes, count, flags | MSG_NOSIGNAL);
+	return shunt_stream_send(side->engine, side->fd, stream, &iov, 1, flags | MSG_NOSIGNAL);
+}
+
+ssize_t receive_some(struct side *side, void *bytes, size_t count, int flags)
+{
+	struct iovec iov = { bytes, count };
+	struct shunt_stream *stream = stream_of(side);
+
+	if (!stream || shunt_stream_is_plain(stream))
+		return recv(side->fd, bytes, count, flags);
+	return shunt_stream_recv(side->engine, side->fd, stream, &iov, 1, flags);
+}

@@ -1,0 +1,33 @@
+/*
+ * Engines of one process over real TCP on the loopback: what race.c and batch.c stand on.
+ */
+#ifndef SIM_PAIR_H
+#define SIM_PAIR_H
+
+#include "core/engine.h"
+#include "core/service.h"
+
+struct side {
+	struct shunt_engine *engine;
+	int fd;
+};
+
+struct pair {
+	struct side side[2];	/* connected, accepted */
+};
+
+extern struct shunt_engine *engines[2];
+extern uint64_t pair_skew;	/* added to the clock of the engines */
+
+_Noreturn void die(const char *what);
+/* Makes both engines; `manual`: the caller steps their services. The former two are left as they are. */
+void make_engines(const struct shunt_config *config, bool manual);
+void listen_here(void);
+void connect_pair(struct pair *pair);
+void close_side(struct side *side);
+struct shunt_stream *stream_of(struct side *side);
+/* A stream that is the kernel's is served by it. */
+ssize_t send_some(struct side *side, const void *bytes, size_t count, int flags);
+ssize_t receive_some(struct side *side, void *bytes, size_t count, int flags);
+
+#endif
