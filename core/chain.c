@@ -54,11 +54,6 @@ bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream 
 	return stream->in_chain == chain->number;
 }
 
-void shunt_chain_note(struct shunt_chain *chain, struct shunt_stream *stream)
-{
-	stream->in_chain = chain->number;
-}
-
 /* --- may it be posted? --- */
 
 /* One more message behind `ahead`, `reserve` receives kept back. */
@@ -365,6 +360,8 @@ static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uin
 	chain->owner[i] = stream;
 	chain->work[i] = work;
 	chain->value[i] = value;
+	if (stream)
+		stream->in_chain = chain->number;
 	return i;
 }
 

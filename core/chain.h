@@ -23,9 +23,8 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 			 uint32_t work, uint64_t value);
 /* Adds WRs for what the stream has staged. False: no credit, or the window is closed. */
 bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
-/* Whether the stream's work has been taken into the chain that is under construction; says that it is. */
+/* Whether work of the stream is in the chain that is under construction. */
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream);
-void shunt_chain_note(struct shunt_chain *chain, struct shunt_stream *stream);
 /* One doorbell for all that was collected. False: the QP did not take it all; the rest is work again. */
 bool shunt_chain_flush(struct shunt_chain *chain);
 /* Forgets what was left of an interrupted one. */

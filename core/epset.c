@@ -71,6 +71,12 @@ static void unlist_one(struct shunt_watch *watch)
 	set->ready--;
 }
 
+/* What the kernel would say is not known: it will be asked when the watch is reported. */
+static void suspect(struct shunt_watch *watch)
+{
+	watch->kernel_ready = shunt_ready_kernel(watch->stream, watch->events) & watch->events & ~MODE_BITS;
+}
+
 static void kick(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	uint64_t one = 1;
@@ -346,8 +352,10 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 	watch->kernel_ready = 0;
 	if (kernel_add(engine, watch, home))
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
-	if (home != SHUNT_HOME_SET && !watch->disabled)
+	if (home != SHUNT_HOME_SET && !watch->disabled) {
+		suspect(watch);
 		touch(engine, watch);
+	}
 }
 
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -401,8 +409,10 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 	}
 	watch->next_of_stream = stream->watches;
 	stream->watches = watch;
-	if (watch->home != SHUNT_HOME_SET)
+	if (watch->home != SHUNT_HOME_SET) {
+		suspect(watch);
 		touch(engine, watch);
+	}
 	return 0;
 }
 
@@ -422,8 +432,10 @@ static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 	watch->kernel_ready = 0;
 	if (watch->home != SHUNT_HOME_SET || event->events & EPOLLONESHOT)
 		rehome(engine, watch);
-	if (watch->home != SHUNT_HOME_SET)
+	if (watch->home != SHUNT_HOME_SET) {
+		suspect(watch);
 		touch(engine, watch);
+	}
 	return 0;
 }
 

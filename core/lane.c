@@ -228,7 +228,6 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 		hold(lane, stream, work);
 		return true;
 	}
-	shunt_chain_note(chain, stream);
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
 			if (!shunt_chain_control(chain, stream, controls[i].type, controls[i].work,

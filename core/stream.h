@@ -148,7 +148,7 @@ struct shunt_stream {
 	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2) */
 	bool queued;		/* lane.queue_lock: in the lane's merge queue */
 	_Atomic uint32_t lane_work;	/* enum shunt_work */
-	uint64_t in_chain;	/* lane.lock: number of the chain that last took work of it */
+	uint64_t in_chain;	/* lane.lock: number of the chain that has its last WR */
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_lane *lane;

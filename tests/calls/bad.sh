@@ -95,7 +95,7 @@ hostile() {
 	$shunt_run "$many" client "$port" 20 50 > "$work/hostile.out" || rc=1
 	sleep 0.5
 	before=$(descriptors_of $server)
-	python3 "$here/hostile.py" 4 > "$work/hits" &
+	python3 "$here/hostile.py" 4 "$port" "$server" > "$work/hits" &
 	hits=$!
 	children+=("$hits")
 	for ((n = 0; n < 5; n++)); do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A process that means no good, at every abstract Unix socket whose name begins with @shunt/.
+"""A process that means no good, at the abstract Unix sockets @shunt/... of one server and no other process.
 
-hostile.py SECONDS [SEED]: connects and sends noise, halves of messages, far too much, descriptors of
+hostile.py SECONDS PORT PID [SEED]: connects and sends noise, halves of messages, far too much, descriptors of
 all kinds, or nothing at all, and prints how many sockets it found and how often it struck.
 """
 import array
@@ -14,13 +14,13 @@ import sys
 import time
 
 
-def names():
-    """The abstract names at present, and which kind of socket each is."""
+def names(port, pid):
+    """The server's abstract names at present, and which kind of socket each is."""
     found = {}
     with open("/proc/net/unix", encoding="latin-1") as table:
         for line in table:
             m = re.match(r"\S+ \S+ \S+ (\S+) (\S+) (\S+) +\S+ (@shunt/.*)$", line)
-            if m:
+            if m and re.search(rf":{port}$|/{pid}$", m.group(4)):
                 found["\0" + m.group(4)[1:]] = int(m.group(2), 16)
     return found
 
@@ -86,10 +86,10 @@ def strike(rng, name, kind, held):
 
 def main():
     end = time.monotonic() + float(sys.argv[1])
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    rng = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
     held, seen, strikes = [], set(), 0
     while time.monotonic() < end:
-        targets = names()
+        targets = names(int(sys.argv[2]), int(sys.argv[3]))
         seen.update(targets)
         for name, kind in targets.items():
             for _ in range(20):

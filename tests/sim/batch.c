@@ -393,6 +393,33 @@ static void no_flush_is_lost(void **state)
 	end_bed();
 }
 
+static void more_of_the_same(void)
+{
+	put(0, 0, 70, 0);
+}
+
+/* A stream comes back to the queue while its WRs are in a chain that has overflowed. */
+static void queued_again_while_served(void **state)
+{
+	(void)state;
+	for (int batch = SINGLE; batch <= HYBRID; batch++) {
+		struct shunt_config config = small_config(batch);
+
+		config.frag_bytes = 4096;
+		config.chain_max = 2;
+		config.ring_min = 64 << 10;
+		make_bed(&config, 2);
+		busy();
+		for (int i = 0; i < 5; i++)
+			put(0, 0, 3000, 0);
+		hook(more_of_the_same);
+		free_again();
+		unhook();
+		assert_int_equal(COUNTED(wr_bytes), 15070);
+		end_bed();
+	}
+}
+
 static void four_more(void)
 {
 	for (int i = 1; i <= 4; i++)	/* threads 1 to 4: adjacent, of one stream */
@@ -759,6 +786,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(chain_has_a_limit),
 		cmocka_unit_test(lone_request_is_not_delayed),
 		cmocka_unit_test(no_flush_is_lost),
+		cmocka_unit_test(queued_again_while_served),
 		cmocka_unit_test(figure_4),
 		cmocka_unit_test(more_is_gathered),
 		cmocka_unit_test(more_than_room_is_sent),
