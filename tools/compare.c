@@ -1,12 +1,10 @@
 /* shunt compare: the same programs over plain TCP and shunted, in turns, so that both see the same machine. */
 #include "tools/compare.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/shunt.h"
 
@@ -203,8 +201,7 @@ static int run_workload(const struct compare_bench *bench, const struct options 
 
 static int open_bench(struct compare_bench *bench)
 {
-	const char *tmp = getenv("TMPDIR");
-	int rc = compare_child_init();
+	int rc = shunt_child_init();
 
 	if (rc) {
 		fprintf(stderr, "shunt compare: signals: %s\n", strerror(-rc));
@@ -212,28 +209,7 @@ static int open_bench(struct compare_bench *bench)
 	}
 	if (shunt_library_find(bench->library))
 		return -1;
-	snprintf(bench->dir, sizeof(bench->dir), "%s/shunt-compare-XXXXXX",
-		 tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(bench->dir)) {
-		perror("shunt compare: temporary directory");
-		return -1;
-	}
-	return 0;
-}
-
-/* Servers leave plain files there, if anything. */
-static void close_bench(const struct compare_bench *bench)
-{
-	DIR *dir = opendir(bench->dir);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	if (rmdir(bench->dir))
-		perror(bench->dir);
+	return shunt_scratch_make("compare", bench->dir);
 }
 
 static int run_all(const struct options *options, struct compare_result *results, size_t count)
@@ -247,7 +223,7 @@ static int run_all(const struct options *options, struct compare_result *results
 		rc = run_workload(&bench, options, &results[i], i, count);
 		failed |= results[i].failed;
 	}
-	close_bench(&bench);
+	shunt_scratch_remove(bench.dir);
 	if (rc)
 		fprintf(stderr, "\nshunt compare: interrupted; what is complete follows\n");
 	if (options->json)

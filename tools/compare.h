@@ -1,7 +1,6 @@
 /*
- * shunt compare. From the bottom: processes (compare_child.c), workloads (compare_work.c), what the
- * engines say of a run (compare_share.c), one measurement (compare_measure.c), reports
- * (compare_report.c), and the rounds of it all (compare.c).
+ * shunt compare. From the bottom, on top of what bench.h has: workloads (compare_work.c), one
+ * measurement (compare_measure.c), reports (compare_report.c), and the rounds of it all (compare.c).
  */
 #ifndef SHUNT_TOOLS_COMPARE_H
 #define SHUNT_TOOLS_COMPARE_H
@@ -9,45 +8,13 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
-#define COMPARE_WHY_MAX 512
+#include "tools/bench.h"
+
+#define COMPARE_WHY_MAX SHUNT_WHY_MAX
 #define COMPARE_ROUNDS_MAX 99
 
 enum compare_mode { COMPARE_TCP, COMPARE_SHUNT, COMPARE_MODES };
-
-/* ---- processes ---- */
-
-struct compare_child {
-	pid_t pid;
-	int pidfd;
-	int status;	/* as from wait(2), once it has ended */
-	double cpu;	/* user + system seconds, once it has ended */
-};
-
-/* What a child is started with. */
-struct compare_start {
-	char *const *argv;
-	const char *library;	/* libshunt.so to preload, or NULL for a bare run */
-	const char *stats;	/* file for the engine's statistics */
-	const char *out, *err;	/* files for standard output and standard error */
-	const char *dir;	/* working directory */
-};
-
-/* Makes SIGINT, SIGTERM and SIGHUP end every wait below with -EINTR. */
-int compare_child_init(void);
-
-int compare_child_start(struct compare_child *child, const struct compare_start *start);
-/* Waits for the child's end: 0, -ETIMEDOUT, or -EINTR. */
-int compare_child_wait(struct compare_child *child, double seconds);
-/* Waits until something listens on the loopback port: 0, -ECHILD if the child ends first, or as above. */
-int compare_child_wait_listening(struct compare_child *child, int port, double seconds);
-/* CPU seconds so far of a child that has not been waited for. */
-double compare_child_cpu(const struct compare_child *child);
-/* SIGTERM, patience, SIGKILL. Nothing if it has ended. */
-void compare_child_stop(struct compare_child *child);
-/* A loopback port that was free a moment ago, or -errno. */
-int compare_child_free_port(void);
 
 /* ---- workloads ---- */
 
@@ -85,25 +52,12 @@ void compare_workload_client(const struct compare_workload *w, int port, uint64_
 int compare_workload_result(const struct compare_workload *w, const char *path, uint64_t requests,
 			    double *figure, double *operations, char why[COMPARE_WHY_MAX]);
 
-/* ---- what the engines say ---- */
-
-struct compare_share {
-	int known;		/* both processes wrote statistics */
-	int late;		/* share is of the bytes after each stream's first 256 KiB; else of all */
-	int agree;		/* what one sent by link the other received by link, both ways */
-	double share;		/* 0..1 on the link; the lower of the two processes' */
-	char why[128];		/* if not known */
-};
-
-void compare_share_read(const char *client_path, const char *server_path,
-			struct compare_share *share);
-
 /* ---- one measurement ---- */
 
 struct compare_run {
 	double figure;		/* requests/s or Gbit/s */
 	double cpu;		/* microseconds a request or seconds a GiB, both processes */
-	struct compare_share share;
+	struct shunt_share share;
 };
 
 struct compare_bench {

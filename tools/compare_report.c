@@ -16,29 +16,15 @@ static double get_cpu(const struct compare_run *run)
 	return run->cpu;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-struct spread {
-	double min, median, max;
-};
-
-static struct spread spread_of(const struct compare_result *result, enum compare_mode mode,
-			       double (*get)(const struct compare_run *run))
+static struct shunt_spread spread_of(const struct compare_result *result, enum compare_mode mode,
+				    double (*get)(const struct compare_run *run))
 {
 	double values[COMPARE_ROUNDS_MAX];
 	int n = result->rounds;
 
 	for (int i = 0; i < n; i++)
 		values[i] = get(&result->runs[mode][i]);
-	if (!n)
-		return (struct spread){ 0 };
-	qsort(values, (size_t)n, sizeof(values[0]), compare_doubles);
-	return (struct spread){ values[0], (values[(n - 1) / 2] + values[n / 2]) / 2, values[n - 1] };
+	return shunt_spread_of(values, (size_t)n);
 }
 
 static double ratio_of(const struct compare_result *result)
@@ -49,12 +35,12 @@ static double ratio_of(const struct compare_result *result)
 }
 
 /* The worst of the rounds: a claim about the link must hold in each of them. */
-static struct compare_share worst_share(const struct compare_result *result)
+static struct shunt_share worst_share(const struct compare_result *result)
 {
-	struct compare_share worst = result->runs[COMPARE_SHUNT][0].share;
+	struct shunt_share worst = result->runs[COMPARE_SHUNT][0].share;
 
 	for (int i = 1; i < result->rounds; i++) {
-		const struct compare_share *share = &result->runs[COMPARE_SHUNT][i].share;
+		const struct shunt_share *share = &result->runs[COMPARE_SHUNT][i].share;
 
 		if (!worst.known)
 			break;
@@ -69,18 +55,6 @@ static struct compare_share worst_share(const struct compare_result *result)
 	return worst;
 }
 
-/* "51.2k", "1.23M", "346.9". */
-static const char *figure_text(double figure, char buf[16])
-{
-	if (figure >= 999500)
-		snprintf(buf, 16, "%.2fM", figure / 1e6);
-	else if (figure >= 1000)
-		snprintf(buf, 16, "%.1fk", figure / 1e3);
-	else
-		snprintf(buf, 16, "%.1f", figure);
-	return buf;
-}
-
 void compare_report_progress(const struct compare_result *result, size_t index, size_t count,
 			     int rounds)
 {
@@ -93,7 +67,7 @@ void compare_report_progress(const struct compare_result *result, size_t index, 
 		result->workload->title, result->rounds + 1, rounds);
 	for (int mode = 0; mode < COMPARE_MODES && result->rounds; mode++)
 		fprintf(stderr, "  %s %s", modes[mode],
-			figure_text(result->runs[mode][result->rounds - 1].figure, figure));
+			shunt_figure_text(result->runs[mode][result->rounds - 1].figure, figure));
 }
 
 /* The workload's line stays. */
@@ -108,34 +82,23 @@ void compare_report_progress_end(const struct compare_result *result)
 			result->skipped ? "skipped" : "failed", result->why);
 	else
 		fprintf(stderr, "%s: TCP %s, shunt %s %s\n", result->workload->title,
-			figure_text(spread_of(result, COMPARE_TCP, get_figure).median, tcp),
-			figure_text(spread_of(result, COMPARE_SHUNT, get_figure).median, shunt),
+			shunt_figure_text(spread_of(result, COMPARE_TCP, get_figure).median, tcp),
+			shunt_figure_text(spread_of(result, COMPARE_SHUNT, get_figure).median, shunt),
 			compare_workload_unit(result->workload));
 }
 
-static const char *share_text(const struct compare_share *share, char buf[24])
-{
-	if (!share->known)
-		return "?";
-	/* Never rounded up to a hundred. */
-	snprintf(buf, 24, "%.2f%%%s%s",
-		 (double)(long)(share->share * 10000) / 100, share->late ? "" : "*",
-		 share->agree ? "" : "!");
-	return buf;
-}
-
-static const char *spread_text(struct spread s, char buf[40])
+static const char *spread_text(struct shunt_spread s, char buf[40])
 {
 	char min[16], max[16];
 
-	snprintf(buf, 40, "%s-%s", figure_text(s.min, min), figure_text(s.max, max));
+	snprintf(buf, 40, "%s-%s", shunt_figure_text(s.min, min), shunt_figure_text(s.max, max));
 	return buf;
 }
 
 static void print_row(const struct compare_result *result)
 {
-	struct compare_share share = worst_share(result);
-	struct spread figure[COMPARE_MODES], cpu[COMPARE_MODES];
+	struct shunt_share share = worst_share(result);
+	struct shunt_spread figure[COMPARE_MODES], cpu[COMPARE_MODES];
 	char tcp[16], shunt[16], tcp_spread[40], shunt_spread[40], link[24];
 
 	for (int mode = 0; mode < COMPARE_MODES; mode++) {
@@ -144,10 +107,10 @@ static void print_row(const struct compare_result *result)
 	}
 	printf("%-30s %-10s %8s %8s %6.2fx  %-10s %7.3f %7.3f  %9s  %-15s %-15s\n",
 	       result->workload->title, compare_workload_unit(result->workload),
-	       figure_text(figure[COMPARE_TCP].median, tcp),
-	       figure_text(figure[COMPARE_SHUNT].median, shunt), ratio_of(result),
+	       shunt_figure_text(figure[COMPARE_TCP].median, tcp),
+	       shunt_figure_text(figure[COMPARE_SHUNT].median, shunt), ratio_of(result),
 	       compare_workload_cpu_unit(result->workload), cpu[COMPARE_TCP].median,
-	       cpu[COMPARE_SHUNT].median, share_text(&share, link),
+	       cpu[COMPARE_SHUNT].median, shunt_share_text(&share, link),
 	       spread_text(figure[COMPARE_TCP], tcp_spread),
 	       spread_text(figure[COMPARE_SHUNT], shunt_spread));
 }
@@ -156,7 +119,7 @@ static void print_notes(const struct compare_result *results, size_t count)
 {
 	int some = 0, differ = 0;
 	const char *unknown = NULL;
-	struct compare_share share;
+	struct shunt_share share;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!results[i].rounds)
@@ -204,7 +167,7 @@ void compare_report_table(const struct compare_result *results, size_t count)
 
 static json_t *mode_json(const struct compare_result *result, enum compare_mode mode)
 {
-	struct spread figure = spread_of(result, mode, get_figure);
+	struct shunt_spread figure = spread_of(result, mode, get_figure);
 	json_t *runs = json_array();
 
 	for (int i = 0; i < result->rounds; i++)
@@ -217,7 +180,7 @@ static json_t *mode_json(const struct compare_result *result, enum compare_mode 
 
 static json_t *share_json(const struct compare_result *result)
 {
-	struct compare_share share = worst_share(result);
+	struct shunt_share share = worst_share(result);
 
 	if (!share.known)
 		return json_pack("{s:n, s:s}", "share", "reason", share.why);

@@ -6,8 +6,10 @@ tools_shunt_SOURCES = \
 	tools/run.c \
 	tools/config.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_show.c \
-	tools/compare.c tools/compare.h tools/compare_child.c tools/compare_work.c \
-	tools/compare_share.c tools/compare_measure.c tools/compare_report.c
+	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
+	tools/bench_share.c tools/bench_figure.c \
+	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
+	tools/compare_report.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS)

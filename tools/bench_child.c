@@ -1,11 +1,12 @@
 /* Child processes that never outlive us, and waiting for them without a fixed sleep. */
-#include "tools/compare.h"
+#include "tools/bench.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -21,7 +22,7 @@
 
 static int interrupts = -1;	/* signalfd; stays readable once a signal has come */
 
-int compare_child_init(void)
+int shunt_child_init(void)
 {
 	sigset_t set;
 
@@ -51,17 +52,29 @@ static void redirect(const char *path, int flags, int fd)
 		_exit(126);
 }
 
+/* Also where it has that number already, with its close-on-exec flag. */
+static void inherit(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, SHUNT_CHILD_FD + 1);
+
+	if (copy < 0 || dup2(copy, SHUNT_CHILD_FD) < 0)
+		_exit(126);
+}
+
 /* A bare run is bare even where the user has SHUNT_* set or runs us shunted. */
-static int set_environment(const struct compare_start *start)
+static int set_environment(const struct shunt_child_start *start)
 {
 	if (!start->library) {
 		shunt_library_unload();
 		return 0;
 	}
+	for (char *const *variable = start->variables; variable && *variable; variable++)
+		if (putenv(*variable))
+			return -1;
 	return setenv("SHUNT_STATS", start->stats, 1) || shunt_library_preload(start->library);
 }
 
-static void __attribute__((noreturn)) child_main(const struct compare_start *start, pid_t parent)
+static void __attribute__((noreturn)) child_main(const struct shunt_child_start *start, pid_t parent)
 {
 	sigset_t none;
 
@@ -75,13 +88,15 @@ static void __attribute__((noreturn)) child_main(const struct compare_start *sta
 	redirect("/dev/null", O_RDONLY, STDIN_FILENO);
 	redirect(start->out, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
 	redirect(start->err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+	if (start->inherit)
+		inherit(start->inherit);
 	if (!chdir(start->dir) && !set_environment(start))
 		execvp(start->argv[0], start->argv);
 	perror(start->argv[0]);
 	_exit(127);
 }
 
-int compare_child_start(struct compare_child *child, const struct compare_start *start)
+int shunt_child_start(struct shunt_child *child, const struct shunt_child_start *start)
 {
 	pid_t parent = getpid();
 
@@ -101,7 +116,7 @@ int compare_child_start(struct compare_child *child, const struct compare_start 
 	return 0;
 }
 
-static void reap(struct compare_child *child)
+static void reap(struct shunt_child *child)
 {
 	struct rusage usage;
 
@@ -113,7 +128,7 @@ static void reap(struct compare_child *child)
 	child->pid = 0;
 }
 
-int compare_child_wait(struct compare_child *child, double seconds)
+int shunt_child_wait(struct shunt_child *child, double seconds)
 {
 	double end = now() + seconds;
 
@@ -158,7 +173,7 @@ static int is_listening(int port)
 	return found;
 }
 
-int compare_child_wait_listening(struct compare_child *child, int port, double seconds)
+int shunt_child_wait_listening(struct shunt_child *child, int port, double seconds)
 {
 	double end = now() + seconds;
 	int rc;
@@ -166,14 +181,54 @@ int compare_child_wait_listening(struct compare_child *child, int port, double s
 	while (!is_listening(port)) {
 		if (now() > end)
 			return -ETIMEDOUT;
-		rc = compare_child_wait(child, 0.001);
+		rc = shunt_child_wait(child, 0.001);
 		if (rc != -ETIMEDOUT)
 			return rc ? rc : -ECHILD;
 	}
 	return 0;
 }
 
-double compare_child_cpu(const struct compare_child *child)
+int shunt_child_wait_line(struct shunt_child *child, int pipe, double seconds, char *line,
+			  size_t size)
+{
+	double end = now() + seconds;
+	size_t have = 0;
+
+	while (have < size) {
+		struct pollfd fds[2] = {
+			{ .fd = pipe, .events = POLLIN },
+			{ .fd = interrupts, .events = POLLIN },
+		};
+		double left = end - now();
+		ssize_t got;
+
+		if (poll(fds, 2, left > 0 ? (int)(left * 1000) + 1 : 0) < 0 && errno != EINTR)
+			return -errno;
+		if (!fds[0].revents) {
+			if (fds[1].revents)
+				return -EINTR;
+			if (left <= 0)
+				return -ETIMEDOUT;
+			continue;
+		}
+		got = read(pipe, line + have, 1);
+		if (got == 1 && line[have++] == '\n') {
+			line[have - 1] = '\0';
+			return 0;
+		}
+		/* Closed: it has ended, or is about to. */
+		if (got == 0) {
+			int rc = shunt_child_wait(child, left > 0 ? left : 0);
+
+			return rc ? rc : -ECHILD;
+		}
+		if (got < 0 && errno != EINTR)
+			return -errno;
+	}
+	return -EMSGSIZE;
+}
+
+double shunt_child_cpu(const struct shunt_child *child)
 {
 	struct timespec t = { 0 };
 	clockid_t clock;
@@ -185,18 +240,18 @@ double compare_child_cpu(const struct compare_child *child)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-void compare_child_stop(struct compare_child *child)
+void shunt_child_stop(struct shunt_child *child)
 {
 	if (!child->pid)
 		return;
 	kill(child->pid, SIGTERM);
-	if (!compare_child_wait(child, 5))
+	if (!shunt_child_wait(child, 5))
 		return;
 	kill(child->pid, SIGKILL);
 	reap(child);
 }
 
-int compare_child_free_port(void)
+int shunt_child_free_port(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t len = sizeof(address);

@@ -1,7 +1,8 @@
 /* How much of a run really travelled on the link: the statistics that both engines wrote at exit. */
-#include "tools/compare.h"
+#include "tools/bench.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One direction of one process, all streams together. */
@@ -30,7 +31,7 @@ static void read_sums(const json_t *totals, const char *direction, struct sums *
 }
 
 static int read_side(const char *path, const char *name, struct side *side,
-		     struct compare_share *share)
+		     struct shunt_share *share)
 {
 	json_error_t error;
 	json_t *root = json_load_file(path, 0, &error);
@@ -77,8 +78,7 @@ static int agrees(const struct side *from, const struct side *to)
 	return missing >= 0 && missing <= (8 << 20) * (from->streams > 0 ? from->streams : 1);
 }
 
-void compare_share_read(const char *client_path, const char *server_path,
-			struct compare_share *share)
+void shunt_share_read(const char *client_path, const char *server_path, struct shunt_share *share)
 {
 	struct side client, server;
 	double a, b;
@@ -93,4 +93,28 @@ void compare_share_read(const char *client_path, const char *server_path,
 	a = share->late ? late_share(&client) : whole_share(&client);
 	b = share->late ? late_share(&server) : whole_share(&server);
 	share->share = a < b ? a : b;
+}
+
+const char *shunt_share_text(const struct shunt_share *share, char buf[24])
+{
+	if (!share->known)
+		return "?";
+	/* Never rounded up to a hundred. */
+	snprintf(buf, 24, "%.2f%%%s%s",
+		 (double)(long)(share->share * 10000) / 100, share->late ? "" : "*",
+		 share->agree ? "" : "!");
+	return buf;
+}
+
+int shunt_counters_add(const char *path, const char *const names[], double sums[], size_t count)
+{
+	json_error_t error;
+	json_t *root = json_load_file(path, 0, &error);
+	const json_t *counters = json_object_get(root, "counters");
+	int known = json_is_object(counters);
+
+	for (size_t i = 0; known && i < count; i++)
+		sums[i] += (double)number_of(counters, names[i]);
+	json_decref(root);
+	return known ? 0 : -1;
 }
