@@ -92,6 +92,8 @@ struct shunt_share {
 };
 
 void shunt_share_read(const char *client_path, const char *server_path, struct shunt_share *share);
+/* Keeps the worse of the two: a claim about the link must hold in each round. */
+void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other);
 /* "99.98%", with * where it is of all bytes and ! where the two ends disagree; "?" if not known. */
 const char *shunt_share_text(const struct shunt_share *share, char buf[24]);
 

@@ -95,6 +95,17 @@ void shunt_share_read(const char *client_path, const char *server_path, struct s
 	share->share = a < b ? a : b;
 }
 
+void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other)
+{
+	int agree = worst->agree && other->agree;
+
+	if (!worst->known)
+		return;
+	if (!other->known || other->share < worst->share)
+		*worst = *other;
+	worst->agree = agree;
+}
+
 const char *shunt_share_text(const struct shunt_share *share, char buf[24])
 {
 	if (!share->known)

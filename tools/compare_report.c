@@ -2,8 +2,7 @@
 #include "tools/compare.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static double get_figure(const struct compare_run *run)
@@ -34,24 +33,12 @@ static double ratio_of(const struct compare_result *result)
 	return tcp > 0 ? spread_of(result, COMPARE_SHUNT, get_figure).median / tcp : 0;
 }
 
-/* The worst of the rounds: a claim about the link must hold in each of them. */
 static struct shunt_share worst_share(const struct compare_result *result)
 {
 	struct shunt_share worst = result->runs[COMPARE_SHUNT][0].share;
 
-	for (int i = 1; i < result->rounds; i++) {
-		const struct shunt_share *share = &result->runs[COMPARE_SHUNT][i].share;
-
-		if (!worst.known)
-			break;
-		if (!share->known || share->share < worst.share) {
-			int agree = worst.agree && share->agree;
-
-			worst = *share;
-			worst.agree = agree;
-		}
-		worst.agree = worst.agree && share->agree;
-	}
+	for (int i = 1; i < result->rounds; i++)
+		shunt_share_worse(&worst, &result->runs[COMPARE_SHUNT][i].share);
 	return worst;
 }
 

@@ -9,7 +9,13 @@ tools_shunt_SOURCES = \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
-	tools/compare_report.c
+	tools/compare_report.c \
+	tools/perf.c tools/perf.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
+	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
+	tools/perf_plot.c \
+	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
+	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
+	tools/perf_worker.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS)

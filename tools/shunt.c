@@ -13,6 +13,8 @@ static const struct {
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
+	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
+	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */
 };
 
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
@@ -23,7 +25,8 @@ static void usage(FILE *out)
 		     "       shunt --help | --version\n\n"
 		     "Moves the TCP streams of unmodified programs onto RDMA.\n\n");
 	for (size_t i = 0; i < command_count; i++)
-		fprintf(out, "  %-9s%s\n", commands[i].name, commands[i].help);
+		if (commands[i].help)
+			fprintf(out, "  %-9s%s\n", commands[i].name, commands[i].help);
 	fprintf(out, "\n`shunt COMMAND --help` says more; shunt(1) says everything.\n");
 }
 

@@ -18,6 +18,8 @@ int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
+int shunt_perf(int argc, char **argv);
+int shunt_perf_end(int argc, char **argv);
 
 /* program.c: finding a program, and what its file says about preloading into it. */
 int shunt_program_find(const char *name, char path[PATH_MAX]);

@@ -1,0 +1,207 @@
+/*
+ * The connecting end. Each thread has an epoll set and connections of its own, and nothing is shared
+ * while time is taken.
+ */
+#include "tools/perf_client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/shunt.h"
+
+#define SAMPLES (1 << 20)	/* of a flow, all threads together */
+
+struct plan {
+	uint16_t port;
+	uint64_t warm_ns, measured_ns;
+	uint64_t threads;
+	struct perf_flow flows[PERF_FLOWS_MAX];
+	size_t flow_count;
+};
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		perf_end_fail(fd < 0 ? PERF_END_FAILED : PERF_END_PEER, "cannot connect: %m");
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
+		perf_end_fail(PERF_END_FAILED, "TCP_NODELAY: %m");
+	return fd;
+}
+
+static void greet(struct perf_conn *conn)
+{
+	struct perf_greeting greeting = { .index = conn->index, .request = conn->flow->request,
+					  .reply = conn->flow->reply };
+
+	memcpy(greeting.magic, PERF_MAGIC, sizeof(greeting.magic));
+	if (send(conn->fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting))
+		perf_end_fail(PERF_END_PEER, "connection %u: greeting: %m", conn->index);
+	if (fcntl(conn->fd, F_SETFL, O_NONBLOCK))
+		perf_end_fail(PERF_END_FAILED, "O_NONBLOCK: %m");
+}
+
+/* Connections go round the threads. */
+static void connect_all(const struct plan *plan, struct perf_worker *workers)
+{
+	uint32_t index = 0;
+
+	for (size_t f = 0; f < plan->flow_count; f++) {
+		for (uint32_t i = 0; i < plan->flows[f].conns; i++, index++) {
+			struct perf_conn *conn = calloc(1, sizeof(*conn));
+
+			if (!conn || !(conn->stamps = calloc(plan->flows[f].depth, sizeof(uint64_t))))
+				perf_end_fail(PERF_END_FAILED, "out of memory");
+			conn->flow = &plan->flows[f];
+			conn->index = index;
+			conn->fd = connect_to(plan->port);
+			greet(conn);
+			perf_worker_add(&workers[index % plan->threads], conn, f);
+		}
+	}
+}
+
+static void *work(void *arg)
+{
+	perf_worker_run(arg);
+	return NULL;
+}
+
+/* The first of them is this thread. */
+static void run_workers(const struct plan *plan, struct perf_worker *workers)
+{
+	uint64_t start = perf_now();
+	int rc;
+
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		workers[i].begin = start + plan->warm_ns;
+		workers[i].end = workers[i].begin + plan->measured_ns;
+	}
+	for (uint64_t i = 1; i < plan->threads; i++) {
+		rc = pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+		if (rc)
+			perf_end_fail(PERF_END_FAILED, "cannot make a thread: %s", strerror(rc));
+	}
+	perf_worker_run(&workers[0]);
+	for (uint64_t i = 1; i < plan->threads; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+static void put_latencies(json_t *object, struct perf_samples *all)
+{
+	static const struct {
+		const char *name;
+		double rank;
+	} ranks[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p999", 0.999 } };
+
+	json_object_set_new(object, "latencies", json_integer((json_int_t)all->seen));
+	json_object_set_new(object, "kept", json_integer((json_int_t)all->kept));
+	if (!all->kept)
+		return;
+	perf_samples_sort(all);
+	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+		json_object_set_new(object, ranks[i].name,
+				    json_real((double)perf_samples_rank(all, ranks[i].rank) / 1e3));
+	json_object_set_new(object, "max", json_real((double)all->max / 1e3));
+}
+
+static json_t *flow_json(const struct plan *plan, const struct perf_worker *workers, size_t flow)
+{
+	const struct perf_samples *samples[PERF_THREADS_MAX];
+	json_int_t operations = 0, total = 0;
+	struct perf_samples all;
+	json_t *object;
+
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		operations += (json_int_t)workers[i].tallies[flow].measured;
+		total += (json_int_t)workers[i].tallies[flow].total;
+		samples[i] = &workers[i].tallies[flow].samples;
+	}
+	object = json_pack("{s:I, s:I, s:I}", "operations", operations, "bytes",
+			   operations * plan->flows[flow].request, "total", total);
+	if (!object || perf_samples_merge(&all, samples, plan->threads))
+		perf_end_fail(PERF_END_FAILED, "out of memory");
+	put_latencies(object, &all);
+	perf_samples_free(&all);
+	return object;
+}
+
+static void report(const struct plan *plan, const struct perf_worker *workers,
+		   const struct perf_usage *before)
+{
+	struct perf_usage after = perf_usage_now();
+	json_t *flows = json_array(), *root;
+
+	for (size_t f = 0; f < plan->flow_count; f++)
+		json_array_append_new(flows, flow_json(plan, workers, f));
+	root = json_pack("{s:f, s:f, s:f, s:o}", "seconds", (double)plan->measured_ns / 1e9, "cpu",
+			 after.cpu - before->cpu, "switches", after.switches - before->switches,
+			 "flows", flows);
+	if (!root || json_dumpf(root, stdout, JSON_COMPACT) || putchar('\n') < 0 || fflush(stdout))
+		perf_end_fail(PERF_END_FAILED, "cannot write the result: %m");
+	json_decref(root);
+}
+
+static int parse(struct plan *plan, int argc, char **argv)
+{
+	uint64_t port, warm_ms, measured_ms, conns = 0;
+
+	if (argc < 6 || argc - 5 > PERF_FLOWS_MAX || perf_number(argv[1], 1, 65535, &port) ||
+	    perf_number(argv[2], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
+	    perf_number(argv[3], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
+	    perf_number(argv[4], 1, PERF_THREADS_MAX, &plan->threads))
+		return -1;
+	plan->port = (uint16_t)port;
+	plan->warm_ns = warm_ms * 1000000;
+	plan->measured_ns = measured_ms * 1000000;
+	for (; argv[5 + plan->flow_count]; plan->flow_count++) {
+		if (perf_flow_parse(argv[5 + plan->flow_count], &plan->flows[plan->flow_count]))
+			return -1;
+		conns += plan->flows[plan->flow_count].conns;
+	}
+	if (conns > PERF_CONNS_MAX)
+		return -1;
+	if (plan->threads > conns)
+		plan->threads = conns;
+	return 0;
+}
+
+/* client PORT WARM-UP-MS MEASURED-MS THREADS FLOW… */
+int perf_client(int argc, char **argv)
+{
+	static struct plan plan;
+	struct perf_worker *workers;
+	struct perf_usage before;
+
+	if (parse(&plan, argc, argv))
+		return EXIT_USAGE;
+	/* Idle times are as long as they say, not up to 50 us longer. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	workers = calloc(plan.threads, sizeof(*workers));
+	if (!workers)
+		perf_end_fail(PERF_END_FAILED, "out of memory");
+	for (uint64_t i = 0; i < plan.threads; i++)
+		perf_worker_init(&workers[i], plan.flow_count, SAMPLES / plan.threads);
+	before = perf_usage_now();
+	connect_all(&plan, workers);
+	run_workers(&plan, workers);
+	report(&plan, workers, &before);
+	for (uint64_t i = 0; i < plan.threads; i++)
+		perf_worker_free(&workers[i]);
+	free(workers);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* The client's threads (perf_worker.c) and what each of them has to itself. */
+#ifndef SHUNT_TOOLS_PERF_CLIENT_H
+#define SHUNT_TOOLS_PERF_CLIENT_H
+
+#include <pthread.h>
+
+#include "tools/perf_end.h"
+
+struct perf_conn {
+	const struct perf_flow *flow;
+	struct perf_tally *tally;
+	struct perf_conn *next;		/* of the worker */
+	struct perf_conn *next_idle;	/* of the flow's queue */
+	int fd;
+	uint32_t index;			/* in the run */
+	uint32_t events;		/* what epoll watches it for */
+	uint64_t tx, rx;		/* bytes of the two sequences */
+	uint64_t sent, done;		/* requests written, replies read */
+	uint32_t written;		/* bytes of the request under way */
+	uint32_t left;			/* requests of the cluster still to begin */
+	uint64_t due;			/* when the next cluster begins */
+	uint64_t *stamps;		/* when the outstanding requests began, a ring of the depth */
+	bool ending;			/* our direction is shut down */
+	uint8_t count[8];		/* the server's final count */
+	size_t counted;			/* bytes of it that have come */
+};
+
+struct perf_tally {
+	uint64_t measured, total;	/* operations between begin and end, and all */
+	struct perf_samples samples;
+	/* Idle connections; the one that idles longest is due first, as all idle equally long. */
+	struct perf_conn *idle, **idle_tail;
+};
+
+struct perf_worker {
+	pthread_t thread;
+	int epoll;
+	uint64_t now;			/* a moment ago */
+	uint64_t begin, end;		/* what ends between these counts */
+	size_t flow_count;
+	struct perf_tally tallies[PERF_FLOWS_MAX];
+	struct perf_conn *conns;
+	uint64_t open;
+	bool stopping;
+	uint8_t buffer[64 << 10];
+};
+
+void perf_worker_init(struct perf_worker *worker, size_t flow_count, size_t samples);
+/* A connection that has been made; it becomes the worker's. */
+void perf_worker_add(struct perf_worker *worker, struct perf_conn *conn, size_t flow);
+/* Until the time is over and all connections have ended in order. */
+void perf_worker_run(struct perf_worker *worker);
+void perf_worker_free(struct perf_worker *worker);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * The two programs that `shunt perf` measures: ordinary socket programs that know nothing of Shunt.
+ * Each is this command again, as `shunt perf-end server` (perf_server.c) or `shunt perf-end client`
+ * (perf_client.c). Both check every byte against a pattern (perf_pattern.c); the client keeps the
+ * latencies (perf_samples.c).
+ *
+ * A connection begins with a greeting of the client. Then requests and replies follow each other
+ * without headers: their sizes are in the greeting. When the client shuts its direction down, the
+ * server answers with the number of requests it has had, eight bytes, and closes.
+ */
+#ifndef SHUNT_TOOLS_PERF_END_H
+#define SHUNT_TOOLS_PERF_END_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PERF_MESSAGE_MAX (1 << 20)	/* bytes of a request or a reply */
+#define PERF_CONNS_MAX 1024		/* connections of a run */
+#define PERF_FLOWS_MAX 2
+#define PERF_DEPTH_MAX 4096
+#define PERF_INTERVAL_MAX 10000000	/* us */
+#define PERF_THREADS_MAX 64
+#define PERF_SECONDS_MAX 600
+
+/* How an end exits, beside 0. */
+enum {
+	PERF_END_FAILED = 1,
+	PERF_END_PEER = 3,	/* the other end went away; it knows why */
+};
+
+/* Connections that do the same. */
+struct perf_flow {
+	uint32_t request, reply;	/* bytes; no reply makes it a one-way stream */
+	uint32_t burst;			/* requests of a cluster; 0: without end */
+	uint32_t depth;			/* most requests without their replies */
+	uint32_t interval_us;		/* idle time between the last reply of a cluster and the next */
+	uint32_t conns;
+};
+
+/* perf_flow.c. A whole number, for bytes also with the suffix K or M: 0, or -1. */
+int perf_number(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+/* As an argument for the client, and back: 0, or -1 where it is none. */
+#define PERF_FLOW_TEXT_MAX 80
+void perf_flow_text(const struct perf_flow *flow, char text[PERF_FLOW_TEXT_MAX]);
+int perf_flow_parse(const char *text, struct perf_flow *flow);
+
+/* What a connection's first bytes say. Both ends are the same binary on the same host. */
+struct perf_greeting {
+	char magic[8];
+	uint32_t index;			/* of the connection; chooses its pattern */
+	uint32_t request, reply;
+	uint32_t pad;
+};
+
+#define PERF_MAGIC "shuntprf"
+
+/* perf_pattern.c: each direction of each connection carries its own endless sequence of bytes. */
+enum perf_direction { PERF_REQUESTS, PERF_REPLIES };
+
+void perf_pattern_make(void);
+/* The bytes from that offset of the sequence; PERF_MESSAGE_MAX of them. */
+const uint8_t *perf_pattern(uint32_t index, enum perf_direction direction, uint64_t offset);
+/* Ends this process where the bytes are not those, saying which. */
+void perf_pattern_check(uint32_t index, enum perf_direction direction, uint64_t offset,
+			const uint8_t *bytes, size_t count);
+
+/*
+ * perf_samples.c: latencies in nanoseconds. While there is room each of them is kept and percentiles
+ * are exact; past that, a uniform sample of that size. The largest is always exact.
+ */
+struct perf_samples {
+	uint64_t *ns;
+	size_t room, kept;
+	uint64_t seen, max, random;
+};
+
+int perf_samples_init(struct perf_samples *samples, size_t room);
+void perf_samples_add(struct perf_samples *samples, uint64_t ns);
+/* Of several threads into one, in `into`, which is initialised here. */
+int perf_samples_merge(struct perf_samples *into, const struct perf_samples *const from[],
+		       size_t count);
+void perf_samples_sort(struct perf_samples *samples);
+/* The nearest rank, of sorted samples; p is 0..1. There must be one. */
+uint64_t perf_samples_rank(const struct perf_samples *samples, double p);
+void perf_samples_free(struct perf_samples *samples);
+
+/* perf_end.c */
+uint64_t perf_now(void);	/* CLOCK_MONOTONIC, nanoseconds */
+void perf_end_fail(int status, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+/* What this process has used so far. */
+struct perf_usage {
+	double cpu;		/* user + system seconds, all threads */
+	double switches;	/* voluntary context switches */
+};
+struct perf_usage perf_usage_now(void);
+
+/* Both return the exit status. */
+int perf_server(int argc, char **argv);
+int perf_client(int argc, char **argv);
+
+#endif

@@ -1,0 +1,163 @@
+/* The results as CSV, one line a round and one for the medians, and as JSON. */
+#include "tools/perf.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static int finish(FILE *file, const char *path, int wrong)
+{
+	wrong |= ferror(file);
+	wrong |= fclose(file) != 0;
+	if (wrong)
+		fprintf(stderr, "shunt perf: cannot write all of %s: %s\n", path,
+			errno ? strerror(errno) : "out of memory");
+	return wrong ? -1 : 0;
+}
+
+/* ---- CSV ---- */
+
+/* No name can hold a comma or a quote. */
+static void put_line(FILE *file, const struct perf_result *result, size_t transport, size_t flow,
+		     int round)
+{
+	fprintf(file, "%s,%s,%s,", result->model->name, result->model->flow_names[flow],
+		result->transports->list[transport].name);
+	if (round < result->rounds)
+		fprintf(file, "%d", round + 1);
+	else
+		fputs("median", file);
+	for (int m = 0; m < PERF_METRIC_COUNT; m++) {
+		double value = round < result->rounds ?
+			       perf_result_run(result, round, transport)->metrics[flow][m] :
+			       perf_result_median(result, transport, flow, (enum perf_metric)m);
+
+		if (isnan(value))
+			fputc(',', file);
+		else
+			fprintf(file, ",%.15g", value);
+	}
+	fputc('\n', file);
+}
+
+int perf_csv(FILE *file, const char *path, const struct perf_result *results, size_t count)
+{
+	fputs("model,flow,transport,round", file);
+	for (int m = 0; m < PERF_METRIC_COUNT; m++)
+		fprintf(file, ",%s", perf_metric_rows[m].key);
+	fputc('\n', file);
+	for (size_t i = 0; i < count; i++)
+		for (size_t f = 0; f < results[i].model->flow_count && results[i].rounds; f++)
+			for (size_t t = 0; t < results[i].transports->count; t++)
+				for (int round = 0; round <= results[i].rounds; round++)
+					put_line(file, &results[i], t, f, round);
+	return finish(file, path, 0);
+}
+
+/* ---- JSON ---- */
+
+/* The shared ones of a run, or the others of a flow. */
+static json_t *metrics_json(const struct perf_result *result, size_t transport, size_t flow, int round,
+			    bool shared)
+{
+	json_t *object = json_object();
+
+	for (int m = 0; m < PERF_METRIC_COUNT; m++) {
+		double value = round < result->rounds ?
+			       perf_result_run(result, round, transport)->metrics[flow][m] :
+			       perf_result_median(result, transport, flow, (enum perf_metric)m);
+
+		if (perf_metric_rows[m].shared == shared && !isnan(value))
+			json_object_set_new(object, perf_metric_rows[m].key, json_real(value));
+	}
+	return object;
+}
+
+static json_t *round_json(const struct perf_result *result, size_t transport, int round)
+{
+	json_t *flows = json_array(), *object = metrics_json(result, transport, 0, round, true);
+
+	for (size_t f = 0; f < result->model->flow_count; f++) {
+		json_t *flow = metrics_json(result, transport, f, round, false);
+
+		json_object_set_new(flow, "flow", json_string(result->model->flow_names[f]));
+		json_array_append_new(flows, flow);
+	}
+	json_object_set_new(object, "flows", flows);
+	return object;
+}
+
+static json_t *link_json(const struct perf_result *result, size_t transport)
+{
+	struct shunt_share share = perf_result_share(result, transport);
+
+	if (!share.known)
+		return json_pack("{s:n, s:s}", "share", "reason", share.why);
+	return json_pack("{s:f, s:s, s:b}", "share", share.share, "of",
+			 share.late ? "bytes after the first 256 KiB" : "all bytes", "agree",
+			 share.agree);
+}
+
+static json_t *transport_json(const struct perf_result *result, size_t index)
+{
+	const struct perf_transport *transport = &result->transports->list[index];
+	json_t *rounds = json_array(), *variables = json_array(), *object;
+
+	for (char *const *variable = transport->variables; *variable; variable++)
+		json_array_append_new(variables, json_string(*variable));
+	for (int round = 0; round < result->rounds; round++)
+		json_array_append_new(rounds, round_json(result, index, round));
+	object = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", transport->name, "shunted",
+			   transport->shunt, "variables", variables, "median",
+			   round_json(result, index, result->rounds), "rounds", rounds);
+	if (transport->shunt)
+		json_object_set_new(object, "link", link_json(result, index));
+	return object;
+}
+
+static json_t *flow_json(const struct perf_model *model, size_t f)
+{
+	const struct perf_flow *flow = &model->flows[f];
+
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "flow", model->flow_names[f],
+			 "request_bytes", (json_int_t)flow->request, "reply_bytes",
+			 (json_int_t)flow->reply, "cluster", (json_int_t)flow->burst, "depth",
+			 (json_int_t)flow->depth, "interval_us", (json_int_t)flow->interval_us,
+			 "connections", (json_int_t)flow->conns);
+}
+
+static json_t *result_json(const struct perf_result *result)
+{
+	json_t *transports = json_array(), *flows = json_array(), *object;
+
+	for (size_t f = 0; f < result->model->flow_count; f++)
+		json_array_append_new(flows, flow_json(result->model, f));
+	for (size_t t = 0; t < result->transports->count && result->rounds; t++)
+		json_array_append_new(transports, transport_json(result, t));
+	object = json_pack("{s:s, s:o, s:o}", "name", result->model->name, "flows", flows,
+			   "transports", transports);
+	if (result->failed)
+		json_object_set_new(object, "failed", json_string(result->why));
+	return object;
+}
+
+int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count,
+	      const struct perf_length *length)
+{
+	json_t *models = json_array(), *root;
+	int wrong;
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(models, result_json(&results[i]));
+	root = json_pack("{s:s, s:i, s:f, s:i, s:i, s:o}", "version", PACKAGE_VERSION, "processors",
+			 (int)sysconf(_SC_NPROCESSORS_ONLN), "seconds", length->measured_ms / 1e3,
+			 "threads", (int)length->threads, "rounds", count ? results[0].rounds_wanted : 0,
+			 "models", models);
+	errno = 0;
+	wrong = !root || json_dumpf(root, file, JSON_INDENT(2));
+	json_decref(root);
+	fputc('\n', file);
+	return finish(file, path, wrong);
+}

@@ -1,0 +1,240 @@
+/* One measurement: a server and a client of our own, and what they and their engines say of it. */
+#include "tools/perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_SECONDS 15
+#define EXTRA_SECONDS 30	/* on top of what the client was asked to take */
+
+#define ARGUMENTS (7 + PERF_FLOWS_MAX)
+
+struct pair {
+	struct shunt_child server, client;
+	struct shunt_pair_files files;
+};
+
+static void make_start(struct shunt_child_start *start, const struct perf_bench *bench,
+		       const struct perf_transport *transport)
+{
+	memset(start, 0, sizeof(*start));
+	start->dir = bench->dir;
+	if (!transport->shunt)
+		return;
+	start->library = bench->library;
+	start->variables = transport->variables;
+}
+
+/* The server, once it has said on which port it listens. */
+static int start_server(struct pair *pair, struct shunt_child_start start, const char *program,
+			const struct perf_model *model, char port[16])
+{
+	char conns[16];
+	char *argv[] = { (char *)program, "perf-end", "server", conns, NULL };
+	int ends[2], rc;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	snprintf(conns, sizeof(conns), "%u", perf_model_conns(model));
+	start.argv = argv;
+	start.inherit = ends[1];
+	start.stats = pair->files.server_stats;
+	start.out = pair->files.server_out;
+	start.err = pair->files.server_err;
+	rc = shunt_child_start(&pair->server, &start);
+	close(ends[1]);
+	if (!rc)
+		rc = shunt_child_wait_line(&pair->server, ends[0], START_SECONDS, port, 16);
+	close(ends[0]);
+	return rc;
+}
+
+static int start_client(struct pair *pair, struct shunt_child_start start, const char *program,
+			const struct perf_model *model, const struct perf_length *length,
+			const char *port)
+{
+	char warm[16], measured[16], threads[16], flows[PERF_FLOWS_MAX][PERF_FLOW_TEXT_MAX];
+	char *argv[ARGUMENTS + 1] = { (char *)program, "perf-end", "client", (char *)port, warm,
+				      measured, threads };
+
+	snprintf(warm, sizeof(warm), "%u", length->warm_ms);
+	snprintf(measured, sizeof(measured), "%u", length->measured_ms);
+	snprintf(threads, sizeof(threads), "%u", length->threads);
+	for (size_t f = 0; f < model->flow_count; f++) {
+		perf_flow_text(&model->flows[f], flows[f]);
+		argv[7 + f] = flows[f];
+	}
+	start.argv = argv;
+	start.stats = pair->files.client_stats;
+	start.out = pair->files.client_out;
+	start.err = pair->files.client_err;
+	return shunt_child_start(&pair->client, &start);
+}
+
+static bool failed(const struct shunt_child *child)
+{
+	return !WIFEXITED(child->status) || WEXITSTATUS(child->status);
+}
+
+/* Of two failures, the one that only tells of the other is not the reason. */
+static bool only_tells_of_other(const struct shunt_child *child)
+{
+	return WIFEXITED(child->status) && WEXITSTATUS(child->status) == PERF_END_PEER;
+}
+
+/* Neither end is left when this returns. */
+static int finish(struct pair *pair, double seconds, char why[SHUNT_WHY_MAX])
+{
+	const struct shunt_pair_files *files = &pair->files;
+	int client_rc = shunt_child_wait(&pair->client, seconds), server_rc = client_rc;
+
+	/* A client that failed takes the server with it, but hardly at once. */
+	if (!client_rc)
+		server_rc = shunt_child_wait(&pair->server, 5);
+	shunt_child_stop(&pair->client);
+	shunt_child_stop(&pair->server);
+	if (client_rc == -EINTR || server_rc == -EINTR)
+		return -EINTR;
+	if (!client_rc && failed(&pair->client) &&
+	    (server_rc || !failed(&pair->server) || !only_tells_of_other(&pair->client)))
+		return shunt_child_explain("client", -ECHILD, &pair->client, files->client_out,
+					   files->client_err, why);
+	if (client_rc)
+		return shunt_child_explain("client", client_rc, &pair->client, files->client_out,
+					   files->client_err, why);
+	if (server_rc || failed(&pair->server))
+		return shunt_child_explain("server", server_rc ? server_rc : -ECHILD, &pair->server,
+					   files->server_out, files->server_err, why);
+	return 0;
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+	const json_t *number = json_object_get(object, key);
+
+	return json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+static void read_flow(const json_t *flow, double seconds, double metrics[PERF_METRIC_COUNT])
+{
+	metrics[PERF_OPERATIONS] = number_of(flow, "operations");
+	metrics[PERF_BYTES] = number_of(flow, "bytes");
+	metrics[PERF_RATE] = metrics[PERF_OPERATIONS] / seconds;
+	metrics[PERF_MBYTES] = metrics[PERF_BYTES] / seconds / 1e6;
+	metrics[PERF_LATENCIES] = number_of(flow, "latencies");
+	metrics[PERF_KEPT] = number_of(flow, "kept");
+	metrics[PERF_P50] = number_of(flow, "p50");
+	metrics[PERF_P90] = number_of(flow, "p90");
+	metrics[PERF_P99] = number_of(flow, "p99");
+	metrics[PERF_P999] = number_of(flow, "p999");
+	metrics[PERF_MAX] = number_of(flow, "max");
+}
+
+/* The first flow holds what the flows share until share_out(). */
+static int read_results(const struct pair *pair, const struct perf_model *model, struct perf_run *run,
+			char why[SHUNT_WHY_MAX])
+{
+	json_error_t error;
+	json_t *client = json_load_file(pair->files.client_out, 0, &error);
+	json_t *server = json_load_file(pair->files.server_out, 0, &error);
+	const json_t *flows = json_object_get(client, "flows");
+	double sent = 0, served = number_of(server, "operations");
+	double *shared = run->metrics[0];
+
+	for (size_t f = 0; f < model->flow_count; f++) {
+		const json_t *flow = json_array_get(flows, f);
+
+		read_flow(flow, number_of(client, "seconds"), run->metrics[f]);
+		sent += number_of(flow, "total");
+	}
+	shared[PERF_RUN_OPERATIONS] = served;
+	shared[PERF_CPU] = number_of(client, "cpu") + number_of(server, "cpu");
+	shared[PERF_SWITCHES] = number_of(client, "switches") + number_of(server, "switches");
+	json_decref(client);
+	json_decref(server);
+	if (sent == served)
+		return 0;
+	snprintf(why, SHUNT_WHY_MAX, "the client made %.0f requests and the server had %.0f", sent,
+		 served);
+	return -1;
+}
+
+static void read_engines(const struct pair *pair, struct perf_run *run)
+{
+	static const char *const names[] = { "wr", "doorbells", "wr_bytes", "completions", "events" };
+	double sums[5] = { 0 }, *shared = run->metrics[0];
+
+	shunt_share_read(pair->files.client_stats, pair->files.server_stats, &run->share);
+	if (!run->share.known ||
+	    shunt_counters_add(pair->files.client_stats, names, sums, 5) ||
+	    shunt_counters_add(pair->files.server_stats, names, sums, 5))
+		return;
+	shared[PERF_SHARE] = run->share.share;
+	shared[PERF_WR] = sums[0];
+	shared[PERF_DOORBELLS] = sums[1];
+	shared[PERF_WR_BYTES] = sums[2];
+	shared[PERF_PER_WR] = sums[0] > 0 ? sums[2] / sums[0] : NAN;
+	shared[PERF_COMPLETIONS] = sums[3];
+	shared[PERF_EVENTS] = sums[4];
+}
+
+static void share_out(struct perf_run *run)
+{
+	for (size_t f = 1; f < PERF_FLOWS_MAX; f++)
+		for (int m = 0; m < PERF_METRIC_COUNT; m++)
+			if (perf_metric_rows[m].shared)
+				run->metrics[f][m] = run->metrics[0][m];
+}
+
+static int run_pair(struct pair *pair, const struct perf_bench *bench, const struct perf_model *model,
+		    const struct perf_transport *transport, const struct perf_length *length,
+		    char why[SHUNT_WHY_MAX])
+{
+	const struct shunt_pair_files *files = &pair->files;
+	struct shunt_child_start start;
+	char port[16];
+	int rc;
+
+	make_start(&start, bench, transport);
+	rc = start_server(pair, start, bench->program, model, port);
+	if (!rc)
+		rc = start_client(pair, start, bench->program, model, length, port);
+	if (!rc)
+		return finish(pair, (length->warm_ms + length->measured_ms) / 1e3 + EXTRA_SECONDS, why);
+	shunt_child_stop(&pair->server);
+	if (rc == -EINTR || rc == -ETIMEDOUT || rc == -ECHILD)
+		return shunt_child_explain("server", rc, &pair->server, files->server_out,
+					   files->server_err, why);
+	snprintf(why, SHUNT_WHY_MAX, "the two ends could not be started: %s", strerror(-rc));
+	return -1;
+}
+
+int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
+		 const struct perf_transport *transport, const struct perf_length *length,
+		 struct perf_run *run, char why[SHUNT_WHY_MAX])
+{
+	struct pair *pair = calloc(1, sizeof(*pair));
+	int rc;
+
+	if (!pair)
+		abort();
+	memset(run, 0, sizeof(*run));
+	for (size_t f = 0; f < PERF_FLOWS_MAX; f++)
+		for (int m = 0; m < PERF_METRIC_COUNT; m++)
+			run->metrics[f][m] = NAN;
+	shunt_scratch_pair(&pair->files, bench->dir);
+	rc = run_pair(pair, bench, model, transport, length, why);
+	if (!rc)
+		rc = read_results(pair, model, run, why);
+	if (!rc && transport->shunt)
+		read_engines(pair, run);
+	share_out(run);
+	free(pair);
+	return rc;
+}

@@ -1,0 +1,98 @@
+/* All runs of a model, and their medians. */
+#include "tools/perf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT] = {
+#define X(metric, key, shared) { key, shared },
+	PERF_METRICS(X)
+#undef X
+};
+
+int perf_result_init(struct perf_result *result, const struct perf_model *model,
+		     const struct perf_transports *transports, int rounds)
+{
+	result->model = model;
+	result->transports = transports;
+	result->rounds_wanted = rounds;
+	result->runs = calloc((size_t)rounds * transports->count, sizeof(result->runs[0]));
+	return result->runs ? 0 : -ENOMEM;
+}
+
+void perf_result_free(struct perf_result *result)
+{
+	free(result->runs);
+	result->runs = NULL;
+}
+
+struct perf_run *perf_result_run(const struct perf_result *result, int round, size_t transport)
+{
+	return &result->runs[(size_t)round * result->transports->count + transport];
+}
+
+static double ratio(double figure, double base)
+{
+	return base > 0 ? figure / base : NAN;
+}
+
+void perf_result_compare(struct perf_result *result, int round)
+{
+	const struct perf_run *base = perf_result_run(result, round, result->transports->base);
+
+	for (size_t t = 0; t < result->transports->count && result->transports->has_base; t++) {
+		struct perf_run *run = perf_result_run(result, round, t);
+
+		for (size_t f = 0; f < result->model->flow_count; f++)
+			run->metrics[f][PERF_RATIO] = ratio(run->metrics[f][PERF_RATE],
+							    base->metrics[f][PERF_RATE]);
+	}
+}
+
+/* A round in which there was no such figure does not count. */
+static double median_of(const struct perf_result *result, size_t transport, size_t flow,
+			enum perf_metric metric)
+{
+	double values[PERF_ROUNDS_MAX];
+	size_t count = 0;
+
+	for (int round = 0; round < result->rounds; round++) {
+		double value = perf_result_run(result, round, transport)->metrics[flow][metric];
+
+		if (!isnan(value))
+			values[count++] = value;
+	}
+	return count ? shunt_spread_of(values, count).median : NAN;
+}
+
+double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
+			  enum perf_metric metric)
+{
+	if (metric != PERF_RATIO)
+		return median_of(result, transport, flow, metric);
+	if (!result->transports->has_base)
+		return NAN;
+	return ratio(median_of(result, transport, flow, PERF_RATE),
+		     median_of(result, result->transports->base, flow, PERF_RATE));
+}
+
+struct shunt_share perf_result_share(const struct perf_result *result, size_t transport)
+{
+	struct shunt_share worst = perf_result_run(result, 0, transport)->share;
+
+	for (int round = 1; round < result->rounds; round++)
+		shunt_share_worse(&worst, &perf_result_run(result, round, transport)->share);
+	return worst;
+}
+
+const char *perf_label(const struct perf_model *model, size_t flow, char buf[PERF_NAME_MAX + 32])
+{
+	const char *name = model->flow_names[flow];
+
+	if (model->cluster == PERF_CLUSTER_GIVEN)
+		snprintf(buf, PERF_NAME_MAX + 32, "%s%s%s", model->name, *name ? " " : "", name);
+	else
+		snprintf(buf, PERF_NAME_MAX + 32, "%s (%u)", model->name, model->flows[flow].burst);
+	return buf;
+}

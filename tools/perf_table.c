@@ -1,0 +1,147 @@
+/* The table that shunt perf prints. */
+#include "tools/perf.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CELL_MAX 24
+
+static const char *figure_cell(double figure, char cell[CELL_MAX])
+{
+	char text[16];
+
+	snprintf(cell, CELL_MAX, "%s", isnan(figure) ? "-" : shunt_figure_text(figure, text));
+	return cell;
+}
+
+/* Microseconds: 0.31, 59.8, 1234. */
+static const char *latency_cell(double us, char cell[CELL_MAX])
+{
+	if (isnan(us))
+		snprintf(cell, CELL_MAX, "-");
+	else
+		snprintf(cell, CELL_MAX, "%.*f", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
+	return cell;
+}
+
+static const char *each_cell(double figure, double operations, char cell[CELL_MAX])
+{
+	double each = figure / operations;
+
+	if (!isfinite(each))
+		snprintf(cell, CELL_MAX, "-");
+	else
+		snprintf(cell, CELL_MAX, "%.*f", each < 10 ? 3 : 1, each);
+	return cell;
+}
+
+static const char *ratio_cell(double ratio, char cell[CELL_MAX])
+{
+	snprintf(cell, CELL_MAX, isnan(ratio) ? "-" : "%.2fx", ratio);
+	return cell;
+}
+
+static void print_head(void)
+{
+	printf("%-24s %-12s %8s %8s %7s %7s %7s %7s %7s %8s %9s %7s %7s %8s %7s %7s %7s\n", "MODEL",
+	       "TRANSPORT", "OPS/S", "MB/S", "P50", "P90", "P99", "P99.9", "MAX", "RATIO", "ON LINK",
+	       "WR/OP", "BELL/OP", "BYTE/WR", "EVNT/OP", "CPU/OP", "SLP/OP");
+}
+
+/* What the flows share is said once. */
+static void print_shared(const struct perf_result *result, size_t transport)
+{
+	double operations = perf_result_median(result, transport, 0, PERF_RUN_OPERATIONS);
+	struct shunt_share share = perf_result_share(result, transport);
+	char link[24], cells[6][CELL_MAX];
+
+#define MEDIAN(metric) perf_result_median(result, transport, 0, metric)
+	printf(" %9s %7s %7s %8s %7s %7s %7s",
+	       result->transports->list[transport].shunt ? shunt_share_text(&share, link) : "-",
+	       each_cell(MEDIAN(PERF_WR), operations, cells[0]),
+	       each_cell(MEDIAN(PERF_DOORBELLS), operations, cells[1]),
+	       figure_cell(MEDIAN(PERF_PER_WR), cells[2]),
+	       each_cell(MEDIAN(PERF_EVENTS), operations, cells[3]),
+	       each_cell(MEDIAN(PERF_CPU) * 1e6, operations, cells[4]),
+	       each_cell(MEDIAN(PERF_SWITCHES), operations, cells[5]));
+#undef MEDIAN
+}
+
+static void print_row(const struct perf_result *result, size_t transport, size_t flow)
+{
+	char label[PERF_NAME_MAX + 32] = "", cells[8][CELL_MAX];
+
+	if (!transport)
+		perf_label(result->model, flow, label);
+#define MEDIAN(metric) perf_result_median(result, transport, flow, metric)
+	printf("%-24s %-12s %8s %8s %7s %7s %7s %7s %7s %8s", label,
+	       result->transports->list[transport].name, figure_cell(MEDIAN(PERF_RATE), cells[0]),
+	       figure_cell(MEDIAN(PERF_MBYTES), cells[1]), latency_cell(MEDIAN(PERF_P50), cells[2]),
+	       latency_cell(MEDIAN(PERF_P90), cells[3]), latency_cell(MEDIAN(PERF_P99), cells[4]),
+	       latency_cell(MEDIAN(PERF_P999), cells[5]), latency_cell(MEDIAN(PERF_MAX), cells[6]),
+	       ratio_cell(MEDIAN(PERF_RATIO), cells[7]));
+#undef MEDIAN
+	if (!flow)
+		print_shared(result, transport);
+	putchar('\n');
+}
+
+static void print_model(const struct perf_result *result)
+{
+	char label[PERF_NAME_MAX + 32];
+
+	if (result->failed)
+		printf("%-24s FAILED: %s\n", perf_label(result->model, 0, label), result->why);
+	for (size_t f = 0; f < result->model->flow_count && result->rounds; f++)
+		for (size_t t = 0; t < result->transports->count; t++)
+			print_row(result, t, f);
+}
+
+static void print_notes(const struct perf_result *results, size_t count)
+{
+	int some = 0, differ = 0, sampled = 0;
+	char unknown[sizeof(((struct shunt_share *)NULL)->why)] = "";
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++) {
+			struct shunt_share share = perf_result_share(&results[i], t);
+
+			sampled |= perf_result_median(&results[i], t, 0, PERF_LATENCIES) >
+				   perf_result_median(&results[i], t, 0, PERF_KEPT);
+			if (!results[i].transports->list[t].shunt)
+				continue;
+			some |= share.known && !share.late;
+			differ |= share.known && !share.agree;
+			if (!share.known)
+				memcpy(unknown, share.why, sizeof(unknown));
+		}
+	}
+	puts("\nMedians of the rounds. P50 to MAX: latency in microseconds. RATIO: OPS/S to plain TCP. "
+	     "ON LINK: share of the bytes\nafter each connection's first 256 KiB that travelled on the "
+	     "link, the worst round. For each operation, both ends\ntogether: work requests, doorbells, "
+	     "completion events, CPU time in microseconds, voluntary context switches.");
+	if (some)
+		puts("* no connection carried more than 256 KiB: the share is of all bytes "
+		     "(--seconds makes runs longer)");
+	if (differ)
+		puts("! client and server disagree about how many bytes went by link");
+	if (sampled)
+		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of "
+		     "as many beyond that; MAX is exact.");
+	if (*unknown)
+		printf("? unknown: %s\n", unknown);
+}
+
+void perf_table(const struct perf_result *results, size_t count)
+{
+	int measured = 0;
+
+	for (size_t i = 0; i < count; i++)
+		measured += results[i].rounds > 0;
+	if (measured)
+		print_head();
+	for (size_t i = 0; i < count; i++)
+		print_model(&results[i]);
+	if (measured)
+		print_notes(results, count);
+}
