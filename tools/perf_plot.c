@@ -82,21 +82,28 @@ static const struct {
 
 #define PANELS (sizeof(panels) / sizeof(panels[0]))
 
-/* What gnuplot takes for an error where it is not so: streams have no latencies. */
-static bool has_any(const struct perf_result *results, size_t count, enum perf_metric metric)
+/* The smallest figure that can be drawn, or 0: streams have no latencies. */
+static double smallest(const struct perf_result *results, size_t count, enum perf_metric metric)
 {
-	for (size_t i = 0; i < count; i++)
-		for (size_t f = 0; f < results[i].model->flow_count && results[i].rounds; f++)
-			for (size_t t = 0; t < results[i].transports->count; t++)
-				if (perf_result_median(&results[i], t, f, metric) > 0)
-					return true;
-	return false;
+	double least = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t f = 0; f < results[i].model->flow_count && results[i].rounds; f++) {
+			for (size_t t = 0; t < results[i].transports->count; t++) {
+				double value = perf_result_median(&results[i], t, f, metric);
+
+				if (value > 0 && (value < least || least <= 0))
+					least = value;
+			}
+		}
+	}
+	return least;
 }
 
-static void put_panel(FILE *script, const char *name, const char *title,
+static void put_panel(FILE *script, const char *name, const char *title, double least,
 		      const struct perf_transports *transports)
 {
-	fprintf(script, "set title '%s'\nplot", title);
+	fprintf(script, "set title '%s'\nset yrange [%.6g:*]\nplot", title, least / 2);
 	for (size_t t = 0; t < transports->count; t++)
 		fprintf(script, "%s $%s using %zu%s title '%s'", t ? "," : "", name, t + 2,
 			t ? "" : ":xtic(1)", transports->list[t].name);
@@ -108,7 +115,7 @@ static void put_script(FILE *script, const char *path, const struct perf_result 
 	size_t drawn = 0;
 
 	for (size_t i = 0; i < PANELS; i++)
-		drawn += has_any(results, count, panels[i].metric);
+		drawn += smallest(results, count, panels[i].metric) > 0;
 	fprintf(script, "set terminal %s size 1200,%zu\nset output ",
 		strcasecmp(ending(path), ".svg") ? "pngcairo" : "svg", 400 * drawn);
 	put_quoted(script, path);
@@ -116,10 +123,12 @@ static void put_script(FILE *script, const char *path, const struct perf_result 
 		"set grid y\nset key noenhanced outside right\nset xtics noenhanced rotate by -20\n"
 		"set bmargin 4\nset multiplot layout %zu,1\n", drawn);
 	for (size_t i = 0; i < PANELS; i++) {
-		if (!has_any(results, count, panels[i].metric))
+		double least = smallest(results, count, panels[i].metric);
+
+		if (least <= 0)
 			continue;
 		put_data(script, panels[i].name, results, count, panels[i].metric);
-		put_panel(script, panels[i].name, panels[i].title, results[0].transports);
+		put_panel(script, panels[i].name, panels[i].title, least, results[0].transports);
 	}
 	fputs("unset multiplot\n", script);
 }
@@ -151,7 +160,7 @@ int perf_plot(const struct perf_bench *bench, const char *path, const struct per
 	char name[SHUNT_FILE_MAX];
 	FILE *script;
 
-	if (!has_any(results, count, PERF_RATE)) {
+	if (smallest(results, count, PERF_RATE) <= 0) {
 		fprintf(stderr, "shunt perf: no plot in %s: there is nothing to draw\n", path);
 		return -1;
 	}

@@ -1,0 +1,161 @@
+#!/bin/bash
+# shunt perf: its options, that each model measures what it says, and what is said when an end fails.
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+export TMPDIR=$work
+
+# ---- refused before anything starts ----
+
+refused() { # PATTERN ARGUMENT…
+	local pattern=$1
+	shift
+	expect 2 "$shunt" perf "$@"
+	has "$err" "$pattern"
+}
+
+refused 'no model'
+refused 'models are pingpong' nothing
+refused 'not pingpong\[:BYTES\]' pingpong:0
+refused 'not pingpong\[:BYTES\]' pingpong:8:8
+refused 'not stream\[:BYTES\]' stream:2M
+refused 'not cluster:SIZE' cluster
+refused 'not cluster:SIZE' cluster:huge
+refused 'not cluster:SIZE' cluster:small:0
+refused 'not incast:N' incast
+refused 'not incast:N' incast:1025
+refused 'not mix' mix:0
+refused 'not flow:SIZE' flow:1:1:1
+refused 'not flow:SIZE' flow:1:1:1:1:1:1:1
+refused 'shorter than' "pingpong:$(printf '0%.0s' {1..80})"
+refused 'rounds.*0' --rounds 0 pingpong
+refused 'seconds.*nan' --seconds nan pingpong
+refused 'seconds.*abc' --seconds abc pingpong
+refused 'threads.*65' --threads 65 pingpong
+refused 'depth.*-1' --depth -1 pingpong
+refused "transports are tcp and shunt.*'udp'" --transports tcp,udp pingpong
+refused "two transports of the name 'tcp'" --transports tcp,tcp pingpong
+refused 'NAME=VARIABLE=VALUE' --variant plain pingpong
+refused 'no name' --variant =SHUNT_SPIN_US=0 pingpong
+refused "two transports.*'shunt'" --variant shunt=SHUNT_SPIN_US=0 pingpong
+refused 'no VARIABLE=VALUE' --variant a=SHUNT_SPIN_US pingpong
+refused 'no variable of Shunt.*LD_PRELOAD' --variant a=LD_PRELOAD=x pingpong
+refused 'no variable of Shunt.*SHUNT_NOTHING' --variant a=SHUNT_NOTHING=1 pingpong
+refused 'SHUNT_STATS' --variant a=SHUNT_STATS=/tmp/x pingpong
+refused 'variant a: .*SHUNT_SPIN_US=abc' --variant a=SHUNT_SPIN_US=abc pingpong
+refused 'cannot write /nonexistent/x' --csv /nonexistent/x pingpong
+refused 'a .png or a .svg' --plot x.gif pingpong
+expect 2 env SHUNT_SPIN_US=abc "$shunt" perf pingpong
+has "$err" 'SHUNT_SPIN_US=abc'
+expect 2 env PATH=/nonexistent "$shunt" perf --plot "$work/x.png" pingpong
+has "$err" 'gnuplot, which is not installed'
+expect 0 "$shunt" perf --help
+has "$out" 'incast:N'
+expect 2 "$shunt" perf-end
+expect 2 "$shunt" perf-end server 0
+expect 2 "$shunt" perf-end client 1 1 1 1 1:2:3
+expect 0 "$shunt" --help
+lacks "$out" 'perf-end'
+
+# ---- measured ----
+
+models=(pingpong stream:1000 cluster:small cluster:16:50:100 incast:8:1K mix:1:4 flow:100:3:20:4)
+expect 0 "$shunt" perf --rounds 1 --seconds 0.05 --threads 2 --variant none=SHUNT_DEVICE=none \
+	--csv "$work/csv" --json "$work/json" "${models[@]}"
+for model in "${models[@]}"; do
+	has "$out" "^$model "
+done
+has "$out" '^mix:1:4 mice '
+lacks "$out" 'FAILED|disagree'
+
+# Size of a request by model and flow, so that bytes can be compared with operations.
+awk -F, '
+	BEGIN {
+		size["pingpong,"] = 64; size["stream:1000,"] = 1000; size["cluster:small,"] = 64
+		size["cluster:16:50:100,"] = 100; size["incast:8:1K,"] = 1024
+		size["mix:1:4,elephants"] = 131072; size["mix:1:4,mice"] = 64
+		size["flow:100:3:20:4,"] = 100
+	}
+	function wrong(what) { print what ": " $0; bad = 1 }
+	NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; columns = NF; next }
+	{ lines++; s = size[$1 "," $2] }
+	NF != columns { wrong("columns") }
+	!s { wrong("model") }
+	$column["bytes"] != $column["operations"] * s { wrong("bytes") }
+	$column["run_operations"] < 1 || $column["run_operations"] < $column["operations"] { wrong("operations") }
+	$column["p50_us"] > $column["p99_us"] || $column["p99_us"] > $column["max_us"] { wrong("percentiles") }
+	$1 ~ /^stream/ && $column["p50_us"] != "" { wrong("latency of a stream") }
+	$1 !~ /^stream/ && $2 != "elephants" && $column["latencies"] != $column["operations"] { wrong("latencies") }
+	$3 == "tcp" && $column["link_share"] $column["wr"] != "" { wrong("link of plain TCP") }
+	$3 == "none" && $column["link_share"] $column["wr"] != "00" { wrong("link without a device") }
+	$3 == "shunt" && $column["link_share"] == "" { wrong("link") }
+	END { if (lines != 8 * 3 * 2) { print lines " lines"; bad = 1 }; exit bad }
+' "$work/csv" >"$work/wrong" || problem "CSV: $(cat "$work/wrong" "$work/csv")"
+
+if command -v jq >/dev/null; then
+	jq -e '(.models | length) == 7 and .rounds == 1 and
+		([.models[].transports[] | .name] | unique) == ["none", "shunt", "tcp"] and
+		([.models[].transports[] | select(.name == "none") | .link.share] | unique) == [0] and
+		([.models[].transports[] | select(.shunted) | .link.agree] | unique) == [true] and
+		(.models[5].flows | map(.connections)) == [1, 4] and
+		([.models[].transports[].median | .run_operations > 0 and .cpu_seconds >= 0] | all)' \
+		"$work/json" >/dev/null || problem "JSON: $(cat "$work/json")"
+else
+	has "$(cat "$work/json")" '"name": "flow:100:3:20:4"'
+fi
+
+# The traffic of a shunted run goes over the link.
+expect 0 "$shunt" perf --transports shunt --rounds 2 --seconds 0.05 --depth 8 --csv "$work/csv" stream
+[ "$(awk -F, '$4 == "median" { print ($18 > 0.5) }' "$work/csv")" = 1 ] ||
+	problem "not on the link: $(cat "$work/csv")"
+
+# The sizes of clusters are found.
+expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
+has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
+has "$out" '^cluster:large:10 \([0-9]+\) +tcp'
+
+if command -v gnuplot >/dev/null; then
+	expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.05 --plot "$work/it's.svg" pingpong
+	grep -q '<svg' "$work/it's.svg" || problem "no picture: $err"
+fi
+
+# ---- an end that fails ----
+
+# Talks to a server of its own: says the greeting and then other bytes than it should.
+exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
+server=$!
+read -r port <&"$ready"
+printf 'shuntprf\0\0\0\0\x40\0\0\0\x40\0\0\0\0\0\0\0wrong' >"/dev/tcp/127.0.0.1/$port"
+wait "$server"
+[ $? = 1 ] || problem "wrong bytes: the server did not fail"
+has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x77 and should be 0x'
+
+# children PID COUNT: waits until it has as many, and puts them in the array found.
+children() {
+	found=()
+	until [ "${#found[@]}" = "$2" ] || ! kill -0 "$1" 2>/dev/null; do
+		read -ra found 2>/dev/null <"/proc/$1/task/$1/children"
+	done
+}
+
+# The server is the first child.
+"$shunt" perf --transports shunt --seconds 60 pingpong >"$work/out" 2>"$work/err" &
+perf=$!
+children "$perf" 2
+kill -KILL "${found[0]}"
+wait "$perf"
+[ $? = 1 ] || problem "killed server: perf did not fail"
+has "$(cat "$work/out")" 'pingpong +FAILED: shunt: the server was killed by signal 9'
+
+# Interrupted: nothing is left.
+"$shunt" perf --seconds 60 pingpong >/dev/null 2>&1 &
+perf=$!
+children "$perf" 2
+kill -TERM "$perf"
+wait "$perf"
+[ $? = 130 ] || problem "interrupted: exit status not 130"
+for child in "${found[@]}"; do
+	! kill -0 "$child" 2>/dev/null || problem "child $child is still there"
+done
+[ -z "$(find "$work" -name 'shunt-perf-*')" ] || problem "it left $(ls "$work")"
+
+finish
