@@ -16,7 +16,8 @@ const char perf_model_help[] =
 	"                        measuring first; medium: between the two\n"
 	"  incast:N[:BYTES]      N senders into one reader, which acknowledges each request [64K]\n"
 	"  mix[:ELEPHANTS[:MICE]]\n"
-	"                        bulk streams [2] beside small requests, one every 1 ms [16]\n"
+	"                        bulk streams [2] beside connections of small requests with 1 ms of\n"
+	"                        idle time between them [16]\n"
 	"  flow:SIZE:COUNT:US:CONNS\n"
 	"                        so many connections; on each COUNT requests of SIZE bytes at once,\n"
 	"                        which are acknowledged, then an idle time\n";
