@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define WORDS_MAX 5
+#define WORDS_MAX 5		/* one more than any model has */
 #define ACKNOWLEDGEMENT 16	/* bytes of a reply that only says that the request has come */
 
 const char perf_model_help[] =
@@ -139,27 +139,24 @@ static const struct {
 	{ "incast", parse_incast }, { "mix", parse_mix }, { "flow", parse_flow },
 };
 
-static int split(char *text, struct words *words)
+/* Returns the name. */
+static const char *split(char *text, struct words *words)
 {
+	const char *name = strsep(&text, ":");
 	char *word;
 
 	words->count = 0;
-	strsep(&text, ":");
-	while ((word = strsep(&text, ":"))) {
-		if (words->count == WORDS_MAX)
-			return -1;
+	while (words->count < WORDS_MAX && (word = strsep(&text, ":")))
 		words->list[words->count++] = word;
-	}
-	return 0;
+	return name;
 }
 
 int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 		     char why[SHUNT_WHY_MAX])
 {
 	char copy[PERF_NAME_MAX];
-	const char *right = NULL;
+	const char *name, *right;
 	struct words words;
-	int too_many;
 
 	memset(model, 0, sizeof(*model));
 	if (strlen(text) >= sizeof(copy)) {
@@ -172,13 +169,11 @@ int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 	model->flow_count = 1;
 	model->flow_names[0] = "";
 	model->flows[0] = (struct perf_flow){ .depth = depth ? depth : 1, .conns = 1 };
-	too_many = split(copy, &words);
+	name = split(copy, &words);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(kinds[i].name, copy))
+		if (strcmp(kinds[i].name, name))
 			continue;
 		right = kinds[i].parse(model, &words);
-		if (too_many && !right)
-			right = "fewer colons";
 		if (right)
 			snprintf(why, SHUNT_WHY_MAX, "not %s", right);
 		return right ? -1 : 0;

@@ -72,7 +72,10 @@ static void want(struct conn *conn, uint32_t events)
 
 static void take_connection(void)
 {
-	int on = 1, fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sockaddr_in peer;
+	socklen_t length = sizeof(peer);
+	int on = 1, fd = accept4(server.listener, (struct sockaddr *)&peer, &length,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *conn;
 
 	if (fd < 0) {
