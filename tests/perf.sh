@@ -108,6 +108,12 @@ expect 0 "$shunt" perf --transports shunt --rounds 2 --seconds 0.05 --depth 8 --
 [ "$(awk -F, '$4 == "median" { print ($18 > 0.5) }' "$work/csv")" = 1 ] ||
 	problem "not on the link: $(cat "$work/csv")"
 
+# Chains that fill up while a stream is in them: its bytes go once.
+expect 0 "$shunt" perf --rounds 1 --seconds 0.1 --threads 2 --depth 64 --transports shunt \
+	--variant single=SHUNT_BATCH=single --variant merge=SHUNT_BATCH=merge \
+	--variant chain=SHUNT_BATCH=chain incast:32:64 stream:64
+lacks "$out" 'FAILED'
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
