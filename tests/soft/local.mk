@@ -1,6 +1,7 @@
 # Conformance of the soft device.
 check_PROGRAMS += tests/soft/conform
-TESTS += tests/soft/conform
+TESTS += tests/soft/conform tests/soft/conform_model.sh
+EXTRA_DIST += tests/soft/conform_model.sh
 tests_soft_conform_SOURCES = \
 	tests/soft/basic.c \
 	tests/soft/conform.c \
@@ -8,6 +9,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/events.c \
 	tests/soft/faults.c \
 	tests/soft/hostile.c \
+	tests/soft/model.c \
 	tests/soft/party.c \
 	tests/soft/party.h \
 	tests/soft/process.c \
