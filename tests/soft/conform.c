@@ -33,5 +33,6 @@ int main(int argc, char **argv)
 	add(all, &count, hostile_tests, hostile_count);
 	add(all, &count, thread_tests, thread_count);
 	add(all, &count, model_tests, model_count);
+	add(all, &count, shape_tests, shape_count);
 	return _cmocka_run_group_tests("soft", all, count, NULL, NULL);
 }

@@ -9,6 +9,8 @@ tests_soft_conform_SOURCES = \
 	tests/soft/events.c \
 	tests/soft/faults.c \
 	tests/soft/hostile.c \
+	tests/soft/iops.c \
+	tests/soft/iops.h \
 	tests/soft/model.c \
 	tests/soft/party.c \
 	tests/soft/party.h \
@@ -16,6 +18,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/race.c \
 	tests/soft/rig.c \
 	tests/soft/rig.h \
+	tests/soft/shape.c \
 	tests/soft/threads.c \
 	$(soft_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)
