@@ -112,7 +112,7 @@ static void tell_settled(struct shunt_service *service)
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!atomic_exchange(&link->lane.unsettled, false) || !shunt_lane_settled(&link->lane))
 			continue;
-		shunt_link_tell(link, EPOLLOUT);
+		shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
 		shunt_claim_settled(link);
 	}
 }
