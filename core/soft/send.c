@@ -168,7 +168,7 @@ static int post_list(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 	int err = 0;
 	bool fast = !soft_load(&qp->slow) && peer_is_live(qp), doorbell = true;
 
-	if (unlikely(soft_load(&qp->slow) & SOFT_SLOW_MODEL))
+	if (unlikely(!fast) && soft_load(&qp->slow) & SOFT_SLOW_MODEL)
 		progress_inline(qp); /* what is due is no longer outstanding */
 	for (; wr; wr = wr->next, doorbell = false) {
 		if (likely(fast)) {

@@ -114,8 +114,7 @@ void party_wait_for(struct party *party, uint64_t *k, uint64_t until)
 		party_doze(party, k, until);
 }
 
-/* What was posted dies with the process unless it was carried out. */
-static void settle(struct party *party)
+void party_settle(struct party *party)
 {
 	while (rig_state(&party->end) == IBV_QPS_RTS && !soft_qp_settled(party->end.qp))
 		sched_yield();
@@ -137,7 +136,7 @@ void party_run(role child, role parent)
 		close(sockets[0]);
 		party_make(&party, sockets[1]);
 		child(&party);
-		settle(&party);
+		party_settle(&party); /* what is on its way dies with the process */
 		_exit(0);
 	}
 	close(sockets[1]);

@@ -99,6 +99,7 @@ static void survive(struct party *party)
 	for (; k < 20; k++) /* into the pages of a process that is no more */
 		party_say(party, k);
 	rig_await(end->send_cq, 16, IBV_WC_SUCCESS);
+	party_settle(party);
 	soft_qp_peer_gone(end->qp);
 	party_say(party, 32);
 	if (!*rig_model) /* in real time 8192 ns may be over by now */
