@@ -24,9 +24,9 @@
  *
  * field      of each                       connectx3  where the number is from
  * doorbell   call of post_send             100        assumption: a write to the device's registers
- * wqe        WR, chained or not            30         data sheet class: some 35 million messages a second
- * gbit       byte: 8 / gbit ns             56         data sheet: FDR InfiniBand
- * delay      WR, not in the pipeline       850        data sheet class: less than 1 µs one way
+ * wqe        WR, chained or not            30         assumption: 33 million messages a second
+ * gbit       byte: 8 / gbit ns             56         announcement of the NIC: FDR InfiniBand
+ * delay      WR, not in the pipeline       850        the same: less than 1 µs
  * cache      WRs outstanding               128        assumption: puts RDMAbox's peak (Fig. 1) at 4 threads
  * miss       WR beyond the cache           400        assumption: a read over PCIe, part of it hidden
  * queue      bytes outstanding             0          off; a buffer on the way, as in X-RDMA's incast (Fig. 10)
