@@ -1,4 +1,5 @@
 #include "core/config.h"
+#include "core/soft/soft.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,18 @@
 	{ .name = "SHUNT_" #NAME, .unit = "", .help = HELP, .type = SHUNT_CONFIG_PATH,    \
 	  .live = LV, .offset = offsetof(struct shunt_config, field) },
 
+#define FORM(NAME, field, CHECK, WORDS, LV, HELP)                                         \
+	{ .name = "SHUNT_" #NAME, .words = WORDS, .check = CHECK, .unit = "",             \
+	  .help = HELP, .type = SHUNT_CONFIG_FORM, .live = LV,                            \
+	  .offset = offsetof(struct shunt_config, field) },
+
+static int model_check(const char *text)
+{
+	struct soft_model model;
+
+	return soft_model_parse(text, &model);
+}
+
 const struct shunt_config_row shunt_config_rows[] = {
 #include "core/config_table.h"
 };
@@ -44,9 +57,14 @@ static uint64_t number_of(const struct shunt_config_row *row, const struct shunt
 	return *(const uint64_t *)((const char *)c + row->offset);
 }
 
+static int is_text(const struct shunt_config_row *row)
+{
+	return row->type == SHUNT_CONFIG_PATH || row->type == SHUNT_CONFIG_FORM;
+}
+
 static void set_default(const struct shunt_config_row *row, struct shunt_config *c)
 {
-	if (row->type == SHUNT_CONFIG_PATH)
+	if (is_text(row))
 		*((char *)c + row->offset) = '\0';
 	else
 		*number_field(row, c) = row->def;
@@ -128,11 +146,21 @@ static int parse_uint(const struct shunt_config_row *row, const char *text, uint
 	return 0;
 }
 
+static int parse_text(const struct shunt_config_row *row, const char *text, size_t room,
+		      struct shunt_config *c)
+{
+	size_t len = strlen(text);
+
+	if (len >= room)
+		return -1;
+	memcpy((char *)c + row->offset, text, len + 1);
+	return 0;
+}
+
 /* Stores `text` in the row's field; -1 and nothing changed if it is not a value of the row. */
 static int parse_value(const struct shunt_config_row *row, const char *text,
 		       struct shunt_config *c)
 {
-	size_t len;
 	int word;
 
 	switch (row->type) {
@@ -151,11 +179,9 @@ static int parse_value(const struct shunt_config_row *row, const char *text,
 	case SHUNT_CONFIG_UINT:
 		return parse_uint(row, text, number_field(row, c));
 	case SHUNT_CONFIG_PATH:
-		len = strlen(text);
-		if (len >= SHUNT_CONFIG_PATH_MAX)
-			return -1;
-		memcpy((char *)c + row->offset, text, len + 1);
-		return 0;
+		return parse_text(row, text, SHUNT_CONFIG_PATH_MAX, c);
+	case SHUNT_CONFIG_FORM:
+		return row->check(text) ? -1 : parse_text(row, text, SHUNT_CONFIG_FORM_MAX, c);
 	}
 	return -1;
 }
@@ -189,7 +215,7 @@ static const char *simple_text(const struct shunt_config_row *row, uint64_t n, c
 const char *shunt_config_value_text(const struct shunt_config_row *row,
 				    const struct shunt_config *c, char *buf, size_t len)
 {
-	if (row->type != SHUNT_CONFIG_PATH)
+	if (!is_text(row))
 		return simple_text(row, number_of(row, c), buf, len);
 	snprintf(buf, len, "%s", (const char *)c + row->offset);
 	return buf;
@@ -197,7 +223,7 @@ const char *shunt_config_value_text(const struct shunt_config_row *row,
 
 const char *shunt_config_default_text(const struct shunt_config_row *row, char *buf, size_t len)
 {
-	if (row->type != SHUNT_CONFIG_PATH)
+	if (!is_text(row))
 		return simple_text(row, row->def, buf, len);
 	snprintf(buf, len, "%s", "");
 	return buf;
@@ -220,7 +246,7 @@ const char *shunt_config_range_text(const struct shunt_config_row *row, char *bu
 
 int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_config *c)
 {
-	if (row->type == SHUNT_CONFIG_PATH)
+	if (is_text(row))
 		return *((const char *)c + row->offset) != '\0';
 	return number_of(row, c) != row->def;
 }
@@ -255,7 +281,7 @@ static void complain_value(const struct shunt_config_row *row, const char *text,
 		 row->name, quotable(text, quoted, sizeof(quoted)),
 		 shunt_config_range_text(row, range, sizeof(range)),
 		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
-		 row->type == SHUNT_CONFIG_PATH ? "none" :
+		 is_text(row) ? "none" :
 		 shunt_config_default_text(row, def, sizeof(def)));
 	complain(line, carg);
 }

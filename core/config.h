@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define SHUNT_CONFIG_PATH_MAX 1024	/* a path value with its final 0 */
+#define SHUNT_CONFIG_FORM_MAX 256	/* the same of a form */
 #define SHUNT_CONFIG_TEXT_MAX 1088	/* room for any value as text */
 #define SHUNT_CONFIG_LINE_MAX 1536	/* room for any complaint */
 
@@ -21,11 +22,13 @@ struct shunt_config {
 #define ENUM(name, field, words, def, live, help) uint64_t field;
 #define UINT(name, field, min, max, def, flags, unit, live, help) uint64_t field;
 #define PATH(name, field, live, help) char field[SHUNT_CONFIG_PATH_MAX];
+#define FORM(name, field, check, form, live, help) char field[SHUNT_CONFIG_FORM_MAX];
 #include "core/config_table.h"
 #undef BOOL
 #undef ENUM
 #undef UINT
 #undef PATH
+#undef FORM
 };
 
 enum shunt_config_type {
@@ -33,6 +36,7 @@ enum shunt_config_type {
 	SHUNT_CONFIG_ENUM,
 	SHUNT_CONFIG_UINT,
 	SHUNT_CONFIG_PATH,
+	SHUNT_CONFIG_FORM,
 };
 
 enum {
@@ -43,7 +47,8 @@ enum {
 /* A row as data. */
 struct shunt_config_row {
 	const char *name;	/* with SHUNT_ */
-	const char *words;	/* ENUM: "a|b|c" */
+	const char *words;	/* ENUM: "a|b|c"; FORM: what it looks like */
+	int (*check)(const char *text);	/* FORM: 0 for a good one */
 	const char *unit;	/* what a plain number counts, or "" */
 	const char *help;
 	uint64_t min, max, def;

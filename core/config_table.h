@@ -8,6 +8,8 @@
  *   ENUM(name, field, words, default word's index, live, help)
  *   UINT(name, field, min, max, default, flags, unit, live, help)
  *   PATH(name, field, live, help)                    the default is the empty string
+ *   FORM(name, field, check, form, live, help)       text that `check` takes (0 for a good one) and that
+ *                                                    `form` describes; the default is the empty string
  *
  * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not.
  * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
@@ -57,5 +59,7 @@ UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
 	"seed of the random choices; 0 takes one from the system")
+FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", FIXED,
+	"cost model that slows the soft device down to an RNIC, for experiments; keys doorbell, wqe, delay, miss, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes)")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id")

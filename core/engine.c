@@ -94,6 +94,15 @@ static void retire_shared(struct shunt_engine *engine)
 	}
 }
 
+/* The modelled device ends with the process, and with it what it has not yet carried out. */
+static void await_device(struct shunt_engine *engine)
+{
+	uint64_t until = shunt_now(engine) + LINGER;
+
+	while (engine->config.soft_model[0] && !shunt_group_settled(engine) && shunt_now(engine) < until)
+		sched_yield();
+}
+
 /*
  * Other threads may still be running and using their streams. Nothing is torn down: the process
  * is about to end, and its peers learn the rest from the kernel.
@@ -111,6 +120,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_fin, NULL);
 		shunt_lock_leave(&engine->streams_lock);
+		await_device(engine);
 	}
 }
 

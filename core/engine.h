@@ -240,6 +240,7 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 /* Beside the poll bits: */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
+#define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);

@@ -130,6 +130,9 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 		/* An arrival is an edge, also of what lies before it unread. */
 		if (watch->home == SHUNT_HOME_COMPANION && what & SHUNT_READY_ARRIVED)
 			watch->kernel_ready |= EPOLLIN | EPOLLRDNORM;
+		/* The kernel's edge may have been spent on a send that was refused. */
+		if (watch->home == SHUNT_HOME_COMPANION && what & SHUNT_READY_SETTLED)
+			watch->kernel_ready |= EPOLLOUT | EPOLLWRNORM;
 		touch(engine, watch);
 	}
 }

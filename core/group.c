@@ -19,16 +19,24 @@ static void drop_descriptor(void *arg, int fd)
 	shunt_private_close(arg, fd);
 }
 
+/* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
+static void settled(void *arg)
+{
+	shunt_service_wake(arg);
+}
+
 int shunt_group_open(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
 				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
-				  .keep_arg = engine };
+				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
 
 	if (group->open)
 		return 0;
+	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
+	attr.engine_thread = attr.model.on && !engine->manual;
 	group->context = soft_open(&attr, &group->verbs);
 	if (!group->context)
 		return -errno;
@@ -97,6 +105,18 @@ struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num
 	while (lane && lane->qp->qp_num != qp_num)
 		lane = lane->next_in_group;
 	return lane;
+}
+
+bool shunt_group_settled(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	bool settled = true;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		settled &= atomic_load(&lane->failed) || soft_qp_settled(lane->qp);
+	shunt_lock_leave(&group->lock);
+	return settled;
 }
 
 /* --- polling --- */

@@ -59,6 +59,8 @@ int shunt_group_open(struct shunt_engine *engine);
 void shunt_group_close(struct shunt_engine *engine);
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
+/* Nothing that was posted is still on its way. */
+bool shunt_group_settled(struct shunt_engine *engine);
 /* group.lock held. */
 struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);
 

@@ -365,7 +365,11 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	if (soft_qp_settled(lane->qp))
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_service_watch(lane->link->engine);
+	/* A device with a thread may have told the service thread before it could see the mark. */
+	if (soft_qp_settled(lane->qp))
+		shunt_service_wake(lane->link->engine);
+	else
+		shunt_service_watch(lane->link->engine);
 	return false;
 }
 

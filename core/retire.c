@@ -8,6 +8,7 @@
  * program has not had, and whoever has the socket gets them.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "core/soft/soft.h"
 #include "core/thread.h"
 
+#define SETTLING 1000000000ull	/* ns that the modelled device may take for what a full queue holds */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
 
 /* --- the end that wants it --- */
@@ -184,8 +186,24 @@ static void copy_stage(struct shunt_tx *tx, uint8_t *out, uint64_t from, uint64_
 		*out++ = *(const uint8_t *)shunt_stage_at(tx, from);
 }
 
+/*
+ * lane.lock held: nothing is posted, so what a slow device has on its way comes to an end. Its thread
+ * needs no lock of ours.
+ */
+static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	uint64_t until = shunt_now(engine) + SETTLING;
+
+	while (!soft_qp_settled(lane->qp)) {
+		if (!engine->config.soft_model[0] || atomic_load(&lane->failed) || shunt_now(engine) >= until)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
 /* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */
-static bool take_back(struct shunt_stream *stream, uint64_t offset)
+static bool take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
@@ -194,7 +212,7 @@ static bool take_back(struct shunt_stream *stream, uint64_t offset)
 	if (offset == SHUNT_NEVER)
 		offset = atomic_load(&tx->upgrade_at);
 	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && offset < staged) ||
-	    !soft_qp_settled(stream->lane->qp))
+	    !settle(engine, stream->lane))
 		return false;
 	bytes = staged - offset;
 	if (bytes) {
@@ -251,7 +269,7 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
 	if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
 		shunt_lock_take(&stream->lane->lock);
-		good = take_back(stream, offset);
+		good = take_back(engine, stream, offset);
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}

@@ -114,7 +114,7 @@ static void tell_settled(struct shunt_service *service)
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!atomic_exchange(&link->lane.unsettled, false) || !shunt_lane_settled(&link->lane))
 			continue;
-		shunt_link_tell(link, EPOLLOUT);
+		shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
 		shunt_claim_settled(link);
 	}
 }
@@ -266,6 +266,14 @@ static bool unfinished(struct shunt_service *service)
 	return any_stalled(service) || atomic_load(&service->resends);
 }
 
+/* That a slow device is through is told to the service thread only. */
+static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
+{
+	uint64_t soon = shunt_now(engine) + 1000000;
+
+	return engine->config.soft_model[0] && soon < until ? soon : until;
+}
+
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 {
 	uint64_t until = shunt_now(engine) + patience;
@@ -284,7 +292,8 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 		for (struct shunt_link *link = engine->service->links; link; link = link->next)
 			shunt_lane_kick(&link->lane);
 		if (unfinished(engine->service) &&
-		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, until, &left), NULL) > 0 &&
+		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, look_again(engine, until), &left),
+				       NULL) > 0 &&
 		    fds[0].revents)
 			shunt_group_take_event(engine);
 	}

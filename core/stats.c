@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/service.h"
+#include "core/soft/soft.h"
 
 struct text {
 	char *start;
@@ -213,6 +214,24 @@ static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *
 	put_number(text, "window_cuts", cuts);
 }
 
+/* Of the cost model: nothing without one. */
+static void put_gauges(struct text *text, struct shunt_group *group)
+{
+	struct soft_gauges gauges = { 0 };
+
+	if (group->open)
+		soft_read_gauges(group->context, &gauges);
+	if (!gauges.wr_max)
+		return;
+	put_number(text, "model_wr", gauges.wr);
+	put_number(text, "model_wr_max", gauges.wr_max);
+	put_number(text, "model_bytes", gauges.bytes);
+	put_number(text, "model_bytes_max", gauges.bytes_max);
+	put_number(text, "model_misses", gauges.misses);
+	put_number(text, "model_pauses", gauges.pauses);
+	put_number(text, "model_busy_ns", gauges.busy_ns);
+}
+
 static void put_counters(struct text *text, struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -238,6 +257,7 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "spin_hits", group->spin_hits);
 	put_number(text, "spin_misses", group->spins);
 	put_lanes(text, engine, stalls);
+	put_gauges(text, group);
 	put(text, "},");
 	put_stalls(text, stalls);
 }

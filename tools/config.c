@@ -19,6 +19,7 @@ static const char *const type_names[] = {
 	[SHUNT_CONFIG_ENUM] = "enum",
 	[SHUNT_CONFIG_UINT] = "uint",
 	[SHUNT_CONFIG_PATH] = "path",
+	[SHUNT_CONFIG_FORM] = "text",
 };
 
 static void print_table(const struct shunt_config *c)

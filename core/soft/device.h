@@ -25,6 +25,11 @@ struct soft_event { /* an asynchronous event that waits for get_async_event */
 	struct ibv_async_event event;
 };
 
+struct soft_nic { /* the modelled device */
+	struct soft_lock lock;
+	struct soft_gauges gauges;
+};
+
 struct soft_context {
 	struct ibv_context ibv;
 	struct ibv_device device;
@@ -35,6 +40,7 @@ struct soft_context {
 	struct soft_qp *qps;
 	_Atomic uint32_t next_qp_num;
 	struct soft_thread *thread; /* SD-14; NULL in inline mode */
+	struct soft_nic nic;
 };
 
 /* A peer's estate as mapped here; shared by the QPs of one PD that import it. */
@@ -126,6 +132,8 @@ struct soft_pending { /* a WR that could not be executed when it was posted */
 	void *payload; /* of an inline WR */
 	uint64_t sq_end;
 	uint64_t bytes;
+	uint64_t due; /* by the model; 0: at once */
+	uint64_t posted_bytes; /* as the model counts them, also of a WR that is flushed */
 	uint64_t unreachable_at; /* when it first found nobody; 0: has not */
 	uint64_t rnr_at; /* when its RNR timer runs out; 0: has met none */
 	uint32_t rnr_tries;
@@ -139,6 +147,7 @@ enum soft_slow {
 	SOFT_SLOW_THREAD = 8, /* WRs are always executed by the thread */
 	SOFT_SLOW_GONE = 16, /* the peer's process has died */
 	SOFT_SLOW_FAIL_POST = 32, /* one of the next posts is to fail */
+	SOFT_SLOW_MODEL = 64, /* WRs are executed when the model says */
 };
 
 struct soft_rqe { /* the owner's copy of a posted receive's buffer */
@@ -180,6 +189,7 @@ struct soft_qp {
 	struct soft_region remote, local; /* last hits */
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
 	uint32_t pending_head, pending_count;
+	_Atomic uint32_t settle_asked; /* somebody waits for pending_count to be 0 */
 
 	_Alignas(64) struct soft_counters counters;
 	_Alignas(64) _Atomic uint64_t sq_freed; /* stored by pollers */
@@ -289,11 +299,17 @@ void soft_send_done(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t b
 bool soft_send_ring(struct soft_qp *qp);
 
 /* pending.c */
-int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, int outcome);
+int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, int outcome,
+		     bool doorbell);
 void soft_pending_progress(struct soft_qp *qp);
 void soft_pending_flush(struct soft_qp *qp);
 void soft_pending_poll(struct soft_qp *qp);
 void soft_pending_free(struct soft_qp *qp);
+uint64_t soft_pending_due(struct soft_qp *qp);
+
+/* nic.c */
+uint64_t soft_nic_enter(struct soft_context *context, uint64_t bytes, bool doorbell);
+void soft_nic_leave(struct soft_context *context, uint64_t bytes);
 
 /* thread.c */
 int soft_thread_start(struct soft_context *context);

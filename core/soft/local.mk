@@ -8,7 +8,9 @@ soft_sources = \
 	core/soft/estate.h \
 	core/soft/execute.c \
 	core/soft/lock.h \
+	core/soft/model.c \
 	core/soft/mr.c \
+	core/soft/nic.c \
 	core/soft/pd.c \
 	core/soft/peer.c \
 	core/soft/pending.c \

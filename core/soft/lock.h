@@ -7,7 +7,7 @@
  *
  *   channel.lock → context.list_lock → cq.lock → qp.sq_lock → qp.rq_lock → cq.ring_lock → leaves
  *
- * Leaves, held around nothing: pd.lock, context.async_lock. No two locks of one kind are ever
+ * Leaves, held around nothing: pd.lock, context.async_lock, context.nic.lock. No two locks of one kind are ever
  * held together, with one exception: a reset holds the locks of a QP's two CQs in address order.
  */
 #ifndef SHUNT_CORE_SOFT_LOCK_H

@@ -1,5 +1,5 @@
 /*
- * WRs that could not be executed when they were posted, in order. They are tried again whenever
+ * WRs that could not or, by the cost model, must not be executed when they were posted, in order. They are tried again whenever
  * the QP is posted to or a CQ of it is polled, or by the thread in its mode, until they succeed
  * or their time is over (RNR and transport timers of an RC requester, 9.7.5.2.8 and 9.9.2.1).
  */
@@ -53,6 +53,12 @@ static int payload_copy(struct soft_pending *to, const struct ibv_send_wr *wr, u
 	return 0;
 }
 
+/* soft_qp_settled() reads it without the lock. */
+static void count_set(struct soft_qp *qp, uint32_t count)
+{
+	__atomic_store_n(&qp->pending_count, count, __ATOMIC_SEQ_CST);
+}
+
 static void rnr_note(struct soft_qp *qp, struct soft_pending *pending)
 {
 	soft_qp_count(&qp->counters.rnr, 1);
@@ -60,8 +66,12 @@ static void rnr_note(struct soft_qp *qp, struct soft_pending *pending)
 	pending->rnr_at = qp->context->attr.now() + rnr_timer_ns(soft_load(&qp->peer_queue->rnr_timer));
 }
 
-/* The WR becomes number sq_posted + 1 of the SQ. `outcome`: how a first try has ended, or 0. */
-int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, int outcome)
+/*
+ * The WR becomes number sq_posted + 1 of the SQ. `outcome`: how a first try has ended, or 0.
+ * `doorbell`: it is the first of its post_send.
+ */
+int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, int outcome,
+		     bool doorbell)
 {
 	struct soft_pending *to;
 
@@ -70,7 +80,8 @@ int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t 
 	if (!qp->pending)
 		return ENOMEM;
 	to = pending_at(qp, qp->pending_count);
-	*to = (struct soft_pending){ .wr = *wr, .bytes = bytes, .sq_end = qp->sq_posted + 1 };
+	*to = (struct soft_pending){ .wr = *wr, .bytes = bytes, .posted_bytes = bytes,
+				     .sq_end = qp->sq_posted + 1 };
 	if (payload_copy(to, wr, bytes))
 		return ENOMEM;
 	if (!to->payload && wr->num_sge)
@@ -79,7 +90,10 @@ int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t 
 	to->wr.next = NULL;
 	if (outcome == SOFT_RNR)
 		rnr_note(qp, to);
-	if (!qp->pending_count++) {
+	if (qp->context->attr.model.on)
+		to->due = soft_nic_enter(qp->context, bytes, doorbell);
+	count_set(qp, qp->pending_count + 1);
+	if (qp->pending_count == 1) {
 		atomic_fetch_or(&qp->slow, SOFT_SLOW_PENDING);
 		soft_cq_busy(qp, 1);
 	}
@@ -92,8 +106,11 @@ static void pop(struct soft_qp *qp)
 
 	free(head->payload);
 	head->payload = NULL;
+	if (qp->context->attr.model.on)
+		soft_nic_leave(qp->context, head->posted_bytes);
 	qp->pending_head++;
-	if (--qp->pending_count)
+	count_set(qp, qp->pending_count - 1);
+	if (qp->pending_count)
 		return;
 	atomic_fetch_and(&qp->slow, ~(uint32_t)SOFT_SLOW_PENDING);
 	soft_cq_busy(qp, -1);
@@ -142,12 +159,19 @@ static bool peer_answers(struct soft_qp *qp)
 	       soft_load_acquire(&qp->peer_queue->live) == qp->peer_generation;
 }
 
+static bool is_due(struct soft_qp *qp, const struct soft_pending *head)
+{
+	return !head->due || head->due <= qp->context->attr.now();
+}
+
 /* True: the head is done with, look at the next. */
 static bool try_head(struct soft_qp *qp)
 {
 	struct soft_pending *head = pending_at(qp, 0);
 	int outcome, status;
 
+	if (!is_due(qp, head))
+		return false;
 	if (!peer_answers(qp)) {
 		status = silence_wait(qp, head);
 	} else {
@@ -206,9 +230,30 @@ void soft_pending_free(struct soft_qp *qp)
 	qp->pending_head = 0;
 }
 
+/* When the first one is to be looked at: 0 where that is not for the model to say. UINT64_MAX: there is none. */
+uint64_t soft_pending_due(struct soft_qp *qp)
+{
+	struct soft_pending *head = pending_at(qp, 0);
+
+	if (!qp->pending_count)
+		return UINT64_MAX;
+	return is_due(qp, head) || soft_load(&qp->fault) == SOFT_FAULT_STALL ? 0 : head->due;
+}
+
+static bool nothing_pends(struct soft_qp *qp)
+{
+	return !__atomic_load_n(&qp->pending_count, __ATOMIC_SEQ_CST);
+}
+
+/* Asked for first, looked at again after: whoever empties the queue in between sees one of the two. */
 int soft_qp_settled(struct ibv_qp *ibqp)
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
 
-	return soft_load(&qp->state) == IBV_QPS_RTS && !__atomic_load_n(&qp->pending_count, __ATOMIC_ACQUIRE);
+	if (soft_load(&qp->state) != IBV_QPS_RTS)
+		return 0;
+	if (nothing_pends(qp))
+		return 1;
+	atomic_store(&qp->settle_asked, 1);
+	return nothing_pends(qp);
 }

@@ -51,7 +51,8 @@ static void qp_init(struct soft_qp *qp, struct ibv_pd *pd, const struct ibv_qp_i
 	qp->send_cq = container_of(init->send_cq, struct soft_cq, ibv);
 	qp->recv_cq = container_of(init->recv_cq, struct soft_cq, ibv);
 	qp->attr = (struct ibv_qp_attr){ .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
-	qp->slow = SOFT_SLOW_STATE | (qp->context->thread ? SOFT_SLOW_THREAD : 0);
+	qp->slow = SOFT_SLOW_STATE | (qp->context->thread ? SOFT_SLOW_THREAD : 0) |
+		   (qp->context->attr.model.on ? SOFT_SLOW_MODEL : 0);
 	qp->state = IBV_QPS_RESET;
 	qp->sq_depth = init->cap.max_send_wr;
 	qp->rq_mask = init->cap.max_recv_wr - 1;

@@ -1,6 +1,6 @@
 /*
  * post_send. In inline mode a WR is executed on the spot; whatever stands in the way of that
- * (no receive, no peer, a fault, the thread) puts it and its successors into the queue of
+ * (no receive, no peer, a fault, the thread, the cost model) puts it and its successors into the queue of
  * pending.c. One doorbell per call: the peer's arming is looked at once, after the last WR.
  */
 #include <errno.h>
@@ -92,7 +92,7 @@ static inline bool peer_is_live(struct soft_qp *qp)
 	return soft_load_acquire(&qp->peer_queue->live) == qp->peer_generation;
 }
 
-static int post_slow(struct soft_qp *qp, struct ibv_send_wr *wr)
+static int post_slow(struct soft_qp *qp, struct ibv_send_wr *wr, bool doorbell)
 {
 	uint32_t state = soft_load(&qp->state);
 	uint64_t bytes;
@@ -104,7 +104,7 @@ static int post_slow(struct soft_qp *qp, struct ibv_send_wr *wr)
 		return ENOMEM;
 	err = wr_check(qp, wr, &bytes);
 	if (!err && state == IBV_QPS_RTS)
-		err = soft_pending_add(qp, wr, bytes, 0);
+		err = soft_pending_add(qp, wr, bytes, 0, doorbell);
 	if (err)
 		return err;
 	qp->sq_posted++;
@@ -123,7 +123,7 @@ static inline int post_fast(struct soft_qp *qp, struct ibv_send_wr *wr)
 		return err;
 	status = soft_execute(qp, wr, bytes);
 	if (unlikely(status == SOFT_RNR)) {
-		err = soft_pending_add(qp, wr, bytes, status);
+		err = soft_pending_add(qp, wr, bytes, status, false);
 		if (err)
 			return err;
 	}
@@ -157,25 +157,32 @@ bool soft_send_ring(struct soft_qp *qp)
 	return qp->wake_fd >= 0;
 }
 
+static inline void progress_inline(struct soft_qp *qp)
+{
+	if (unlikely(soft_load(&qp->slow) & SOFT_SLOW_PENDING) && !qp->context->thread)
+		soft_pending_progress(qp);
+}
+
 static int post_list(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	int err = 0;
-	bool fast = !soft_load(&qp->slow) && peer_is_live(qp);
+	bool fast = !soft_load(&qp->slow) && peer_is_live(qp), doorbell = true;
 
-	for (; wr; wr = wr->next) {
+	if (unlikely(!fast) && soft_load(&qp->slow) & SOFT_SLOW_MODEL)
+		progress_inline(qp); /* what is due is no longer outstanding */
+	for (; wr; wr = wr->next, doorbell = false) {
 		if (likely(fast)) {
 			err = post_fast(qp, wr);
 			fast = !soft_load(&qp->slow);
 		} else {
-			err = post_slow(qp, wr);
+			err = post_slow(qp, wr, doorbell);
 		}
 		if (unlikely(err)) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	if (unlikely(soft_load(&qp->slow) & SOFT_SLOW_PENDING) && !qp->context->thread)
-		soft_pending_progress(qp);
+	progress_inline(qp);
 	return err;
 }
 

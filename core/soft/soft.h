@@ -16,6 +16,37 @@
 #include <stdint.h>
 #include "core/verbs.h"
 
+/*
+ * What an RNIC would cost (RB-27, XR-E5): the soft device is far faster than one, so the shapes of
+ * the papers' figures do not show on it. With the model on, a WR is carried out and completes when
+ * the modelled device would have come to it, instead of during post_send. All times in ns; 0 of
+ * anything is free or without limit.
+ *
+ * field      of each                       connectx3  where the number is from
+ * doorbell   call of post_send             100        assumption: a write to the device's registers
+ * wqe        WR, chained or not            30         assumption: 33 million messages a second
+ * gbit       byte: 8 / gbit ns             56         announcement of the NIC: FDR InfiniBand
+ * delay      WR, not in the pipeline       850        the same: less than 1 µs
+ * cache      WRs outstanding               128        assumption: puts RDMAbox's peak (Fig. 1) at 4 threads
+ * miss       WR beyond the cache           400        assumption: a read over PCIe, part of it hidden
+ * queue      bytes outstanding             0          off; a buffer on the way, as in X-RDMA's incast (Fig. 10)
+ * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
+ *
+ * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
+ * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
+ * posted then. The rest of a chain is fetched together with its head, so a doorbell is paid once.
+ */
+struct soft_model {
+	int on;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, queue, pause;
+};
+
+/*
+ * "" is off; else a preset (connectx3), or "key=value,…" over a model in which all is free, or both:
+ * "connectx3,cache=64". queue takes the suffixes K, M, G. 0, or -EINVAL and *model as it was.
+ */
+int soft_model_parse(const char *text, struct soft_model *model);
+
 /* How a device is made. Zero in any field means the default in brackets. */
 struct soft_attr {
 	uint32_t max_qp_wr;	/* work requests in one SQ or RQ, rounded up to 2^n [4096] */
@@ -24,12 +55,18 @@ struct soft_attr {
 	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
 	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
 				 * thread of the device executes them later (SD-14) */
-	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers [CLOCK_MONOTONIC] */
+	struct soft_model model; /* [off]. Without engine_thread, WRs are carried out when they are due
+				 * and their QP is posted to or a CQ of it is polled */
+	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers and the model [CLOCK_MONOTONIC] */
 	/* Where the device's descriptors live: keep moves a new one (the new number, or -errno and fd
 	 * is closed), drop closes a kept one. [as they are; close] */
 	int (*keep)(void *arg, int fd);
 	void (*drop)(void *arg, int fd);
 	void *keep_arg;
+	/* With engine_thread: a QP of which soft_qp_settled() has said no has become settled. Called by
+	 * the thread with locks of the device held: it may not call the device. [nobody is told] */
+	void (*settled)(void *arg);
+	void *settled_arg;
 };
 
 /* Opens the device; *verbs receives the table of its calls. NULL and errno on failure. */
@@ -90,6 +127,17 @@ struct soft_counters {
 	uint64_t wakes;		/* eventfd writes: system calls made for the peer */
 };
 const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
+
+/* What the modelled device does; all zero while the model is off. */
+struct soft_gauges {
+	uint64_t wr, wr_max;	/* outstanding now, and at most */
+	uint64_t bytes, bytes_max; /* of the same */
+	uint64_t misses;	/* WRs posted beyond the cache */
+	uint64_t pauses;	/* WRs posted beyond the queue */
+	uint64_t busy_ns;	/* that the pipeline has worked or will have for what is posted */
+	uint64_t busy_until;	/* by attr.now: when it is through with what is posted */
+};
+void soft_read_gauges(struct ibv_context *context, struct soft_gauges *gauges);
 
 /* Faults that a test injects below the engine (SD-12, XR-37), per QP; atomic stores. */
 enum soft_fault {

@@ -9,5 +9,11 @@ check_PROGRAMS += tests/bench/soft_pingpong
 tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c
 tests_bench_soft_pingpong_LDADD = libshuntcore.la -lpthread
 
+# Figures of the papers under the cost model, in virtual time.
+check_PROGRAMS += tests/bench/model_iops
+tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c tests/soft/iops.h
+tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
+
 EXTRA_DIST += tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh \
 	tests/bench/plain.sh tests/bench/syscalls.sh

@@ -1,6 +1,7 @@
 # Conformance of the soft device.
 check_PROGRAMS += tests/soft/conform
-TESTS += tests/soft/conform
+TESTS += tests/soft/conform tests/soft/conform_model.sh
+EXTRA_DIST += tests/soft/conform_model.sh
 tests_soft_conform_SOURCES = \
 	tests/soft/basic.c \
 	tests/soft/conform.c \
@@ -8,12 +9,16 @@ tests_soft_conform_SOURCES = \
 	tests/soft/events.c \
 	tests/soft/faults.c \
 	tests/soft/hostile.c \
+	tests/soft/iops.c \
+	tests/soft/iops.h \
+	tests/soft/model.c \
 	tests/soft/party.c \
 	tests/soft/party.h \
 	tests/soft/process.c \
 	tests/soft/race.c \
 	tests/soft/rig.c \
 	tests/soft/rig.h \
+	tests/soft/shape.c \
 	tests/soft/threads.c \
 	$(soft_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "tests/soft/party.h"
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -42,8 +43,8 @@ static void party_make(struct party *party, int socket)
 	int fds[2];
 
 	party->socket = socket;
-	party->options = (struct rig_options){ .send_wr = 64, .recv_wr = CREDIT, .cqe = 256, .timeout = 1,
-					       .rnr_retry = 7,
+	party->options = (struct rig_options){ .send_wr = 2 * CREDIT, .recv_wr = CREDIT, .cqe = 256, .timeout = 1,
+					       .rnr_retry = 7, .real_time = 1,
 					       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
 	rig_end_make(&party->end, &party->options);
 	rig_end_state(&party->end, &party->options, IBV_QPS_INIT);
@@ -113,6 +114,12 @@ void party_wait_for(struct party *party, uint64_t *k, uint64_t until)
 		party_doze(party, k, until);
 }
 
+void party_settle(struct party *party)
+{
+	while (rig_state(&party->end) == IBV_QPS_RTS && !soft_qp_settled(party->end.qp))
+		sched_yield();
+}
+
 /* Runs one role in a child made before any device, the other here. */
 void party_run(role child, role parent)
 {
@@ -129,6 +136,7 @@ void party_run(role child, role parent)
 		close(sockets[0]);
 		party_make(&party, sockets[1]);
 		child(&party);
+		party_settle(&party); /* what is on its way dies with the process */
 		_exit(0);
 	}
 	close(sockets[1]);

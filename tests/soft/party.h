@@ -42,5 +42,7 @@ void party_consume(struct party *party, uint64_t *k);
 /* Arms, looks once more, sleeps. Never later than PATIENCE_MS, else a wake-up was lost. */
 void party_doze(struct party *party, uint64_t *k, uint64_t until);
 void party_wait_for(struct party *party, uint64_t *k, uint64_t until);
+/* Until the device has carried out all that was said. */
+void party_settle(struct party *party);
 
 #endif

@@ -99,11 +99,13 @@ static void survive(struct party *party)
 	for (; k < 20; k++) /* into the pages of a process that is no more */
 		party_say(party, k);
 	rig_await(end->send_cq, 16, IBV_WC_SUCCESS);
+	party_settle(party);
 	soft_qp_peer_gone(end->qp);
 	party_say(party, 32);
-	rig_expect_none(end->send_cq);
+	if (!*rig_model) /* in real time 8192 ns may be over by now */
+		rig_expect_none(end->send_cq);
 	rig_clock += 8192;
-	rig_expect(end->send_cq, 32, IBV_WC_RETRY_EXC_ERR);
+	rig_await(end->send_cq, 32, IBV_WC_RETRY_EXC_ERR);
 	for (uint64_t i = 0; i < CREDIT; i++)
 		rig_expect(end->recv_cq, 1000 + i, IBV_WC_WR_FLUSH_ERR);
 }

@@ -136,6 +136,12 @@ static void SD_07_arming_and_posting_at_once(void **state)
 	cpu_set_t before;
 
 	(void)state;
+	/*
+	 * What is raced here is the poster's fence between an arrival and its look at the arming. The
+	 * device's thread looks once after all that was due: the signal may be seen before the event.
+	 */
+	if (*rig_model)
+		skip();
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	party_run(litmus_post, litmus_arm);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);

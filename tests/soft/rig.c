@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 uint64_t rig_clock = 1;
+const char *rig_model = "";
 
 static uint64_t rig_now(void)
 {
@@ -53,10 +54,18 @@ static struct rig_options options_fill(const struct rig_options *asked)
 void rig_end_make(struct rig_end *end, const struct rig_options *options)
 {
 	struct soft_attr attr = { .now = rig_now, .arena_bytes = 64 << 20,
-				  .engine_thread = options->engine_thread };
+				  .engine_thread = options->engine_thread,
+				  .settled = options->settled, .settled_arg = options->settled_arg };
+	const char *model = options->model ? options->model : rig_model;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = options->sq_sig_all,
 					 .cap = { options->send_wr, options->recv_wr, 4, 1, 64 } };
 
+	assert_int_equal(soft_model_parse(model, &attr.model), 0);
+	if (attr.model.on && (options->engine_thread || options->real_time)) {
+		attr.engine_thread = 1;
+		attr.now = NULL;
+	}
+	end->delay = attr.model.delay;
 	end->context = rig_device->open(&attr, &end->verbs);
 	assert_non_null(end->context);
 	end->channel = end->verbs->create_comp_channel(end->context);
@@ -159,9 +168,25 @@ void rig_receives(struct rig_end *end, int count)
 		rig_receive(end, 1000 + (uint64_t)i, NULL, 0);
 }
 
+/* With a model and a clock of ours: what is posted becomes due. */
+static void pass_time(struct rig_end *end)
+{
+	struct soft_gauges gauges;
+
+	if (!*rig_model)
+		return;
+	soft_read_gauges(end->context, &gauges);
+	if (rig_clock < gauges.busy_until + end->delay)
+		rig_clock = gauges.busy_until + end->delay;
+	ibv_poll_cq(end->send_cq, 0, NULL);
+}
+
 int rig_post(struct rig_end *end, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	return ibv_post_send(end->qp, wr, bad);
+	int err = ibv_post_send(end->qp, wr, bad);
+
+	pass_time(end);
+	return err;
 }
 
 struct ibv_send_wr rig_write(struct rig_end *from, struct rig_end *to, struct ibv_sge *sge, uint64_t wr_id,
@@ -183,7 +208,7 @@ void rig_one(struct rig_end *from, struct rig_end *to, uint64_t wr_id, enum ibv_
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = rig_write(from, to, &sge, wr_id, opcode, bytes), *bad;
 
-	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
+	assert_int_equal(rig_post(from, &wr, &bad), 0);
 }
 
 static struct ibv_wc check(struct ibv_wc wc, uint64_t wr_id, enum ibv_wc_status status)
@@ -254,10 +279,13 @@ void rig_expect_flushed(struct ibv_cq *cq, uint64_t wr_id)
 
 void rig_expect_silence(struct rig *rig)
 {
+	uint64_t tried;
+
 	rig_receives(&rig->a, 2);
 	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
+	tried = rig_clock;
 	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
-	rig_clock += 3 * 8192 - 1;
+	rig_clock = tried + 3 * 8192 - 1;
 	rig_expect_none(rig->a.send_cq);
 	rig_clock += 1;
 	rig_expect(rig->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);

@@ -22,6 +22,10 @@ struct rig_options {
 	int access; /* qp_access_flags and of the memory; 0: everything */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	int engine_thread;
+	int real_time; /* other threads or processes take part: rig_clock does not tell the time */
+	const char *model; /* NULL: rig_model */
+	void (*settled)(void *arg); /* as in struct soft_attr */
+	void *settled_arg;
 };
 
 struct rig_end {
@@ -32,6 +36,7 @@ struct rig_end {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
+	uint64_t delay; /* of the model */
 	char *memory; /* MEMORY bytes, registered, remotely reachable */
 	int fds[2]; /* the device's, to pass on */
 };
@@ -55,6 +60,12 @@ extern const struct rig_device rig_soft;
 extern const struct rig_device *rig_device;
 
 extern uint64_t rig_clock; /* what soft_attr.now returns, in every rig */
+
+/*
+ * The cost model of every rig that does not ask for another. With one, time passes until a WR is
+ * due whenever one is posted by rig_post and rig_one; a rig in real time has the device's thread.
+ */
+extern const char *rig_model;
 
 struct rig *rig_make(const struct rig_options *options);
 void rig_free(struct rig *rig);
@@ -91,9 +102,9 @@ void rig_expect_silence(struct rig *rig);
 
 /* The tests, a table per file. */
 extern const struct CMUnitTest basic_tests[], error_tests[], event_tests[], process_tests[],
-	fault_tests[], hostile_tests[], race_tests[], thread_tests[];
+	fault_tests[], hostile_tests[], race_tests[], thread_tests[], model_tests[], shape_tests[];
 extern const size_t basic_count, error_count, event_count, process_count, fault_count,
-	hostile_count, race_count, thread_count;
+	hostile_count, race_count, thread_count, model_count, shape_count;
 
 #define RIG_TABLE(name, ...) \
 	const struct CMUnitTest name##_tests[] = { __VA_ARGS__ }; \

@@ -115,7 +115,8 @@ static void sail(int engine_thread)
 	pthread_t threads[2 * THREADS];
 
 	crew->rig = rig_make(&(struct rig_options){
-		.receives = 64, .rnr_retry = 7, .min_rnr_timer = 1, .engine_thread = engine_thread });
+		.receives = 64, .rnr_retry = 7, .min_rnr_timer = 1, .engine_thread = engine_thread,
+		.real_time = 1 });
 	for (uint32_t i = 0; i < 2 * THREADS; i++) {
 		sailors[i] = (struct sailor){ crew, i % THREADS };
 		assert_int_equal(pthread_create(&threads[i], NULL, i < THREADS ? post_many : poll_many,
@@ -127,7 +128,7 @@ static void sail(int engine_thread)
 		;
 	assert_int_equal(crew->failed, 0);
 	assert_int_equal(crew->received, TOTAL);
-	if (!engine_thread)
+	if (!engine_thread && !*rig_model)
 		assert_int_equal(crew->sent, TOTAL);
 	for (int i = 0; i < TOTAL; i++)
 		assert_int_equal(crew->seen[i], 1);

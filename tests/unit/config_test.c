@@ -168,6 +168,19 @@ static void test_paths(void **state)
 	assert_string_equal(shunt_config_path_text("1234567", text, 8), "1234567");
 }
 
+static void test_forms(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	assert_int_equal(load(&c, "SHUNT_SOFT_MODEL", "connectx3,cache=64", &seen), 0);
+	assert_string_equal(c.soft_model, "connectx3,cache=64");
+	assert_int_equal(load(&c, "SHUNT_SOFT_MODEL", "connectx3,cash=64", &seen), 1);
+	assert_non_null(strstr(seen.last, "KEY=VALUE"));
+	assert_string_equal(c.soft_model, "");
+}
+
 static void test_empty_is_unset(void **state)
 {
 	struct complaints seen;
@@ -229,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_bad_numbers),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_empty_is_unset),
 		cmocka_unit_test(test_rings_agree),
 		cmocka_unit_test(test_text_round_trip),

@@ -1,0 +1,78 @@
+/*
+ * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
+ * deals with WRs one after the other. A WR is due, on the wire and at the peer, when the pipeline
+ * has dealt with it and the link's delay has passed. Dues never decrease, so no QP sees its WRs out
+ * of order.
+ */
+#include "core/soft/device.h"
+
+/* The caller holds the lock; `wr` and `bytes` count what is being posted, too. */
+static uint64_t cache_cost(struct soft_gauges *gauges, const struct soft_model *model)
+{
+	if (!model->cache || gauges->wr <= model->cache)
+		return 0;
+	gauges->misses++;
+	return model->miss * (gauges->wr - model->cache) / gauges->wr;
+}
+
+static uint64_t queue_cost(struct soft_gauges *gauges, const struct soft_model *model)
+{
+	if (!model->queue || gauges->bytes <= model->queue)
+		return 0;
+	gauges->pauses++;
+	return model->pause;
+}
+
+/* A bit takes a nanosecond at 1 Gbit/s. */
+static uint64_t wire_cost(const struct soft_model *model, uint64_t bytes)
+{
+	return model->gbit ? (bytes * 8 + model->gbit / 2) / model->gbit : 0;
+}
+
+static void enter(struct soft_gauges *gauges, uint64_t bytes)
+{
+	gauges->wr++;
+	gauges->bytes += bytes;
+	if (gauges->wr > gauges->wr_max)
+		gauges->wr_max = gauges->wr;
+	if (gauges->bytes > gauges->bytes_max)
+		gauges->bytes_max = gauges->bytes;
+}
+
+/* A WR is posted, the first of its call where `doorbell`. When it is due. */
+uint64_t soft_nic_enter(struct soft_context *context, uint64_t bytes, bool doorbell)
+{
+	const struct soft_model *model = &context->attr.model;
+	struct soft_gauges *gauges = &context->nic.gauges;
+	uint64_t cost, due, now = context->attr.now();
+
+	soft_lock(&context->nic.lock);
+	enter(gauges, bytes);
+	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) +
+	       cache_cost(gauges, model) + queue_cost(gauges, model);
+	if (gauges->busy_until < now)
+		gauges->busy_until = now;
+	gauges->busy_until += cost;
+	gauges->busy_ns += cost;
+	due = gauges->busy_until + model->delay;
+	soft_unlock(&context->nic.lock);
+	return due;
+}
+
+/* A WR was carried out, or will never be. */
+void soft_nic_leave(struct soft_context *context, uint64_t bytes)
+{
+	soft_lock(&context->nic.lock);
+	context->nic.gauges.wr--;
+	context->nic.gauges.bytes -= bytes;
+	soft_unlock(&context->nic.lock);
+}
+
+void soft_read_gauges(struct ibv_context *ibcontext, struct soft_gauges *gauges)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	soft_lock(&context->nic.lock);
+	*gauges = context->nic.gauges;
+	soft_unlock(&context->nic.lock);
+}

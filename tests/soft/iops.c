@@ -1,0 +1,248 @@
+#include "tests/soft/iops.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/soft/soft.h"
+
+#define must(condition)                                                                   \
+	do {                                                                              \
+		if (!(condition)) {                                                       \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
+			exit(99);                                                         \
+		}                                                                         \
+	} while (0)
+
+enum { SLOTS = IOPS_DEPTH * IOPS_QPS, BATCH = 32 };
+
+struct end {
+	const struct shunt_verbs *verbs;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp[IOPS_QPS];
+	char *memory;
+};
+
+struct thread {
+	uint64_t ready; /* to post its next write */
+	uint32_t outstanding;
+};
+
+struct write {
+	uint64_t posted, due;
+	uint32_t thread;
+	bool done;
+};
+
+struct run {
+	struct iops_load load;
+	struct soft_attr attr;
+	struct end a, b;
+	struct thread threads[IOPS_THREADS];
+	struct write writes[SLOTS]; /* number n is in slot n % SLOTS */
+	uint64_t posted, oldest, completed, outstanding;
+	uint64_t waited; /* of all that completed */
+};
+
+static uint64_t clock_ns;
+
+static uint64_t read_clock(void)
+{
+	return clock_ns;
+}
+
+/* --- two ends --- */
+
+static void end_make(struct end *end, const struct run *run)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { IOPS_DEPTH, 1, 1, 1, 0 } };
+	size_t room;
+
+	end->context = soft_open(&run->attr, &end->verbs);
+	must(end->context);
+	end->pd = end->verbs->alloc_pd(end->context);
+	end->cq = end->verbs->create_cq(end->context, SLOTS, NULL, NULL, 0);
+	must(end->pd && end->cq);
+	end->memory = soft_arena(end->pd, &room);
+	must(room >= IOPS_BYTES);
+	end->mr = end->verbs->register_mr(end->pd, end->memory, IOPS_BYTES,
+					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	must(end->mr);
+	init.send_cq = init.recv_cq = end->cq;
+	for (uint32_t i = 0; i < run->load.qps; i++) {
+		end->qp[i] = end->verbs->create_qp(end->pd, &init);
+		must(end->qp[i]);
+	}
+}
+
+static void end_free(struct end *end, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->load.qps; i++)
+		must(!end->verbs->destroy_qp(end->qp[i]));
+	must(!end->verbs->deregister_mr(end->mr));
+	must(!end->verbs->destroy_cq(end->cq));
+	must(!end->verbs->dealloc_pd(end->pd));
+	soft_close(end->context);
+}
+
+static void state_set(struct end *end, uint32_t i, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+
+	must(!end->verbs->modify_qp(end->qp[i], &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
+}
+
+static void learn(struct ibv_qp *qp, struct ibv_qp *peer)
+{
+	struct soft_address address;
+	int fds[2];
+
+	must(!soft_qp_export(peer, &address, fds));
+	must(!soft_qp_import(qp, &address, fds));
+}
+
+static void connect_ends(struct run *run)
+{
+	for (uint32_t i = 0; i < run->load.qps; i++) {
+		state_set(&run->a, i, IBV_QPS_INIT);
+		state_set(&run->b, i, IBV_QPS_INIT);
+		learn(run->a.qp[i], run->b.qp[i]);
+		learn(run->b.qp[i], run->a.qp[i]);
+		state_set(&run->a, i, IBV_QPS_RTR);
+		state_set(&run->b, i, IBV_QPS_RTR);
+		state_set(&run->a, i, IBV_QPS_RTS);
+		state_set(&run->b, i, IBV_QPS_RTS);
+	}
+}
+
+/* --- what happens --- */
+
+static bool window_has_room(const struct run *run)
+{
+	const struct iops_load *load = &run->load;
+
+	return !load->window || !run->outstanding ||
+	       (run->outstanding + 1) * load->bytes <= load->window;
+}
+
+/* Who has waited longest goes first. NULL: nobody may post before something completes. */
+static struct thread *next_thread(struct run *run)
+{
+	struct thread *next = NULL;
+
+	if (run->posted == run->load.writes || !window_has_room(run))
+		return NULL;
+	for (uint32_t i = 0; i < run->load.threads; i++) {
+		struct thread *thread = &run->threads[i];
+
+		if (thread->outstanding < run->load.depth && (!next || thread->ready < next->ready))
+			next = thread;
+	}
+	return next;
+}
+
+static uint64_t due_now(const struct run *run)
+{
+	struct soft_gauges gauges;
+
+	soft_read_gauges(run->a.context, &gauges);
+	return gauges.busy_until + run->attr.model.delay;
+}
+
+static void post(struct run *run, struct thread *thread)
+{
+	uint32_t number = (uint32_t)(thread - run->threads);
+	struct ibv_sge sge = { (uint64_t)(uintptr_t)run->a.memory, run->load.bytes, run->a.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = run->posted, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	if (clock_ns < thread->ready)
+		clock_ns = thread->ready;
+	wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)run->b.memory;
+	wr.wr.rdma.rkey = run->b.mr->rkey;
+	must(!ibv_post_send(run->a.qp[number % run->load.qps], &wr, &bad));
+	run->writes[run->posted++ % SLOTS] = (struct write){ clock_ns, due_now(run), number, false };
+	run->outstanding++;
+	thread->outstanding++;
+	thread->ready = clock_ns + run->load.think;
+}
+
+static void completed(struct run *run, const struct ibv_wc *wc)
+{
+	struct write *write = &run->writes[wc->wr_id % SLOTS];
+
+	must(wc->status == IBV_WC_SUCCESS && !write->done && write->due == clock_ns);
+	write->done = true;
+	run->waited += clock_ns - write->posted;
+	run->threads[write->thread].outstanding--;
+	run->outstanding--;
+	run->completed++;
+}
+
+/* To the time when the oldest write is due, and no further. */
+static void poll(struct run *run)
+{
+	struct ibv_wc wc[BATCH];
+	int got;
+
+	clock_ns = run->writes[run->oldest % SLOTS].due;
+	while ((got = ibv_poll_cq(run->a.cq, BATCH, wc)) > 0)
+		for (int i = 0; i < got; i++)
+			completed(run, &wc[i]);
+	while (run->oldest < run->posted && run->writes[run->oldest % SLOTS].done)
+		run->oldest++;
+}
+
+static void step(struct run *run)
+{
+	struct thread *thread = next_thread(run);
+	uint64_t due = run->oldest < run->posted ? run->writes[run->oldest % SLOTS].due : UINT64_MAX;
+
+	must(thread || due != UINT64_MAX);
+	if (thread && thread->ready < due)
+		post(run, thread);
+	else
+		poll(run);
+}
+
+static void load_check(const struct iops_load *load)
+{
+	must(load->threads && load->threads <= IOPS_THREADS);
+	must(load->qps && load->qps <= IOPS_QPS);
+	must(load->depth && (uint64_t)load->depth * load->threads <= IOPS_DEPTH);
+	must(load->bytes && load->bytes <= IOPS_BYTES);
+	must(load->writes);
+}
+
+struct iops_result iops_run(const struct iops_load *load)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct soft_gauges gauges;
+	struct iops_result result;
+	uint64_t start;
+
+	must(run);
+	load_check(load);
+	run->load = *load;
+	run->attr = (struct soft_attr){ .now = read_clock, .arena_bytes = 16 << 20 };
+	must(!soft_model_parse(load->model, &run->attr.model) && run->attr.model.on);
+	end_make(&run->a, run);
+	end_make(&run->b, run);
+	connect_ends(run);
+	start = clock_ns += 1;
+	for (uint32_t i = 0; i < load->threads; i++) /* not all in step */
+		run->threads[i].ready = start + i * load->think / load->threads;
+	while (run->completed < load->writes)
+		step(run);
+	soft_read_gauges(run->a.context, &gauges);
+	result = (struct iops_result){
+		.per_second = load->writes * 1000000000 / (clock_ns - start),
+		.wr_max = gauges.wr_max, .bytes_max = gauges.bytes_max,
+		.mean_ns = run->waited / load->writes, .misses = gauges.misses,
+	};
+	end_free(&run->a, run);
+	end_free(&run->b, run);
+	free(run);
+	return result;
+}

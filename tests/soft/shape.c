@@ -1,0 +1,109 @@
+/* The shapes of RDMAbox's figures, with the preset's numbers (RB-E1, RB-E7, RB-E5; XR-E5). */
+#include "tests/soft/iops.h"
+#include "tests/soft/rig.h"
+
+enum { THREADS = 12 };
+
+static void sweep(struct iops_load load, struct iops_result result[THREADS + 1])
+{
+	for (load.threads = 1; load.threads <= THREADS; load.threads++)
+		result[load.threads] = iops_run(&load);
+}
+
+static uint32_t peak_of(const struct iops_result result[THREADS + 1])
+{
+	uint32_t peak = 1;
+
+	for (uint32_t n = 2; n <= THREADS; n++)
+		if (result[n].per_second > result[peak].per_second)
+			peak = n;
+	return peak;
+}
+
+static void RB_E1_more_threads_are_worse_than_four(void **state)
+{
+	struct iops_result open[THREADS + 1];
+	uint32_t peak;
+
+	(void)state;
+	sweep(IOPS_LOAD, open);
+	peak = peak_of(open);
+	assert_in_range(peak, 3, 5);
+	for (uint32_t n = 2; n <= peak; n++)
+		assert_true(open[n].per_second > open[n - 1].per_second);
+	for (uint32_t n = peak + 1; n <= THREADS; n++) {
+		assert_true(open[n].per_second < open[n - 1].per_second);
+		assert_true(open[n].wr_max > open[n - 1].wr_max);
+		assert_true(open[n].mean_ns > open[n - 1].mean_ns);
+	}
+	assert_true(open[THREADS].per_second * 10 < open[peak].per_second * 9);
+}
+
+/* Without the cache there is nothing to overrun: a plateau (RB-E1). */
+static void RB_E1_without_the_cache_a_plateau(void **state)
+{
+	struct iops_result open[THREADS + 1];
+	struct iops_load load = IOPS_LOAD;
+
+	(void)state;
+	load.model = "connectx3,cache=0";
+	sweep(load, open);
+	assert_true(open[THREADS].per_second * 100 >= open[peak_of(open)].per_second * 99);
+}
+
+/* The window is what was outstanding at the peak: the paper's two steps (RB-E7). */
+static void RB_E7_the_window_keeps_the_peak(void **state)
+{
+	struct iops_result open[THREADS + 1], kept[THREADS + 1];
+	struct iops_load load = IOPS_LOAD;
+	uint32_t peak;
+
+	(void)state;
+	sweep(load, open);
+	peak = peak_of(open);
+	load.window = open[peak].bytes_max;
+	sweep(load, kept);
+	for (uint32_t n = peak; n <= THREADS; n++) {
+		assert_true(kept[n].per_second * 100 >= open[peak].per_second * 97);
+		assert_true(kept[n].bytes_max <= load.window);
+	}
+	assert_int_equal(kept[THREADS].misses, 0);
+}
+
+/* Bursts that overrun a buffer on the way are stopped and started; a window below it is not (XR-E5). */
+static void XR_E5_a_window_avoids_the_pauses(void **state)
+{
+	struct iops_load load = IOPS_LOAD;
+	struct iops_result open, kept;
+
+	(void)state;
+	load.model = "gbit=56,wqe=30,delay=850,queue=1M,pause=5000";
+	load.threads = THREADS;
+	load.bytes = 128 << 10;
+	load.writes = 5000;
+	open = iops_run(&load);
+	load.window = 1 << 20;
+	kept = iops_run(&load);
+	assert_true(kept.per_second * 100 >= open.per_second * 110);
+	assert_true(kept.mean_ns < open.mean_ns);
+	assert_true(kept.bytes_max <= 1 << 20);
+}
+
+static void RB_E1_the_same_twice(void **state)
+{
+	struct iops_load load = IOPS_LOAD;
+	struct iops_result first, second;
+
+	(void)state;
+	load.threads = 7;
+	load.qps = 4;
+	load.writes = 3000;
+	first = iops_run(&load);
+	second = iops_run(&load);
+	assert_memory_equal(&first, &second, sizeof(first));
+}
+
+RIG_TABLE(shape, cmocka_unit_test(RB_E1_more_threads_are_worse_than_four),
+	  cmocka_unit_test(RB_E1_without_the_cache_a_plateau),
+	  cmocka_unit_test(RB_E7_the_window_keeps_the_peak),
+	  cmocka_unit_test(XR_E5_a_window_avoids_the_pauses), cmocka_unit_test(RB_E1_the_same_twice));
