@@ -1,9 +1,10 @@
+#include <sched.h>
 #include "core/engine.h"
 #include "core/polling.h"
 #include "core/thread.h"
 
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
-#define STAY 200000		/* ns between two looks around of a wait that never sleeps */
+#define STAY 50000		/* ns between two looks around of a wait that never sleeps */
 
 const struct shunt_polling shunt_polling_modes[] = {
 	{ .name = "event" },
@@ -47,8 +48,12 @@ bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin)
 
 bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool hit)
 {
-	if (spin->mode->stays)
-		return !hit && spin->looked < spin->deadline;
+	if (spin->mode->stays) {
+		if (hit || spin->looked >= spin->deadline)
+			return false;
+		sched_yield();	/* perhaps to whom we wait for */
+		return true;
+	}
 	if (hit && spin->until)
 		shunt_spin_look(engine, spin);	/* was it found only because somebody else ran meanwhile? */
 	shunt_thread_polled(engine, hit, spin->displaced);
