@@ -22,8 +22,6 @@ passes=${PASSES:-cold warm server client}
 out=${CALLS_OUT:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
 warm=${TEST_WARM:-40}
 pattern=${1:-.}
-# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
-[ "${SHUNT_POLL:-}" != busy ] || export TEST_BUSY=1
 mkdir -p "$out"
 
 if [ ! -x "$cases" ]; then
@@ -33,9 +31,11 @@ fi
 
 # one_case FILE SERVER-WRAP CLIENT-WRAP WARM CASE...: the transcript in FILE, messages in FILE.err.
 one_case() {
-	local file=$1 server=$2 client=$3 ms=$4
+	local file=$1 server=$2 client=$3 ms=$4 busy=
 	shift 4
-	TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
+	# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
+	[ "$server" ] && [ "$client" ] && [ "${SHUNT_POLL:-}" = busy ] && busy=1
+	TEST_BUSY=$busy TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
 		timeout 60 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
 }
 
