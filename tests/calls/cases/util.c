@@ -169,7 +169,7 @@ void asleep(struct end *e, pid_t tid)
 	int busy = *(getenv("TEST_BUSY") ?: "");
 
 	(void)e;
-	for (int seen = 0; seen < (busy ? 50 : 20);) {
+	for (int seen = 0; seen < (busy ? 200 : 20);) {
 		char state = state_of(tid);
 
 		if (state == 'X')
