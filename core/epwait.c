@@ -91,25 +91,23 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	return kept;
 }
 
-enum look {		/* at the streams */
-	LIST,		/* what is known of them */
-	POLL,		/* and what a poll tells */
-	HEAR,		/* and the companion */
-};
-
 /* *found: completions that were taken; NULL: of no interest. */
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
-			   struct epoll_event *events, int max, enum look how, int *found)
+			   struct epoll_event *events, int max, bool heard, int *found)
 {
 	struct shunt_group *group = &engine->group;
 	int n, taken = 0;
 
 	shunt_lock_take(&group->lock);
-	if (how == HEAR)
+	if (heard)
 		hear_companion(engine, set);
-	else if (how == POLL)
+	else
 		taken = shunt_group_poll_locked(engine);
 	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
+	while (!n && group->more && max > 0) {	/* perhaps what the poll has left behind */
+		taken += shunt_group_poll_locked(engine);
+		n = shunt_epset_collect(engine, set, events, max);
+	}
 	if (__builtin_expect(set->nested, 0))
 		shunt_epset_show(engine, set);
 	shunt_lock_leave(&group->lock);
@@ -121,7 +119,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 
 /* The kernel's part first, then the streams, whatever the companion told of them included. */
 static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max, enum look how)
+			struct epoll_event *events, int max)
 {
 	struct timespec none = { 0, 0 };
 	bool heard = false;
@@ -137,7 +135,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	set->kernel_checked = ticks();
 	if (n < 0)
 		n = 0;
-	return n + look_at_streams(engine, set, events + n, max - n, heard ? HEAR : how, NULL);
+	return n + look_at_streams(engine, set, events + n, max - n, heard, NULL);
 }
 
 /* The kernel's part only, beside streams that are reported already. */
@@ -154,15 +152,15 @@ static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
 
 /* A first look, at the kernel's part too unless that was looked at just now. */
 static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
-		      struct epoll_event *events, int max, enum look how)
+		      struct epoll_event *events, int max)
 {
 	int n = 0;
 
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
 	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
-		n = look_at_streams(engine, set, events, max, how, NULL);
+		n = look_at_streams(engine, set, events, max, false, NULL);
 	if (!n)
-		n = look_at_both(engine, set, events, max, how);
+		n = look_at_both(engine, set, events, max);
 	else if (n >= WORTH_A_LOOK && n < max)
 		n += look_at_kernel(engine, set, events + n, max - n);
 	return n;
@@ -176,9 +174,9 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 
 	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
 		if (!(spin->turns & 15) && ticks() - set->kernel_checked > IDLE_TICKS)
-			n = look_at_both(engine, set, events, max, POLL);
+			n = look_at_both(engine, set, events, max);
 		if (!n)
-			n = look_at_streams(engine, set, events, max, POLL, &found);
+			n = look_at_streams(engine, set, events, max, false, &found);
 		shunt_pause();
 	}
 	return n;
@@ -260,7 +258,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
 	pthread_cleanup_pop(1);
 	if (!reported && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, heard ? HEAR : POLL, NULL);
+		n += look_at_streams(engine, set, events + n, max - n, heard, NULL);
 	return n;
 }
 
@@ -282,7 +280,7 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 			&heard);
 	pthread_cleanup_pop(1);
 	if (heard && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, HEAR, NULL);
+		n += look_at_streams(engine, set, events + n, max - n, true, NULL);
 	return n;
 }
 
@@ -319,7 +317,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 		return -EBADF;
 	shunt_thread_begin();
 	if (set->companion >= 0) {
-		n = look_first(engine, set, events, max, now || shunt_polling(engine)->drains ? POLL : LIST);
+		n = look_first(engine, set, events, max);
 		if (n || now)
 			return n;
 	}

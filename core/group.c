@@ -140,11 +140,10 @@ struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num
  * All CQs in turn, until each has less than it was asked for, or the limit is reached: one limit for all, so that
  * a poll does not cost more where there are more of them (PF-34).
  */
-static int poll_cqs(struct shunt_engine *engine)
+static int poll_cqs(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
 	const int batch = engine->config.poll_batch;
-	const int limit = shunt_polling(engine)->bounded ? batch : batch * POLL_ROUNDS;
 	struct ibv_wc wc[BATCH_MAX];
 	uint32_t emptied = 0;	/* CQs in a row */
 	int total = 0;
@@ -188,7 +187,7 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 		shunt_service_wake(engine);
 }
 
-int shunt_group_poll_locked(struct shunt_engine *engine)
+static int poll_some(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
 	bool rearmed = false;
@@ -199,7 +198,7 @@ int shunt_group_poll_locked(struct shunt_engine *engine)
 	group->polls++;
 	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
 		rearmed = rearm(engine);
-	total = poll_cqs(engine);
+	total = poll_cqs(engine, limit);
 	if (__builtin_expect(rearmed && group->more, 0))
 		wake_who_is_armed(engine);
 	if (!total) {
@@ -210,6 +209,11 @@ int shunt_group_poll_locked(struct shunt_engine *engine)
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		shunt_lane_repost(lane);
 	return total;
+}
+
+int shunt_group_poll_locked(struct shunt_engine *engine)
+{
+	return poll_some(engine, engine->config.poll_batch * POLL_ROUNDS);
 }
 
 int shunt_group_poll(struct shunt_engine *engine)
@@ -346,17 +350,23 @@ void shunt_group_take_event(struct shunt_engine *engine)
 	atomic_store(&group->rearm, true);
 }
 
-/* A wake-up has taken n completions: is it to take more? */
-static bool takes_more(struct shunt_engine *engine, int n)
+/* Some of what a wake-up takes. True: it takes more. */
+static bool take_some(struct shunt_engine *engine)
 {
 	const struct shunt_polling *mode = shunt_polling(engine);
+	int n;
 
-	return mode->drains ? n > 0 : engine->group.more && !mode->bounded;
+	if (mode->bounded) {
+		poll_some(engine, engine->config.poll_batch);
+		return false;
+	}
+	n = shunt_group_poll_locked(engine);
+	return mode->drains ? n > 0 : engine->group.more;
 }
 
 void shunt_group_hear_locked(struct shunt_engine *engine)
 {
-	while (takes_more(engine, shunt_group_poll_locked(engine)))
+	while (take_some(engine))
 		;
 }
 
@@ -368,7 +378,7 @@ void shunt_group_hear(struct shunt_engine *engine)
 	shunt_group_take_event(engine);
 	do {
 		shunt_lock_take(&group->lock);
-		more = takes_more(engine, shunt_group_poll_locked(engine));
+		more = take_some(engine);
 		shunt_lock_leave(&group->lock);
 		shunt_group_after(engine, group);
 	} while (more);

@@ -180,6 +180,14 @@ static int look(struct polling *p, bool ask)
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
+/* The same after taking all that has come. */
+static int look_at_all(struct polling *p)
+{
+	while (shunt_group_poll(p->engine) >= (int)p->engine->config.poll_batch)
+		;
+	return look(p, true);
+}
+
 /* Goes on polling. Ready entries, 0 when that is over, or -errno. */
 static int spin_awhile(struct polling *p, struct shunt_spin *spin)
 {
@@ -200,21 +208,17 @@ static int spin_awhile(struct polling *p, struct shunt_spin *spin)
 	return ready;
 }
 
-/* Ready entries, 0 when polling is over, or -errno. *stay: do not sleep, look again. */
+/* Polls on where that is allowed. Ready entries, 0 when that is over, or -errno. *stay: do not sleep, look again. */
 static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask, bool *stay)
 {
 	struct shunt_engine *engine = p->engine;
 	struct shunt_spin spin;
-	int ready, n;
+	int ready;
 
 	*stay = false;
-	do {
-		n = shunt_polling(engine)->drains || !deadline ? shunt_group_poll(engine) : 0;
-		ready = look(p, true);
-	} while (!ready && n > 0 && deadline);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
-	if (ready || mask || !deadline || !p->link_fds || !shunt_spin_begin(engine, &spin, deadline))
-		return ready;
+	if (mask || !p->link_fds || !shunt_spin_begin(engine, &spin, deadline))
+		return 0;
 	ready = spin_awhile(p, &spin);
 	*stay = shunt_spin_end(engine, &spin, ready != 0);
 	return ready;
@@ -333,22 +337,32 @@ static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *ma
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
-static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
+/* Waits once. Ready entries, 0: look again, or -errno. */
+static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
 	bool stay;
-	int ready;
+	int ready = poll_awhile(p, deadline, mask, &stay);
 
-	for (;;) {
-		ready = poll_awhile(p, deadline, mask, &stay);
-		if (ready || !deadline || shunt_now(p->engine) >= deadline)
-			return ready;
-		if (stay)
-			cancellation_point(p);
-		else
-			ready = sleep_awhile(p, deadline, mask);
-		if (ready)
-			return ready;
+	if (ready || shunt_now(p->engine) >= deadline)
+		return ready;
+	if (!stay)
+		return sleep_awhile(p, deadline, mask);
+	cancellation_point(p);
+	return 0;
+}
+
+/* A wake-up has taken what the mode takes with one; when time is up, all that has come by then counts. */
+static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	bool drains = shunt_polling(p->engine)->drains;
+	int ready = look_at_all(p);
+
+	while (!ready && deadline && shunt_now(p->engine) < deadline) {
+		ready = wait_once(p, deadline, mask);
+		if (!ready)
+			ready = drains || shunt_now(p->engine) >= deadline ? look_at_all(p) : look(p, true);
 	}
+	return ready;
 }
 
 /* A stream that is used by waiting for it is used (DESIGN 5.2). */

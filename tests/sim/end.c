@@ -273,13 +273,13 @@ void sim_end_poll(struct sim_end *end)
 	struct pollfd fd = { .fd = number(end),
 			     .events = sim_below(4) | (sim_one_in(2) ? POLLIN : POLLOUT) |
 				       (sim_one_in(4) ? POLLRDHUP : 0) };
-	struct timespec none = { 0, 0 };
+	struct timespec patience = sim_patience();
 	int n, events;
 
 	if (fd.events & 1)
 		fd.events |= POLLIN;
 	events = fd.events;
-	n = shunt_wait_poll(engine_of(end), &fd, 1, &none, NULL);
+	n = shunt_wait_poll(engine_of(end), &fd, 1, &patience, NULL);
 	trace("%s: poll %x: %d, %x", name(end), fd.events, n, fd.revents);
 	if (n < 0 || n != (fd.revents != 0) || fd.revents & ~(events | POLLERR | POLLHUP))
 		sim_fail("%s: poll for %x returns %d with %x", name(end), events, n, fd.revents);
