@@ -9,5 +9,5 @@ check_PROGRAMS += tests/bench/soft_pingpong
 tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c
 tests_bench_soft_pingpong_LDADD = libshuntcore.la -lpthread
 
-EXTRA_DIST += tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh \
+EXTRA_DIST += tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/syscalls.sh
