@@ -2,7 +2,7 @@
 # A ping-pong pair beside more busy processes than cores: who spins there keeps its peer from running (PF-32).
 # Round trips a second over TCP and in modes of SHUNT_POLL, in turns; medians.
 #
-#	ROUNDS=5 BURNERS=6 COUNT=4000 MODES="event adaptive" cpu.sh
+#	ROUNDS=5 BURNERS=6 COUNT=20000 MODES="event adaptive" cpu.sh
 # shellcheck disable=SC2086	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
 set -u
@@ -11,7 +11,7 @@ set -u
 . "$(dirname "$0")/measure.sh"
 
 rounds=${ROUNDS:-5}
-count=${COUNT:-4000}
+count=${COUNT:-20000}
 modes=${MODES:-event adaptive}
 limit=${LIMIT:-1.0}
 need "$pp"
