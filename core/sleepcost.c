@@ -8,18 +8,21 @@
 
 #define ROUNDS 8
 #define PATIENCE 800000		/* ns that the program may lose in all */
+#define SETTLE 20000		/* ns that a thread needs at most to fall asleep */
 #define OVER UINT32_MAX		/* no more turns; odd */
 
-static void wait_while(struct shunt_sleepcost *cost, uint32_t turn, uint64_t patience)
+/* True: it slept and was woken. */
+static bool wait_while(struct shunt_sleepcost *cost, uint32_t turn, uint64_t patience)
 {
 	struct timespec timeout = { 0, patience };
 
-	syscall(SYS_futex, &cost->turn, FUTEX_WAIT_PRIVATE, turn, patience ? &timeout : NULL, NULL, 0);
+	return !syscall(SYS_futex, &cost->turn, FUTEX_WAIT_PRIVATE, turn, patience ? &timeout : NULL, NULL, 0);
 }
 
-static void wake(struct shunt_sleepcost *cost)
+/* True: somebody slept. */
+static bool wake(struct shunt_sleepcost *cost)
 {
-	syscall(SYS_futex, &cost->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	return syscall(SYS_futex, &cost->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) == 1;
 }
 
 void shunt_sleepcost_partner(struct shunt_sleepcost *cost)
@@ -37,19 +40,42 @@ void shunt_sleepcost_partner(struct shunt_sleepcost *cost)
 	}
 }
 
-/* False: time is up. */
+/* Until the partner has had its turn, or time is up. True: in time, and this thread has slept meanwhile. */
 static bool await_turn(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
 		       uint64_t until)
 {
+	bool slept = false;
 	uint64_t now;
 
 	while (atomic_load(&cost->turn) == turn) {
 		now = shunt_now(engine);
 		if (now >= until)
 			return false;
-		wait_while(cost, turn, until - now);
+		slept = wait_while(cost, turn, until - now);
 	}
-	return true;
+	return slept;
+}
+
+/* One round trip; 0 where it does not count: both must have slept, on two cores. */
+static uint64_t round_trip(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
+			   uint64_t until)
+{
+	uint64_t start = shunt_now(engine);
+	bool slept;
+
+	atomic_store(&cost->turn, turn);
+	slept = wake(cost);
+	slept &= await_turn(engine, cost, turn, until);
+	return slept && atomic_load(&cost->cpu) != sched_getcpu() ? shunt_now(engine) - start : 0;
+}
+
+/* The partner falls asleep meanwhile. */
+static void pass(struct shunt_engine *engine)
+{
+	uint64_t until = shunt_now(engine) + SETTLE;
+
+	while (shunt_now(engine) < until)
+		shunt_pause();
 }
 
 uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleepcost *cost)
@@ -57,15 +83,12 @@ uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleep
 	uint64_t until = shunt_now(engine) + PATIENCE, shortest = 0;
 	int saved = errno;
 
-	for (uint32_t turn = 1; turn < 2 * ROUNDS; turn += 2) {
-		uint64_t start = shunt_now(engine), took;
+	for (uint32_t turn = 1; turn < 2 * ROUNDS && shunt_now(engine) < until; turn += 2) {
+		uint64_t took;
 
-		atomic_store(&cost->turn, turn);
-		wake(cost);
-		if (!await_turn(engine, cost, turn, until))
-			break;
-		took = shunt_now(engine) - start;
-		if (atomic_load(&cost->cpu) != sched_getcpu() && (!shortest || took < shortest))
+		pass(engine);
+		took = round_trip(engine, cost, turn, until);
+		if (took && (!shortest || took < shortest))
 			shortest = took;
 	}
 	atomic_store(&cost->turn, OVER);
