@@ -395,6 +395,8 @@ void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper
 		return;
 	sleeper->asleep = false;
 	engine->group.kicks++;
+	if (sleeper->kick_fd < 0)
+		return;		/* it wakes by itself, soon */
 	if (engine->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
 		shunt_log(SHUNT_LOG_ERROR, "cannot wake a thread: error %d", errno);
 	errno = saved;

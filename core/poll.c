@@ -328,11 +328,8 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
 	int parker = shunt_parker_take(p->engine);
-	int result;
+	int result = sleep_once(p, parker, shunt_parker_patience(p->engine, parker, deadline), mask);
 
-	if (parker < 0)
-		return parker;
-	result = sleep_once(p, parker, deadline, mask);
 	shunt_parker_give(p->engine, parker);
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }

@@ -8,6 +8,8 @@
 #define MISSES_MAX 6	/* at worst every 64th wait spins */
 #define MISSES_DISPLACED 10	/* every 1024th where there are more runnable threads than cores */
 
+#define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
+
 __thread struct shunt_thread shunt_thread;
 
 uint64_t shunt_thread_budget(struct shunt_engine *engine)
@@ -69,13 +71,27 @@ int shunt_parker_take(struct shunt_engine *engine)
 	if (engine->parker_count)
 		fd = engine->parkers[--engine->parker_count];
 	shunt_lock_leave(&engine->parkers_lock);
-	return fd >= 0 ? fd : shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (fd < 0)
+		fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return fd < 0 ? -1 : fd;
+}
+
+uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
+{
+	uint64_t soon;
+
+	if (fd >= 0)
+		return deadline;
+	soon = shunt_now(engine) + UNPARKED;
+	return soon < deadline ? soon : deadline;
 }
 
 void shunt_parker_give(struct shunt_engine *engine, int fd)
 {
 	const int room = sizeof(engine->parkers) / sizeof(engine->parkers[0]);
 
+	if (fd < 0)
+		return;
 	shunt_lock_take(&engine->parkers_lock);
 	if (engine->parker_count < room) {
 		engine->parkers[engine->parker_count++] = fd;

@@ -38,8 +38,13 @@ static inline void shunt_thread_begin(void)
 	shunt_thread.signalled = 0;
 }
 
-/* eventfds for sleeping threads; taken for a sleep, given back after it. -errno. */
+/*
+ * eventfds for sleeping threads; taken for a sleep, given back after it. -1: there is none, for want of
+ * descriptors; then nobody can end the sleep, and it must be short.
+ */
 int shunt_parker_take(struct shunt_engine *engine);
+/* Until when a thread with this parker, or none, may sleep. */
+uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline);
 void shunt_parker_give(struct shunt_engine *engine, int fd);
 void shunt_parker_drain(struct shunt_engine *engine, int fd);
 

@@ -194,9 +194,7 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
 		return -EAGAIN;
 	parker = shunt_parker_take(engine);
-	if (parker < 0)
-		return parker;
-	result = sleep_once(engine, stream, events, parker, deadline);
+	result = sleep_once(engine, stream, events, parker, shunt_parker_patience(engine, parker, deadline));
 	shunt_parker_give(engine, parker);
 	if (shunt_thread.signalled || result == -EINTR)
 		return interrupted(deadline);
