@@ -23,8 +23,19 @@ ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
 PATH(LOG_FILE, log_file, FIXED,
 	"file that messages are appended to instead of standard error; %p is the process id")
+ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, FIXED,
+	"how a wait looks for completions: event asks for an event and sleeps, batch takes no more than "
+	"SHUNT_POLL_BATCH with one, hybrid polls until nothing is there, busy never sleeps, adaptive polls on "
+	"as long as that pays")
 UINT(SPIN_US, spin_us, 0, 1000, 25, 0, "us", LIVE,
-	"how long a wait polls before it sleeps")
+	"adaptive: how long a wait polls before it sleeps")
+UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
+	"adaptive: how many polls in a row may find nothing; 0 is hybrid, and the default leaves the end "
+	"to SHUNT_SPIN_US")
+UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", FIXED,
+	"most completions taken from a CQ at once")
+UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
+	"completion queues; links take them in turn")
 UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
 	"receive ring of a new stream's direction")
 UINT(RING_MAX, ring_max, 4 * K, 64 * M, 1 * M, SIZE | POW2, "bytes", FIXED,

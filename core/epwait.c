@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/polling.h"
 #include "core/thread.h"
 
 #define COMPANION_BATCH 32
@@ -25,11 +26,12 @@ static uint64_t ticks(void)
 #endif
 }
 
-/* Takes what the companion has to say. group.lock held. */
+/* Takes what the companion has to say, completions included. group.lock held. */
 static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	struct epoll_event events[COMPANION_BATCH];
 	int saved = errno;
+	bool event = false;
 	int n = engine->sys->epoll_pwait(set->companion, events, COMPANION_BATCH, 0, NULL);
 
 	for (int i = 0; i < n; i++) {
@@ -37,10 +39,16 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 			shunt_parker_drain(engine, set->kick_fd);
 			set->kicked = false;
 		} else if (events[i].data.ptr == &engine->group) {
-			shunt_group_take_event(engine);
+			event = true;
 		} else {
 			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
 		}
+	}
+	if (event) {
+		shunt_group_take_event(engine);
+		shunt_group_hear_locked(engine);
+	} else {
+		shunt_group_poll_locked(engine);
 	}
 	errno = saved;
 }
@@ -52,7 +60,6 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 
 	shunt_lock_take(&group->lock);
 	hear_companion(engine, set);
-	shunt_group_poll_locked(engine);
 	ready = shunt_epset_is_ready(engine, set);
 	shunt_epset_show(engine, set);
 	shunt_lock_leave(&group->lock);
@@ -84,21 +91,29 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	return kept;
 }
 
+/* *found: completions that were taken; NULL: of no interest. */
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
-			   struct epoll_event *events, int max, bool heard)
+			   struct epoll_event *events, int max, bool heard, int *found)
 {
 	struct shunt_group *group = &engine->group;
-	int n;
+	int n, taken = 0;
 
 	shunt_lock_take(&group->lock);
 	if (heard)
 		hear_companion(engine, set);
-	shunt_group_poll_locked(engine);
+	else
+		taken = shunt_group_poll_locked(engine);
 	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
+	while (!n && group->more && max > 0) {	/* perhaps what the poll has left behind */
+		taken += shunt_group_poll_locked(engine);
+		n = shunt_epset_collect(engine, set, events, max);
+	}
 	if (__builtin_expect(set->nested, 0))
 		shunt_epset_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
+	if (found)
+		*found = taken;
 	return n;
 }
 
@@ -120,7 +135,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	set->kernel_checked = ticks();
 	if (n < 0)
 		n = 0;
-	return n + look_at_streams(engine, set, events + n, max - n, heard);
+	return n + look_at_streams(engine, set, events + n, max - n, heard, NULL);
 }
 
 /* The kernel's part only, beside streams that are reported already. */
@@ -135,41 +150,50 @@ static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
 	return n < 0 ? 0 : n;
 }
 
-/* Events, or 0 when polling is over. */
-static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
-		       struct epoll_event *events, int max, bool may_spin)
+/* A first look, at the kernel's part too unless that was looked at just now. */
+static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max)
 {
-	uint64_t until = 0, budget;
 	int n = 0;
 
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
 	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
-		n = look_at_streams(engine, set, events, max, false);
+		n = look_at_streams(engine, set, events, max, false, NULL);
 	if (!n)
 		n = look_at_both(engine, set, events, max);
 	else if (n >= WORTH_A_LOOK && n < max)
 		n += look_at_kernel(engine, set, events + n, max - n);
-	if (n || !may_spin)
-		return n;
-	budget = shunt_thread_budget(engine);
-	if (!budget)
-		return 0;
-	for (int turn = 1; !n && !shunt_thread.signalled; turn++) {
-		if (!(turn & 15)) {
-			uint64_t now = shunt_now(engine);
+	return n;
+}
 
-			if (!until)
-				until = now + budget;
-			if (now >= until)
-				break;
-			if (ticks() - set->kernel_checked > IDLE_TICKS)
-				n = look_at_both(engine, set, events, max);
-		}
+/* Goes on polling. Events, or 0 when that is over. */
+static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, struct shunt_spin *spin)
+{
+	int n = 0, found = 0;
+
+	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
+		if (!(spin->turns & 15) && ticks() - set->kernel_checked > IDLE_TICKS)
+			n = look_at_both(engine, set, events, max);
 		if (!n)
-			n = look_at_streams(engine, set, events, max, false);
+			n = look_at_streams(engine, set, events, max, false, &found);
 		shunt_pause();
 	}
-	shunt_thread_polled(engine, n > 0);
+	return n;
+}
+
+/* Events, or 0 when polling is over. *stay: do not sleep, look again. */
+static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, uint64_t deadline, bool *stay)
+{
+	struct shunt_spin spin;
+	int n;
+
+	*stay = false;
+	if (!__atomic_load_n(&set->linked, __ATOMIC_RELAXED) || !shunt_spin_begin(engine, &spin, deadline))
+		return 0;
+	n = spin_awhile(engine, set, events, max, &spin);
+	*stay = shunt_spin_end(engine, &spin, n > 0 || shunt_thread.signalled);
 	return n;
 }
 
@@ -188,7 +212,7 @@ static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct sh
 	}
 	shunt_group_poll_locked(engine);
 	n = shunt_epset_collect(engine, set, events, max);
-	sleeper->asleep = !n;
+	shunt_group_sleep_begin(engine, sleeper, n > 0);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	return n;
@@ -229,12 +253,12 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	shunt_thread.sleep_fd = set->kick_fd + 1;
 	n = reported = enter(engine, set, &sleep.sleeper, events, max);
 	pthread_cleanup_push(leave, &sleep);
-	if (!n && !shunt_thread.signalled)
+	if (sleep.sleeper.asleep && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
 	pthread_cleanup_pop(1);
 	if (!reported && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, heard);
+		n += look_at_streams(engine, set, events + n, max - n, heard, NULL);
 	return n;
 }
 
@@ -256,8 +280,29 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 			&heard);
 	pthread_cleanup_pop(1);
 	if (heard && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, heard);
+		n += look_at_streams(engine, set, events + n, max - n, true, NULL);
 	return n;
+}
+
+/* One turn of a wait. Events, 0 for none yet, or -errno. */
+static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events,
+		     int max, uint64_t deadline, const sigset_t *mask)
+{
+	bool stay = false;
+	int n = 0;
+
+	if (set->companion < 0)
+		return wait_plain(engine, set, events, max, deadline, mask);
+	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
+	if (!mask)
+		n = poll_awhile(engine, set, events, max, deadline, &stay);
+	if (shunt_thread.signalled)
+		return n ? n : -EINTR;
+	if (stay)
+		pthread_testcancel();
+	if (n || stay)
+		return n;
+	return sleep_once(engine, set, events, max, deadline, mask);
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
@@ -265,14 +310,14 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 {
 	struct shunt_epset *set = (struct shunt_epset *)shunt_file(engine, epfd);
 	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec;
-	uint64_t deadline = now ? 0 : SHUNT_NEVER;
+	uint64_t deadline = 0;
 	int n;
 
 	if (!set || set->file.kind != SHUNT_FILE_EPOLL)
 		return -EBADF;
 	shunt_thread_begin();
 	if (set->companion >= 0) {
-		n = poll_awhile(engine, set, events, max, !now && !mask);
+		n = look_first(engine, set, events, max);
 		if (n || now)
 			return n;
 	}
@@ -281,10 +326,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 	do {
 		if (shunt_thread.signalled)
 			return -EINTR;
-		if (set->companion < 0)
-			n = wait_plain(engine, set, events, max, deadline, mask);
-		else
-			n = sleep_once(engine, set, events, max, deadline, mask);
+		n = wait_once(engine, set, events, max, deadline, mask);
 	} while (!n && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
 	return n;
 }

@@ -3,9 +3,10 @@
 #include <unistd.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/polling.h"
 #include "core/soft/soft.h"
 
-#define POLL_BATCH 32	/* completions taken with one ibv_poll_cq (RB-16) */
+#define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
 #define CQ_ENTRIES 65536
 
@@ -23,6 +24,28 @@ static void drop_descriptor(void *arg, int fd)
 static void settled(void *arg)
 {
 	shunt_service_wake(arg);
+}
+
+static void destroy_cqs(struct shunt_group *group)
+{
+	while (group->cq_count)
+		group->verbs->destroy_cq(group->cqs[--group->cq_count]);
+}
+
+/* One channel for all: one descriptor to sleep on. */
+static bool create_cqs(struct shunt_group *group, uint32_t count)
+{
+	while (group->cq_count < count) {
+		struct ibv_cq *cq = group->verbs->create_cq(group->context, CQ_ENTRIES, NULL,
+							    group->channel, 0);
+
+		if (!cq) {
+			destroy_cqs(group);
+			return false;
+		}
+		group->cqs[group->cq_count++] = cq;
+	}
+	return true;
 }
 
 int shunt_group_open(struct shunt_engine *engine)
@@ -43,8 +66,7 @@ int shunt_group_open(struct shunt_engine *engine)
 	group->channel = group->verbs->create_comp_channel(group->context);
 	if (!group->channel)
 		goto close_context;
-	group->cq = group->verbs->create_cq(group->context, CQ_ENTRIES, NULL, group->channel, 0);
-	if (!group->cq)
+	if (!create_cqs(group, engine->config.cqs))
 		goto destroy_channel;
 	group->open = true;
 	return 0;
@@ -63,9 +85,16 @@ void shunt_group_close(struct shunt_engine *engine)
 	if (!group->open)
 		return;
 	group->open = false;
-	group->verbs->destroy_cq(group->cq);
+	destroy_cqs(group);
 	group->verbs->destroy_comp_channel(group->channel);
 	soft_close(group->context);
+}
+
+struct ibv_cq *shunt_group_cq(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	return group->cqs[group->cq_next++ % group->cq_count];
 }
 
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -121,29 +150,71 @@ bool shunt_group_settled(struct shunt_engine *engine)
 
 /* --- polling --- */
 
-int shunt_group_poll_locked(struct shunt_engine *engine)
+/*
+ * All CQs in turn, until each has less than it was asked for, or the limit is reached: one limit for all, so that
+ * a poll does not cost more where there are more of them (PF-34).
+ */
+static int poll_cqs(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
-	struct ibv_wc wc[POLL_BATCH];
-	int total = 0, n = 0;
+	const int batch = engine->config.poll_batch;
+	struct ibv_wc wc[BATCH_MAX];
+	uint32_t emptied = 0;	/* CQs in a row */
+	int total = 0;
 
-	if (!group->open)
-		return 0;
-	group->polls++;
-	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0)) {
-		atomic_store(&group->rearm, false);
-		if (group->leader || group->service_asleep)
-			shunt_group_arm(engine);
-	}
-	for (int round = 0; round < POLL_ROUNDS; round++) {
-		n = ibv_poll_cq(group->cq, POLL_BATCH, wc);
+	while (emptied < group->cq_count && total < limit) {
+		int room = limit - total < batch ? limit - total : batch;
+		int n = ibv_poll_cq(group->cqs[group->cq_turn], room, wc);
+
 		for (int i = 0; i < n; i++)
 			shunt_arrival_apply(engine, &wc[i]);
 		if (n > 0)
 			total += n;
-		if (n < POLL_BATCH)
-			break;
+		emptied = n < room ? emptied + 1 : 0;
+		if (++group->cq_turn >= group->cq_count)
+			group->cq_turn = 0;
 	}
+	group->more = emptied < group->cq_count;
+	return total;
+}
+
+/* An event was taken from who sleeps on the channel: it needs another. */
+static bool rearm(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	atomic_store(&group->rearm, false);
+	if (!group->leader && !group->service_asleep)
+		return false;
+	shunt_group_arm(engine);
+	return true;
+}
+
+/* Who sleeps on the channel will hear nothing of what was there before it was armed. */
+static void wake_who_is_armed(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (group->leader)
+		shunt_group_kick(engine, group->leader);
+	if (group->service_asleep)
+		shunt_service_wake(engine);
+}
+
+static int poll_some(struct shunt_engine *engine, int limit)
+{
+	struct shunt_group *group = &engine->group;
+	bool rearmed = false;
+	int total;
+
+	if (!group->open)
+		return 0;
+	group->polls++;
+	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
+		rearmed = rearm(engine);
+	total = poll_cqs(engine, limit);
+	if (__builtin_expect(rearmed && group->more, 0))
+		wake_who_is_armed(engine);
 	if (!total) {
 		group->empty_polls++;
 		return 0;
@@ -152,6 +223,11 @@ int shunt_group_poll_locked(struct shunt_engine *engine)
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		shunt_lane_repost(lane);
 	return total;
+}
+
+int shunt_group_poll_locked(struct shunt_engine *engine)
+{
+	return poll_some(engine, engine->config.poll_batch * POLL_ROUNDS);
 }
 
 int shunt_group_poll(struct shunt_engine *engine)
@@ -245,28 +321,81 @@ void shunt_group_after_slow(struct shunt_engine *engine)
 
 /* --- events --- */
 
+/* A lane has work that the completion of a send may make possible; the service thread sleeps for such. */
+static bool awaits_sends(struct shunt_group *group)
+{
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (shunt_lane_stalled(lane))
+			return true;
+	return group->service_asleep;
+}
+
+/* Every chain ends in a solicited WR: who waits for arrivals is not woken by sends (CP-05). */
 void shunt_group_arm(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	bool arrivals_only = !awaits_sends(group);
 
 	if (!group->open)
 		return;
 	group->arms++;
-	ibv_req_notify_cq(group->cq, 0);
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		ibv_req_notify_cq(group->cqs[i], arrivals_only);
 }
 
+/* Who sleeps already may have been armed for arrivals alone. */
 void shunt_group_take_event(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	uint32_t taken = 0;
 	struct ibv_cq *cq;
 	void *context;
 
-	if (!group->open || group->verbs->get_cq_event(group->channel, &cq, &context))
+	/* Any CQ may have one. */
+	while (group->open && taken < group->cq_count &&
+	       !group->verbs->get_cq_event(group->channel, &cq, &context)) {
+		group->verbs->ack_cq_events(cq, 1);
+		taken++;
+	}
+	if (!taken)
 		return;
-	group->verbs->ack_cq_events(cq, 1);
-	__atomic_fetch_add(&group->events, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);
 	/* It may have been meant for a leader that sleeps on: the next poll asks for another. */
 	atomic_store(&group->rearm, true);
+}
+
+/* Some of what a wake-up takes. True: it takes more. */
+static bool take_some(struct shunt_engine *engine)
+{
+	const struct shunt_polling *mode = shunt_polling(engine);
+	int n;
+
+	if (mode->bounded) {
+		poll_some(engine, engine->config.poll_batch);
+		return false;
+	}
+	n = shunt_group_poll_locked(engine);
+	return mode->drains ? n > 0 : engine->group.more;
+}
+
+void shunt_group_hear_locked(struct shunt_engine *engine)
+{
+	while (take_some(engine))
+		;
+}
+
+void shunt_group_hear(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	bool more;
+
+	shunt_group_take_event(engine);
+	do {
+		shunt_lock_take(&group->lock);
+		more = take_some(engine);
+		shunt_lock_leave(&group->lock);
+		shunt_group_after(engine, group);
+	} while (more);
 }
 
 /* --- who is told --- */
@@ -280,6 +409,8 @@ void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper
 		return;
 	sleeper->asleep = false;
 	engine->group.kicks++;
+	if (sleeper->kick_fd < 0)
+		return;		/* it wakes by itself, soon */
 	if (engine->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
 		shunt_log(SHUNT_LOG_ERROR, "cannot wake a thread: error %d", errno);
 	errno = saved;
@@ -308,7 +439,6 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 {
 	struct shunt_group *group = &engine->group;
 
-	group->sleeps++;
 	sleeper->previous = NULL;
 	sleeper->next = group->sleepers;
 	if (group->sleepers)
@@ -317,6 +447,15 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 	/* Who falls asleep before there is a channel is not on it later either. */
 	sleeper->leader = false;
 	shunt_group_sleep_lead(engine, sleeper);
+}
+
+void shunt_group_sleep_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready)
+{
+	struct shunt_group *group = &engine->group;
+
+	sleeper->asleep = !ready && !(group->open && group->more);
+	if (sleeper->asleep)
+		group->sleeps++;
 }
 
 /*

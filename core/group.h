@@ -1,5 +1,5 @@
 /*
- * The poll group: the CQ, and the threads and epoll sets that care about it.
+ * The poll group: the CQs, and the threads and epoll sets that care about them.
  *
  * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
  * the epoll sets and sleeping threads they concern. One sleeping thread, the leader, sleeps on the
@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include "core/lock.h"
 #include "core/verbs.h"
+
+#define SHUNT_CQS_MAX 8		/* of SHUNT_CQS */
 
 struct shunt_engine;
 struct shunt_epset;
@@ -39,7 +41,11 @@ struct shunt_group {
 	struct ibv_context *context;
 	const struct shunt_verbs *verbs;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
+	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on the channel */
+	uint32_t cq_count;
+	uint32_t cq_turn;		/* which is polled first */
+	uint32_t cq_next;		/* which the next lane gets; service thread */
+	bool more;			/* the last poll did not empty the CQs */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
@@ -51,7 +57,10 @@ struct shunt_group {
 	bool service_asleep;			/* so does the service thread, beside the leader */
 	_Atomic bool rearm;			/* an event was taken; who sleeps on the channel needs another */
 	_Atomic bool after_due;			/* one of the two lists is not empty */
-	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks, spins, spin_hits;
+	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
+	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks;
+	uint64_t spins, spin_hits;	/* that found nothing, that found something */
+	uint64_t backoffs;		/* times a thread gave up spinning for a while */
 };
 
 /* Opens the device on first use. 0 or -errno. */
@@ -61,11 +70,13 @@ void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 /* Nothing that was posted is still on its way. */
 bool shunt_group_settled(struct shunt_engine *engine);
+/* The CQ for a new lane: all in turn. Service thread. */
+struct ibv_cq *shunt_group_cq(struct shunt_engine *engine);
 /* group.lock held. */
 struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);
 
 /*
- * Takes what completions there are and applies them. Returns how many. May be called with stream and
+ * Takes what completions there are, up to a limit, and applies them. Returns how many. May be called with stream and
  * lane locks held; does nothing when another thread is polling.
  */
 int shunt_group_poll(struct shunt_engine *engine);
@@ -85,10 +96,17 @@ static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_g
 void shunt_group_kick_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_settle(struct shunt_engine *engine, struct shunt_stream *stream);
 
-/* Asks for an event on the next completion. group.lock held. */
+/*
+ * Asks for an event on the next completion of any CQ: what is there already raises none, so whoever arms polls
+ * before it sleeps. group.lock held.
+ */
 void shunt_group_arm(struct shunt_engine *engine);
-/* Takes the event that ended a sleep. */
+/* Takes the events that ended a sleep. */
 void shunt_group_take_event(struct shunt_engine *engine);
+/* The same, and as many completions as SHUNT_POLL takes with one wake-up. No lock right of group.lock held. */
+void shunt_group_hear(struct shunt_engine *engine);
+/* As shunt_group_poll_locked(), after an event was taken. */
+void shunt_group_hear_locked(struct shunt_engine *engine);
 
 /*
  * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
@@ -100,6 +118,8 @@ void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, 
 
 /* Sleeping; group.lock held. The first to come leads: it must arm the CQ and sleep on the channel as well. */
 void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
+void shunt_group_sleep_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
 void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 /* Woken and still in the list: leads from here on, if nobody does. */
 bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);

@@ -166,8 +166,9 @@ static int make_queue_pair(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_group *group = &engine->group;
+	struct ibv_cq *cq = shunt_group_cq(engine);
 	struct ibv_qp_init_attr init = {
-		.send_cq = group->cq, .recv_cq = group->cq, .qp_type = IBV_QPT_RC,
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
 			 .max_send_sge = 16, .max_recv_sge = 1,
 			 .max_inline_data = engine->config.frag_bytes },

@@ -15,6 +15,7 @@ core_sources = \
 	core/arrival.c \
 	core/group.c core/group.h \
 	core/thread.c core/thread.h \
+	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
 	core/link.c core/link.h \

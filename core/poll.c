@@ -9,12 +9,14 @@
 #include <string.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/polling.h"
 #include "core/thread.h"
 
 #define SMALL 32		/* sets up to this size need no allocation */
 #define EXTRA 2			/* parker and channel */
 #define POLL_BITS (POLLIN | POLLOUT | POLLPRI | POLLRDNORM | POLLWRNORM | POLLRDHUP | POLLERR | POLLHUP)
 #define KERNEL_EVERY 2000	/* ns between two looks at the kernel's part while polling */
+#define ENTRY_NS 200		/* no entry takes longer to look at */
 
 struct polling {
 	struct shunt_engine *engine;
@@ -23,6 +25,7 @@ struct polling {
 	struct pollfd *kernel;		/* count + EXTRA entries */
 	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
+	nfds_t link_fds;		/* entries that a completion could make ready */
 	struct shunt_sleeper sleeper;
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SMALL + EXTRA];
@@ -60,19 +63,23 @@ static void release(struct polling *p)
 	free(p->on);
 }
 
-static void nest(struct shunt_engine *engine, struct shunt_epset *set)
+/* The set is watched from outside from now on. Could a completion make it ready? */
+static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
 {
-	if (set->nested || set->companion < 0)
-		return;
-	shunt_lock_take(&engine->group.lock);
-	shunt_epset_nest(engine, set);
-	shunt_lock_leave(&engine->group.lock);
+	if (set->companion < 0)
+		return false;
+	if (!set->nested) {
+		shunt_lock_take(&engine->group.lock);
+		shunt_epset_nest(engine, set);
+		shunt_lock_leave(&engine->group.lock);
+	}
+	return true;
 }
 
 /* What the kernel is asked about each entry now; tracks may have changed since the last time. */
 static void plan(struct polling *p)
 {
-	p->kernel_fds = 0;
+	p->kernel_fds = p->link_fds = 0;
 	for (nfds_t i = 0; i < p->count; i++) {
 		struct shunt_file *file = shunt_file(p->engine, p->user[i].fd);
 
@@ -89,9 +96,10 @@ static void plan(struct polling *p)
 			p->kernel[i].events &= ask;
 			if (!ask)
 				p->kernel[i].fd = -1;
+			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;
 		}
 		if (file && file->kind == SHUNT_FILE_EPOLL)
-			nest(p->engine, (struct shunt_epset *)file);
+			p->link_fds += nest(p->engine, (struct shunt_epset *)file);
 		p->kernel_fds += p->kernel[i].fd >= 0;
 	}
 }
@@ -152,40 +160,75 @@ static int ask_kernel(struct polling *p)
 	return p->engine->sys->ppoll(p->kernel, p->count, &none, NULL) < 0 ? -errno : 0;
 }
 
-/* Ready entries, 0 when polling is over, or -errno. */
-static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
+static void forget(void *arg)
+{
+	struct polling *p = arg;
+
+	release(p);
+	free(p->made);
+}
+
+/* One look at everything; `ask`: at the kernel's part too. Ready entries or -errno. */
+static int look(struct polling *p, bool ask)
+{
+	int result;
+
+	plan(p);
+	result = ask ? ask_kernel(p) : 0;
+	if (!result)
+		result = harvest(p, ask, false);
+	return !result && shunt_thread.signalled ? -EINTR : result;
+}
+
+/* The same after taking all that has come. */
+static int look_at_all(struct polling *p)
+{
+	while (shunt_group_poll(p->engine) >= (int)p->engine->config.poll_batch)
+		;
+	return look(p, true);
+}
+
+/* Goes on polling. Ready entries, 0 when that is over, or -errno. */
+static int spin_awhile(struct polling *p, struct shunt_spin *spin)
 {
 	struct shunt_engine *engine = p->engine;
-	uint64_t budget = 0, now = 0, until = 0, asked_at = 0;
-	bool first = true;
-	int ready, result;
+	uint64_t asked_at = 0;
+	int ready = 0, n = 0;
 
-	for (;;) {
-		bool ask = first || now - asked_at >= KERNEL_EVERY;
+	spin->gap += p->count * ENTRY_NS;
+	while (!ready && shunt_spin_counts(spin, n) && shunt_spin_look(engine, spin)) {
+		bool ask = spin->looked - asked_at >= KERNEL_EVERY && asked_at;
 
-		shunt_group_poll(engine);
-		plan(p);
-		result = ask ? ask_kernel(p) : 0;
-		if (result)
-			return result;
-		ready = harvest(p, ask, false);
-		if (ready || shunt_thread.signalled)
-			break;
-		now = shunt_now(engine);
-		if (ask)
-			asked_at = now;
-		if (first && !mask && now < deadline) {
-			budget = shunt_thread_budget(engine);
-			until = now + budget < deadline ? now + budget : deadline;
-		}
-		first = false;
-		if (now >= until)
-			break;
+		if (ask || !asked_at)
+			asked_at = spin->looked;
 		shunt_pause();
+		n = shunt_group_poll(engine);
+		ready = look(p, ask);
 	}
-	if (budget)
-		shunt_thread_polled(engine, ready);
-	return ready ? ready : shunt_thread.signalled ? -EINTR : 0;
+	return ready;
+}
+
+/* Polls on where that is allowed. Ready entries, 0 when that is over, or -errno. *stay: do not sleep, look again. */
+static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask, bool *stay)
+{
+	struct shunt_engine *engine = p->engine;
+	struct shunt_spin spin;
+	int ready;
+
+	*stay = false;
+	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
+	if (mask || !p->link_fds || !shunt_spin_begin(engine, &spin, deadline))
+		return 0;
+	ready = spin_awhile(p, &spin);
+	*stay = shunt_spin_end(engine, &spin, ready != 0);
+	return ready;
+}
+
+static void cancellation_point(struct polling *p)
+{
+	pthread_cleanup_push(forget, p);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
 }
 
 static void enter(struct polling *p)
@@ -208,7 +251,7 @@ static void enter(struct polling *p)
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	sleeper->asleep = !harvest(p, false, true);
+	shunt_group_sleep_begin(engine, sleeper, harvest(p, false, true) != 0);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }
@@ -238,8 +281,7 @@ static void cancelled(void *arg)
 	shunt_thread.sleep_fd = 0;
 	leave(p);
 	shunt_private_close(p->engine, p->sleeper.kick_fd);
-	release(p);
-	free(p->made);
+	forget(p);
 }
 
 static int kernel_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
@@ -276,34 +318,47 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 	}
 	shunt_thread.sleep_fd = 0;
 	leave(p);
-	if (result == 0 && extra[1].revents) {
-		shunt_group_take_event(engine);
-		shunt_group_poll_fully(engine);	/* it may have been meant for another sleeper */
-	}
+	if (result == 0 && extra[1].revents)
+		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
 	if (!asleep || extra[0].revents || shunt_thread.signalled)
 		shunt_parker_drain(engine, parker);
 	return result;
 }
 
+static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	int parker = shunt_parker_take(p->engine);
+	int result = sleep_once(p, parker, shunt_parker_patience(p->engine, parker, deadline), mask);
+
+	shunt_parker_give(p->engine, parker);
+	return !result && shunt_thread.signalled ? -EINTR : result;
+}
+
+/* Waits once. Ready entries, 0: look again, or -errno. */
+static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	bool stay;
+	int ready = poll_awhile(p, deadline, mask, &stay);
+
+	if (ready || shunt_now(p->engine) >= deadline)
+		return ready;
+	if (!stay)
+		return sleep_awhile(p, deadline, mask);
+	cancellation_point(p);
+	return 0;
+}
+
+/* A wake-up has taken what the mode takes with one; when time is up, all that has come by then counts. */
 static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	struct shunt_engine *engine = p->engine;
-	int ready = poll_awhile(p, deadline, mask);
-	int parker;
+	bool drains = shunt_polling(p->engine)->drains;
+	int ready = look_at_all(p);
 
-	if (ready || shunt_now(engine) >= deadline)
-		return ready;
-	parker = shunt_parker_take(engine);
-	if (parker < 0)
-		return parker;
-	do {
-		ready = sleep_once(p, parker, deadline, mask);
-		if (!ready && shunt_thread.signalled)
-			ready = -EINTR;
+	while (!ready && deadline && shunt_now(p->engine) < deadline) {
+		ready = wait_once(p, deadline, mask);
 		if (!ready)
-			ready = poll_awhile(p, 0, mask);
-	} while (!ready && shunt_now(engine) < deadline);
-	shunt_parker_give(engine, parker);
+			ready = drains || shunt_now(p->engine) >= deadline ? look_at_all(p) : look(p, true);
+	}
 	return ready;
 }
 

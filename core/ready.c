@@ -71,7 +71,7 @@ static bool link_writable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (has_room(tx))
+	if (has_room(tx) || atomic_load(&stream->released))	/* then the kernel takes it (tx.c) */
 		return true;
 	atomic_store(&tx->starved, true);
 	return has_room(tx);

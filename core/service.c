@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include "core/polling.h"
 #include "core/service.h"
 #include "core/thread.h"
 
@@ -342,6 +343,8 @@ static void *run(void *arg)
 {
 	struct shunt_engine *engine = arg;
 
+	if (shunt_polling(engine)->spins)
+		shunt_sleepcost_partner(&engine->service->sleepcost);
 	while (!atomic_load(&engine->service->stopping))
 		shunt_service_step(engine, -1);
 	return NULL;
@@ -399,6 +402,8 @@ static bool start_thread(struct shunt_service *service)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	service->threaded = !failed;
+	if (!failed && shunt_polling(service->engine)->spins)
+		service->engine->group.sleep_cost = shunt_sleepcost_measure(service->engine, &service->sleepcost);
 	return !failed;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/un.h>
 #include "core/engine.h"
+#include "core/sleepcost.h"
 #include "core/source.h"
 
 struct shunt_name {		/* an abstract Unix name */
@@ -47,6 +48,7 @@ struct shunt_service {
 	int wake_fd;
 	pthread_t thread;
 	bool threaded;
+	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/polling.h"
 #include "core/service.h"
 #include "core/soft/soft.h"
 
@@ -256,10 +257,20 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "kicks", group->kicks);
 	put_number(text, "spin_hits", group->spin_hits);
 	put_number(text, "spin_misses", group->spins);
+	put_number(text, "spin_backoffs", group->backoffs);
 	put_lanes(text, engine, stalls);
 	put_gauges(text, group);
 	put(text, "},");
 	put_stalls(text, stalls);
+}
+
+static void put_polling(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(engine)->name);
+	text->comma = false;
+	put_number(text, "cqs", engine->config.cqs);
+	put_number(text, "sleep_cost_ns", atomic_load(&engine->group.sleep_cost));
+	put(text, "},");
 }
 
 static void put_reasons(struct text *text, struct shunt_engine *engine)
@@ -296,6 +307,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	    engine->config.device == SHUNT_DEVICE_NONE ? "none" : "soft",
 	    engine->config.device == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : "",
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	put_polling(&text, engine);
 	put_counters(&text, engine);
 	shunt_streams_each(engine, sum_stream, &sum);
 	put(&text, "\"totals\":{\"streams\":%llu,\"linked\":%llu",

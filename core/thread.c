@@ -5,29 +5,49 @@
 #include "core/engine.h"
 #include "core/thread.h"
 
-#define MISSES_MAX 6	/* at worst every 64th wait polls */
+#define MISSES_MAX 6	/* at worst every 64th wait spins */
+#define MISSES_DISPLACED 10	/* every 1024th where there are more runnable threads than cores */
+
+#define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
 
 __thread struct shunt_thread shunt_thread;
 
 uint64_t shunt_thread_budget(struct shunt_engine *engine)
 {
+	uint64_t most = 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed);
+	uint64_t budget = engine->config.spin_us * 1000;
+
 	if (shunt_thread.skip) {
 		shunt_thread.skip--;
 		return 0;
 	}
-	return engine->single_core ? 0 : engine->config.spin_us * 1000;
+	if (engine->single_core)
+		return 0;
+	return most && budget > most ? most : budget;
 }
 
-void shunt_thread_polled(struct shunt_engine *engine, bool hit)
+static uint32_t next_misses(uint32_t misses, bool displaced)
 {
-	__atomic_fetch_add(hit ? &engine->group.spin_hits : &engine->group.spins, 1, __ATOMIC_RELAXED);
-	if (hit) {
+	if (displaced)
+		return MISSES_DISPLACED;
+	return misses < MISSES_MAX ? misses + 1 : misses;
+}
+
+/*
+ * What a displaced spin finds says nothing for spinning: the core was needed, and perhaps by whom we waited for.
+ */
+void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced)
+{
+	struct shunt_group *group = &engine->group;
+
+	__atomic_fetch_add(hit ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
+	if (hit && !displaced) {
 		shunt_thread.misses = 0;
 		return;
 	}
-	if (shunt_thread.misses < MISSES_MAX)
-		shunt_thread.misses++;
+	shunt_thread.misses = next_misses(shunt_thread.misses, displaced);
 	shunt_thread.skip = (1u << shunt_thread.misses) - 1;
+	__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
 }
 
 /* Runs in a signal handler: the wait it interrupts must not fall asleep after it. */
@@ -51,13 +71,27 @@ int shunt_parker_take(struct shunt_engine *engine)
 	if (engine->parker_count)
 		fd = engine->parkers[--engine->parker_count];
 	shunt_lock_leave(&engine->parkers_lock);
-	return fd >= 0 ? fd : shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (fd < 0)
+		fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return fd < 0 ? -1 : fd;
+}
+
+uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
+{
+	uint64_t soon;
+
+	if (fd >= 0)
+		return deadline;
+	soon = shunt_now(engine) + UNPARKED;
+	return soon < deadline ? soon : deadline;
 }
 
 void shunt_parker_give(struct shunt_engine *engine, int fd)
 {
 	const int room = sizeof(engine->parkers) / sizeof(engine->parkers[0]);
 
+	if (fd < 0)
+		return;
 	shunt_lock_take(&engine->parkers_lock);
 	if (engine->parker_count < room) {
 		engine->parkers[engine->parker_count++] = fd;

@@ -24,12 +24,13 @@ struct shunt_thread {
 extern __thread struct shunt_thread shunt_thread;
 
 /*
- * How long this wait may poll before it sleeps, in nanoseconds (DESIGN 7): the configured budget, the price of
- * being woken, as long as polling pays; after n misses in a row only every 2^n-th wait tries,
- * so that on an oversubscribed machine the core goes to whom we wait for (PF-32).
+ * How long this wait may spin before it sleeps, in nanoseconds, 0 for not at all (DESIGN 7): the configured time,
+ * at most twice what a sleep costs here, as long as spinning pays. After n misses in a row only every 2^n-th wait
+ * spins, so that on an oversubscribed machine the core goes to whom we wait for (PF-32).
  */
 uint64_t shunt_thread_budget(struct shunt_engine *engine);
-void shunt_thread_polled(struct shunt_engine *engine, bool hit);
+/* How the spin ended; displaced: somebody else had the core meanwhile. */
+void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced);
 
 /* A wait begins: signals handled so far are history. */
 static inline void shunt_thread_begin(void)
@@ -37,8 +38,13 @@ static inline void shunt_thread_begin(void)
 	shunt_thread.signalled = 0;
 }
 
-/* eventfds for sleeping threads; taken for a sleep, given back after it. -errno. */
+/*
+ * eventfds for sleeping threads; taken for a sleep, given back after it. -1: there is none, for want of
+ * descriptors; then nobody can end the sleep, and it must be short.
+ */
 int shunt_parker_take(struct shunt_engine *engine);
+/* Until when a thread with this parker, or none, may sleep. */
+uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline);
 void shunt_parker_give(struct shunt_engine *engine, int fd);
 void shunt_parker_drain(struct shunt_engine *engine, int fd);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/polling.h"
 #include "core/thread.h"
 
 #define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
@@ -30,29 +31,38 @@ static bool ready(struct shunt_stream *stream, uint32_t events)
 	return shunt_ready_user(stream) & events;
 }
 
-/* True: ready, or a signal came. */
-static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events)
+/* Polling would not see what is waited for: it is the kernel's or the service thread's to tell. */
+static bool unseen(struct shunt_stream *stream, uint32_t events)
 {
-	uint64_t budget, until;
-	bool hit = false;
-	int turn = 0;
+	return shunt_ready_kernel(stream, events) & events || events == SHUNT_READY_ANSWERED;
+}
 
-	shunt_group_poll(engine);
+/*
+ * True: ready, a signal came, or the caller is to look around and wait again: closes and switches are seen
+ * outside.
+ */
+static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+			uint64_t deadline)
+{
+	struct shunt_spin spin;
+	bool hit;
+	int n;
+
+	while (shunt_polling(engine)->drains && shunt_group_poll(engine) > 0 && !ready(stream, events))
+		;
 	if (ready(stream, events) || shunt_thread.signalled)
 		return true;
-	if (shunt_ready_kernel(stream, events) & events)
-		return false;	/* polling would not see it */
-	budget = shunt_thread_budget(engine);
-	if (!budget)
+	if (unseen(stream, events) || !shunt_spin_begin(engine, &spin, deadline))
 		return false;
-	until = shunt_now(engine) + budget;
 	do {
 		shunt_pause();
-		shunt_group_poll(engine);
+		n = shunt_group_poll(engine);
 		hit = ready(stream, events) || shunt_thread.signalled;
-	} while (!hit && (++turn & 15 || shunt_now(engine) < until));
-	shunt_thread_polled(engine, hit);
-	return hit;
+	} while (!hit && shunt_spin_on(engine, &spin, n));
+	if (!shunt_spin_end(engine, &spin, hit))
+		return hit;
+	pthread_testcancel();
+	return true;
 }
 
 static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
@@ -67,7 +77,7 @@ static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	sleeper->asleep = !ready(on->stream, events);
+	shunt_group_sleep_begin(engine, sleeper, ready(on->stream, events));
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }
@@ -116,8 +126,8 @@ static bool sleeps_on(struct sleep *sleep, uint32_t events)
 	if (!sleep->sleeper.told && shunt_group_sleep_lead(engine, &sleep->sleeper)) {
 		shunt_group_arm(engine);
 		shunt_group_poll_locked(engine);
-		asleep = !ready(sleep->on.stream, events);
-		sleep->sleeper.asleep = asleep;
+		shunt_group_sleep_begin(engine, &sleep->sleeper, ready(sleep->on.stream, events));
+		asleep = sleep->sleeper.asleep;
 	}
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
@@ -154,10 +164,8 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	}
 	shunt_thread.sleep_fd = 0;
 	leave(&sleep);
-	if (result == 0 && fds[1].revents) {
-		shunt_group_take_event(engine);
-		shunt_group_poll_fully(engine);	/* it may have been meant for another sleeper */
-	}
+	if (result == 0 && fds[1].revents)
+		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
 	if (!asleep || fds[0].revents || shunt_thread.signalled)
 		shunt_parker_drain(engine, parker);
 	return result;
@@ -181,14 +189,12 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
 {
 	int parker, result;
 
-	if (poll_awhile(engine, stream, events))
+	if (poll_awhile(engine, stream, events, deadline))
 		return shunt_thread.signalled ? interrupted(deadline) : 0;
 	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
 		return -EAGAIN;
 	parker = shunt_parker_take(engine);
-	if (parker < 0)
-		return parker;
-	result = sleep_once(engine, stream, events, parker, deadline);
+	result = sleep_once(engine, stream, events, parker, shunt_parker_patience(engine, parker, deadline));
 	shunt_parker_give(engine, parker);
 	if (shunt_thread.signalled || result == -EINTR)
 		return interrupted(deadline);

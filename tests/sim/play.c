@@ -304,6 +304,12 @@ static bool advance(void)
 	return moved;
 }
 
+/* Most waits only look; a few last, while the world goes on. */
+struct timespec sim_patience(void)
+{
+	return (struct timespec) { 0, sim_one_in(16) ? sim_size(200000) : 0 };
+}
+
 void sim_idle(void)
 {
 	advance();

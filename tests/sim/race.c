@@ -184,13 +184,19 @@ static void test_churn(void)
 	printf("ok 3 - connections come and go\n");
 }
 
+static const char *given(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
 int main(void)
 {
 	struct shunt_config config;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("1..3\n");
-	shunt_config_defaults(&config);
+	shunt_config_load(&config, given, NULL, NULL, NULL);	/* SHUNT_POLL, SHUNT_CQS, … */
 	config.arena_bytes = 16 << 20;
 	config.ring_min = 4096;
 	config.ring_max = 65536;

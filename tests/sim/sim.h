@@ -102,5 +102,7 @@ void sim_watch_wait(int which);
 
 /* --- play.c: who does what, when --- */
 void sim_play(void);
+/* How long a wait may last. */
+struct timespec sim_patience(void);
 
 #endif

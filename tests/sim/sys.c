@@ -387,8 +387,14 @@ static int sys_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 static int sys_epoll_pwait2(int epfd, struct epoll_event *events, int max,
 			    const struct timespec *timeout, const sigset_t *mask)
 {
-	(void)timeout;
-	return sys_epoll_pwait(epfd, events, max, 0, mask);
+	uint64_t until = timeout ? sim_clock + timeout->tv_sec * 1000000000ull + timeout->tv_nsec : UINT64_MAX;
+	int n = sys_epoll_pwait(epfd, events, max, 0, mask);
+
+	while (!n && sim_clock < until) {
+		sim_idle();
+		n = sys_epoll_pwait(epfd, events, max, 0, mask);
+	}
+	return n;
 }
 
 static uint64_t sys_now(void)

@@ -96,11 +96,11 @@ void sim_watch_wait(int which)
 	struct shunt_engine *engine = sim_world.engine[which];
 	struct epoll_event events[SIM_EVENTS];
 	struct shunt_epset *set = (struct shunt_epset *)shunt_file(engine, sim_world.epfd[which]);
-	struct timespec none = { 0, 0 };
+	struct timespec patience = sim_patience();
 	int n;
 
 	set->kernel_checked = 0;	/* by the cycle counter otherwise, which no seed knows */
-	n = shunt_epset_wait(engine, sim_world.epfd[which], events, sim_between(1, SIM_EVENTS), &none, NULL);
+	n = shunt_epset_wait(engine, sim_world.epfd[which], events, sim_between(1, SIM_EVENTS), &patience, NULL);
 	trace("engine %d: epoll_wait: %d", which, n);
 	if (n < 0)
 		sim_fail("epoll_wait fails with error %d", -n);

@@ -15,11 +15,34 @@ static uint64_t pow2_between(int low, int high)
 	return 1ull << sim_between(low, high);
 }
 
+/* SHUNT_POLL and SHUNT_CQS of the environment are for all seeds; the other variables are not looked at. */
+static const char *given(const char *name, void *arg)
+{
+	(void)arg;
+	return !strcmp(name, "SHUNT_POLL") || !strcmp(name, "SHUNT_CQS") ? getenv(name) : NULL;
+}
+
+static void choose_polling(struct shunt_config *config)
+{
+	struct shunt_config fixed;
+
+	shunt_config_load(&fixed, given, NULL, NULL, NULL);
+	config->poll = sim_below(5);
+	config->cqs = sim_between(1, 8);
+	config->spin_us = sim_one_in(2) ? 0 : sim_between(1, 30);
+	config->poll_retry = sim_one_in(2) ? sim_size(1000) : config->poll_retry;
+	config->poll_batch = sim_one_in(2) ? sim_between(1, 4) : sim_between(1, 64);
+	if (getenv("SHUNT_POLL"))
+		config->poll = fixed.poll;
+	if (getenv("SHUNT_CQS"))
+		config->cqs = fixed.cqs;
+}
+
 /* Small queues and rings: wraps, stalls and growth all the time. */
 static void choose_config(struct shunt_config *config)
 {
 	shunt_config_defaults(config);
-	config->spin_us = 0;
+	choose_polling(config);
 	config->log_level = SHUNT_LOG_NONE;
 	config->seed = sim_random() >> 1 | 1;
 	config->arena_bytes = 16 << 20;
@@ -270,6 +293,8 @@ void sim_world_show(void)
 		struct shunt_config *c = &sim_world.config[i];
 		struct shunt_service *service = sim_world.engine[i] ? sim_world.engine[i]->service : NULL;
 
+		printf("# engine %d: poll %lu cqs %lu batch %lu spin %lu retry %lu\n", i, c->poll, c->cqs,
+		       c->poll_batch, c->spin_us, c->poll_retry);
 		printf("# engine %d: ring %lu…%lu rq %lu sq %lu signal %lu chain %lu frag %lu flip %lu batch %lu admit %lu window %lu wrs %lu device %lu\n",
 		       i, c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->signal_every, c->chain_max,
 		       c->frag_bytes, c->flip_bytes, c->batch, c->admit, c->window_bytes, c->window_wrs,

@@ -1,0 +1,23 @@
+/*
+ * What it costs to sleep instead of polling, measured once: the round trip of two threads that sleep and wake
+ * each other, the service thread and who starts it. Only round trips between two cores count, because who spins
+ * has a core of its own; of these the shortest, because the others were disturbed.
+ */
+#ifndef SHUNT_CORE_SLEEPCOST_H
+#define SHUNT_CORE_SLEEPCOST_H
+
+#include <stdint.h>
+
+struct shunt_sleepcost {
+	_Atomic uint32_t turn;	/* odd: the partner's */
+	_Atomic int cpu;	/* where the partner was */
+};
+
+struct shunt_engine;
+
+/* Nanoseconds, 0 where nothing could be measured; takes less than a millisecond. */
+uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleepcost *cost);
+/* The partner: returns when the measurement is over. */
+void shunt_sleepcost_partner(struct shunt_sleepcost *cost);
+
+#endif

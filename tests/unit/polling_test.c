@@ -1,0 +1,651 @@
+/*
+ * The modes of polling, in real waits on a scripted device under a virtual clock. Completions arrive at times that
+ * a test sets; polls, looks at the clock and sleeps take time; nothing else moves. As on a real device, what is
+ * in a CQ before it is armed raises no event (SD-07).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/polling.h"
+#include "core/thread.h"
+
+#define ARRIVALS 8192
+#define CHANNEL_FD 900
+#define PARKER_FD 901
+#define POLL_NS 30
+#define CLOCK_NS 20
+#define HANDLING_NS 300		/* of one message, by the program */
+#define WAKE_NS 15000
+
+enum { EVENT, BATCH, HYBRID, BUSY, ADAPTIVE };
+
+struct arrival {
+	uint64_t at;
+	uint8_t cq, stream;
+};
+
+struct cq {
+	struct ibv_cq ibv;
+	int waiting[2];		/* completions for each stream */
+	bool armed, fired;
+};
+
+static struct shunt_engine engine;
+static struct shunt_stream streams[2];
+static struct ibv_context context;
+static struct ibv_comp_channel channel = { .fd = CHANNEL_FD };
+static struct cq cqs[SHUNT_CQS_MAX];
+static struct arrival arrivals[ARRIVALS];
+static int arrival_count, arrived;
+static uint64_t clock_now;
+static uint64_t moments;	/* calls to the device and the system so far */
+static uint64_t race_moment;	/* the one before which a completion slips in; 0 never */
+static int kicks, sleeps, hang_ups;
+
+/* --- the device --- */
+
+static void put(int cq, int stream)
+{
+	cqs[cq].waiting[stream]++;
+	cqs[cq].fired |= cqs[cq].armed;
+	cqs[cq].armed = false;
+}
+
+static void pass(uint64_t ns)
+{
+	clock_now += ns;
+	if (++moments == race_moment)
+		put(0, 0);
+	while (arrived < arrival_count && arrivals[arrived].at <= clock_now) {
+		put(arrivals[arrived].cq, arrivals[arrived].stream);
+		arrived++;
+	}
+}
+
+static int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+	struct cq *cq = (struct cq *)ibv;
+	int n = 0;
+
+	pass(POLL_NS);
+	for (int i = 1; i >= 0; i--)
+		for (; cq->waiting[i] && n < count; cq->waiting[i]--) {
+			wc[n++] = (struct ibv_wc) { .opcode = IBV_WC_RDMA_WRITE };
+			atomic_fetch_add(&streams[i].rx.tail, 1);
+			shunt_group_notify(&engine, &streams[i], EPOLLIN);
+		}
+	return n;
+}
+
+static int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	(void)solicited_only;
+	pass(POLL_NS);
+	((struct cq *)ibv)->armed = true;
+	return 0;
+}
+
+static int get_cq_event(struct ibv_comp_channel *on, struct ibv_cq **cq, void **cq_context)
+{
+	(void)on;
+	pass(POLL_NS);
+	*cq_context = NULL;
+	for (int i = 0; i < SHUNT_CQS_MAX; i++) {
+		if (!cqs[i].fired)
+			continue;
+		cqs[i].fired = false;
+		*cq = &cqs[i].ibv;
+		return 0;
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
+static void ack_cq_events(struct ibv_cq *cq, unsigned int count)
+{
+	(void)cq;
+	(void)count;
+}
+
+static const struct shunt_verbs verbs = { .get_cq_event = get_cq_event, .ack_cq_events = ack_cq_events };
+
+static bool event_waits(void)
+{
+	for (int i = 0; i < SHUNT_CQS_MAX; i++)
+		if (cqs[i].fired)
+			return true;
+	return false;
+}
+
+static int left_in_cqs(void)
+{
+	int left = 0;
+
+	for (int i = 0; i < SHUNT_CQS_MAX; i++)
+		left += cqs[i].waiting[0] + cqs[i].waiting[1];
+	return left;
+}
+
+/* --- the system --- */
+
+static uint64_t now(void)
+{
+	pass(CLOCK_NS);
+	return clock_now;
+}
+
+/* A sleep: until an event, or the timeout. A sleeper that nothing would ever wake is a fault. */
+static int sys_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	uint64_t until = timeout ? clock_now + timeout->tv_sec * 1000000000ull + timeout->tv_nsec : UINT64_MAX;
+
+	(void)mask;
+	pass(CLOCK_NS);
+	sleeps++;
+	while (!event_waits() && arrived < arrival_count && arrivals[arrived].at < until)
+		pass(arrivals[arrived].at - clock_now);
+	for (nfds_t i = 0; i < count; i++)
+		fds[i].revents = fds[i].fd == CHANNEL_FD && event_waits() ? POLLIN : 0;
+	if (event_waits()) {
+		pass(WAKE_NS);
+		return 1;
+	}
+	if (!timeout)
+		hang_ups++;
+	clock_now = timeout ? until : clock_now;
+	return 0;
+}
+
+static ssize_t sys_write(int fd, const void *buffer, size_t bytes)
+{
+	(void)fd;
+	(void)buffer;
+	kicks++;
+	return bytes;
+}
+
+static ssize_t sys_read(int fd, void *buffer, size_t bytes)
+{
+	(void)fd;
+	memset(buffer, 0, bytes);
+	return bytes;
+}
+
+static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = sys_write, .read = sys_read };
+
+/* --- a bed for one run --- */
+
+static void make_stream(struct shunt_stream *stream)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->file.kind = SHUNT_FILE_STREAM;
+	stream->state = SHUNT_LINKED;
+	stream->low_water = 1;
+	stream->fd = 3;
+	stream->rx.track = stream->tx.track = SHUNT_LINK;
+	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = SHUNT_NEVER;
+}
+
+static void make(int mode)
+{
+	memset(&engine, 0, sizeof(engine));
+	memset(cqs, 0, sizeof(cqs));
+	shunt_config_defaults(&engine.config);
+	memset(&shunt_thread, 0, sizeof(shunt_thread));
+	make_stream(&streams[0]);
+	make_stream(&streams[1]);
+	engine.sys = &sys;
+	engine.config.poll = mode;
+	engine.parkers[0] = PARKER_FD;
+	engine.parker_count = 1;
+	context.ops.poll_cq = poll_cq;
+	context.ops.req_notify_cq = req_notify_cq;
+	for (int i = 0; i < SHUNT_CQS_MAX; i++) {
+		cqs[i].ibv.context = &context;
+		engine.group.cqs[i] = &cqs[i].ibv;
+	}
+	engine.group.cq_count = 1;
+	engine.group.channel = &channel;
+	engine.group.verbs = &verbs;
+	engine.group.open = true;
+	clock_now = 1000000;
+	arrival_count = arrived = kicks = sleeps = hang_ups = 0;
+	moments = race_moment = 0;
+}
+
+static void arrive(uint64_t at, int cq, int stream)
+{
+	arrivals[arrival_count++] = (struct arrival) { 1000000 + at, cq, stream };
+}
+
+/* `trains` times `bursts` bursts of so many messages; all times in ns. */
+static void load(int trains, uint64_t rest, int bursts, uint64_t gap, int messages, uint64_t spacing)
+{
+	uint64_t at = 50000;
+
+	for (int t = 0; t < trains; t++, at += rest)
+		for (int b = 0; b < bursts; b++, at += gap)
+			for (int m = 0; m < messages; m++, at += spacing)
+				arrive(at, 0, 0);
+}
+
+/* A program that receives all of it. */
+static void receive_all(void)
+{
+	struct shunt_rx *rx = &streams[0].rx;
+	uint64_t wanted = arrival_count, turns = 0;
+
+	while (atomic_load(&rx->head) < wanted) {
+		if (atomic_load(&rx->tail) > atomic_load(&rx->head)) {
+			uint64_t got = atomic_load(&rx->tail) - atomic_load(&rx->head);
+
+			pass(got * HANDLING_NS);
+			atomic_fetch_add(&rx->head, got);
+			continue;
+		}
+		shunt_thread_begin();
+		assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+		assert_int_equal(hang_ups, 0);
+		assert_true(++turns < 1000000);
+	}
+}
+
+/* --- three loads (RB-E2) --- */
+
+static const struct {
+	const char *name;
+	int clusters, messages;
+	uint64_t spacing;
+} loads[] = { { "small", 50, 1, 0 }, { "medium", 50, 40, 1000 }, { "large", 20, 200, 400 } };
+
+static uint64_t events_of(int mode, int l)
+{
+	make(mode);
+	load(loads[l].clusters, 200000, 1, 0, loads[l].messages, loads[l].spacing);
+	receive_all();
+	return engine.group.events;
+}
+
+static void three_loads(void **state)
+{
+	(void)state;
+	for (int l = 0; l < 3; l++) {
+		uint64_t event = events_of(EVENT, l), batch = events_of(BATCH, l);
+		uint64_t hybrid = events_of(HYBRID, l), adaptive = events_of(ADAPTIVE, l);
+
+		print_message("%s: event %lu batch %lu hybrid %lu adaptive %lu\n", loads[l].name, event, batch,
+			      hybrid, adaptive);
+		assert_true(adaptive <= hybrid);
+		assert_true(hybrid <= batch);
+		assert_true(hybrid <= event);
+		assert_int_equal(events_of(BUSY, l), 0);
+		assert_int_equal(sleeps, 0);
+		if (loads[l].messages == 1) {
+			assert_int_equal(event, loads[l].clusters);
+			assert_int_equal(batch, loads[l].clusters);
+		}
+	}
+}
+
+/* One event a train where its gaps are shorter than the hook, perhaps two (the miss before it skips a spin). */
+static void gaps(void **state)
+{
+	(void)state;
+	make(ADAPTIVE);
+	load(10, 1000000, 20, 5000, 2, 10);
+	receive_all();
+	assert_in_range(engine.group.events, 10, 20);
+	make(ADAPTIVE);
+	load(10, 1000000, 20, 100000, 2, 10);
+	receive_all();
+	assert_int_equal(engine.group.events, 200);
+	assert_true(engine.group.backoffs > 0);
+}
+
+/* --- the hook --- */
+
+static void no_retry_is_hybrid(void **state)
+{
+	uint64_t events, arms, polls;
+
+	(void)state;
+	for (int l = 0; l < 3; l++) {
+		events_of(HYBRID, l);
+		events = engine.group.events, arms = engine.group.arms, polls = engine.group.polls;
+		make(ADAPTIVE);
+		engine.config.poll_retry = 0;
+		load(loads[l].clusters, 200000, 1, 0, loads[l].messages, loads[l].spacing);
+		receive_all();
+		assert_int_equal(engine.group.events, events);
+		assert_int_equal(engine.group.arms, arms);
+		assert_int_equal(engine.group.polls, polls);
+		assert_int_equal(engine.group.spins + engine.group.spin_hits, 0);
+	}
+}
+
+static void endless_retry_is_busy(void **state)
+{
+	(void)state;
+	make(ADAPTIVE);
+	engine.config.spin_us = 1000000;
+	engine.config.poll_retry = UINT64_MAX;
+	load(50, 200000, 1, 0, 3, 10);
+	receive_all();
+	assert_int_equal(sleeps, 0);
+	assert_int_equal(engine.group.arms, 0);
+}
+
+/* The polls of a wait whose own message comes after so many others that each comes within the hook. */
+static void success_resets_the_hook(void **state)
+{
+	(void)state;
+	make(ADAPTIVE);
+	engine.config.poll_retry = 10;
+	for (int i = 1; i <= 9; i++)
+		arrive(i * 8 * POLL_NS, 0, i < 9);
+	shunt_thread_begin();
+	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+	assert_int_equal(streams[0].rx.tail, 1);
+	assert_int_equal(sleeps, 0);
+	assert_int_equal(engine.group.spin_hits, 1);
+	/* And ends after ten fruitless ones. */
+	make(ADAPTIVE);
+	engine.config.poll_retry = 10;
+	arrive(20 * POLL_NS, 0, 0);
+	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+	assert_int_equal(sleeps, 1);
+	assert_int_equal(engine.group.spins, 1);
+}
+
+/* How long a fruitless wait polls before it sleeps. */
+static uint64_t spin_time(void)
+{
+	arrive(10000000, 0, 0);
+	shunt_spin_begin(&engine, &(struct shunt_spin) { 0 }, SHUNT_NEVER);
+	memset(&shunt_thread, 0, sizeof(shunt_thread));
+	clock_now = 1000000;
+	for (struct shunt_spin spin = { 0 }; ; ) {
+		int n = 0;
+
+		if (!shunt_spin_begin(&engine, &spin, SHUNT_NEVER))
+			return 0;
+		while (shunt_spin_on(&engine, &spin, n))
+			n = shunt_group_poll(&engine);
+		return clock_now - 1000000;
+	}
+}
+
+static void what_a_sleep_costs_bounds_it(void **state)
+{
+	(void)state;
+	make(ADAPTIVE);
+	assert_in_range(spin_time(), 25000, 26000);
+	make(ADAPTIVE);
+	engine.group.sleep_cost = 4000;
+	assert_in_range(spin_time(), 8000, 9000);
+	make(ADAPTIVE);
+	engine.group.sleep_cost = 40000;
+	assert_in_range(spin_time(), 25000, 26000);
+	make(ADAPTIVE);
+	engine.single_core = true;
+	assert_int_equal(spin_time(), 0);
+	make(BUSY);
+	engine.single_core = true;
+	assert_int_equal(spin_time(), 0);
+}
+
+/* Somebody else had the core while the thread span: what it found then is no reason to spin again. */
+static void displaced(void **state)
+{
+	struct shunt_spin spin;
+
+	(void)state;
+	make(ADAPTIVE);
+	assert_true(shunt_spin_begin(&engine, &spin, SHUNT_NEVER));
+	assert_true(shunt_spin_look(&engine, &spin));
+	pass(4000000);
+	assert_false(shunt_spin_end(&engine, &spin, true));
+	assert_int_equal(engine.group.spin_hits, 1);
+	assert_int_equal(engine.group.backoffs, 1);
+	assert_true(shunt_thread.skip > 64);
+	assert_false(shunt_spin_begin(&engine, &spin, SHUNT_NEVER));
+}
+
+static void timeouts_hold(void **state)
+{
+	(void)state;
+	for (int mode = EVENT; mode <= ADAPTIVE; mode++) {
+		uint64_t deadline;
+
+		make(mode);
+		deadline = clock_now + 300000;
+		while (shunt_wait_stream(&engine, &streams[0], EPOLLIN, deadline) != -EAGAIN)
+			;
+		assert_in_range(clock_now, deadline, deadline + 2000);
+	}
+}
+
+/* A signal ends a wait that polls. */
+static void signals_end_it(void **state)
+{
+	(void)state;
+	make(BUSY);
+	shunt_thread.signalled = SHUNT_SIGNAL_BREAKS;
+	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), -EINTR);
+}
+
+/* Where polling would not see it, busy sleeps too. */
+static void busy_sleeps_for_the_kernel(void **state)
+{
+	(void)state;
+	make(BUSY);
+	streams[0].rx.track = SHUNT_TCP;
+	arrive(1000000, 0, 0);
+	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + 100000), 0);
+	assert_int_equal(sleeps, 1);
+}
+
+/* --- the race between the empty poll and the arming --- */
+
+static void race_at(int mode, uint64_t moment)
+{
+	make(mode);
+	engine.config.spin_us = 2;
+	race_moment = moment;
+	while (!streams[0].rx.tail) {
+		shunt_thread_begin();
+		assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+		assert_int_equal(hang_ups && moments >= race_moment, 0);
+		if (hang_ups)
+			pass(0);	/* it slept before the moment came */
+		hang_ups = 0;
+	}
+}
+
+static void never_slept_over(void **state)
+{
+	(void)state;
+	for (int mode = EVENT; mode <= ADAPTIVE; mode++)
+		for (uint64_t moment = 1; moment < 120; moment++)
+			race_at(mode, moment);
+}
+
+/* Our own is there when the CQ is armed, behind more than one poll takes. */
+static void never_slept_over_behind_others(void **state)
+{
+	(void)state;
+	for (int mode = EVENT; mode <= ADAPTIVE; mode++)
+		for (int before = 0; before < 600; before += 7) {
+			make(mode);
+			engine.config.poll_retry = 0;
+			cqs[0].waiting[1] = before;
+			cqs[0].waiting[0] = 1;
+			while (!streams[0].rx.tail) {
+				shunt_thread_begin();
+				assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN,
+								   SHUNT_NEVER), 0);
+				assert_int_equal(hang_ups, 0);
+			}
+		}
+}
+
+/* --- two sleepers (PF-35) --- */
+
+static void fall_asleep(struct shunt_sleeper *sleeper, int fd)
+{
+	struct shunt_group *group = &engine.group;
+
+	*sleeper = (struct shunt_sleeper) { .kick_fd = fd };
+	shunt_lock_take(&group->lock);
+	shunt_group_sleep_enter(&engine, sleeper);
+	if (sleeper->leader)
+		shunt_group_arm(&engine);
+	shunt_group_poll_locked(&engine);
+	shunt_group_sleep_begin(&engine, sleeper, false);
+	shunt_lock_leave(&group->lock);
+}
+
+/* The leader is woken, or will be by the next completion, or by one that is there. */
+static void leader_is_safe(const struct shunt_sleeper *leader)
+{
+	bool armed = cqs[0].armed || event_waits();
+
+	assert_true(!leader->asleep || (armed && (!left_in_cqs() || event_waits())));
+}
+
+static void event_taken_by_another(void **state)
+{
+	(void)state;
+	for (int mode = EVENT; mode <= ADAPTIVE; mode++) {
+		for (int there = 1; there < 700; there += 13) {
+			for (uint64_t moment = 0; moment < 30; moment++) {
+				struct shunt_sleeper leader, other;
+
+				make(mode);
+				fall_asleep(&leader, 1);
+				fall_asleep(&other, 2);
+				assert_true(leader.leader && leader.asleep && other.asleep);
+				for (int i = 0; i < there; i++)
+					put(0, 1);
+				race_moment = moment ? moments + moment : 0;
+				shunt_group_hear(&engine);	/* by a third thread */
+				leader_is_safe(&leader);
+				race_moment = 0;
+				put(0, 0);
+				assert_true(!leader.asleep || event_waits());
+			}
+		}
+	}
+}
+
+/* --- several CQs (RB-18, PF-34) --- */
+
+static void all_are_armed(void **state)
+{
+	struct shunt_sleeper leader;
+
+	(void)state;
+	make(HYBRID);
+	engine.group.cq_count = 5;
+	fall_asleep(&leader, 1);
+	for (int i = 0; i < 5; i++)
+		assert_true(cqs[i].armed);
+	assert_int_equal(engine.group.arms, 1);
+	put(3, 0);
+	put(4, 1);
+	shunt_group_hear(&engine);
+	assert_int_equal(engine.group.events, 2);
+	assert_int_equal(streams[0].rx.tail, 1);
+	assert_int_equal(streams[1].rx.tail, 1);
+}
+
+/* A CQ that is never empty does not keep the others waiting. */
+static void none_starves(void **state)
+{
+	(void)state;
+	for (int mode = EVENT; mode <= ADAPTIVE; mode++) {
+		for (int quiet = 1; quiet < 4; quiet++) {
+			make(mode);
+			engine.group.cq_count = 4;
+			cqs[0].waiting[1] = 100000;
+			cqs[quiet].waiting[0] = 1;
+			for (int i = 0; i < 4; i++)
+				shunt_group_poll(&engine);
+			assert_int_equal(streams[0].rx.tail, 1);
+		}
+	}
+}
+
+static void lanes_take_turns(void **state)
+{
+	(void)state;
+	make(ADAPTIVE);
+	engine.group.cq_count = 3;
+	for (int i = 0; i < 9; i++)
+		assert_ptr_equal(shunt_group_cq(&engine), &cqs[i % 3].ibv);
+}
+
+/* --- what is counted --- */
+
+static void counters_are_exact(void **state)
+{
+	(void)state;
+	make(EVENT);
+	load(20, 200000, 1, 0, 1, 0);
+	receive_all();
+	assert_int_equal(engine.group.completions, 20);
+	assert_int_equal(engine.group.events, 20);
+	assert_int_equal(engine.group.arms, 20);
+	assert_int_equal(engine.group.sleeps, sleeps);
+	assert_int_equal(engine.group.polls, 40);	/* after each arming, after each event */
+	assert_int_equal(engine.group.empty_polls, 20);
+	assert_int_equal(engine.group.spins + engine.group.spin_hits, 0);
+}
+
+static void one_wake_up_is_bounded(void **state)
+{
+	(void)state;
+	make(BATCH);
+	engine.config.poll_batch = 8;
+	cqs[0].waiting[1] = 20;
+	cqs[0].fired = true;
+	shunt_group_hear(&engine);
+	assert_int_equal(engine.group.completions, 8);
+	make(EVENT);
+	cqs[0].waiting[1] = 1000;
+	cqs[0].fired = true;
+	shunt_group_hear(&engine);
+	assert_int_equal(engine.group.completions, 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(three_loads),
+		cmocka_unit_test(gaps),
+		cmocka_unit_test(no_retry_is_hybrid),
+		cmocka_unit_test(endless_retry_is_busy),
+		cmocka_unit_test(success_resets_the_hook),
+		cmocka_unit_test(what_a_sleep_costs_bounds_it),
+		cmocka_unit_test(displaced),
+		cmocka_unit_test(timeouts_hold),
+		cmocka_unit_test(signals_end_it),
+		cmocka_unit_test(busy_sleeps_for_the_kernel),
+		cmocka_unit_test(never_slept_over),
+		cmocka_unit_test(never_slept_over_behind_others),
+		cmocka_unit_test(event_taken_by_another),
+		cmocka_unit_test(all_are_armed),
+		cmocka_unit_test(none_starves),
+		cmocka_unit_test(lanes_take_turns),
+		cmocka_unit_test(counters_are_exact),
+		cmocka_unit_test(one_wake_up_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
