@@ -218,8 +218,10 @@ void sim_tcp_close(struct sim_sock *sock)
 void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info)
 {
 	memset(info, 0, sizeof(*info));
-	info->tcpi_state = sock->state == SIM_TCP_OPEN ? 1 : sock->state == SIM_TCP_CLOSED ? 7 : 2;
-	if (sock->out.fin_sent)
+	info->tcpi_state = sock->state == SIM_TCP_OPEN ? 1 : 2;
+	if (sock->state == SIM_TCP_CLOSED)
+		info->tcpi_state = 7;
+	else if (sock->out.fin_sent)
 		info->tcpi_state = 4;
 	else if (sock->peer->out.fin_arrived)
 		info->tcpi_state = 8;
