@@ -57,7 +57,7 @@ bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream 
 /* --- may it be posted? --- */
 
 /* One more message behind `ahead`, `reserve` receives kept back. */
-static enum shunt_limit slots(struct shunt_lane *lane, uint32_t ahead, uint32_t reserve)
+static inline enum shunt_limit slots(struct shunt_lane *lane, uint32_t ahead, uint32_t reserve)
 {
 	uint64_t next = lane->sent + ahead;
 
@@ -70,21 +70,19 @@ static enum shunt_limit slots(struct shunt_lane *lane, uint32_t ahead, uint32_t 
 }
 
 /* Data of `bytes`; 0: a control message, for which there is no window. */
-static enum shunt_limit admit(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+static inline enum shunt_limit admit(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
 {
 	struct shunt_lane *lane = chain->lane;
 	enum shunt_limit limit = slots(lane, chain->count, reserve);
 
 	if (limit || !bytes)
 		return limit;
-	return shunt_window_admit(&lane->window, lane->sent - lane->retired, chain->count, chain->bytes, bytes);
+	return shunt_window_admit(&lane->window, lane->sent + chain->count -
+				  atomic_load_explicit(&lane->retired, memory_order_relaxed), chain->bytes, bytes);
 }
 
-/*
- * Room for one more WR. What was collected is posted first if that is what takes it; a sender that
- * never waits gets its completions here.
- */
-static bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+/* What was collected is posted first if that is what takes it; a sender that never waits gets its completions here. */
+static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
 {
 	struct shunt_lane *lane = chain->lane;
 	enum shunt_limit limit;
@@ -92,7 +90,7 @@ static bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
 	if (chain->count == chain->limit && !shunt_chain_flush(chain))
 		return false;
 	limit = admit(chain, bytes, reserve);
-	if (__builtin_expect(!limit, 1))
+	if (!limit)
 		return true;
 	if (!shunt_chain_flush(chain))
 		return false;
@@ -104,28 +102,43 @@ static bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
 	return false;
 }
 
+/* Room for one more WR. */
+static inline bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+{
+	if (__builtin_expect(chain->count < chain->limit && admit(chain, bytes, reserve) == SHUNT_LIMIT_NONE, 1))
+		return true;
+	return make_room(chain, bytes, reserve);
+}
+
 /* --- work requests --- */
 
 /* `must`: somebody waits for it to be done. */
-static int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t ahead, uint32_t bytes, bool data, bool must)
+static inline int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t ahead, uint32_t bytes, bool data, bool must)
 {
 	struct shunt_window *window = &lane->window;
-	uint64_t inflight_wrs = number - 1 - atomic_load_explicit(&lane->retired, memory_order_relaxed);
-	int flags = bytes <= lane->max_inline ? IBV_SEND_INLINE : 0;
+	int flags = 0;
+
+	if (__builtin_expect(bytes <= lane->max_inline, 1))
+		flags = IBV_SEND_INLINE;
+	else
+		lane->counters.gathered++;
 
 	if (!data)
 		bytes = 0;
 	if (++lane->unsignaled < lane->signal_every && !lane->late && !must &&
-	    !shunt_window_signals(window, inflight_wrs, ahead, bytes, lane->frag_bytes))
+	    !shunt_window_signals(window, ahead, bytes))
 		return flags;
 	lane->unsignaled = 0;
 	lane->last_signaled = number;
+	lane->counters.signaled++;
+	if (number - lane->retired > window->most_wrs)
+		window->most_wrs = number - lane->retired;
 	shunt_window_mark(window, number, window->posted + ahead + bytes,
 			  window->policy->completed ? shunt_now(lane->link->engine) : 0);
 	return flags | IBV_SEND_SIGNALED;
 }
 
-static void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge *sge, int sges, int flags,
+static inline void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge *sge, int sges, int flags,
 		 uint64_t number, uint32_t imm, uint64_t address)
 {
 	wr->wr_id = number;
@@ -139,28 +152,12 @@ static void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge
 	wr->wr.rdma.rkey = lane->rkey;
 }
 
-static void count_wr(struct shunt_lane *lane, const struct ibv_send_wr *wr)
-{
-	struct shunt_lane_counters *c = &lane->counters;
-
-	c->wr++;
-	c->inline_wr += (wr->send_flags & IBV_SEND_INLINE) != 0;
-	c->signaled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
-}
-
 /* Said before they are posted: they may be complete before the QP returns. */
-static void expect(struct shunt_lane *lane, uint32_t wrs, uint64_t bytes)
+static inline void expect(struct shunt_lane *lane, uint64_t bytes)
 {
 	struct shunt_window *window = &lane->window;
-	uint64_t inflight;
 
-	wrs += lane->sent - atomic_load_explicit(&lane->retired, memory_order_relaxed);
 	atomic_store_explicit(&window->posted, window->posted + bytes, memory_order_relaxed);
-	inflight = shunt_window_inflight(window);
-	if (inflight > window->most_bytes)
-		window->most_bytes = inflight;
-	if (bytes && wrs > window->most_wrs)
-		window->most_wrs = wrs;
 }
 
 static void not_posted(struct shunt_lane *lane, uint64_t bytes)
@@ -172,7 +169,7 @@ static void not_posted(struct shunt_lane *lane, uint64_t bytes)
 }
 
 /* Posts linked WRs, `count` of them. Returns how many the QP took. */
-static uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count)
+static inline uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count)
 {
 	struct ibv_send_wr *bad = NULL;
 	uint32_t taken = count;
@@ -186,13 +183,11 @@ static uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t c
 		lane->unsignaled = lane->signal_every;	/* the WR that should have been signaled may be lost */
 	}
 	lane->sent += taken;
-	if (taken > lane->counters.chain_max)
-		lane->counters.chain_max = taken;
 	return taken;
 }
 
 /* How many of `bytes` at `offset` go to one place: up to the ring's wrap and the fragment. */
-static uint32_t ring_piece(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint64_t bytes)
+static inline uint32_t ring_piece(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint64_t bytes)
 {
 	uint64_t piece = tx->ring_bytes - (offset & (tx->ring_bytes - 1));
 
@@ -203,7 +198,7 @@ static uint32_t ring_piece(const struct shunt_lane *lane, const struct shunt_tx 
 	return bytes < piece ? bytes : piece;
 }
 
-static uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
+static inline uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
 {
 	return tx->ring_address + (offset & (tx->ring_bytes - 1));
 }
@@ -241,14 +236,12 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
 		shunt_window_return(&lane->window, bytes - length);
-	expect(lane, 1, length);
+	expect(lane, length);
 	if (!post(lane, &wr, 1)) {
 		not_posted(lane, length);
 		return 0;
 	}
-	count_wr(lane, &wr);
 	lane->counters.direct++;
-	lane->counters.wr_bytes += length;
 	tx->last_wr = lane->sent;
 	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
 	return length;
@@ -305,14 +298,12 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 	struct shunt_stream *stream = chain->owner[i];
 	struct shunt_lane *lane = chain->lane;
 
-	count_wr(lane, &chain->wr[i]);
 	switch (chain->work[i]) {
 	case SHUNT_WORK_DATA:
 		lane->counters.merged++;
 		stream->tx.last_wr = number;
 		shunt_stage_posted(&stream->tx, chain->value[i]);
 		atomic_store_explicit(&stream->tx.posted, chain->value[i], memory_order_release);
-		lane->counters.wr_bytes += chain->sge[i].length;
 		if (__builtin_expect(atomic_load_explicit(&stream->tx.starved, memory_order_relaxed), 0))
 			tell_roomy(lane, stream);
 		return;
@@ -335,7 +326,7 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 
 	if (!count)
 		return true;
-	expect(lane, count, chain->bytes);
+	expect(lane, chain->bytes);
 	chain->count = 0;
 	chain->bytes = 0;
 	chain->number++;
@@ -347,6 +338,8 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	}
 	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
 	taken = post(lane, &chain->wr[0], count);
+	if (taken > lane->counters.chain_max)
+		lane->counters.chain_max = taken;
 	for (uint32_t i = 0; i < taken; i++)
 		posted(chain, i, before + i + 1);
 	undo(chain, taken, count);

@@ -11,18 +11,24 @@ int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
 	const struct shunt_config *config = &engine->config;
+	uint64_t every;
 	int result;
 
 	lane->link = link;
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = config->frag_bytes;
 	lane->sq_depth = config->sq_depth;
-	/* A queue full of unsignaled WRs would never empty (PF-11). */
-	lane->signal_every = config->signal_every < config->sq_depth / 2 ? config->signal_every : config->sq_depth / 2;
 	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
 	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
 	result = shunt_window_init(&lane->window, config, &engine->group.inflight);
-	return result ? result : shunt_chain_init(lane);
+	if (result)
+		return result;
+	/* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
+	every = config->signal_every < config->sq_depth / 2 ? config->signal_every : config->sq_depth / 2;
+	if (every > lane->window.wrs / 2)
+		every = lane->window.wrs / 2;
+	lane->signal_every = every ? every : 1;
+	return shunt_chain_init(lane);
 }
 
 void shunt_lane_fini(struct shunt_lane *lane)
@@ -52,7 +58,7 @@ static bool under_way(struct shunt_lane *lane, const struct shunt_stream *stream
 
 static void look_at_device(struct shunt_lane *lane)
 {
-	lane->late = !soft_qp_settled(lane->qp);
+	lane->late = __atomic_load_n(lane->backlog, __ATOMIC_RELAXED) != 0;
 }
 
 /* The peer offered a larger ring: from here on its bytes go there. lane.lock and tx.lock held,

@@ -22,8 +22,9 @@
 
 struct shunt_chain;
 
-struct shunt_lane_counters {
-	uint64_t doorbells, wr, wr_bytes, inline_wr, signaled, direct, merged, staged_sends;
+struct shunt_lane_counters {	/* besides lane.sent, the WRs, and window.posted, their data bytes */
+	uint64_t doorbells, signaled, direct, merged, staged_sends;
+	uint64_t gathered;	/* WRs that were not inline */
 	uint64_t chain_max, control, queue_stalls, post_failures, held;
 	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
 };
@@ -36,6 +37,7 @@ struct shunt_lane {
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	bool merges, chains;		/* SHUNT_BATCH */
+	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count */
 
 	_Alignas(64) struct shunt_lock lock;
 	_Atomic bool dirty;		/* there may be work that the holder has not seen */

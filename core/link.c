@@ -180,6 +180,7 @@ static int make_queue_pair(struct shunt_link *link)
 	if (!link->lane.qp)
 		return -ENOMEM;
 	link->lane.max_inline = init.cap.max_inline_data;
+	link->lane.backlog = soft_qp_backlog(link->lane.qp);
 	if (group->verbs->modify_qp(link->lane.qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
 				    IBV_QP_PKEY_INDEX | IBV_QP_PORT))
 		return -EIO;

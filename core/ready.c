@@ -59,7 +59,8 @@ static bool has_room(const struct shunt_tx *tx)
 {
 	if (shunt_tx_grows(tx))
 		return true;
-	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 && shunt_stage_roomy(tx);
+	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
+	       (__builtin_expect(!shunt_tx_rest(tx), 1) || shunt_stage_roomy(tx));
 }
 
 /*

@@ -169,16 +169,16 @@ static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *
 {
 	struct shunt_lane_counters sum = { 0 };
 	struct { uint64_t bytes, wrs; } most = { 0, 0 };
-	uint64_t cuts = 0;
+	uint64_t cuts = 0, wrs = 0, bytes = 0;
 
 	/* group.lock held */
 	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group) {
 		const struct shunt_lane_counters *c = &lane->counters;
 
 		sum.doorbells += c->doorbells;
-		sum.wr += c->wr;
-		sum.wr_bytes += c->wr_bytes;
-		sum.inline_wr += c->inline_wr;
+		wrs += lane->sent;
+		bytes += lane->window.posted;
+		sum.gathered += c->gathered;
 		sum.signaled += c->signaled;
 		sum.direct += c->direct;
 		sum.merged += c->merged;
@@ -188,8 +188,8 @@ static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *
 		sum.queue_stalls += c->queue_stalls;
 		for (int i = 0; i < SHUNT_LIMITS; i++)
 			stalls[i] += c->stalls[i];
-		if (lane->window.most_bytes > most.bytes)
-			most.bytes = lane->window.most_bytes;
+		if (shunt_window_most(&lane->window) > most.bytes)
+			most.bytes = shunt_window_most(&lane->window);
 		if (lane->window.most_wrs > most.wrs)
 			most.wrs = lane->window.most_wrs;
 		cuts += lane->window.cuts;
@@ -198,15 +198,15 @@ static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *
 			sum.chain_max = c->chain_max;
 	}
 	put_number(text, "doorbells", sum.doorbells);
-	put_number(text, "wr", sum.wr);
-	put_number(text, "wr_bytes", sum.wr_bytes);
-	put_number(text, "wr_inline", sum.inline_wr);
+	put_number(text, "wr", wrs);
+	put_number(text, "wr_bytes", bytes);
+	put_number(text, "wr_inline", wrs - sum.gathered);
 	put_number(text, "wr_signaled", sum.signaled);
 	put_number(text, "wr_direct", sum.direct);
 	put_number(text, "wr_merged", sum.merged);
 	put_number(text, "wr_control", sum.control);
 	put_number(text, "sends_staged", sum.staged_sends);
-	put_number(text, "chain_max", sum.chain_max);
+	put_number(text, "chain_max", sum.chain_max ? sum.chain_max : wrs > 0);
 	put_number(text, "sends_held", sum.held);
 	put_number(text, "queue_stalls", sum.queue_stalls);
 	put_number(text, "post_failures", sum.post_failures);

@@ -9,6 +9,7 @@
 #include "core/polling.h"
 #include "core/thread.h"
 
+#define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
 #define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
 
 struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
@@ -55,7 +56,8 @@ static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 	if (unseen(stream, events) || !shunt_spin_begin(engine, &spin, deadline))
 		return false;
 	do {
-		shunt_pause();
+		if (spin.turns >= EAGER)
+			shunt_pause();
 		n = shunt_group_poll(engine);
 		hit = ready(stream, events) || shunt_thread.signalled;
 	} while (!hit && shunt_spin_on(engine, &spin, n));

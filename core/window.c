@@ -41,8 +41,7 @@ static void aimd_start(struct shunt_window *window, const struct shunt_config *c
 {
 	static_start(window, config);
 	window->most = window->bytes;
-	window->step = config->frag_bytes;
-	window->bytes = window->most / 4 > window->step ? window->most / 4 : window->step;
+	window->bytes = window->most / 4 > window->frag_bytes ? window->most / 4 : window->frag_bytes;
 	window->fastest_ns = UINT64_MAX;
 }
 
@@ -56,11 +55,11 @@ static void aimd_completed(struct shunt_window *window, uint64_t bytes, uint64_t
 		if (window->done <= window->cut_at)
 			return;
 		limit -= limit / 4;
-		window->bytes = limit > window->step ? limit : window->step;
+		window->bytes = limit > window->frag_bytes ? limit : window->frag_bytes;
 		window->cut_at = window->posted;
 		window->cuts++;
 	} else if (limit < window->most) {
-		limit += window->step * bytes / limit + 1;
+		limit += window->frag_bytes * bytes / limit + 1;
 		window->bytes = limit < window->most ? limit : window->most;
 	}
 }
@@ -73,18 +72,50 @@ static const struct shunt_admission policies[] = {	/* in the order of SHUNT_ADMI
 
 /* --- the window --- */
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* `done` or the limit has changed. */
+static void move_edge(struct shunt_window *window)
+{
+	atomic_store_explicit(&window->edge, sum(window->done, window->bytes), memory_order_release);
+}
+
+/*
+ * Half the window after the last one at the latest, so that it opens before it is used up; and where the next
+ * fragment might find it closed.
+ */
+static void plan_signal(struct shunt_window *window, uint64_t marked)
+{
+	uint64_t half = sum(marked, window->bytes / 2);
+	uint64_t last = window->edge > window->frag_bytes ? window->edge - window->frag_bytes : 0;
+
+	window->signal_at = half < last ? half : last + 1;
+}
+
+void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy)
+{
+	window->policy = policy;
+	window->asked = policy->admit || policy->completed || window->device;
+}
+
 int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, _Atomic uint64_t *device)
 {
 	window->marks = calloc(config->sq_depth, sizeof(*window->marks));
 	if (!window->marks)
 		return -ENOMEM;
 	window->mask = config->sq_depth - 1;
-	window->policy = &policies[config->admit];
-	window->policy->start(window, config);
+	window->frag_bytes = config->frag_bytes;
 	if (config->window_device) {
 		window->device = device;
 		window->device_bytes = config->window_device;
 	}
+	shunt_window_use(window, &policies[config->admit]);
+	window->policy->start(window, config);
+	move_edge(window);
+	plan_signal(window, 0);
 	return 0;
 }
 
@@ -111,22 +142,17 @@ static bool device_admits(struct shunt_window *window, uint32_t bytes)
 	return false;
 }
 
-enum shunt_limit shunt_window_admit(struct shunt_window *window, uint64_t inflight_wrs, uint32_t ahead_wrs,
-				    uint64_t ahead, uint32_t bytes)
+enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, uint64_t ahead, uint32_t bytes)
 {
 	uint64_t inflight = shunt_window_inflight(window) + ahead;
-	uint64_t wrs = inflight_wrs + ahead_wrs;
 
-	if (__builtin_expect(wrs && wrs >= window->wrs, 0))
+	if (wrs && wrs >= window->wrs)
 		return SHUNT_LIMIT_WRS;
-	if (__builtin_expect(inflight && inflight + bytes > window->bytes, 0))
+	if (inflight && inflight + bytes > window->bytes)
 		return SHUNT_LIMIT_BYTES;
-	if (__builtin_expect(window->policy->admit != NULL, 0) && inflight &&
-	    !window->policy->admit(window, bytes))
+	if (window->policy->admit && inflight && !window->policy->admit(window, bytes))
 		return SHUNT_LIMIT_POLICY;
-	if (__builtin_expect(!device_admits(window, bytes), 0))
-		return SHUNT_LIMIT_DEVICE;
-	return SHUNT_LIMIT_NONE;
+	return device_admits(window, bytes) ? SHUNT_LIMIT_NONE : SHUNT_LIMIT_DEVICE;
 }
 
 void shunt_window_return(struct shunt_window *window, uint32_t bytes)
@@ -135,36 +161,24 @@ void shunt_window_return(struct shunt_window *window, uint32_t bytes)
 		atomic_fetch_sub(window->device, bytes);
 }
 
-/*
- * Half the window at the latest, so that it opens before it is used up; and always where the next fragment
- * might find it closed. A policy that judges completions sees all of them, and may close it at any time.
- */
-bool shunt_window_signals(const struct shunt_window *window, uint64_t inflight_wrs, uint64_t ahead,
-			  uint32_t bytes, uint32_t fragment)
-{
-	uint64_t limit = atomic_load_explicit(&((struct shunt_window *)window)->bytes, memory_order_relaxed);
-	uint64_t inflight = shunt_window_inflight(window) + ahead + bytes;
-
-	if (window->policy->admit || window->policy->completed || window->device)
-		return true;
-	return window->posted + ahead + bytes - window->marked >= limit / 2 ||
-	       inflight_wrs + 2 >= window->wrs || inflight + fragment > limit;
-}
-
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now)
 {
 	window->marks[number & window->mask] = (struct shunt_mark) { posted, now };
-	window->marked = posted;
+	plan_signal(window, posted);
 }
 
 bool shunt_window_completed(struct shunt_window *window, uint64_t number, uint64_t now)
 {
 	const struct shunt_mark *mark = &window->marks[number & window->mask];
 	uint64_t bytes = mark->posted - window->done;
+	uint64_t inflight = shunt_window_inflight(window);
 
+	if (inflight > window->most_bytes)	/* it grew until now */
+		window->most_bytes = inflight;
 	atomic_store_explicit(&window->done, mark->posted, memory_order_release);
 	if (window->policy->completed && bytes)
 		window->policy->completed(window, bytes, now - mark->time);
+	move_edge(window);
 	if (window->device && bytes)
 		atomic_fetch_sub(window->device, bytes);
 	return window->device && bytes;

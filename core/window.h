@@ -47,21 +47,25 @@ struct shunt_mark {		/* of one signaled WR */
 };
 
 struct shunt_window {		/* lane.lock, except P: group.lock */
+	_Atomic uint64_t posted;	/* data bytes given to the QP */
+	_Atomic uint64_t edge;	/* P: where the limit in bytes is reached: done + bytes */
+	_Atomic uint64_t done;	/* P: of what was posted, known to be complete */
+	uint64_t signal_at;	/* `posted` from which on a WR must be signaled */
+	uint64_t wrs;		/* limits; UINT64_MAX: none */
+	uint64_t most_wrs;	/* in flight when one was signaled, ever */
+	bool asked;		/* the policy, or the device's window, has a say in every WR */
+	_Atomic uint64_t bytes;	/* P */
+	uint64_t frag_bytes;
 	const struct shunt_admission *policy;
-	_Atomic uint64_t bytes;	/* limits; UINT64_MAX: none. P */
-	uint64_t wrs;
 	uint64_t device_bytes;
 	_Atomic uint64_t *device;	/* in flight in all lanes; NULL: not counted */
-	_Atomic uint64_t posted;	/* data bytes given to the QP */
-	uint64_t marked;	/* of these, up to the last signaled WR */
-	_Atomic uint64_t done;	/* P: known to be complete */
-	uint64_t most_bytes, most_wrs;	/* in flight, ever */
 	struct shunt_mark *marks;	/* by WR number, modulo the SQ's depth */
 	uint32_t mask;
+	uint64_t most_bytes;	/* in flight when one completed, ever; P */
 	/* of the policy; P */
 	uint64_t fastest_ns;	/* least completion time seen */
 	uint64_t cut_at;	/* `done` up to which the last reduction speaks */
-	uint64_t step, most;	/* by how much the window grows, and how far */
+	uint64_t most;		/* how far the window grows */
 	uint64_t cuts;		/* reductions */
 };
 
@@ -69,27 +73,53 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, _Atomic uint64_t *device);
 /* What is in flight will never complete; the device's count forgets it. */
 void shunt_window_fini(struct shunt_window *window);
-
-/*
- * May a data WR of `bytes` be posted behind `ahead_wrs` WRs with `ahead` data bytes that are about to be,
- * while `inflight_wrs` are in flight? What is alone always may (PF-23). A yes counts for the device
- * at once.
- */
-enum shunt_limit shunt_window_admit(struct shunt_window *window, uint64_t inflight_wrs, uint32_t ahead_wrs,
-				    uint64_t ahead, uint32_t bytes);
+/* Another policy than the configuration's. */
+void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy);
 /* An admitted WR was not posted after all. */
 void shunt_window_return(struct shunt_window *window, uint32_t bytes);
-/* Must a WR (`bytes` 0: without data) be signaled, so that the window opens again? `ahead` as above. */
-bool shunt_window_signals(const struct shunt_window *window, uint64_t inflight_wrs, uint64_t ahead,
-			  uint32_t bytes, uint32_t fragment);
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now);
 /* WR number `number` has completed. group.lock held. True: the device's window has opened. */
 bool shunt_window_completed(struct shunt_window *window, uint64_t number, uint64_t now);
+enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, uint64_t ahead, uint32_t bytes);
 
 static inline uint64_t shunt_window_inflight(const struct shunt_window *window)
 {
-	return atomic_load_explicit(&window->posted, memory_order_relaxed) - atomic_load_explicit(&window->done, memory_order_acquire);
+	return atomic_load_explicit(&window->posted, memory_order_relaxed) -
+	       atomic_load_explicit(&window->done, memory_order_acquire);
+}
+
+/* The most that has been in flight: it grows until one completes. */
+static inline uint64_t shunt_window_most(const struct shunt_window *window)
+{
+	uint64_t now = shunt_window_inflight(window);
+
+	return now > window->most_bytes ? now : window->most_bytes;
+}
+
+/*
+ * May a data WR of `bytes` be posted behind `wrs` WRs that are in flight or about to be posted, `ahead` data
+ * bytes in the latter? What is alone always may (PF-23). A yes counts for the device at once.
+ */
+static inline enum shunt_limit shunt_window_admit(struct shunt_window *window, uint64_t wrs, uint64_t ahead,
+						  uint32_t bytes)
+{
+	uint64_t end = atomic_load_explicit(&window->posted, memory_order_relaxed) + ahead + bytes;
+
+	if (__builtin_expect(!window->asked && wrs < window->wrs &&
+			     end <= atomic_load_explicit(&window->edge, memory_order_acquire), 1))
+		return SHUNT_LIMIT_NONE;
+	return shunt_window_judge(window, wrs, ahead, bytes);
+}
+
+/*
+ * Must a WR (`bytes` 0: without data) be signaled, so that the window opens again? That it has few WRs is for
+ * the caller to see to, who signals at least every second of them.
+ */
+static inline bool shunt_window_signals(const struct shunt_window *window, uint64_t ahead, uint32_t bytes)
+{
+	return window->asked || atomic_load_explicit(&window->posted, memory_order_relaxed) + ahead + bytes >=
+		       window->signal_at;
 }
 
 #endif

@@ -257,3 +257,8 @@ int soft_qp_settled(struct ibv_qp *ibqp)
 	atomic_store(&qp->settle_asked, 1);
 	return nothing_pends(qp);
 }
+
+const uint32_t *soft_qp_backlog(struct ibv_qp *ibqp)
+{
+	return &container_of(ibqp, struct soft_qp, ibv)->pending_count;
+}

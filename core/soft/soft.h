@@ -115,6 +115,9 @@ const void *soft_qp_peek(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey,
 /* Every WR that post_send took has been executed: its bytes are in the peer's memory. */
 int soft_qp_settled(struct ibv_qp *qp);
 
+/* Where the QP counts the WRs that post_send took and that have not been executed. Read atomically. */
+const uint32_t *soft_qp_backlog(struct ibv_qp *qp);
+
 /* Counted per QP; exact (SD-04). Read without a lock by statistics. */
 struct soft_counters {
 	uint64_t doorbells;	/* calls of post_send */

@@ -35,7 +35,7 @@ static void start(void)
 /* Posts one signaled WR if that is admitted. */
 static enum shunt_limit post(uint32_t bytes, uint64_t inflight_wrs)
 {
-	enum shunt_limit limit = shunt_window_admit(&window, inflight_wrs, 0, 0, bytes);
+	enum shunt_limit limit = shunt_window_admit(&window, inflight_wrs, 0, bytes);
 
 	if (limit)
 		return limit;
@@ -71,8 +71,8 @@ static void limits(void **state)
 	assert_int_equal(post(1, 7), SHUNT_LIMIT_NONE);
 	assert_int_equal(post(1, 8), SHUNT_LIMIT_WRS);
 	/* What the chain has collected counts like what is posted. */
-	assert_int_equal(shunt_window_admit(&window, 5, 3, 0, 1), SHUNT_LIMIT_WRS);
-	assert_int_equal(shunt_window_admit(&window, 5, 1, 65536, 1), SHUNT_LIMIT_BYTES);
+	assert_int_equal(shunt_window_admit(&window, 8, 0, 1), SHUNT_LIMIT_WRS);
+	assert_int_equal(shunt_window_admit(&window, 6, 65536, 1), SHUNT_LIMIT_BYTES);
 }
 
 /* What is alone may be larger than the window (PF-23). */
@@ -115,9 +115,9 @@ static void closes_behind_a_signal(void **state)
 		config.window_wrs = 0;
 		start();
 		for (;;) {
-			if (shunt_window_admit(&window, 1, 0, 0, 4096))
+			if (shunt_window_admit(&window, 1, 0, 4096))
 				break;
-			signaled = shunt_window_signals(&window, 1, 0, 4096, 4096);
+			signaled = shunt_window_signals(&window, 0, 4096);
 			window.posted += 4096;
 		}
 		assert_true(signaled);
@@ -173,13 +173,13 @@ static void own_policy(void **state)
 	(void)state;
 	begin(STATIC);
 	start();
-	window.policy = &mock;
+	shunt_window_use(&window, &mock);
 	assert_int_equal(post(10, 0), SHUNT_LIMIT_NONE);	/* alone: not asked */
 	for (int i = 0; i < 10; i++)
 		refused += post(10, 1) == SHUNT_LIMIT_POLICY;
 	assert_int_equal(refused, 5);
 	/* It may close the window at any time, so every WR must be able to open it. */
-	assert_true(shunt_window_signals(&window, 0, 0, 10, 4096));
+	assert_true(shunt_window_signals(&window, 0, 10));
 }
 
 static void device_is_shared(void **state)
@@ -193,8 +193,8 @@ static void device_is_shared(void **state)
 	memset(&other, 0, sizeof(other));
 	assert_int_equal(shunt_window_init(&other, &config, &device), 0);
 	assert_int_equal(post(8000, 0), SHUNT_LIMIT_NONE);
-	assert_int_equal(shunt_window_admit(&other, 0, 0, 0, 3000), SHUNT_LIMIT_DEVICE);
-	assert_int_equal(shunt_window_admit(&other, 0, 0, 0, 2000), SHUNT_LIMIT_NONE);
+	assert_int_equal(shunt_window_admit(&other, 0, 0, 3000), SHUNT_LIMIT_DEVICE);
+	assert_int_equal(shunt_window_admit(&other, 0, 0, 2000), SHUNT_LIMIT_NONE);
 	assert_int_equal(device, 10000);
 	shunt_window_return(&other, 2000);
 	assert_int_equal(device, 8000);
