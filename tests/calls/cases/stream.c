@@ -275,6 +275,45 @@ static void rounds_peer(struct end *e)
 	}
 }
 
+/*
+ * What is corked does not arrive until the cork is pulled, or Nagle's rule is switched off. (With MSG_MORE any
+ * segment of the peer's may push it.)
+ */
+static void held(struct end *e)
+{
+	int on = 1, off = 0;
+
+	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on)));
+	TRY(e, send(e->fd, "corked ", 7, 0));
+	tell(e);
+	await(e);
+	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_CORK, &off, sizeof(off)));
+	await(e);
+	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on)));
+	TRY(e, send(e->fd, "pushed ", 7, 0));
+	tell(e);
+	await(e);
+	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
+	meet(e);
+}
+
+static void held_peer(struct end *e)
+{
+	struct pollfd p = {.fd = e->fd, .events = POLLIN};
+	char buf[16];
+
+	for (int i = 0; i < 2; i++) {
+		await(e);
+		TRY(e, poll(&p, 1, 50));
+		tell(e);
+		get(e, e->fd, buf, 7);
+		say(e, "got \"%.7s\"", buf);
+		if (!i)
+			tell(e);
+	}
+	meet(e);
+}
+
 const struct test cases_stream[] = {
 	{"stream_hello", 0, hello, hello_peer},
 	{"stream_hello_v6", IPV6, hello, hello_peer},
@@ -291,5 +330,6 @@ const struct test cases_stream[] = {
 	{"stream_toggled", 0, toggled, toggled_peer},
 	{"stream_corked", 0, corked, corked_peer},
 	{"stream_rounds", 0, rounds, rounds_peer},
+	{"stream_held", 0, held, held_peer},
 	{NULL, 0, NULL, NULL},
 };
