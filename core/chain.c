@@ -122,7 +122,6 @@ static inline int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t a
 		flags = IBV_SEND_INLINE;
 	else
 		lane->counters.gathered++;
-
 	if (!data)
 		bytes = 0;
 	if (++lane->unsignaled < lane->signal_every && !lane->late && !must &&
@@ -180,7 +179,9 @@ static inline uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uin
 		for (; wr && wr != bad; wr = wr->next)
 			taken++;
 		lane->counters.post_failures++;
-		lane->unsignaled = lane->signal_every;	/* the WR that should have been signaled may be lost */
+		/* The WR that was to be signaled may be among those refused: the next is, and nobody waits before. */
+		lane->unsignaled = lane->signal_every;
+		lane->last_signaled = 0;
 	}
 	lane->sent += taken;
 	return taken;

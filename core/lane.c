@@ -80,10 +80,21 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 	atomic_store(&tx->offer, 0);
 }
 
+/* Takes bytes that are posted later; should the link die before, the peer learns of them. */
+static size_t accept_later(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	bytes = shunt_stage_take(tx, iov, skip, bytes, apart);
+	if (bytes)
+		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
+	return bytes;
+}
+
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 			  const struct iovec *iov, size_t skip, size_t bytes)
 {
-	bytes = shunt_stage_take(&stream->tx, iov, skip, bytes, !lane->merges);
+	bytes = accept_later(stream, iov, skip, bytes, !lane->merges);
 	if (!bytes)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
@@ -148,7 +159,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
 	size_t room = shunt_tx_limit(tx) - tx->offset;
-	size_t taken = shunt_stage_take(tx, iov, skip, bytes < room ? bytes : room, false);
+	size_t taken = accept_later(stream, iov, skip, bytes < room ? bytes : room, false);
 
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_STAGE_BYTES) {
 		shunt_lane_push(lane, stream);

@@ -274,22 +274,37 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 	return unused;
 }
 
+/* A word that the peer has written in its line of the stream; `otherwise` where it cannot be seen. */
+static uint64_t peers_word(struct shunt_stream *stream, uint32_t word, uint64_t otherwise)
+{
+	struct shunt_lane *lane = stream->lane;
+	const uint64_t *seen = soft_qp_peek(lane->qp, lane->peer_controls + word * 8 +
+					    stream->peer_id * sizeof(struct shunt_control),
+					    lane->rkey, sizeof(*seen));
+
+	return seen ? __atomic_load_n(seen, __ATOMIC_RELAXED) : otherwise;
+}
+
 /* Bytes that the program has sent and the dead peer's has not read: the kernel would reset. */
 static bool lost_bytes(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted);
-	const uint64_t *read;
 
 	if (handed < sent)
 		return true;
 	if (tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed))
 		return false;
-	read = soft_qp_peek(stream->lane->qp, stream->lane->peer_controls +
-			    stream->peer_id * sizeof(struct shunt_control) + SHUNT_CONTROL_READ * 8,
-			    stream->lane->rkey, sizeof(*read));
-	return read && handed > atomic_load(&tx->upgrade_at) &&
-	       __atomic_load_n(read, __ATOMIC_RELAXED) < handed;
+	return handed > atomic_load(&tx->upgrade_at) &&
+	       peers_word(stream, SHUNT_CONTROL_READ, handed) < handed;
+}
+
+/* Bytes that the peer's program has sent and its link has not brought; the kernel's FIN may be there already. */
+static bool missing_bytes(struct shunt_stream *stream)
+{
+	uint64_t tail = atomic_load(&stream->rx.tail);
+
+	return stream->rx.link_open && peers_word(stream, SHUNT_CONTROL_ACCEPTED, tail) > tail;
 }
 
 /*
@@ -305,7 +320,7 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
-		if (lost_bytes(stream) && !atomic_load(&rx->reset)) {
+		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || missing_bytes(stream))) {
 			atomic_store(&rx->error, ECONNRESET);
 			atomic_store(&rx->reset, true);
 			atomic_store(&tx->dead, true);

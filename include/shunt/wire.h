@@ -43,10 +43,12 @@ static inline uint32_t shunt_imm_make(enum shunt_imm type, uint32_t stream)
 }
 
 /*
- * The one word of a line that its owner writes: how far its program has read. A peer whose link has
- * died looks there to learn whether bytes were lost with the process.
+ * The two words of a line that its owner writes: how far its program has read, and up to where it has accepted
+ * bytes that it could not post at once. A peer whose link has died looks there to learn whether bytes were
+ * lost with it.
  */
 #define SHUNT_CONTROL_READ 15
+#define SHUNT_CONTROL_ACCEPTED 14
 
 /* One control line: the words that the peer writes, one per type. Two cache lines. */
 struct shunt_control {

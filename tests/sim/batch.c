@@ -345,6 +345,7 @@ static void lone_request_is_not_delayed(void **state)
 
 static int (*real_post)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
 static void (*meanwhile)(void);
+static int refusals;	/* posts that fail altogether */
 
 /* "Meanwhile" another thread comes; it finds the lane taken. */
 static int hooked_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -354,6 +355,10 @@ static int hooked_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 	meanwhile = NULL;
 	if (then && qp == bed.lane[0]->qp)
 		then();
+	if (refusals && refusals--) {
+		*bad = wr;
+		return ENOMEM;
+	}
 	return real_post(qp, wr, bad);
 }
 
@@ -552,6 +557,27 @@ static void bytes_under_way_gather_more(void **state)
 	end_bed();
 }
 
+/* The WR that would have told was refused: nobody waits for its completion. */
+static void refused_wr_holds_nothing(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	make_bed(&config, 1);
+	hook(NULL);
+	stall(true);
+	put(0, 0, 10, 0);
+	refusals = 2;	/* on the short way, and from the queue */
+	put(0, 0, 10, 0);
+	assert_int_equal(BYTES(), 10);
+	put(0, 0, 10, 0);
+	assert_int_equal(BYTES(), 20);	/* the last is held behind the second, which is signaled */
+	unhook();
+	stall(false);
+	end_bed();
+}
+
 /* More than a fragment is not held; nor is the end. */
 static void much_is_not_held(void **state)
 {
@@ -693,6 +719,8 @@ static void without_credit_there_is_rnr(void **state)
 	for (int i = 0; i < 200; i++)
 		put(0, 0, 1, 0);
 	assert_true(soft_qp_counters(bed.lane[0]->qp)->rnr > 0);
+	atomic_fetch_sub(&bed.lane[0]->allowed, 1000);
+	end_bed();
 }
 
 /* Both ends send what they can before either looks at what came. */
@@ -728,7 +756,9 @@ static void mutual_starvation_ends(void **state)
 	for (int side = 0; side < 2; side++) {
 		assert_true(atomic_load(&bed.lane[side]->waiting) > 0);
 		assert_true(atomic_load(&bed.lane[side]->lane_due));
+		atomic_fetch_add(&bed.lane[side]->allowed, 1);
 	}
+	end_bed();
 }
 
 /* --- what the QP refuses (PF-10, PF-11) --- */
@@ -795,6 +825,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(more_is_gathered),
 		cmocka_unit_test(more_than_room_is_sent),
 		cmocka_unit_test(bytes_under_way_gather_more),
+		cmocka_unit_test(refused_wr_holds_nothing),
 		cmocka_unit_test(much_is_not_held),
 		cmocka_unit_test(window_shrinks_wrs_grow),
 		cmocka_unit_test(window_is_kept),

@@ -95,9 +95,9 @@ static void no_limits(void **state)
 	start();
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(post(100000, i), SHUNT_LIMIT_NONE);
+	shunt_window_fini(&window);
 	begin(STATIC);
 	config.window_bytes = config.window_wrs = 0;
-	shunt_window_fini(&window);
 	start();
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(post(100000, i), SHUNT_LIMIT_NONE);
