@@ -41,7 +41,7 @@ static enum shunt_limit post(uint32_t bytes, uint64_t inflight_wrs)
 		return limit;
 	shunt_window_mark(&window, ++number, window.posted + bytes, now);
 	window.posted += bytes;
-	return limit;
+	return SHUNT_LIMIT_NONE;
 }
 
 static void complete(uint64_t wr, uint64_t after)
