@@ -437,9 +437,10 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		on_claim(link, message, fds, count);
 		return;
 	}
-	stream = shunt_link_stream(link, message->stream);
+	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
+	stream = shunt_link_hold(link, message->stream);
 	if (!stream)
-		return;	/* closed by both meanwhile */
+		return;	/* closed by both already */
 	switch (message->type) {
 	case SHUNT_MSG_ACCEPT:
 		on_accept(link, stream, &message->accept);
@@ -463,6 +464,7 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	default:
 		shunt_link_distrust(link, "a message of unknown type");
 	}
+	shunt_streams_unhold(stream);
 }
 
 /* --- what does not come --- */

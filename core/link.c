@@ -383,6 +383,21 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 	return 0;
 }
 
+struct shunt_stream *shunt_link_hold(struct shunt_link *link, uint32_t id)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	stream = shunt_link_stream(link, id);
+	if (stream)
+		stream->holds++;
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+	return stream;
+}
+
 void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;

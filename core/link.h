@@ -80,6 +80,9 @@ static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, ui
 	return id < link->table_size ? __atomic_load_n(&link->table[id], __ATOMIC_ACQUIRE) : NULL;
 }
 
+/* The stream of that number, held; NULL: there is none. No lock right of streams_lock held. */
+struct shunt_stream *shunt_link_hold(struct shunt_link *link, uint32_t id);
+
 /* The peer broke the protocol: logged once, the link dies, the process lives. group.lock may be held. */
 void shunt_link_distrust(struct shunt_link *link, const char *what);
 /* The link is of no use any more; the service thread will bury it. Any lock may be held. */
