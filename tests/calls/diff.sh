@@ -48,6 +48,15 @@ compare() {
 	return 1
 }
 
+# A number that the program had closed was in use when it tried it: Shunt opens its descriptors at the lowest free
+# number and moves them high at once (see tests/calls/known). Nothing else may differ.
+number_in_use() { # NAME PASS
+	[ "$2" = cold ] || return 1
+	grep '^-[a-z]' "$out/$1.$2.diff" | grep -qv -- '= -1 EBADF$' && return 1
+	diff -q <(sed -E 's/= -1 EBADF$/= -1 E/' "$out/$1.bare") \
+		<(sed -E 's/= -1 (EBADF|ENOTSOCK|EINVAL|EPERM|ESPIPE|EOPNOTSUPP)$/= -1 E/' "$out/$1.$2") > /dev/null
+}
+
 # A difference that tests/calls/known explains; nobody may hang or die of it.
 known() { # NAME PASS
 	local pattern
@@ -91,7 +100,7 @@ all_passes() {
 		one_case "$out/$name.$pass" "$server" "$client" "$ms" "$@"
 		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
 			echo "ok - $name $pass"
-		elif known "$name" "$pass"; then
+		elif known "$name" "$pass" || number_in_use "$name" "$pass"; then
 			echo "ok - $name $pass # known difference"
 		else
 			echo "not ok - $name $pass"
