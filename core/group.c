@@ -48,6 +48,18 @@ static bool create_cqs(struct shunt_group *group, uint32_t count)
 	return true;
 }
 
+/* Who fell asleep before there was a channel is not on it: one of them is woken to lead. */
+static void begin_to_lead(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	group->open = true;
+	if (group->sleepers)
+		shunt_group_kick(engine, group->sleepers);
+	shunt_lock_leave(&group->lock);
+}
+
 int shunt_group_open(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -68,7 +80,7 @@ int shunt_group_open(struct shunt_engine *engine)
 		goto close_context;
 	if (!create_cqs(group, engine->config.cqs))
 		goto destroy_channel;
-	group->open = true;
+	begin_to_lead(engine);
 	return 0;
 
 destroy_channel:
@@ -444,7 +456,6 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 	if (group->sleepers)
 		group->sleepers->previous = sleeper;
 	group->sleepers = sleeper;
-	/* Who falls asleep before there is a channel is not on it later either. */
 	sleeper->leader = false;
 	shunt_group_sleep_lead(engine, sleeper);
 }
