@@ -111,6 +111,30 @@ static void cq_judge(struct soft_cq *cq)
 	cq->may_overflow = most > (uint64_t)cq->ibv.cqe;
 }
 
+/*
+ * The exchange is also the fence between arming and the look that the caller takes next.
+ * A peer that took the arming meanwhile has fired: that event must not be lost by arming again.
+ */
+static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
+{
+	uint32_t before;
+
+	if (level < qp->armed)
+		level = qp->armed;
+	before = atomic_exchange(&qp->queue->armed, level);
+	if (qp->armed && before == ESTATE_DISARMED)
+		soft_store(&cq->fired, 1);
+	qp->armed = level;
+}
+
+void soft_cq_cover(struct soft_qp *qp)
+{
+	uint32_t level = soft_load(&qp->recv_cq->armed);
+
+	if (level != ESTATE_DISARMED)
+		receiver_arm(qp->recv_cq, qp, level);
+}
+
 int soft_cq_attach(struct soft_qp *qp)
 {
 	int err;
@@ -118,6 +142,7 @@ int soft_cq_attach(struct soft_qp *qp)
 	soft_lock(&qp->recv_cq->lock);
 	err = list_add(&qp->recv_cq->receivers, qp);
 	cq_judge(qp->recv_cq);
+	soft_cq_cover(qp);
 	soft_unlock(&qp->recv_cq->lock);
 	if (err || qp->send_cq == qp->recv_cq)
 		return err;
@@ -189,22 +214,6 @@ void soft_cq_notify(struct soft_cq *cq, bool solicited)
 		return;
 	atomic_store(&cq->fired, 1);
 	soft_channel_kick(cq->ibv.channel);
-}
-
-/*
- * The exchange is also the fence between arming and the look that the caller takes next.
- * A peer that took the arming meanwhile has fired: that event must not be lost by arming again.
- */
-static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
-{
-	uint32_t before;
-
-	if (level < qp->armed)
-		level = qp->armed;
-	before = atomic_exchange(&qp->queue->armed, level);
-	if (qp->armed && before == ESTATE_DISARMED)
-		soft_store(&cq->fired, 1);
-	qp->armed = level;
 }
 
 int soft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

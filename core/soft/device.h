@@ -260,6 +260,8 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe, void *cq_con
 			      struct ibv_comp_channel *channel, int comp_vector);
 int soft_destroy_cq(struct ibv_cq *cq);
 int soft_cq_attach(struct soft_qp *qp);
+/* A CQ that is armed is armed for a QP that joins it, or begins anew, too. recv_cq->lock held. */
+void soft_cq_cover(struct soft_qp *qp);
 void soft_cq_detach(struct soft_qp *qp);
 void soft_cq_lock_both(struct soft_qp *qp);
 void soft_cq_unlock_both(struct soft_qp *qp);

@@ -44,6 +44,7 @@ static void qp_reset(struct soft_qp *qp)
 	state_set(qp, IBV_QPS_RESET);
 	soft_pending_free(qp);
 	soft_receive_reset(qp);
+	soft_cq_cover(qp);
 	soft_cq_clean(qp->send_cq, qp);
 	if (qp->recv_cq != qp->send_cq)
 		soft_cq_clean(qp->recv_cq, qp);

@@ -50,6 +50,23 @@ static void SD_07_one_event_per_arming(void **state)
 	rig_free(rig);
 }
 
+/* The CQ was armed before the QP came (back) to it: it is armed for that QP too. */
+static void SD_07_arming_covers_later_qps(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .receives = 8 });
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(rig->b.recv_cq, 0), 0);
+	rig_end_state(&rig->a, &rig->options, IBV_QPS_RESET);
+	rig_end_state(&rig->b, &rig->options, IBV_QPS_RESET);
+	rig_connect(rig);
+	rig_receives(&rig->b, 8);
+	announce(rig, 0);
+	assert_true(rig_readable(rig->b.channel->fd));
+	assert_ptr_equal(event_of(&rig->b), rig->b.recv_cq);
+	rig_free(rig);
+}
+
 static void SD_07_solicited_only(void **state)
 {
 	struct rig *rig = rig_make(&(struct rig_options){ .receives = 8 });
@@ -216,7 +233,8 @@ static void SD_07_overflow_by_sends(void **state)
 	rig_free(rig);
 }
 
-RIG_TABLE(event, cmocka_unit_test(SD_07_one_event_per_arming), cmocka_unit_test(SD_07_solicited_only),
+RIG_TABLE(event, cmocka_unit_test(SD_07_one_event_per_arming), cmocka_unit_test(SD_07_arming_covers_later_qps),
+	   cmocka_unit_test(SD_07_solicited_only),
 	  cmocka_unit_test(SD_07_solicited_anywhere_in_a_chain),
 	  cmocka_unit_test(SD_07_plain_write_wakes_nobody),
 	  cmocka_unit_test(SD_07_own_completions_raise_events),
