@@ -678,6 +678,9 @@ static void incast_without_rnr(void **state)
 	all_arrived();
 	assert_int_equal(soft_qp_counters(bed.lane[0]->qp)->rnr, 0);
 	assert_int_equal(soft_qp_counters(bed.lane[1]->qp)->rnr, 0);
+	print_message("incast: %d sends, %lu WRs, %lu RNR, %lu times for a receive, %lu times for the ring\n",
+		      300 * 64, WRS(), soft_qp_counters(bed.lane[0]->qp)->rnr,
+		      COUNTED(stalls[SHUNT_LIMIT_RECEIVES]), COUNTED(stalls[SHUNT_LIMIT_RING]));
 	end_bed();
 }
 
@@ -693,6 +696,8 @@ static void without_credit_there_is_rnr(void **state)
 	for (int i = 0; i < 200; i++)
 		put(0, 0, 1, 0);
 	assert_true(soft_qp_counters(bed.lane[0]->qp)->rnr > 0);
+	print_message("no credit: %d sends, %lu WRs, %lu RNR\n", 200, WRS(),
+		      soft_qp_counters(bed.lane[0]->qp)->rnr);
 }
 
 /* Both ends send what they can before either looks at what came. */
