@@ -3,7 +3,7 @@
 # As in the paper, a large cluster is the smallest with which busy polling has its maximum throughput,
 # and a medium one is in the middle.
 #
-#	ROUNDS=3 LENGTH=0.3 rb_e2.sh
+#	ROUNDS=3 LENGTH=0.3 LARGE=64 rb_e2.sh	LARGE: not looked for
 # shellcheck source-path=SCRIPTDIR source=common.sh
 set -u
 LENGTH=${LENGTH:-0.3}
@@ -15,9 +15,9 @@ heading "RB-E2 (RDMAbox, Figure 2): polling under three clustered loads" \
 	"throughput: adaptive is the best of EventBatch, Hybrid and Adaptive under all three loads; most
        interrupts and context switches: EventBatch, Hybrid comparable; figures without numbers"
 
-SHUNT_POLL=busy $shunt perf --rounds 1 --seconds 0.2 --transports shunt --json "$work/large.json" \
+[ "${LARGE:-}" ] || SHUNT_POLL=busy $shunt perf --rounds 1 --seconds 0.2 --transports shunt --json "$work/large.json" \
 	cluster:large > /dev/null || exit 1
-large=$(jq '.models[0].flows[0].cluster' "$work/large.json")
+large=${LARGE:-$(jq '.models[0].flows[0].cluster' "$work/large.json")}
 medium=$(((large + 1) / 2))
 [ $medium -lt "$large" ] || medium=1
 echo "small 1, medium $medium, large $large requests"
