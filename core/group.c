@@ -127,6 +127,7 @@ void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lan
 	for (struct shunt_lane **p = &group->lanes; *p; p = &(*p)->next_in_group) {
 		if (*p == lane) {
 			*p = lane->next_in_group;
+			shunt_tally_add(&group->ended, lane);
 			break;
 		}
 	}

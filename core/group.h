@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/lock.h"
+#include "core/tally.h"
 #include "core/verbs.h"
 
 #define SHUNT_CQS_MAX 8		/* of SHUNT_CQS */
@@ -51,6 +52,7 @@ struct shunt_group {
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
+	struct shunt_tally ended;		/* what those that are gone had counted */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
 	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */

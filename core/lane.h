@@ -15,19 +15,13 @@
 
 #include "core/lock.h"
 #include "core/stream.h"
+#include "core/tally.h"
 #include "core/verbs.h"
 #include "core/window.h"
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
 
 struct shunt_chain;
-
-struct shunt_lane_counters {	/* besides lane.sent, the WRs, and window.posted, their data bytes */
-	uint64_t doorbells, signaled, direct, merged, staged_sends;
-	uint64_t gathered;	/* WRs that were not inline */
-	uint64_t chain_max, control, queue_stalls, post_failures, held;
-	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
-};
 
 struct shunt_lane {
 	struct shunt_link *link;

@@ -167,52 +167,29 @@ static void put_stalls(struct text *text, const uint64_t *stalls)
 
 static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
 {
-	struct shunt_lane_counters sum = { 0 };
-	struct { uint64_t bytes, wrs; } most = { 0, 0 };
-	uint64_t cuts = 0, wrs = 0, bytes = 0;
+	struct shunt_tally tally = engine->group.ended;
+	const struct shunt_lane_counters *sum = &tally.counters;
 
 	/* group.lock held */
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group) {
-		const struct shunt_lane_counters *c = &lane->counters;
-
-		sum.doorbells += c->doorbells;
-		wrs += lane->sent;
-		bytes += lane->window.posted;
-		sum.gathered += c->gathered;
-		sum.signaled += c->signaled;
-		sum.direct += c->direct;
-		sum.merged += c->merged;
-		sum.staged_sends += c->staged_sends;
-		sum.control += c->control;
-		sum.held += c->held;
-		sum.queue_stalls += c->queue_stalls;
-		for (int i = 0; i < SHUNT_LIMITS; i++)
-			stalls[i] += c->stalls[i];
-		if (shunt_window_most(&lane->window) > most.bytes)
-			most.bytes = shunt_window_most(&lane->window);
-		if (lane->window.most_wrs > most.wrs)
-			most.wrs = lane->window.most_wrs;
-		cuts += lane->window.cuts;
-		sum.post_failures += c->post_failures;
-		if (c->chain_max > sum.chain_max)
-			sum.chain_max = c->chain_max;
-	}
-	put_number(text, "doorbells", sum.doorbells);
-	put_number(text, "wr", wrs);
-	put_number(text, "wr_bytes", bytes);
-	put_number(text, "wr_inline", wrs - sum.gathered);
-	put_number(text, "wr_signaled", sum.signaled);
-	put_number(text, "wr_direct", sum.direct);
-	put_number(text, "wr_merged", sum.merged);
-	put_number(text, "wr_control", sum.control);
-	put_number(text, "sends_staged", sum.staged_sends);
-	put_number(text, "chain_max", sum.chain_max ? sum.chain_max : wrs > 0);
-	put_number(text, "sends_held", sum.held);
-	put_number(text, "queue_stalls", sum.queue_stalls);
-	put_number(text, "post_failures", sum.post_failures);
-	put_number(text, "inflight_bytes_max", most.bytes);
-	put_number(text, "inflight_wr_max", most.wrs);
-	put_number(text, "window_cuts", cuts);
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+		shunt_tally_add(&tally, lane);
+	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
+	put_number(text, "doorbells", sum->doorbells);
+	put_number(text, "wr", tally.wrs);
+	put_number(text, "wr_bytes", tally.bytes);
+	put_number(text, "wr_inline", tally.wrs - sum->gathered);
+	put_number(text, "wr_signaled", sum->signaled);
+	put_number(text, "wr_direct", sum->direct);
+	put_number(text, "wr_merged", sum->merged);
+	put_number(text, "wr_control", sum->control);
+	put_number(text, "sends_staged", sum->staged_sends);
+	put_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
+	put_number(text, "sends_held", sum->held);
+	put_number(text, "queue_stalls", sum->queue_stalls);
+	put_number(text, "post_failures", sum->post_failures);
+	put_number(text, "inflight_bytes_max", tally.most_bytes);
+	put_number(text, "inflight_wr_max", tally.most_wrs);
+	put_number(text, "window_cuts", tally.cuts);
 }
 
 /* Of the cost model: nothing without one. */

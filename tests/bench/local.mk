@@ -17,3 +17,9 @@ tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
 EXTRA_DIST += tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/syscalls.sh
+
+# One script for each figure or table of the two papers; docs/EXPERIMENTS.md has what came out.
+EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
+	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
+	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh \
+	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh

@@ -25,14 +25,15 @@ static struct iops_result table(struct iops_load load, uint32_t most)
 {
 	struct iops_result best = { 0 }, now;
 
-	printf("%7s %9s %9s %15s %8s %9s\n", "threads", "kIOPS", "in flight", "bytes in flight", "mean us",
-	       "misses");
+	printf("%7s %9s %9s %15s %8s %9s %9s\n", "threads", "kIOPS", "in flight", "bytes in flight", "mean us",
+	       "misses", "pauses");
 	for (load.threads = 1; load.threads <= most; load.threads++) {
 		now = iops_run(&load);
-		printf("%7u %9.1f %9llu %15llu %8.2f %8.1f%%\n", load.threads,
+		printf("%7u %9.1f %9llu %15llu %8.2f %8.1f%% %9llu\n", load.threads,
 		       (double)now.per_second / 1e3, (unsigned long long)now.wr_max,
 		       (unsigned long long)now.bytes_max, (double)now.mean_ns / 1e3,
-		       100.0 * (double)now.misses / (double)load.writes);
+		       100.0 * (double)now.misses / (double)load.writes,
+		       (unsigned long long)now.pauses);
 		if (now.per_second > best.per_second)
 			best = now;
 	}

@@ -704,6 +704,9 @@ static void incast_without_rnr(void **state)
 	all_arrived();
 	assert_int_equal(soft_qp_counters(bed.lane[0]->qp)->rnr, 0);
 	assert_int_equal(soft_qp_counters(bed.lane[1]->qp)->rnr, 0);
+	print_message("incast: %d sends, %lu WRs, %lu RNR, %lu times for a receive, %lu times for the ring\n",
+		      300 * 64, WRS(), soft_qp_counters(bed.lane[0]->qp)->rnr,
+		      COUNTED(stalls[SHUNT_LIMIT_RECEIVES]), COUNTED(stalls[SHUNT_LIMIT_RING]));
 	end_bed();
 }
 
@@ -719,6 +722,8 @@ static void without_credit_there_is_rnr(void **state)
 	for (int i = 0; i < 200; i++)
 		put(0, 0, 1, 0);
 	assert_true(soft_qp_counters(bed.lane[0]->qp)->rnr > 0);
+	print_message("no credit: %d sends, %lu WRs, %lu RNR\n", 200, WRS(),
+		      soft_qp_counters(bed.lane[0]->qp)->rnr);
 	atomic_fetch_sub(&bed.lane[0]->allowed, 1000);
 	end_bed();
 }
@@ -811,6 +816,45 @@ static void unsignaled_chains_do_not_fill_the_queue(void **state)
 	}
 }
 
+/* --- statistics --- */
+
+static uint64_t counted(const char *name)
+{
+	char wanted[32], *json, *found;
+	uint64_t number;
+	size_t bytes;
+
+	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
+	json = shunt_stats_json(engines[0], &bytes);
+	assert_non_null(json);
+	found = strstr(json, wanted);
+	assert_non_null(found);
+	number = strtoull(found + strlen(wanted), NULL, 10);
+	free(json);
+	return number;
+}
+
+/* What a link's lane has counted stays in the statistics when the link is gone. */
+static void ended_lanes_are_counted(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	uint64_t wrs, doorbells;
+
+	(void)state;
+	make_bed(&config, 2);
+	for (int i = 0; i < 100; i++)
+		put(i & 1, 0, 64, 0);
+	end_bed();
+	wrs = counted("wr");
+	doorbells = counted("doorbells");
+	assert_in_range(wrs, 100, 10000);
+	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	assert_int_equal(counted("wr"), wrs);
+	assert_int_equal(counted("doorbells"), doorbells);
+	shunt_group_remove_lane(engines[0], bed.lane[0]);	/* it is not there any more */
+	assert_int_equal(counted("wr"), wrs);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -834,6 +878,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mutual_starvation_ends),
 		cmocka_unit_test(bad_wr_at_every_position),
 		cmocka_unit_test(unsignaled_chains_do_not_fill_the_queue),
+		cmocka_unit_test(ended_lanes_are_counted),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -239,7 +239,7 @@ struct iops_result iops_run(const struct iops_load *load)
 	result = (struct iops_result){
 		.per_second = load->writes * 1000000000 / (clock_ns - start),
 		.wr_max = gauges.wr_max, .bytes_max = gauges.bytes_max,
-		.mean_ns = run->waited / load->writes, .misses = gauges.misses,
+		.mean_ns = run->waited / load->writes, .misses = gauges.misses, .pauses = gauges.pauses,
 	};
 	end_free(&run->a, run);
 	end_free(&run->b, run);

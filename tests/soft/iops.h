@@ -22,7 +22,7 @@ struct iops_result {
 	uint64_t per_second;
 	uint64_t wr_max, bytes_max; /* outstanding at most */
 	uint64_t mean_ns;	/* from post_send to the completion */
-	uint64_t misses;
+	uint64_t misses, pauses;
 };
 
 enum { IOPS_THREADS = 64, IOPS_QPS = 16, IOPS_DEPTH = 4096, IOPS_BYTES = 1 << 20 };

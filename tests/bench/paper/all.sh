@@ -1,0 +1,21 @@
+#!/bin/bash
+# Every script of this folder in turn, each one's output also in $OUT/NAME.txt.
+#
+#	OUT=folder ONLY="rb_e1 xr_e4" all.sh	and the knobs of common.sh
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export OUT=${OUT:-$(mktemp -d /tmp/shunt-paper.XXXXXX)}
+mkdir -p "$OUT"
+rc=0
+for name in ${ONLY:-rb_e1 rb_e2 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 xr_e4 xr_e5}; do
+	start=$SECONDS
+	bash "$here/$name.sh" 2>&1 | tee "$OUT/$name.txt"
+	[ "${PIPESTATUS[0]}" = 0 ] || {
+		echo "$name failed"
+		rc=1
+	}
+	echo "($((SECONDS - start)) s)"
+	echo
+done
+echo "all of it: $OUT"
+exit $rc
