@@ -140,9 +140,13 @@ static int share(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-/* No lock is held by a thread that the child does not have. */
+/*
+ * No lock is held by a thread that the child does not have; and no descriptor is in the making that the child
+ * would keep without knowing it, a peer's socket from a claim for one.
+ */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
+	shunt_numbers_enter(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
@@ -161,6 +165,7 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 {
 	shunt_streams_each(engine, share, NULL);
 	unlock_all(engine);
+	shunt_numbers_leave(engine);
 }
 
 /*

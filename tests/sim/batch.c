@@ -33,7 +33,7 @@ static struct {
 uint64_t sim_random_state;
 
 /* LeakSanitizer shall find what is still alive. */
-static struct shunt_engine *former[64][2];
+static struct shunt_engine *former[256][2];
 static int formers;
 
 static uint8_t byte_at(uint64_t offset, int salt)
