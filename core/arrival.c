@@ -239,20 +239,22 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	return on_control(engine, stream, type);
 }
 
+static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
+		shunt_group_kick_lane(engine, lane);
+}
+
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
 static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
 {
-	struct shunt_group *group = &engine->group;
 	uint64_t now = lane->window.policy->completed ? shunt_now(engine) : 0;
 	bool device = shunt_window_completed(&lane->window, number, now);
 
 	atomic_store_explicit(&lane->retired, number, memory_order_release);
-	for (struct shunt_lane *other = device ? group->lanes : lane; other; other = other->next_in_group) {
-		if (atomic_load(&other->waiting) || atomic_load(&other->holding))
-			shunt_group_kick_lane(engine, other);
-		if (!device)
-			break;
-	}
+	kick_if_waiting(engine, lane);
+	for (lane = device ? engine->group.lanes : NULL; lane; lane = lane->next_in_group)
+		kick_if_waiting(engine, lane);
 }
 
 void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)

@@ -356,7 +356,6 @@ void shunt_group_arm(struct shunt_engine *engine)
 		ibv_req_notify_cq(group->cqs[i], arrivals_only);
 }
 
-/* Who sleeps already may have been armed for arrivals alone. */
 void shunt_group_take_event(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;

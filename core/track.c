@@ -299,12 +299,15 @@ static bool lost_bytes(struct shunt_stream *stream)
 	       peers_word(stream, SHUNT_CONTROL_READ, handed) < handed;
 }
 
-/* Bytes that the peer's program has sent and its link has not brought; the kernel's FIN may be there already. */
+/*
+ * Bytes that the peer's program has sent for the link, and that it has not brought, perhaps not even the upgrade
+ * before them; the kernel's FIN may be there already. What a retirement took back comes over TCP.
+ */
 static bool missing_bytes(struct shunt_stream *stream)
 {
 	uint64_t tail = atomic_load(&stream->rx.tail);
 
-	return stream->rx.link_open && peers_word(stream, SHUNT_CONTROL_ACCEPTED, tail) > tail;
+	return !atomic_load(&stream->rx.retired) && peers_word(stream, SHUNT_CONTROL_ACCEPTED, tail) > tail;
 }
 
 /*

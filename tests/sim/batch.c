@@ -766,6 +766,39 @@ static void mutual_starvation_ends(void **state)
 	end_bed();
 }
 
+/* --- the end of a link --- */
+
+/* What a read says once the reader's link has died; `accepted`: the sender had bytes that it could not post. */
+static ssize_t read_after_death(bool accepted)
+{
+	struct shunt_config config = small_config(HYBRID);
+	uint8_t byte[200];
+	ssize_t got;
+
+	make_bed(&config, 1);
+	put(0, 0, 100, 0);
+	if (accepted) {
+		busy();
+		put(0, 0, 50, 0);
+		shunt_lock_leave(&bed.lane[0]->lock);
+	}
+	shunt_link_kill(bed.lane[1]->link, "the test");
+	assert_int_equal(receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT), 100);
+	got = receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT);
+	close_side(&bed.pair[0].side[1]);
+	close_side(&bed.pair[0].side[0]);
+	turn();
+	return got;
+}
+
+/* Bytes that were accepted are lost with the link, and the kernel does not know of them. */
+static void accepted_bytes_are_missed(void **state)
+{
+	(void)state;
+	assert_int_equal(read_after_death(false), -EAGAIN);
+	assert_int_equal(read_after_death(true), -ECONNRESET);
+}
+
 /* --- what the QP refuses (PF-10, PF-11) --- */
 
 static void bad_wr_at_every_position(void **state)
@@ -876,6 +909,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(incast_without_rnr),
 		cmocka_unit_test(without_credit_there_is_rnr),
 		cmocka_unit_test(mutual_starvation_ends),
+		cmocka_unit_test(accepted_bytes_are_missed),
 		cmocka_unit_test(bad_wr_at_every_position),
 		cmocka_unit_test(unsignaled_chains_do_not_fill_the_queue),
 		cmocka_unit_test(ended_lanes_are_counted),
