@@ -3,7 +3,7 @@ core_sources = \
 	include/shunt/wire.h \
 	core/api.h core/file.h core/sys.h core/verbs.h core/source.h \
 	core/config.c core/config.h core/config_table.h \
-	core/log.c core/log.h \
+	core/log.c core/log.h core/quiet.c core/quiet.h \
 	core/lock.c core/lock.h \
 	core/arena.c core/arena.h \
 	core/engine.c core/engine.h \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/quiet.h"
 
 /*
  * One log a process, whatever the number of engines, so these are the file's own. Set before there
@@ -107,7 +108,7 @@ void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 
 	fd = open_file();
 	/* What cannot be written is lost: there is nobody to tell. */
-	if (write_call(fd < 0 ? STDERR_FILENO : fd, line, len) < 0)
+	if (shunt_quiet_write(write_call, fd < 0 ? STDERR_FILENO : fd, line, len) < 0)
 		errno = saved;
 	if (fd >= 0)
 		close(fd);

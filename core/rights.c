@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/service.h"
+#include "core/quiet.h"
 
 #define PATIENCE_MS 6000
 
@@ -170,7 +171,7 @@ static void say_done(struct shunt_engine *engine, int fd, bool handed_over)
 {
 	char byte = handed_over;
 
-	if (engine->sys->write(fd, &byte, 1) != 1)
+	if (shunt_quiet_write(engine->sys->write, fd, &byte, 1) != 1)
 		shunt_log(SHUNT_LOG_DEBUG, "a child went away before it was answered");
 	shunt_private_close(engine, fd);
 }

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/polling.h"
+#include "core/quiet.h"
 #include "core/service.h"
 #include "core/soft/soft.h"
 
@@ -310,32 +309,10 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 
 /* --- to a file --- */
 
-/* A file that may not grow so far is a short file, not the end of the program. */
-static void write_all(struct shunt_engine *engine, int fd, const char *bytes, size_t count)
-{
-	static const struct timespec none = { 0, 0 };
-	sigset_t too_large, before;
-	size_t done = 0;
-
-	sigemptyset(&too_large);
-	sigaddset(&too_large, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &too_large, &before);
-	while (done < count) {
-		ssize_t wrote = engine->sys->write(fd, bytes + done, count - done);
-
-		if (wrote <= 0)
-			break;
-		done += wrote;
-	}
-	if (done < count && !sigismember(&before, SIGXFSZ))
-		sigtimedwait(&too_large, NULL, &none);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 void shunt_stats_write(struct shunt_engine *engine)
 {
 	char path[SHUNT_CONFIG_PATH_MAX + 32];
-	size_t bytes;
+	size_t bytes, done = 0;
 	char *json;
 	int fd;
 
@@ -345,10 +322,15 @@ void shunt_stats_write(struct shunt_engine *engine)
 	fd = json ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
 	if (fd < 0)
 		shunt_log(SHUNT_LOG_WARN, "cannot write the statistics to %s: error %d", path, errno);
-	if (fd >= 0) {
-		write_all(engine, fd, json, bytes);
-		engine->sys->close(fd);
+	while (fd >= 0 && done < bytes) {
+		ssize_t wrote = shunt_quiet_write(engine->sys->write, fd, json + done, bytes - done);
+
+		if (wrote <= 0)
+			break;
+		done += wrote;
 	}
+	if (fd >= 0)
+		engine->sys->close(fd);
 	free(json);
 }
 

@@ -787,7 +787,8 @@ static ssize_t read_after_death(bool accepted)
 	got = receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT);
 	close_side(&bed.pair[0].side[1]);
 	close_side(&bed.pair[0].side[0]);
-	turn();
+	for (int i = 0; i < 10; i++)	/* the other engine hears of it, and lets its stream go */
+		turn();
 	return got;
 }
 

@@ -5,14 +5,17 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/log.h"
+#include "core/quiet.h"
 
 static struct {
 	int writes, fd;
@@ -138,6 +141,36 @@ static void test_file_missing(void **state)
 	assert_int_equal(seen.fd, STDERR_FILENO);
 }
 
+/* What our own writes run into is no signal for the program: both would end it. */
+static void test_no_signal(void **state)
+{
+	char name[] = "/tmp/shunt-quiet-XXXXXX";
+	struct rlimit before, small;
+	int fd = mkstemp(name), ends[2];
+	sigset_t mask, pending;
+
+	(void)state;
+	assert_true(fd >= 0);
+	unlink(name);
+	getrlimit(RLIMIT_FSIZE, &before);
+	small = (struct rlimit) { 2, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(shunt_quiet_write(write, fd, "four", 4), 2);
+	assert_int_equal(shunt_quiet_write(write, fd, "ur", 2), -1);
+	assert_int_equal(errno, EFBIG);
+	setrlimit(RLIMIT_FSIZE, &before);
+	close(fd);
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	assert_int_equal(shunt_quiet_write(write, ends[1], "x", 1), -1);
+	assert_int_equal(errno, EPIPE);
+	close(ends[1]);
+	sigpending(&pending);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	assert_false(sigismember(&pending, SIGPIPE) || sigismember(&pending, SIGXFSZ));
+	assert_false(sigismember(&mask, SIGPIPE) || sigismember(&mask, SIGXFSZ));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +179,7 @@ int main(void)
 		cmocka_unit_test_setup(test_long_and_hostile, clear),
 		cmocka_unit_test_setup(test_file, clear),
 		cmocka_unit_test_setup(test_file_missing, clear),
+		cmocka_unit_test(test_no_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
