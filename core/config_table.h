@@ -38,7 +38,7 @@ UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
 	"completion queues; links take them in turn")
 UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
 	"receive ring of a new stream's direction")
-UINT(RING_MAX, ring_max, 4 * K, 64 * M, 1 * M, SIZE | POW2, "bytes", FIXED,
+UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
 	"how far a busy direction's ring grows")
 UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
 	"address space for the rings of one link, backed by memory as it is used")

@@ -128,6 +128,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	uint32_t ring_bytes;
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
 	uint8_t *next_ring;
+	bool asked_again;	/* the sender has filled the offered ring already */
 	uint64_t ring_from;	/* stream offset from which the ring is used */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */

@@ -95,6 +95,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	rx->track = SHUNT_TCP;
 	rx->shut = rx->tcp_eof = rx->final = false;
+	rx->asked_again = false;
 	rx->kept_error = 0;
 	atomic_store(&rx->reset, false);
 	atomic_store(&rx->error, 0);

@@ -84,7 +84,26 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 
 /* --- the receiver's side; rx.lock held --- */
 
-static void swap_ring(struct shunt_stream *stream)
+static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG, offset;
+
+	if (bytes > engine->config.ring_max)
+		bytes = engine->config.ring_max;
+	if (bytes <= rx->ring_bytes)
+		return;
+	offset = shunt_arena_take(&stream->link->arena, bytes);
+	if (offset == UINT64_MAX)
+		return;
+	rx->next_ring = stream->link->arena_base + offset;
+	atomic_store(&rx->next_bytes, bytes);
+	atomic_store(&rx->offered, offset | (63 - __builtin_clzll(bytes)));
+	atomic_fetch_add(&engine->grows, 1);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
+}
+
+static void swap_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_link *link = stream->link;
@@ -97,6 +116,10 @@ static void swap_ring(struct shunt_stream *stream)
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	shunt_link_give_ring(link, old, old_bytes);
+	if (rx->asked_again) {
+		rx->asked_again = false;
+		offer_ring(engine, stream);
+	}
 }
 
 /* The reader stands at the announced end of the present track. */
@@ -129,7 +152,7 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
 	if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
-		swap_ring(stream);
+		swap_ring(engine, stream);
 	while (atomic_load(&rx->boundary) == head)
 		pass_boundary(engine, stream, head);
 }
@@ -137,22 +160,13 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t bytes, offset;
 
 	shunt_lock_take(&rx->lock);
-	bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
-	if (bytes > engine->config.ring_max)
-		bytes = engine->config.ring_max;
-	if (atomic_load(&stream->state) == SHUNT_LINKED && bytes > rx->ring_bytes &&
-	    !atomic_load(&rx->next_bytes)) {
-		offset = shunt_arena_take(&stream->link->arena, bytes);
-		if (offset != UINT64_MAX) {
-			rx->next_ring = stream->link->arena_base + offset;
-			atomic_store(&rx->next_bytes, bytes);
-			atomic_store(&rx->offered, offset | (63 - __builtin_clzll(bytes)));
-			atomic_fetch_add(&engine->grows, 1);
-			shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
-		}
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		if (atomic_load(&rx->next_bytes))
+			rx->asked_again = true;	/* the sender is in the ring that our reader has not come to */
+		else
+			offer_ring(engine, stream);
 	}
 	shunt_lock_leave(&rx->lock);
 }

@@ -200,7 +200,7 @@ static void test_rings_agree(void **state)
 	assert_int_equal(load(&c, "SHUNT_RING_MAX", "8K", &seen), 1);
 	assert_non_null(strstr(seen.last, "SHUNT_RING_MIN=16K"));
 	assert_int_equal(c.ring_min, 16384);
-	assert_int_equal(c.ring_max, 1 << 20);
+	assert_int_equal(c.ring_max, 4 << 20);
 }
 
 /* What is shown of a row must be a value of the row. */
