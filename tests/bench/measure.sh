@@ -6,16 +6,16 @@ pp=${PP:-$builddir/tests/bench/pp}
 
 # pp_server WRAP: starts one; sets pp_pid and pp_port.
 pp_server() {
-	local in fifo
-	fifo=$(mktemp -u "$work/pp.XXXXXX")
-	mkfifo "$fifo"
-	$1 "$pp" server > "$fifo" &
+	local in dir
+	dir=$(mktemp -d "$work/pp.XXXXXX")
+	mkfifo "$dir/fifo"
+	$1 "$pp" server > "$dir/fifo" &
 	pp_pid=$!
 	children+=("$pp_pid")
-	exec {in}< "$fifo"
+	exec {in}< "$dir/fifo"
 	read -r _ pp_port <&"$in"
 	exec {in}<&-
-	rm -f "$fifo"
+	rm -r "$dir"
 }
 
 # measure_pp SERVER-WRAP CLIENT-WRAP ARGUMENTS...
