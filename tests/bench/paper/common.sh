@@ -115,19 +115,14 @@ perf_grid() {
 # redis_trace WHO WRAP ARGUMENTS...: records requests/s, p99 in ms, and the work requests and doorbells
 # of both ends. A fixed number of requests, and -t with one test.
 redis_trace() {
-	local who=$1 wrap=$2 port server stat rps p99
+	local who=$1 wrap=$2 stat rps p99
 	shift 2
-	port=$(free_port)
 	stat=$(mktemp -d "$work/stat.XXXXXX")
-	SHUNT_STATS=$stat/%p $wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" \
-		> /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
-	SHUNT_STATS=$stat/%p timeout 120 $wrap redis-benchmark -p "$port" -d 64 --csv "$@" 2> /dev/null |
+	SHUNT_STATS=$stat/%p start_redis "$wrap"
+	SHUNT_STATS=$stat/%p timeout 120 $wrap redis-benchmark -p "$server_port" -d 64 --csv "$@" 2> /dev/null |
 		tail -1 | tr -d '"' > "$work/line"
-	kill "$server"
-	wait "$server" 2> /dev/null
+	kill "$server_pid"
+	wait "$server_pid" 2> /dev/null
 	IFS=, read -r _ rps _ _ _ _ p99 _ < "$work/line"
 	record rps "$who" "${rps:-0}"
 	record p99 "$who" "${p99:-0}"
