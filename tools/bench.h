@@ -97,6 +97,16 @@ void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *othe
 /* "99.98%", with * where it is of all bytes and ! where the two ends disagree; "?" if not known. */
 const char *shunt_share_text(const struct shunt_share *share, char buf[24]);
 
+/* Which of these marks a table has, and why the last "?". All zero at first. */
+struct shunt_share_legend {
+	int whole, differ;
+	char unknown[sizeof(((struct shunt_share *)NULL)->why)];
+};
+
+void shunt_share_legend_add(struct shunt_share_legend *legend, const struct shunt_share *share);
+/* A line for each of them. */
+void shunt_share_legend_print(const struct shunt_share_legend *legend);
+
 /* The counters of that name in a process' statistics, added to sums[]. 0, or -1 if there are none. */
 int shunt_counters_add(const char *path, const char *const names[], double sums[], size_t count);
 

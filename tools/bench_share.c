@@ -117,6 +117,25 @@ const char *shunt_share_text(const struct shunt_share *share, char buf[24])
 	return buf;
 }
 
+void shunt_share_legend_add(struct shunt_share_legend *legend, const struct shunt_share *share)
+{
+	legend->whole |= share->known && !share->late;
+	legend->differ |= share->known && !share->agree;
+	if (!share->known)
+		memcpy(legend->unknown, share->why, sizeof(legend->unknown));
+}
+
+void shunt_share_legend_print(const struct shunt_share_legend *legend)
+{
+	if (legend->whole)
+		puts("* no connection carried more than 256 KiB: the share is of all bytes "
+		     "(--seconds makes runs longer)");
+	if (legend->differ)
+		puts("! client and server disagree about how many bytes went by link");
+	if (*legend->unknown)
+		printf("? unknown: %s\n", legend->unknown);
+}
+
 int shunt_counters_add(const char *path, const char *const names[], double sums[], size_t count)
 {
 	json_error_t error;

@@ -104,29 +104,19 @@ static void print_row(const struct compare_result *result)
 
 static void print_notes(const struct compare_result *results, size_t count)
 {
-	int some = 0, differ = 0;
-	const char *unknown = NULL;
+	struct shunt_share_legend legend = { 0 };
 	struct shunt_share share;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!results[i].rounds)
 			continue;
 		share = worst_share(&results[i]);
-		some |= share.known && !share.late;
-		differ |= share.known && !share.agree;
-		if (!share.known)
-			unknown = results[i].runs[COMPARE_SHUNT][0].share.why;
+		shunt_share_legend_add(&legend, &share);
 	}
 	puts("\nTCP, SHUNT: medians. CPU: user and system time of client and server. ON LINK: share "
 	     "of the bytes after each\nconnection's first 256 KiB that travelled on the link, the worst "
 	     "round. Last two columns: slowest to fastest round.");
-	if (some)
-		puts("* no connection carried more than 256 KiB: the share is of all bytes "
-		     "(--seconds makes runs longer)");
-	if (differ)
-		puts("! client and server disagree about how many bytes went by link");
-	if (unknown)
-		printf("? unknown: %s\n", unknown);
+	shunt_share_legend_print(&legend);
 }
 
 void compare_report_table(const struct compare_result *results, size_t count)

@@ -2,7 +2,6 @@
 #include "tools/perf.h"
 
 #include <math.h>
-#include <string.h>
 
 #define CELL_MAX 24
 
@@ -99,8 +98,8 @@ static void print_model(const struct perf_result *result)
 
 static void print_notes(const struct perf_result *results, size_t count)
 {
-	int some = 0, differ = 0, sampled = 0;
-	char unknown[sizeof(((struct shunt_share *)NULL)->why)] = "";
+	struct shunt_share_legend legend = { 0 };
+	int sampled = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++) {
@@ -108,28 +107,18 @@ static void print_notes(const struct perf_result *results, size_t count)
 
 			sampled |= perf_result_median(&results[i], t, 0, PERF_LATENCIES) >
 				   perf_result_median(&results[i], t, 0, PERF_KEPT);
-			if (!results[i].transports->list[t].shunt)
-				continue;
-			some |= share.known && !share.late;
-			differ |= share.known && !share.agree;
-			if (!share.known)
-				memcpy(unknown, share.why, sizeof(unknown));
+			if (results[i].transports->list[t].shunt)
+				shunt_share_legend_add(&legend, &share);
 		}
 	}
 	puts("\nMedians of the rounds. P50 to MAX: latency in microseconds. RATIO: OPS/S to plain TCP. "
 	     "ON LINK: share of the bytes\nafter each connection's first 256 KiB that travelled on the "
 	     "link, the worst round. For each operation, both ends\ntogether: work requests, doorbells, "
 	     "completion events, CPU time in microseconds, voluntary context switches.");
-	if (some)
-		puts("* no connection carried more than 256 KiB: the share is of all bytes "
-		     "(--seconds makes runs longer)");
-	if (differ)
-		puts("! client and server disagree about how many bytes went by link");
+	shunt_share_legend_print(&legend);
 	if (sampled)
 		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of "
 		     "as many beyond that; MAX is exact.");
-	if (*unknown)
-		printf("? unknown: %s\n", unknown);
 }
 
 void perf_table(const struct perf_result *results, size_t count)

@@ -17,12 +17,7 @@ limit=${LIMIT:-1.0}
 need "$pp"
 need_shunt
 
-burners=()
-for ((i = 0; i < ${BURNERS:-6}; i++)); do
-	(while :; do :; done) &
-	burners+=($!)
-	children+=($!)
-done
+burn "${BURNERS:-6}"
 
 # once WRAP: round trips a second.
 once() {

@@ -6,16 +6,16 @@ pp=${PP:-$builddir/tests/bench/pp}
 
 # pp_server WRAP: starts one; sets pp_pid and pp_port.
 pp_server() {
-	local in fifo
-	fifo=$(mktemp -u "$work/pp.XXXXXX")
-	mkfifo "$fifo"
-	$1 "$pp" server > "$fifo" &
+	local in dir
+	dir=$(mktemp -d "$work/pp.XXXXXX")
+	mkfifo "$dir/fifo"
+	$1 "$pp" server > "$dir/fifo" &
 	pp_pid=$!
 	children+=("$pp_pid")
-	exec {in}< "$fifo"
+	exec {in}< "$dir/fifo"
 	read -r _ pp_port <&"$in"
 	exec {in}<&-
-	rm -f "$fifo"
+	rm -r "$dir"
 }
 
 # measure_pp SERVER-WRAP CLIENT-WRAP ARGUMENTS...
@@ -29,32 +29,35 @@ measure_pp() {
 
 # measure_redis WRAP get|set ARGUMENTS-OF-REDIS-BENCHMARK...: requests a second.
 measure_redis() {
-	local wrap=$1 what=$2 port server
+	local wrap=$1 what=$2
 	shift 2
-	port=$(free_port)
-	$wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" > /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
-	timeout 120 $wrap redis-benchmark -p "$port" -t "$what" -d 64 --csv "$@" 2> /dev/null |
+	start_redis "$wrap"
+	timeout 120 $wrap redis-benchmark -p "$server_port" -t "$what" -d 64 --csv "$@" 2> /dev/null |
 		tail -1 | cut -d'"' -f4
-	kill "$server"
-	wait "$server" 2> /dev/null
+	kill "$server_pid"
+	wait "$server_pid" 2> /dev/null
 }
 
 # measure_iperf SERVER-WRAP CLIENT-WRAP ARGUMENTS...: Gbit/s at the receiver.
 measure_iperf() {
-	local server=$1 client=$2 port pid
+	local server=$1 client=$2
 	shift 2
-	port=$(free_port)
-	$server iperf3 -s -1 -p "$port" > /dev/null 2>&1 &
-	pid=$!
-	children+=("$pid")
-	wait_port "$port"
-	timeout 120 $client iperf3 -c 127.0.0.1 -p "$port" -J "$@" |
+	start_server $server iperf3 -s -1 -p
+	timeout 120 $client iperf3 -c 127.0.0.1 -p "$server_port" -J "$@" |
 		python3 -c 'import json, sys
 print(round(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 1e9, 3))'
-	wait "$pid"
+	wait "$server_pid"
+}
+
+# burn COUNT: processes that only compute; sets burners.
+burn() {
+	local i
+	burners=()
+	for ((i = 0; i < $1; i++)); do
+		(while :; do :; done) &
+		burners+=($!)
+		children+=($!)
+	done
 }
 
 # medians NAME: of each column file $work/NAME.*; sets m_LABEL through the array "median_of".

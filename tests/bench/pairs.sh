@@ -31,15 +31,10 @@ several() {
 }
 
 burning() {
-	local i pids=()
-	for i in 1 2 3 4; do
-		(while :; do :; done) &
-		pids+=($!)
-		children+=($!)
-	done
+	burn 4
 	several "$1" 1 rtt -n 3000
-	kill "${pids[@]}"
-	wait "${pids[@]}" 2> /dev/null
+	kill "${burners[@]}"
+	wait "${burners[@]}" 2> /dev/null
 }
 
 for ((round = 1; round <= rounds; round++)); do

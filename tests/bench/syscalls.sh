@@ -55,24 +55,20 @@ both() {
 }
 
 redis() {
-	local wrap=$1 port server client counter operations
+	local wrap=$1 client counter operations
 	shift
-	port=$(free_port)
-	$wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" > /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
-	$wrap redis-benchmark -p "$port" -t get -n 1000000000 -q "$@" > /dev/null 2>&1 &
+	start_redis "$wrap"
+	$wrap redis-benchmark -p "$server_port" -t get -n 1000000000 -q "$@" > /dev/null 2>&1 &
 	client=$!
 	children+=("$client")
 	sleep 2
-	commands "$port" "$window" > "$work/operations" &
+	commands "$server_port" "$window" > "$work/operations" &
 	counter=$!
-	both $server $client
+	both "$server_pid" $client
 	wait $counter
 	operations=$(cat "$work/operations")
-	kill $client $server
-	wait $client $server 2> /dev/null
+	kill $client "$server_pid"
+	wait $client "$server_pid" 2> /dev/null
 	echo "  server, of $operations commands"
 	table "$work/a" "$operations"
 	echo "  client"
@@ -80,18 +76,14 @@ redis() {
 }
 
 iperf() {
-	local wrap=$1 block=$2 port server client blocks
-	port=$(free_port)
-	$wrap iperf3 -s -1 -p "$port" > /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
-	$wrap iperf3 -c 127.0.0.1 -p "$port" -J -i 0.5 -l "$block" -t $((window + 4)) > "$work/iperf" &
+	local wrap=$1 block=$2 client blocks
+	start_server $wrap iperf3 -s -1 -p
+	$wrap iperf3 -c 127.0.0.1 -p "$server_port" -J -i 0.5 -l "$block" -t $((window + 4)) > "$work/iperf" &
 	client=$!
 	children+=("$client")
 	sleep 2
-	both $server $client
-	wait $client $server
+	both "$server_pid" $client
+	wait $client "$server_pid"
 	# the intervals that lie within the window
 	blocks=$(python3 - "$work/iperf" "$block" "$window" << 'END'
 import json, sys

@@ -39,31 +39,26 @@ END
 
 # idle_redis WRAP FILE: "ticks-of-server ticks-of-clients running-threads" to FILE.
 idle_redis() {
-	local port server clients a b c d running=0 i in
-	port=$(free_port)
-	SHUNT_STATS=$2.stat.%p $1 redis-server --port "$port" --save "" --appendonly no --dir "$work" \
-		> /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port" || return 1
+	local clients a b c d running=0 i in
+	SHUNT_STATS=$2.stat.%p start_redis "$1" || return 1
 	rm -f "$2.fifo"
 	mkfifo "$2.fifo"
-	idle_clients_with "$1" "$port" > "$2.fifo" 2> "$2.err" &
+	idle_clients_with "$1" "$server_port" > "$2.fifo" 2> "$2.err" &
 	clients=$!
 	children+=("$clients")
 	exec {in}< "$2.fifo"
 	read -r _ <&"$in" || return 1
 	sleep 1
-	a=$(ticks $server) c=$(ticks $clients)
+	a=$(ticks "$server_pid") c=$(ticks $clients)
 	for ((i = 0; i < seconds; i++)); do
 		sleep 1
-		running=$((running + $(cat /proc/$server/task/*/stat /proc/$clients/task/*/stat |
+		running=$((running + $(cat /proc/$server_pid/task/*/stat /proc/$clients/task/*/stat |
 			sed 's/.*) //' | grep -c '^R')))
 	done
-	b=$(ticks $server) d=$(ticks $clients)
+	b=$(ticks "$server_pid") d=$(ticks $clients)
 	echo $((b - a)) $((d - c)) $running > "$2"
-	kill $clients $server
-	wait $clients $server 2> /dev/null
+	kill $clients "$server_pid"
+	wait $clients "$server_pid" 2> /dev/null
 	exec {in}<&-
 	return 0
 }

@@ -93,6 +93,21 @@ wait_port() {
 	return 1
 }
 
+# start_server COMMAND...: starts it with a free port as its last word, and waits until somebody listens there.
+# Sets server_pid and server_port.
+start_server() {
+	server_port=$(free_port)
+	"$@" "$server_port" > /dev/null 2>&1 &
+	server_pid=$!
+	children+=("$server_pid")
+	wait_port "$server_port"
+}
+
+# start_redis WRAP: the same with a redis that writes nothing to disk.
+start_redis() {
+	start_server $1 redis-server --save "" --appendonly no --dir "$work" --port
+}
+
 # counter NAME FILE...: the sum of a counter over statistics files.
 counter() {
 	local name=$1

@@ -18,6 +18,12 @@ tests_sim_race_SOURCES = tests/sim/race.c tests/sim/pair.c tests/sim/pair.h
 tests_sim_race_LDADD = libshuntcore.la -lpthread
 
 # One thread and real TCP: exact counts of what lanes post.
-tests_sim_batch_SOURCES = tests/sim/batch.c tests/sim/pair.c tests/sim/pair.h
+tests_sim_batch_SOURCES = \
+	tests/sim/batch.c \
+	tests/sim/bed.c tests/sim/bed.h \
+	tests/sim/credit.c \
+	tests/sim/faults.c \
+	tests/sim/pair.c tests/sim/pair.h \
+	tests/sim/random.h
 tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

@@ -1,5 +1,5 @@
 /*
- * Engines of one process over real TCP on the loopback: what race.c and batch.c stand on.
+ * Engines of one process over real TCP on the loopback: what race.c and bed.c stand on.
  */
 #ifndef SIM_PAIR_H
 #define SIM_PAIR_H

@@ -1,8 +1,10 @@
-# Shared by the scripts of this folder: knobs, tables from shunt perf and redis, pictures. Sourced.
+# Shared by the scripts of this folder: knobs, tables from shunt perf, redis and model_iops, pictures. Sourced.
 #
 #	OUT=folder	where pictures and their data go; a new one under /tmp if not given
 #	ROUNDS=3	rounds, in which all that is compared takes turns; medians are shown
 #	LENGTH=0.4	seconds of one measurement
+#	REQUESTS=100000	of one run of redis-benchmark
+#	MODEL=connectx3	cost model of the soft device, where one is used
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # shellcheck source-path=SCRIPTDIR source=../../calls/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../calls/lib.sh"
@@ -11,12 +13,15 @@
 
 rounds=${ROUNDS:-3}
 length=${LENGTH:-0.4}
+requests=${REQUESTS:-100000}
+model=${MODEL:-connectx3}
 out=${OUT:-$(mktemp -d /tmp/shunt-paper.XXXXXX)}
 mkdir -p "$out"
 shunt=${shunt_run% run}
 model_iops=$builddir/tests/bench/model_iops
 batch=$builddir/tests/sim/batch
 modes="single merge chain hybrid"
+modelled=m-${modes// / m-}	# the same with the model, for redis_rounds
 
 # heading FIGURE PAPER: what the paper shows there.
 heading() {
@@ -43,6 +48,17 @@ perf() {
 		cat "$work/$name.table" "$work/$name.err"
 		exit 1
 	}
+}
+
+# perf_modes NAME SETTINGS OPTIONS...: perf of TCP and every mode of batching; SETTINGS, "" or ",VARIABLE=VALUE",
+# go with each mode.
+perf_modes() {
+	local name=$1 settings=$2 mode variants=()
+	shift 2
+	for mode in $modes; do
+		variants+=(--variant "$mode=SHUNT_BATCH=$mode$settings")
+	done
+	perf "$name" --transports tcp "${variants[@]}" "$@"
 }
 
 # perf_table NAME COLUMN...: medians. A column is LABEL=FIELD, LABEL=FIELD/op for each operation, or
@@ -83,6 +99,14 @@ perf_table() {
 		}' "$out/$name.csv"
 }
 
+# to_single N TITLE: a perf_table with one more column, the N-th of each mode against that of single.
+to_single() {
+	awk -v n="$1" -v title="$2" '
+		NR == 1 { printf "%s %11s\n", $0, title; next }
+		$2 == "single" { base = $n }
+		{ printf "%s %11s\n", $0, $2 == "tcp" ? "-" : sprintf("%.2f", base ? $n / base : 0) }'
+}
+
 # perf_grid NAME FIELD[/op]: a line for each model, a column for each transport that has the field, for a
 # picture.
 perf_grid() {
@@ -115,19 +139,14 @@ perf_grid() {
 # redis_trace WHO WRAP ARGUMENTS...: records requests/s, p99 in ms, and the work requests and doorbells
 # of both ends. A fixed number of requests, and -t with one test.
 redis_trace() {
-	local who=$1 wrap=$2 port server stat rps p99
+	local who=$1 wrap=$2 stat rps p99
 	shift 2
-	port=$(free_port)
 	stat=$(mktemp -d "$work/stat.XXXXXX")
-	SHUNT_STATS=$stat/%p $wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" \
-		> /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
-	SHUNT_STATS=$stat/%p timeout 120 $wrap redis-benchmark -p "$port" -d 64 --csv "$@" 2> /dev/null |
+	SHUNT_STATS=$stat/%p start_redis "$wrap"
+	SHUNT_STATS=$stat/%p timeout 120 $wrap redis-benchmark -p "$server_port" -d 64 --csv "$@" 2> /dev/null |
 		tail -1 | tr -d '"' > "$work/line"
-	kill "$server"
-	wait "$server" 2> /dev/null
+	kill "$server_pid"
+	wait "$server_pid" 2> /dev/null
 	IFS=, read -r _ rps _ _ _ _ p99 _ < "$work/line"
 	record rps "$who" "${rps:-0}"
 	record p99 "$who" "${p99:-0}"
@@ -135,6 +154,37 @@ redis_trace() {
 	record bell "$who" "$(counter doorbells "$stat"/*)"
 	record control "$who" "$(counter wr_control "$stat"/*)"
 	record bytes "$who" "$(counter wr_bytes "$stat"/*)"
+}
+
+# redis_rounds WHO...: in each round redis_trace of what $pipelined says, by each of WHO: tcp, MODE, or m-MODE.
+pipelined="SET, 50 clients, pipeline 16"
+redis_rounds() {
+	local round who wrap
+	for ((round = 1; round <= rounds; round++)); do
+		for who; do
+			case $who in
+			tcp) wrap="" ;;
+			m-*) wrap="env SHUNT_BATCH=${who#m-} SHUNT_SOFT_MODEL=$model $shunt_run" ;;
+			*) wrap="env SHUNT_BATCH=$who $shunt_run" ;;
+			esac
+			redis_trace "$who" "$wrap" -t set -c 50 -P 16 -n "$requests"
+		done
+	done
+}
+
+# --- model_iops ---
+
+# iops_table open|window: of what it prints, the lines of the table without a window or of that with one, as
+# numbers: threads, kIOPS, requests and bytes in flight, mean us, misses in %, pauses.
+iops_table() {
+	awk -v which="$1" '
+		/^window/ { on = 1 }
+		on == (which == "window") && $1 + 0 { print $1, $2, $3, $4, $5, $6 + 0, $7 }'
+}
+
+# iops_beside A B: two such tables side by side: the second's kIOPS is $8.
+iops_beside() {
+	LC_ALL=C join <(LC_ALL=C sort -k1,1 "$1") <(LC_ALL=C sort -k1,1 "$2") | sort -g
 }
 
 # --- pictures ---
@@ -153,6 +203,16 @@ draw() {
 		cat
 	} > "$work/$1.gp"
 	gnuplot "$work/$1.gp" || echo "no picture: gnuplot failed"
+}
+
+# draw_iops NAME TITLE: draw by threads, with kIOPS to the left and on axes x1y2 what is in flight.
+draw_iops() {
+	{
+		echo "set title '$2' noenhanced"
+		echo "set xlabel 'IO threads'; set ylabel 'kIOPS'; set y2label 'in flight'; set y2tics"
+		echo "set yrange [0:*]; set y2range [0:*]"
+		cat
+	} | draw "$1"
 }
 
 # bars NAME TITLE UNIT DATA [COMMAND]: DATA has a line for each group and a column for each bar.

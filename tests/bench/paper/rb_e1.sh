@@ -7,31 +7,22 @@
 set -u
 . "$(dirname "$0")/common.sh"
 need "$model_iops"
-model=${MODEL:-connectx3}
 
 heading "RB-E1 (RDMAbox, Figure 1): the NIC as the bottleneck" \
 	"1 QP: IOPS rise, peak at 4 threads, then fall, while in-flight operations and completion time grow on"
 
-# table MODEL: the lines of the first table, without a window.
-table() {
-	"$model_iops" --threads "${THREADS:-12}" --model "$1" |
-		awk '/^window/ { exit } $1 + 0 { print $1, $2, $3, $5, $6 + 0 }'
-}
-table "$model" > "$out/rb_e1.dat"
-table "$model,cache=0" > "$out/rb_e1.nocache.dat"
-LC_ALL=C join <(LC_ALL=C sort -k1,1 "$out/rb_e1.dat") <(LC_ALL=C sort -k1,1 "$out/rb_e1.nocache.dat") | sort -g | awk '
+"$model_iops" --threads "${THREADS:-12}" --model "$model" | iops_table open > "$out/rb_e1.dat"
+"$model_iops" --threads "${THREADS:-12}" --model "$model,cache=0" | iops_table open > "$out/rb_e1.nocache.dat"
+iops_beside "$out/rb_e1.dat" "$out/rb_e1.nocache.dat" | awk '
 	BEGIN { printf "%7s | %9s %9s %9s %8s | %9s %9s\n", "threads", "kIOPS", "in flight", "mean us",
 			"misses", "kIOPS", "in flight"
 		printf "%7s | %38s | %19s\n", "", "with a WQE cache", "without" }
-	{ printf "%7d | %9.1f %9d %9.2f %7.1f%% | %9.1f %9d\n", $1, $2, $3, $4, $5, $6, $7 }'
+	{ printf "%7d | %9.1f %9d %9.2f %7.1f%% | %9.1f %9d\n", $1, $2, $3, $5, $6, $8, $9 }'
 awk '$2 > best { best = $2; at = $1 } { last = $2; n = $1; inflight = $3 }
 	END { printf "\npeak at %d threads; with %d threads %.0f%% of it, and %d in flight\n", at, n,
 		100 * last / best, inflight }' "$out/rb_e1.dat"
 
-draw rb_e1 << END
-set title "RB-E1: writes a second by IO threads, 1 QP, model $model" noenhanced
-set xlabel "IO threads"; set ylabel "kIOPS"; set y2label "in flight"; set y2tics
-set yrange [0:*]; set y2range [0:*]
+draw_iops rb_e1 "RB-E1: writes a second by IO threads, 1 QP, model $model" << END
 plot '$out/rb_e1.dat' using 1:2 with linespoints lw 2 title "kIOPS", \
 	'$out/rb_e1.nocache.dat' using 1:2 with linespoints lw 2 dt 2 title "kIOPS, no cache", \
 	'$out/rb_e1.dat' using 1:3 axes x1y2 with linespoints lw 1 title "in flight"

@@ -10,45 +10,24 @@ LENGTH=${LENGTH:-0.3}
 . "$(dirname "$0")/common.sh"
 need redis-server redis-benchmark python3
 need_shunt
-model=${MODEL:-connectx3}
-requests=${REQUESTS:-100000}
 
 heading "RB-E4 (RDMAbox, Figure 6): batching compared (VoltDB and YCSB over remote paging)" \
 	"over single: merge +23.6 to 24.4% (preMR), +11.2 to 11.5% (dynMR); hybrid +22.2 to 47.7%, +15.7 to 40.5%
        over doorbell batching: hybrid +10.8 to 22.2%, +7.5 to 13.4%; doorbell slightly below merge"
 
-variants=() modelled=()
-for mode in $modes; do
-	variants+=(--variant "$mode=SHUNT_BATCH=$mode")
-	modelled+=(--variant "$mode=SHUNT_BATCH=$mode,SHUNT_SOFT_MODEL=$model")
-done
 loads="stream:64 stream:1K flow:64:32:0:8"
 columns="ops/s=operations_per_second wr/op=wr/op bells/op=doorbells/op bytes/wr=bytes_per_wr link=link_share"
-perf rb_e4 --transports tcp "${variants[@]}" $loads
-perf rb_e4.model --transports tcp "${modelled[@]}" $loads
-
-# One more column: operations a second against those of single.
-to_single() {
-	awk '$2 == "tcp" || NR == 1 { print $0 (NR == 1 ? "   to-single" : "           -"); next }
-		$2 == "single" { base = $3 }
-		{ printf "%s %11.2f\n", $0, base ? $3 / base : 0 }'
-}
+perf_modes rb_e4 "" $loads
+perf_modes rb_e4.model ",SHUNT_SOFT_MODEL=$model" $loads
 echo "--- without a model"
-perf_table rb_e4 $columns | to_single
+perf_table rb_e4 $columns | to_single 3 to-single
 echo
 echo "--- with the model $model on every end"
-perf_table rb_e4.model $columns | to_single
+perf_table rb_e4.model $columns | to_single 3 to-single
 
-for ((round = 1; round <= rounds; round++)); do
-	redis_trace tcp "" -t set -c 50 -P 16 -n "$requests"
-	for mode in $modes; do
-		redis_trace $mode "env SHUNT_BATCH=$mode $shunt_run" -t set -c 50 -P 16 -n "$requests"
-		redis_trace m-$mode "env SHUNT_BATCH=$mode SHUNT_SOFT_MODEL=$model $shunt_run" \
-			-t set -c 50 -P 16 -n "$requests"
-	done
-done
+redis_rounds tcp $modes $modelled
 echo
-echo "--- redis-benchmark, SET, 50 clients, pipeline 16, $requests requests"
+echo "--- redis-benchmark, $pipelined, $requests requests"
 printf '%-10s %12s %9s | %12s %9s\n' mode requests/s to-single "with model" to-single
 printf '%-10s %12s %9s |\n' tcp "$(get_median rps tcp)" -
 echo "mode real model" > "$out/rb_e4.redis.dat"

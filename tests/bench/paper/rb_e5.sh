@@ -8,8 +8,6 @@ set -u
 . "$(dirname "$0")/common.sh"
 need "$batch" redis-server redis-benchmark python3
 need_shunt
-model=${MODEL:-connectx3}
-requests=${REQUESTS:-100000}
 
 heading "RB-E5 (RDMAbox, Table I): total RDMA operations (VoltDB ETC), reads/writes" \
 	"single 13.2M/308K, merge 11.5M/272K (preMR); single 13.2M/305K, merge 11M/282K, doorbell 13.2M/307K,
@@ -27,15 +25,9 @@ tr ' ' '\n' < "$work/trace" | grep -v : | paste - - | awk '
 	{ printf '%-8s %8s %8s %10s %14s %10s\n' mode WRs doorbells "WRs" "modelled us" ""; cat; } |
 	tee "$out/rb_e5.sim.dat"
 
-for ((round = 1; round <= rounds; round++)); do
-	for mode in $modes; do
-		redis_trace $mode "env SHUNT_BATCH=$mode $shunt_run" -t set -c 50 -P 16 -n "$requests"
-		redis_trace m-$mode "env SHUNT_BATCH=$mode SHUNT_SOFT_MODEL=$model $shunt_run" \
-			-t set -c 50 -P 16 -n "$requests"
-	done
-done
+redis_rounds $modes $modelled
 echo
-echo "--- redis-benchmark, SET, 50 clients, pipeline 16, $requests requests: both ends, medians of $rounds"
+echo "--- redis-benchmark, $pipelined, $requests requests: both ends, medians of $rounds"
 printf '%-8s | %8s %9s %8s | %8s %9s %8s\n' mode WRs doorbells control WRs doorbells control
 printf '%-8s | %27s | %27s\n' "" "no model" "model $model"
 echo "mode WRs doorbells WRs-model doorbells-model" > "$out/rb_e5.dat"

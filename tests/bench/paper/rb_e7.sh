@@ -7,7 +7,6 @@
 set -u
 . "$(dirname "$0")/common.sh"
 need "$model_iops"
-model=${MODEL:-connectx3}
 qps=${QPS:-4}
 threads=${THREADS:-12}
 
@@ -15,15 +14,15 @@ heading "RB-E7 (RDMAbox, Figure 8): admission control" \
 	"4 QPs: peak at 7 threads; window = bytes in flight at the peak, about 7 MB; peak IOPS +29.9%; in flight flat"
 
 "$model_iops" --threads "$threads" --model "$model" --qps "$qps" > "$work/both"
-awk '/^window/ { exit } $1 + 0 { print $1, $2, $3, $5, $6 + 0 }' "$work/both" > "$out/rb_e7.open.dat"
-awk '/^window/ { on = 1 } on && $1 + 0 { print $1, $2, $3, $5, $6 + 0 }' "$work/both" > "$out/rb_e7.window.dat"
+iops_table open < "$work/both" > "$out/rb_e7.open.dat"
+iops_table window < "$work/both" > "$out/rb_e7.window.dat"
 window=$(awk '/^window/ { print $3 }' "$work/both")
-LC_ALL=C join <(LC_ALL=C sort -k1,1 "$out/rb_e7.open.dat") <(LC_ALL=C sort -k1,1 "$out/rb_e7.window.dat") | sort -g | awk -v w="$window" '
+iops_beside "$out/rb_e7.open.dat" "$out/rb_e7.window.dat" | awk -v w="$window" '
 	BEGIN { printf "%7s | %9s %9s %9s | %9s %9s %9s | %7s\n", "threads", "kIOPS", "in flight", "mean us",
 			"kIOPS", "in flight", "mean us", "gain"
 		printf "%7s | %29s | %29s |\n", "", "no window", "window of " w " bytes" }
-	{ printf "%7d | %9.1f %9d %9.2f | %9.1f %9d %9.2f | %+6.1f%%\n", $1, $2, $3, $4, $6, $7, $8,
-		100 * ($6 / $2 - 1) }'
+	{ printf "%7d | %9.1f %9d %9.2f | %9.1f %9d %9.2f | %+6.1f%%\n", $1, $2, $3, $5, $8, $9, $11,
+		100 * ($8 / $2 - 1) }'
 
 awk 'FNR == 1 { file++ } $2 > best[file] { best[file] = $2; at[file] = $1 } { last[file] = $2 }
 	END { printf "peak: %.1f at %d threads without, %.1f with the window: %+.1f%%\n", best[1], at[1], best[2],
@@ -33,14 +32,11 @@ echo "other windows, $threads threads:"
 printf '%10s %9s %9s %9s\n' "window" kIOPS "in flight" "mean us"
 for w in 4K 8K 16K 64K 256K 512K 1M; do
 	"$model_iops" --threads "$threads" --model "$model" --qps "$qps" --window "$(numfmt --from=iec $w)" |
-		awk -v w=$w -v t="$threads" '/^window/ { on = 1 }
-			on && $1 == t { printf "%10s %9.1f %9d %9.2f\n", w, $2, $3, $5 }'
+		iops_table window |
+		awk -v w=$w -v t="$threads" '$1 == t { printf "%10s %9.1f %9d %9.2f\n", w, $2, $3, $5 }'
 done | tee "$out/rb_e7.windows.dat"
 
-draw rb_e7 << END
-set title "RB-E7: with and without a window of $window bytes, $qps QPs, model $model" noenhanced
-set xlabel "IO threads"; set ylabel "kIOPS"; set y2label "in flight"; set y2tics
-set yrange [0:*]; set y2range [0:*]
+draw_iops rb_e7 "RB-E7: with and without a window of $window bytes, $qps QPs, model $model" << END
 plot '$out/rb_e7.window.dat' using 1:2 with linespoints lw 2 title "kIOPS, window", \
 	'$out/rb_e7.open.dat' using 1:2 with linespoints lw 2 dt 2 title "kIOPS, none", \
 	'$out/rb_e7.window.dat' using 1:3 axes x1y2 with linespoints lw 1 title "in flight, window", \

@@ -58,24 +58,20 @@ END
 
 # once KIND PEERS
 once() {
-	local kind=$1 count=$2 wrap="" asked="" port server i rate cpu switches events clients=()
+	local kind=$1 count=$2 wrap="" asked="" i rate cpu switches events clients=()
 	[ "$kind" = tcp ] || {
 		wrap="env SHUNT_POLL=${kind%/*} SHUNT_CQS=${kind#*/} $shunt_run"
 		asked=$shunt
 	}
-	port=$(free_port)
-	$wrap redis-server --port "$port" --save "" --appendonly no --dir "$work" > /dev/null 2>&1 &
-	server=$!
-	children+=("$server")
-	wait_port "$port"
+	start_redis "$wrap"
 	for ((i = 0; i < count; i++)); do
-		$wrap redis-benchmark -p "$port" -t get -c 1 -n 1000000000 -q > /dev/null 2>&1 &
+		$wrap redis-benchmark -p "$server_port" -t get -c 1 -n 1000000000 -q > /dev/null 2>&1 &
 		clients+=($!)
 		children+=($!)
 	done
-	read -r rate cpu switches events < <(watch "$port" "$server" "$count" "$length" "$asked")
-	kill "${clients[@]}" "$server"
-	wait "${clients[@]}" "$server" 2> /dev/null
+	read -r rate cpu switches events < <(watch "$server_port" "$server_pid" "$count" "$length" "$asked")
+	kill "${clients[@]}" "$server_pid"
+	wait "${clients[@]}" "$server_pid" 2> /dev/null
 	record "rate.$count" "${kind/\//-}" "${rate:-0}"
 	record "cpu.$count" "${kind/\//-}" "${cpu:-0}"
 	record "switches.$count" "${kind/\//-}" "${switches:-0}"

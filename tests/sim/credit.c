@@ -1,0 +1,169 @@
+/* What a lane holds back: the window, and the two credits. */
+#include "tests/sim/bed.h"
+#include "core/soft/soft.h"
+#include "tests/sim/random.h"
+
+/* --- the window (RB-12…14, XR-23) --- */
+
+/* 16 streams send 64 bytes in turn while the device carries out what it has once in 16 sends. */
+static struct tally through_window(uint64_t window, uint64_t wrs)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct tally tally;
+
+	config.ring_min = 64 << 10;
+	config.rq_depth = 4096;
+	config.window_bytes = window;
+	config.window_wrs = wrs;
+	make_bed(&config, 16);
+	for (int round = 0; round < 200; round++) {
+		stall(true);
+		for (int i = 0; i < 16; i++)
+			assert_int_equal(put(i, 0, 64, 0), 64);
+		soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+		assert_int_equal(ibv_poll_cq(engines[0]->group.cqs[0], 0, NULL), 0);	/* the device's turn */
+		stall(true);
+		shunt_group_poll(engines[0]);
+	}
+	stall(false);
+	tally = tally_so_far();
+	assert_int_equal(tally.bytes, 200 * 16 * 64);
+	if (wrs)
+		assert_true(bed.lane[0]->window.most_wrs <= wrs);
+	end_bed();
+	return tally;
+}
+
+void window_shrinks_wrs_grow(void **state)
+{
+	uint64_t windows[] = { 0, 1024, 512, 256, 128, 64 }, limits[] = { 0, 8, 4, 2, 1 };
+	uint64_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct tally tally = through_window(windows[i], 0);
+
+		print_message("window %lu: %lu WRs\n", windows[i], tally.wr);
+		assert_true(!i || tally.wr <= before);
+		assert_true(i < 2 || tally.wr < before);
+		before = tally.wr;
+	}
+	for (int i = 0; i < 5; i++) {
+		struct tally tally = through_window(0, limits[i]);
+
+		print_message("window of %lu WRs: %lu WRs\n", limits[i], tally.wr);
+		assert_true(!i || tally.wr < before);
+		before = tally.wr;
+	}
+}
+
+/* What is posted never exceeds the window, however much is offered; and all of it arrives. */
+void window_is_kept(void **state)
+{
+	uint64_t windows[] = { 1, 4096, 65536, 1 << 20 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct shunt_config config = small_config(HYBRID);
+		uint64_t offered = 0;
+
+		config.ring_min = 4 << 20;
+		config.ring_max = 4 << 20;
+		config.frag_bytes = 4096;
+		config.window_bytes = windows[i];
+		make_bed(&config, 4);
+		stall(true);
+		for (int n = 0; n < 80; n++)
+			offered += put(n & 3, 0, 65536, 0);
+		assert_true(offered > windows[i]);
+		assert_true(shunt_window_most(&bed.lane[0]->window) <= (windows[i] > 4096 ? windows[i] : 4096));
+		assert_true(i == 3 || COUNTED(stalls[SHUNT_LIMIT_BYTES]) > 0);
+		stall(false);
+		assert_true(shunt_window_most(&bed.lane[0]->window) <= (windows[i] > 4096 ? windows[i] : 4096));
+		end_bed();
+	}
+}
+
+/* --- the two credits (XR-16…21) --- */
+
+/* Many senders, one slow reader, small rings and queues: never a message without a receive for it. */
+void incast_without_rnr(void **state)
+{
+	struct shunt_config config = small_config(SINGLE);
+
+	(void)state;
+	config.ring_min = config.ring_max = 4096;
+	config.rq_depth = config.sq_depth = 64;
+	make_bed(&config, 64);
+	for (int round = 0; round < 300; round++) {
+		for (int i = 0; i < 64; i++)
+			put(i, 0, round & 1 ? 1 : 700, 0);
+		for (int n = 0; n < 3; n++)
+			get(sim_below(64), 0, 300);
+	}
+	assert_true(COUNTED(stalls[SHUNT_LIMIT_RECEIVES]) > 0);
+	assert_true(COUNTED(stalls[SHUNT_LIMIT_RING]) > 0);
+	all_arrived();
+	assert_int_equal(soft_qp_counters(bed.lane[0]->qp)->rnr, 0);
+	assert_int_equal(soft_qp_counters(bed.lane[1]->qp)->rnr, 0);
+	print_message("incast: %d sends, %lu WRs, %lu RNR, %lu times for a receive, %lu times for the ring\n",
+		      300 * 64, WRS(), soft_qp_counters(bed.lane[0]->qp)->rnr,
+		      COUNTED(stalls[SHUNT_LIMIT_RECEIVES]), COUNTED(stalls[SHUNT_LIMIT_RING]));
+	end_bed();
+}
+
+/* The control experiment: a lane that does not count receives meets their absence. */
+void without_credit_there_is_rnr(void **state)
+{
+	struct shunt_config config = small_config(SINGLE);
+
+	(void)state;
+	config.rq_depth = 64;
+	make_bed(&config, 1);
+	atomic_fetch_add(&bed.lane[0]->allowed, 1000);
+	for (int i = 0; i < 200; i++)
+		put(0, 0, 1, 0);
+	assert_true(soft_qp_counters(bed.lane[0]->qp)->rnr > 0);
+	print_message("no credit: %d sends, %lu WRs, %lu RNR\n", 200, WRS(),
+		      soft_qp_counters(bed.lane[0]->qp)->rnr);
+	atomic_fetch_sub(&bed.lane[0]->allowed, 1000);
+	end_bed();
+}
+
+/* Both ends send what they can before either looks at what came. */
+static void flood_both(uint32_t reserve)
+{
+	struct shunt_config config = small_config(SINGLE);
+
+	config.rq_depth = 64;
+	make_bed(&config, 2);
+	for (int side = 0; side < 2; side++) {
+		bed.lane[side]->reserve = reserve;
+		while (atomic_load(&bed.lane[side]->allowed) > bed.lane[side]->sent + reserve)
+			assert_int_equal(put(side, side, 1, 0), 1);
+	}
+	for (int side = 0; side < 2; side++)
+		put(side, side, 1, 0);
+}
+
+/* Receives are posted again, but who says so needs one: the LANE message has slots of its own (XR-20). */
+void mutual_starvation_ends(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	flood_both(SHUNT_CONTROL_RESERVE);
+	end_bed();
+	flood_both(0);	/* the control experiment: without them nothing moves, for ever */
+	drain();
+	before = bed.lane[0]->sent + bed.lane[1]->sent;
+	for (int i = 0; i < 100; i++)
+		drain();
+	assert_int_equal(bed.lane[0]->sent + bed.lane[1]->sent, before);
+	for (int side = 0; side < 2; side++) {
+		assert_true(atomic_load(&bed.lane[side]->waiting) > 0);
+		assert_true(atomic_load(&bed.lane[side]->lane_due));
+		atomic_fetch_add(&bed.lane[side]->allowed, 1);
+	}
+	end_bed();
+}
