@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/pin.h"
 #include "core/stage.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
@@ -13,6 +14,7 @@ struct shunt_chain {
 	struct shunt_lane *lane;
 	uint32_t count, limit;
 	uint64_t bytes;				/* of data in it */
+	uint32_t fetched;			/* WRs whose bytes the device fetches from a stage */
 	uint64_t number;			/* of chains so far */
 	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
 	uint32_t work[CHAIN_MAX];		/* what the WR serves */
@@ -30,6 +32,7 @@ int shunt_chain_init(struct shunt_lane *lane)
 		return -ENOMEM;
 	chain->count = 0;
 	chain->bytes = 0;
+	chain->fetched = 0;
 	chain->number = 1;
 	chain->lane = lane;
 	chain->limit = lane->chains ? config->chain_max : 1;
@@ -47,6 +50,7 @@ void shunt_chain_begin(struct shunt_chain *chain)
 {
 	chain->count = 0;
 	chain->bytes = 0;
+	chain->fetched = 0;
 }
 
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
@@ -112,6 +116,19 @@ static inline bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t rese
 
 /* --- work requests --- */
 
+/* WR `number` says when it is complete; `posted`: all data up to and with it. */
+static inline void signal_wr(struct shunt_lane *lane, uint64_t number, uint64_t posted)
+{
+	struct shunt_window *window = &lane->window;
+
+	lane->unsignaled = 0;
+	lane->last_signaled = number;
+	lane->counters.signaled++;
+	if (number - lane->retired > window->most_wrs)
+		window->most_wrs = number - lane->retired;
+	shunt_window_mark(window, number, posted, window->policy->completed ? shunt_now(lane->link->engine) : 0);
+}
+
 /* `must`: somebody waits for it to be done. */
 static inline int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t ahead, uint32_t bytes, bool data, bool must)
 {
@@ -127,13 +144,7 @@ static inline int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t a
 	if (++lane->unsignaled < lane->signal_every && !lane->late && !must &&
 	    !shunt_window_signals(window, ahead, bytes))
 		return flags;
-	lane->unsignaled = 0;
-	lane->last_signaled = number;
-	lane->counters.signaled++;
-	if (number - lane->retired > window->most_wrs)
-		window->most_wrs = number - lane->retired;
-	shunt_window_mark(window, number, window->posted + ahead + bytes,
-			  window->policy->completed ? shunt_now(lane->link->engine) : 0);
+	signal_wr(lane, number, window->posted + ahead + bytes);
 	return flags | IBV_SEND_SIGNALED;
 }
 
@@ -194,8 +205,6 @@ static inline uint32_t ring_piece(const struct shunt_lane *lane, const struct sh
 
 	if (piece > lane->frag_bytes)
 		piece = lane->frag_bytes;
-	if (piece > lane->max_inline)
-		piece = lane->max_inline;
 	return bytes < piece ? bytes : piece;
 }
 
@@ -213,9 +222,10 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 	struct ibv_sge sge[DIRECT_SGES];
+	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	size_t length = 0;
-	int sges = 0;
+	int sges = 0, flags;
 
 	for (; iovcnt && length < bytes && sges < DIRECT_SGES; iov++, iovcnt--) {
 		size_t part = iov->iov_len;
@@ -227,12 +237,12 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 		part -= skip;
 		if (part > bytes - length)
 			part = bytes - length;
-		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part };
+		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part, .lkey = lkey };
 		length += part;
 		skip = 0;
 	}
-	fill(lane, &wr, sge, sges,
-	     flags_for(lane, lane->sent + 1, 0, length, true, false) | IBV_SEND_SOLICITED, lane->sent + 1,
+	flags = flags_for(lane, lane->sent + 1, 0, length, true, length > lane->max_inline);
+	fill(lane, &wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
 	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
@@ -244,6 +254,8 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	}
 	lane->counters.direct++;
 	tx->last_wr = lane->sent;
+	if (__builtin_expect(!(flags & IBV_SEND_INLINE), 0))
+		atomic_store(&tx->pinned_wr, lane->sent);
 	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
 	return length;
 }
@@ -289,8 +301,36 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 /* A sender that was told to wait finds room again. */
 static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (shunt_stage_roomy(&stream->tx) && atomic_exchange(&stream->tx.starved, false))
+	if (shunt_stage_roomy(stream) && atomic_exchange(&stream->tx.starved, false))
 		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
+}
+
+/* Bytes up to `end` have been posted, with WR `number`. */
+static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool fetched)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	lane->counters.merged++;
+	tx->last_wr = number;
+	shunt_stage_posted(&tx->stage, end);
+	if (__builtin_expect(fetched, 0))
+		atomic_store(&tx->stage.fetched_wr, number);
+	atomic_store_explicit(&tx->posted, end, memory_order_release);
+	if (__builtin_expect(fetched, 0) && !shunt_stage_roomy(stream))
+		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
+		tell_roomy(lane, stream);
+}
+
+/* The seat may go, once nothing that was posted for it is fetched any more. */
+static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
+{
+	stream->let_go = true;
+	stream->tx.last_wr = number;
+	if (lane->fetches)
+		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+	else
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 }
 
 /* WR number i has been posted. */
@@ -301,18 +341,13 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 
 	switch (chain->work[i]) {
 	case SHUNT_WORK_DATA:
-		lane->counters.merged++;
-		stream->tx.last_wr = number;
-		shunt_stage_posted(&stream->tx, chain->value[i]);
-		atomic_store_explicit(&stream->tx.posted, chain->value[i], memory_order_release);
-		if (__builtin_expect(atomic_load_explicit(&stream->tx.starved, memory_order_relaxed), 0))
-			tell_roomy(lane, stream);
+		posted_data(lane, stream, number, chain->value[i], !(chain->wr[i].send_flags & IBV_SEND_INLINE));
 		return;
 	case SHUNT_WORK_HANDBACK:
 		atomic_store(&stream->tx.handed, true);
 		break;
 	case SHUNT_WORK_RELEASE:
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		posted_release(lane, stream, number);
 		break;
 	}
 	lane->counters.control++;
@@ -328,8 +363,11 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	if (!count)
 		return true;
 	expect(lane, chain->bytes);
-	chain->count = 0;
-	chain->bytes = 0;
+	if (__builtin_expect(chain->fetched, 0) && !(chain->wr[count - 1].send_flags & IBV_SEND_SIGNALED)) {
+		signal_wr(lane, before + count, lane->window.posted);	/* somebody may wait for their room */
+		chain->wr[count - 1].send_flags |= IBV_SEND_SIGNALED;
+	}
+	shunt_chain_begin(chain);
 	chain->number++;
 	for (uint32_t i = 0; i < count; i++) {
 		if (i + 1 < count)
@@ -373,7 +411,8 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	number = lane->sent + i + 1;
 	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
 	fill(lane, &chain->wr[i], &chain->sge[i], 1,
-	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK) | IBV_SEND_SOLICITED,
+	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
+		       (work == SHUNT_WORK_RELEASE && lane->fetches)) | IBV_SEND_SOLICITED,
 	     number, shunt_imm_make(type, id),
 	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8);
 	return true;
@@ -383,11 +422,12 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = chain->lane;
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_stage *stage = &tx->stage;
 	uint64_t end = atomic_load_explicit(&tx->staged, memory_order_acquire);
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 
 	while (offset < end) {
-		uint32_t piece = ring_piece(lane, tx, offset, shunt_stage_piece(tx, offset, end));
+		uint32_t piece = ring_piece(lane, tx, offset, shunt_stage_piece(stage, offset, end));
 		uint64_t number;
 		uint32_t i;
 
@@ -395,7 +435,9 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 			return false;
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
-		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(tx, offset), .length = piece };
+		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
+						   .lkey = stage->lkey };
+		chain->fetched += piece > lane->max_inline;
 		fill(lane, &chain->wr[i], &chain->sge[i], 1,
 		     flags_for(lane, number, chain->bytes, piece, true, false), number,
 		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));

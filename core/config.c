@@ -12,6 +12,7 @@
 #define FIXED 0
 #define SIZE SHUNT_CONFIG_SIZE
 #define POW2 SHUNT_CONFIG_POW2
+#define AUTO SHUNT_CONFIG_AUTO
 
 #define BOOL(NAME, field, DEF, LV, HELP)                                                  \
 	{ .name = "SHUNT_" #NAME, .words = "0|1", .unit = "", .help = HELP, .max = 1,     \
@@ -140,6 +141,10 @@ static int parse_uint(const struct shunt_config_row *row, const char *text, uint
 {
 	uint64_t n;
 
+	if (row->flags & AUTO && !strcmp(text, "auto")) {
+		*number = UINT64_MAX;
+		return 0;
+	}
 	if (parse_number(text, row->flags & SIZE, &n) || n < row->min || n > row->max)
 		return -1;
 	*number = row->flags & POW2 ? round_up_pow2(n) : n;
@@ -192,6 +197,10 @@ static const char *number_text(const struct shunt_config_row *row, uint64_t n, c
 	static const char suffixes[] = "KMG";
 	int step = -1;
 
+	if (row->flags & AUTO && n == UINT64_MAX) {
+		snprintf(buf, len, "auto");
+		return buf;
+	}
 	if (row->flags & SIZE)
 		for (; n && n % K == 0 && step < 2; step++)
 			n /= K;
@@ -238,7 +247,7 @@ const char *shunt_config_range_text(const struct shunt_config_row *row, char *bu
 	else if (row->type == SHUNT_CONFIG_PATH)
 		snprintf(buf, len, "a path of at most %d bytes", SHUNT_CONFIG_PATH_MAX - 1);
 	else
-		snprintf(buf, len, "%s..%s%s%s", number_text(row, row->min, min, sizeof(min)),
+		snprintf(buf, len, "%s%s..%s%s%s", row->flags & AUTO ? "auto or " : "", number_text(row, row->min, min, sizeof(min)),
 			 number_text(row, row->max, max, sizeof(max)), *row->unit ? " " : "",
 			 row->unit);
 	return buf;

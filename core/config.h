@@ -42,6 +42,7 @@ enum shunt_config_type {
 enum {
 	SHUNT_CONFIG_SIZE = 1,	/* takes and shows the suffixes K, M and G */
 	SHUNT_CONFIG_POW2 = 2,	/* rounded up to a power of two */
+	SHUNT_CONFIG_AUTO = 4,	/* "auto" is UINT64_MAX */
 };
 
 /* A row as data. */

@@ -13,7 +13,7 @@
  *
  * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not.
  * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
- * of two). unit: what a plain number counts.
+ * of two), AUTO (accepts the word auto, which is UINT64_MAX). unit: what a plain number counts.
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
@@ -44,6 +44,11 @@ UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
 	"address space for the rings of one link, backed by memory as it is used")
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")
+UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", FIXED,
+	"largest data that a work request carries itself; the device fetches more than that from registered memory")
+UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIXED,
+	"blocking sends from this size on are fetched from the program's own buffer, registered for the call; "
+	"auto measures where that costs less than a copy, 0 is never")
 ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, FIXED,
 	"how sends that could not be posted at once are posted: each alone, adjacent ones merged, those of all streams chained with one doorbell, or both")
 UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,

@@ -55,7 +55,9 @@ struct shunt_engine {
 	int parker_count;
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims;
-	_Atomic uint64_t distrusted, grows;
+	_Atomic uint64_t distrusted, grows, pins;
+	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (pin.h) */
+	bool pin_from_chosen;		/* service thread */
 };
 
 /* --- streams.c: the registry --- */
@@ -240,6 +242,7 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 /* Beside the poll bits: */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
+#define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */

@@ -64,6 +64,7 @@ int shunt_group_open(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
+				  .max_inline = engine->config.inline_bytes,
 				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .keep_arg = engine, .settled = settled, .settled_arg = engine };

@@ -1,7 +1,9 @@
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 #include "core/chain.h"
 #include "core/engine.h"
+#include "core/pin.h"
 #include "core/soft/soft.h"
 #include "core/stage.h"
 
@@ -85,7 +87,7 @@ static size_t accept_later(struct shunt_stream *stream, const struct iovec *iov,
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	bytes = shunt_stage_take(tx, iov, skip, bytes, apart);
+	bytes = shunt_stage_take(stream, iov, skip, bytes, apart);
 	if (bytes)
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
 	return bytes;
@@ -117,6 +119,8 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	}
 	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
 		take_offer(lane, stream);
+	if (__builtin_expect(lane->fetches, 0) && bytes > lane->max_inline && !shunt_pin_has(tx->pin, iov, iovcnt))
+		return 0;
 	room = shunt_tx_limit(tx) - tx->offset;
 	taken = shunt_chain_direct(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
 	tx->offset += taken;
@@ -135,7 +139,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
 		if (atomic_load_explicit(&tx->posted, memory_order_relaxed) == tx->offset &&
-		    !atomic_load_explicit(&stream->lane_work, memory_order_relaxed))
+		    !(atomic_load_explicit(&stream->lane_work, memory_order_relaxed) & ~SHUNT_WORK_DONE))
 			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
 		leave(lane);
 	}
@@ -217,7 +221,7 @@ static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 	       !atomic_load(&tx->shut) && bytes && bytes < lane->frag_bytes;
 }
 
-static void hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
 	atomic_fetch_or(&stream->lane_work, work);
@@ -231,18 +235,56 @@ static void hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t 
 	shunt_lock_leave(&lane->queue_lock);
 }
 
+/* WRs of the stream may be complete: who waits for that is told. True: something still waits. */
+static bool awaits_done(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&lane->retired);
+	bool waits = false;
+
+	if (!shunt_pin_fetched(stream)) {
+		waits = retired < atomic_load(&tx->pinned_wr);
+		if (!waits)
+			shunt_lane_fetched(stream);
+	}
+	if (stream->let_go) {
+		if (retired < tx->last_wr)
+			return true;
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);	/* it may be another's from here on */
+		return false;
+	}
+	if (!shunt_stage_roomy(stream))
+		return true;
+	if (atomic_exchange(&tx->starved, false))
+		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
+	return waits;
+}
+
+void shunt_lane_fetched(struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.pinned_wr, 0);
+	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
+}
+
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
 static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	struct shunt_chain *chain = lane->chain;
+	bool released;
 
 	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
-	if (atomic_load(&stream->releases) & SHUNT_RELEASED_BY_US)
+	released = stream->let_go;
+	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
+		if (awaits_done(lane, stream))
+			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		work &= ~SHUNT_WORK_DONE;
+	}
+	if (released)
 		return true;	/* nothing may follow RELEASE */
 	if (may_hold(lane, stream, work)) {
-		hold(lane, stream, work);
+		shunt_lane_hold(lane, stream, work);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {

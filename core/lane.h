@@ -31,6 +31,8 @@ struct shunt_lane {
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	bool merges, chains;		/* SHUNT_BATCH */
+	bool fetches;			/* the device fetches what is longer than max_inline itself, from
+					 * registered memory, until the WR is complete */
 	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count */
 
 	_Alignas(64) struct shunt_lock lock;
@@ -84,6 +86,10 @@ void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
 /* Queues it only: for a caller that holds group.lock or lane.lock. */
 void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+/* Queues it until WRs have completed. lane.lock held. */
+void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+/* All WRs from the program's buffer are complete, or will never be. */
+void shunt_lane_fetched(struct shunt_stream *stream);
 /* Nothing that is queued for the stream will be posted any more. */
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
 /* Serves what is queued; lane.lock held. */

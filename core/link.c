@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/pin.h"
 #include "core/service.h"
 #include "core/soft/soft.h"
+#include "core/stage.h"
 
 #define MESSAGES 64	/* of one link before the others are heard */
 
@@ -162,6 +164,21 @@ void shunt_link_readable(struct shunt_link *link)
 
 /* --- building --- */
 
+/* Once in a process: it is the device's property, not the link's. */
+static void choose_pin_from(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	uint64_t from = engine->config.mr_threshold;
+
+	if (from == SHUNT_PIN_AUTO) {
+		from = shunt_pin_measure(engine->group.verbs, link->pd, engine->sys->now);
+		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
+			  (unsigned long long)from);
+	}
+	engine->pin_from_chosen = true;
+	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
+}
+
 static int make_queue_pair(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
@@ -171,7 +188,7 @@ static int make_queue_pair(struct shunt_link *link)
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
 			 .max_send_sge = 16, .max_recv_sge = 1,
-			 .max_inline_data = engine->config.frag_bytes },
+			 .max_inline_data = engine->config.inline_bytes },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
@@ -180,10 +197,13 @@ static int make_queue_pair(struct shunt_link *link)
 	if (!link->lane.qp)
 		return -ENOMEM;
 	link->lane.max_inline = init.cap.max_inline_data;
+	link->lane.fetches = link->lane.max_inline < link->lane.frag_bytes;
 	link->lane.backlog = soft_qp_backlog(link->lane.qp);
 	if (group->verbs->modify_qp(link->lane.qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
 				    IBV_QP_PKEY_INDEX | IBV_QP_PORT))
 		return -EIO;
+	if (link->lane.fetches && !engine->pin_from_chosen)
+		choose_pin_from(link);
 	return shunt_lane_post_receives(&link->lane, engine->config.rq_depth);
 }
 
@@ -403,6 +423,7 @@ void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t next;
 
+	shunt_stage_leave(stream);
 	shunt_lock_take(&link->engine->group.lock);
 	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
 	link->seated--;
@@ -448,8 +469,11 @@ static void abandon_queue(struct shunt_lane *lane)
 	shunt_lock_take(&lane->queue_lock);
 	for (; lane->first; lane->first = lane->first->next_in_lane)
 		lane->first->queued = false;
+	for (; lane->held; lane->held = lane->held->next_in_lane)
+		lane->held->queued = false;
 	lane->last = NULL;
 	atomic_store(&lane->waiting, 0);
+	atomic_store(&lane->holding, 0);
 	shunt_lock_leave(&lane->queue_lock);
 }
 
@@ -489,6 +513,8 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 			continue;
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_track_detach(engine, stream);
+		if (!shunt_pin_fetched(stream))
+			shunt_lane_fetched(stream);
 		shunt_rights_answer(engine, stream);
 		if (atomic_load(&stream->state) == SHUNT_CLOSED || atomic_load(&stream->state) == SHUNT_PLAIN) {
 			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);

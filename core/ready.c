@@ -55,12 +55,14 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	return ready;
 }
 
-static bool has_room(const struct shunt_tx *tx)
+static bool has_room(const struct shunt_stream *stream)
 {
+	const struct shunt_tx *tx = &stream->tx;
+
 	if (shunt_tx_grows(tx))
 		return true;
 	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
-	       (__builtin_expect(!shunt_tx_rest(tx), 1) || shunt_stage_roomy(tx));
+	       (__builtin_expect(!shunt_tx_rest(tx) && !stream->lane->fetches, 1) || shunt_stage_roomy(stream));
 }
 
 /*
@@ -72,10 +74,10 @@ static bool link_writable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (has_room(tx) || atomic_load(&stream->released))	/* then the kernel takes it (tx.c) */
+	if (has_room(stream) || atomic_load(&stream->released))	/* then the kernel takes it (tx.c) */
 		return true;
 	atomic_store(&tx->starved, true);
-	return has_room(tx);
+	return has_room(stream);
 }
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)

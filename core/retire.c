@@ -120,7 +120,9 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	complete(engine, stream);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED);
 	if (!done)
 		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
 			  stream->fd);
@@ -183,7 +185,7 @@ static bool copy_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 static void copy_stage(struct shunt_tx *tx, uint8_t *out, uint64_t from, uint64_t to)
 {
 	for (; from < to; from++)
-		*out++ = *(const uint8_t *)shunt_stage_at(tx, from);
+		*out++ = *(const uint8_t *)shunt_stage_at(&tx->stage, from);
 }
 
 /*

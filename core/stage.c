@@ -1,48 +1,122 @@
 #include "core/stage.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/engine.h"
 
 struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldest first */
 	_Atomic uint32_t first, last;	/* lane.lock; tx.lock */
 	_Atomic uint64_t at[SHUNT_STAGE_CUTS];
 };
 
-static bool stage_ready(struct shunt_tx *tx, bool apart)
+/* --- its memory --- */
+
+static void make_buffer(struct shunt_stream *stream)
 {
-	if (!tx->stage) {
-		tx->stage = malloc(SHUNT_STAGE_BYTES);
-		if (tx->stage)
-			tx->stage_bytes = SHUNT_STAGE_BYTES;
+	struct shunt_stage *stage = &stream->tx.stage;
+	struct shunt_link *link = stream->link;
+
+	if (!stream->lane->fetches) {
+		stage->bytes = malloc(SHUNT_STAGE_BYTES);
+		return;
 	}
-	if (apart && !tx->cuts)
-		tx->cuts = calloc(1, sizeof(*tx->cuts));
-	return tx->stage && (!apart || tx->cuts);
+	stage->place = shunt_arena_take(&link->arena, SHUNT_STAGE_BYTES);
+	if (stage->place == UINT64_MAX)
+		return;
+	stage->bytes = link->arena_base + stage->place;
+	stage->lkey = link->mr->lkey;
 }
 
-void shunt_stage_free(struct shunt_tx *tx)
+bool shunt_stage_ready(struct shunt_stream *stream, bool apart)
 {
-	free(tx->stage);
-	free(tx->cuts);
-	tx->stage = NULL;
-	tx->cuts = NULL;
-	tx->stage_bytes = 0;
+	struct shunt_stage *stage = &stream->tx.stage;
+
+	if (!stage->bytes)
+		make_buffer(stream);
+	if (apart && !stage->cuts)
+		stage->cuts = calloc(1, sizeof(*stage->cuts));
+	return stage->bytes && (!apart || stage->cuts);
 }
 
-bool shunt_stage_roomy(const struct shunt_tx *tx)
+void shunt_stage_leave(struct shunt_stream *stream)
 {
-	const struct shunt_cuts *cuts = tx->cuts;
+	struct shunt_stage *stage = &stream->tx.stage;
+
+	if (!stage->bytes || !stream->lane->fetches)
+		return;
+	shunt_arena_give(&stream->link->arena, stage->place, SHUNT_STAGE_BYTES);
+	stage->bytes = NULL;
+}
+
+void shunt_stage_free(struct shunt_stage *stage)
+{
+	free(stage->bytes);
+	free(stage->cuts);
+	stage->bytes = NULL;
+	stage->cuts = NULL;
+}
+
+/* --- its room --- */
+
+void shunt_stage_begin(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	atomic_store(&tx->staged, tx->offset);
+	atomic_store(&tx->posted, tx->offset);
+	atomic_store(&tx->exposed, tx->offset);
+	atomic_store(&tx->stage.fetched_wr, 0);
+	atomic_store(&tx->stage.reusable, tx->offset);
+	tx->stage.mark_wr = 0;
+	tx->stage.mark_offset = tx->offset;
+}
+
+/*
+ * Stream offset up to which bytes may be overwritten. What is posted is fetched once the last of its WRs
+ * is complete. While more are posted that is never so; then it is true of those that a mark was set behind.
+ */
+static uint64_t reusable(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_stage *stage = &tx->stage;
+	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
+	uint64_t retired, offset;
+
+	if (!stream->lane->fetches)
+		return posted;
+	retired = atomic_load_explicit(&stream->lane->retired, memory_order_acquire);
+	if (retired < stage->mark_wr)
+		return atomic_load(&stage->reusable);
+	offset = stage->mark_offset;
+	stage->mark_wr = atomic_load(&stage->fetched_wr);	/* set before `posted`: not of an earlier WR */
+	stage->mark_offset = posted;
+	if (retired >= stage->mark_wr)
+		offset = posted;
+	atomic_store(&stage->reusable, offset);
+	return offset;
+}
+
+bool shunt_stage_roomy(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_stage *stage = &tx->stage;
+	const struct shunt_cuts *cuts = stage->cuts;
+	uint64_t from = atomic_load(&tx->posted);
+	int64_t used;
+
+	if (__builtin_expect(stream->lane->fetches, 0) &&
+	    atomic_load(&stream->lane->retired) < atomic_load(&stage->fetched_wr))
+		from = atomic_load(&stage->reusable);
 	/* While a send goes straight from the program's buffer, `posted` runs ahead. */
-	int64_t used = atomic_load(&tx->staged) - atomic_load(&tx->posted);
-
+	used = atomic_load(&tx->staged) - from;
 	return used <= SHUNT_STAGE_BYTES / 2 &&
 	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_STAGE_CUTS / 2);
 }
 
 /* Copies from iov at `skip`, wrapping. */
-static void copy(struct shunt_tx *tx, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
+static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
 {
 	while (bytes) {
-		size_t at = offset & (tx->stage_bytes - 1);
+		size_t at = offset & (SHUNT_STAGE_BYTES - 1);
 		size_t part;
 
 		while (skip >= iov->iov_len)
@@ -50,30 +124,32 @@ static void copy(struct shunt_tx *tx, uint64_t offset, const struct iovec *iov, 
 		part = iov->iov_len - skip;
 		if (part > bytes)
 			part = bytes;
-		if (part > tx->stage_bytes - at)
-			part = tx->stage_bytes - at;
-		memcpy(tx->stage + at, (const char *)iov->iov_base + skip, part);
+		if (part > SHUNT_STAGE_BYTES - at)
+			part = SHUNT_STAGE_BYTES - at;
+		memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
 		offset += part;
 		skip += part;
 		bytes -= part;
 	}
 }
 
-size_t shunt_stage_take(struct shunt_tx *tx, const struct iovec *iov, size_t skip, size_t bytes, bool apart)
+size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart)
 {
-	uint64_t used = tx->offset - atomic_load_explicit(&tx->posted, memory_order_acquire);
+	struct shunt_tx *tx = &stream->tx;
 	struct shunt_cuts *cuts;
+	uint64_t used;
 
-	if (!stage_ready(tx, apart))
+	if (!shunt_stage_ready(stream, apart))
 		return 0;
-	cuts = tx->cuts;
+	cuts = tx->stage.cuts;
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_STAGE_CUTS)
 		return 0;
-	if (bytes > tx->stage_bytes - used)
-		bytes = tx->stage_bytes - used;
-	if (!bytes)
+	used = tx->offset - reusable(stream);	/* also what went past it, inline */
+	if (used >= SHUNT_STAGE_BYTES || !bytes)
 		return 0;
-	copy(tx, tx->offset, iov, skip, bytes);
+	if (bytes > SHUNT_STAGE_BYTES - used)
+		bytes = SHUNT_STAGE_BYTES - used;
+	copy(&tx->stage, tx->offset, iov, skip, bytes);
 	tx->offset += bytes;
 	if (apart) {
 		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_STAGE_CUTS - 1)], tx->offset,
@@ -98,18 +174,18 @@ static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
 	return end;
 }
 
-uint64_t shunt_stage_piece(struct shunt_tx *tx, uint64_t offset, uint64_t end)
+uint64_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
 {
-	uint64_t at = offset & (tx->stage_bytes - 1);
+	uint64_t at = offset & (SHUNT_STAGE_BYTES - 1);
 
-	if (tx->cuts)
-		end = next_cut(tx->cuts, offset, end);
-	return end - offset < tx->stage_bytes - at ? end - offset : tx->stage_bytes - at;
+	if (stage->cuts)
+		end = next_cut(stage->cuts, offset, end);
+	return end - offset < SHUNT_STAGE_BYTES - at ? end - offset : SHUNT_STAGE_BYTES - at;
 }
 
-void shunt_stage_posted(struct shunt_tx *tx, uint64_t offset)
+void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)
 {
-	struct shunt_cuts *cuts = tx->cuts;
+	struct shunt_cuts *cuts = stage->cuts;
 	uint32_t last;
 
 	if (!cuts)

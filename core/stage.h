@@ -1,6 +1,8 @@
 /*
- * The staging buffer of a stream: bytes that were accepted while its lane could not post them.
- * Written under tx.lock, emptied under lane.lock.
+ * The staging buffer of a stream: bytes that were accepted and that the device does not have yet, because the
+ * lane could not post them, or because the device fetches what a WR cannot carry itself (shunt_lane.fetches).
+ * Then it is carved from the link's registered memory (preMR, RB-09), and a byte may be overwritten only when
+ * the WR it belongs to is complete. Written under tx.lock, emptied under lane.lock.
  */
 #ifndef SHUNT_CORE_STAGE_H
 #define SHUNT_CORE_STAGE_H
@@ -11,23 +13,29 @@
 #define SHUNT_STAGE_BYTES 65536	/* a power of two */
 #define SHUNT_STAGE_CUTS 1024	/* sends that are kept apart; a power of two */
 
+/* The direction begins on the link, at tx.offset: nothing is staged, nothing posted before is fetched any more. */
+void shunt_stage_begin(struct shunt_stream *stream);
+/* False: there is no memory for one. */
+bool shunt_stage_ready(struct shunt_stream *stream, bool apart);
 /*
  * Takes up to `bytes` of iov at `skip` into the buffer, behind tx.offset; as much as there is room for.
  * `apart`: a send of its own, not to be merged with the next (SHUNT_BATCH single and chain).
  */
-size_t shunt_stage_take(struct shunt_tx *tx, const struct iovec *iov, size_t skip, size_t bytes, bool apart);
+size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
-uint64_t shunt_stage_piece(struct shunt_tx *tx, uint64_t offset, uint64_t end);
+uint64_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end);
 /* Bytes up to `offset` have been posted. */
-void shunt_stage_posted(struct shunt_tx *tx, uint64_t offset);
-void shunt_stage_free(struct shunt_tx *tx);
+void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset);
+/* The stream leaves its link: nothing is fetched any more. */
+void shunt_stage_leave(struct shunt_stream *stream);
+void shunt_stage_free(struct shunt_stage *stage);
 
-static inline const void *shunt_stage_at(const struct shunt_tx *tx, uint64_t offset)
+static inline void *shunt_stage_at(const struct shunt_stage *stage, uint64_t offset)
 {
-	return tx->stage + (offset & (tx->stage_bytes - 1));
+	return stage->bytes + (offset & (SHUNT_STAGE_BYTES - 1));
 }
 
-/* No more than half of it is in use: worth telling a sender of. */
-bool shunt_stage_roomy(const struct shunt_tx *tx);
+/* No more than half of it is in use: worth telling a sender of. Any thread. */
+bool shunt_stage_roomy(const struct shunt_stream *stream);
 
 #endif

@@ -209,6 +209,7 @@ static void put_gauges(struct text *text, struct shunt_group *group)
 	put_number(text, "model_misses", gauges.misses);
 	put_number(text, "model_pauses", gauges.pauses);
 	put_number(text, "model_busy_ns", gauges.busy_ns);
+	put_number(text, "model_mr_ns", gauges.mr_ns);
 }
 
 static void put_counters(struct text *text, struct shunt_engine *engine)
@@ -225,6 +226,7 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
 	put_number(text, "rings_grown", atomic_load(&engine->grows));
+	put_number(text, "sends_registered", atomic_load(&engine->pins));
 	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
 	put_number(text, "polls", group->polls);
 	put_number(text, "polls_empty", group->empty_polls);

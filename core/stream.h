@@ -20,6 +20,7 @@ struct shunt_lane;
 struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
+struct shunt_pin;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
 #define SHUNT_NEVER UINT64_MAX
@@ -57,6 +58,7 @@ enum shunt_work {
 	SHUNT_WORK_SWITCHED = 1 << 6,
 	SHUNT_WORK_RING = 1 << 7,
 	SHUNT_WORK_RELEASE = 1 << 8,
+	SHUNT_WORK_DONE = 1 << 9,	/* something of the stream waits for WRs to be complete */
 };
 
 struct shunt_bytes {	/* by track, for statistics */
@@ -64,6 +66,18 @@ struct shunt_bytes {	/* by track, for statistics */
 	uint64_t link;
 	uint64_t late;		/* beyond the first SHUNT_LATE bytes, on either track */
 	uint64_t late_tcp;
+};
+
+struct shunt_stage {	/* tx.lock; see stage.h */
+	uint8_t *bytes;		/* NULL: none yet */
+	struct shunt_cuts *_Atomic cuts;
+	/* where the device fetches from it */
+	uint64_t place;		/* offset in the link's arena */
+	uint32_t lkey;
+	_Atomic uint64_t fetched_wr;	/* lane.lock: number of the last WR that it is fetched for */
+	uint64_t mark_wr;	/* once this one is complete, bytes before mark_offset may be overwritten */
+	uint64_t mark_offset;
+	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
 };
 
 struct shunt_tx {	/* tx.lock, except P */
@@ -81,7 +95,6 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint32_t ring_bytes;
 	uint64_t old_address;	/* of the ring before ring_from */
 	uint32_t old_bytes;
-	uint32_t stage_bytes;	/* 0: no staging buffer yet */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
 	bool grow_asked;
@@ -89,8 +102,9 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
-	uint8_t *stage;		/* bytes accepted from the program while the lane was busy; see stage.h */
-	struct shunt_cuts *_Atomic cuts;	/* see stage.h */
+	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
+	struct shunt_pin *pin;	/* the program's buffer that is registered, see pin.h; NULL none */
+	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */
 	_Atomic uint64_t gathered_at;	/* when the first of it came */
@@ -150,6 +164,7 @@ struct shunt_stream {
 	bool queued;		/* lane.queue_lock: in the lane's merge queue */
 	_Atomic uint32_t lane_work;	/* enum shunt_work */
 	uint64_t in_chain;	/* lane.lock: number of the chain that has its last WR */
+	bool let_go;		/* lane.lock: RELEASE has been posted, nothing may follow */
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_lane *lane;

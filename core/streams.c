@@ -65,6 +65,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->announced, 0);
 	tx->resend_fin = false;
 	stream->in_chain = 0;
+	stream->let_go = false;
+	tx->pin = NULL;
+	atomic_store(&tx->pinned_wr, 0);
 	tx->old_bytes = 0;
 	stream->role = SHUNT_CONNECTOR;
 	stream->born = shunt_now(engine);
@@ -147,7 +150,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
 		return;
 	stream->in_use = false;
-	shunt_stage_free(&stream->tx);
+	shunt_stage_free(&stream->tx.stage);
 	free(stream->tx.resend);
 	stream->tx.resend = NULL;
 	stream->next_free = engine->free_streams;

@@ -16,6 +16,7 @@
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/soft/soft.h"
+#include "core/stage.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
@@ -48,9 +49,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	if (track == SHUNT_LINK) {
 		atomic_store(&tx->upgrade_at, tx->offset);
 		tx->ring_from = tx->offset;
-		atomic_store(&tx->staged, tx->offset);
-		atomic_store(&tx->posted, tx->offset);
-		atomic_store(&tx->exposed, tx->offset);
+		shunt_stage_begin(stream);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
 	} else {
@@ -218,9 +217,7 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
 	tx->ring_bytes = peer->ring_bytes;
 	tx->flip_at = SHUNT_NEVER;
-	atomic_store(&tx->staged, tx->offset);
-	atomic_store(&tx->posted, tx->offset);
-	atomic_store(&tx->exposed, tx->offset);
+	shunt_stage_begin(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
 	if (tx->shut) {	/* ended before: the link must say it too */
 		atomic_store(&tx->fin, tx->offset);

@@ -2,10 +2,12 @@
  * Sending: sendmsg() without ancillary data, on whichever track the direction is.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
 #include "core/engine.h"
+#include "core/pin.h"
 #include "core/stage.h"
 #include "core/thread.h"
 
@@ -103,8 +105,13 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			continue;
 		if (asked) {
 			atomic_store(&tx->starved, true);
-			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(tx))
+			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(stream))
 				break;
+			if (!shunt_stage_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
+				atomic_store(&tx->want_link, false);
+				tx->quick = false;
+				break;
+			}
 		}
 		ask_for_more(engine, stream);
 		asked = true;
@@ -238,6 +245,22 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	return done ? (ssize_t)done : taken;
 }
 
+/* From the program's own buffer, which is registered meanwhile. */
+static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       const struct iovec *iov, size_t bytes, int flags)
+{
+	struct shunt_pin pin;
+	ssize_t taken;
+
+	if (!shunt_pin_take(stream, &pin, iov))
+		return transmit(engine, fd, stream, iov, 1, bytes, flags);
+	pthread_cleanup_push(shunt_pin_cancelled, stream);
+	taken = transmit(engine, fd, stream, iov, 1, bytes, flags);
+	pthread_cleanup_pop(0);
+	shunt_pin_drop(stream);
+	return taken;
+}
+
 static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iovec *iov, int iovcnt,
 			   int flags)
 {
@@ -267,6 +290,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	}
 	if (__builtin_expect(!bytes, 0))
 		taken = stream->tx.shut ? -EPIPE : 0;
+	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
+		 shunt_pin_pays(stream, iovcnt, flags))
+		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
 	else
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
 	shunt_lock_leave(&stream->tx.lock);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/pin.h"
 #include "core/polling.h"
 #include "core/thread.h"
 
@@ -27,6 +28,8 @@ struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t dead
 
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
+	if (events == SHUNT_READY_FETCHED)
+		return shunt_pin_fetched(stream);
 	if (events != SHUNT_READY_ANSWERED)
 		events |= MASK_ALWAYS;
 	return shunt_ready_user(stream) & events;

@@ -173,6 +173,8 @@ struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, 
 		return NULL;
 	mr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr,
 				   .length = length };
+	if (unlikely(container_of(ibpd->context, struct soft_context, ibv)->attr.model.on))
+		soft_nic_register(container_of(ibpd->context, struct soft_context, ibv), addr, length);
 	errno = slot_take(pd, mr, access);
 	if (errno) {
 		free(mr);

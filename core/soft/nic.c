@@ -68,6 +68,23 @@ void soft_nic_leave(struct soft_context *context, uint64_t bytes)
 	soft_unlock(&context->nic.lock);
 }
 
+/*
+ * The caller registers memory, which takes it some time: the pages are looked up and pinned. Without a thread
+ * the clock may be virtual and stand still: then it is only counted.
+ */
+void soft_nic_register(struct soft_context *context, const void *addr, size_t length)
+{
+	const struct soft_model *model = &context->attr.model;
+	uint64_t first = (uintptr_t)addr / 4096, last = ((uintptr_t)addr + length + 4095) / 4096;
+	uint64_t cost = model->mr + model->page * (last - first), until;
+
+	soft_lock(&context->nic.lock);
+	context->nic.gauges.mr_ns += cost;
+	soft_unlock(&context->nic.lock);
+	for (until = context->attr.now() + cost; context->thread && context->attr.now() < until;)
+		soft_relax();
+}
+
 void soft_read_gauges(struct ibv_context *ibcontext, struct soft_gauges *gauges)
 {
 	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);

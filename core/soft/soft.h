@@ -31,6 +31,8 @@
  * miss       WR beyond the cache           400        assumption: a read over PCIe, part of it hidden
  * queue      bytes outstanding             0          off; a buffer on the way, as in X-RDMA's incast (Fig. 10)
  * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
+ * mr         registration of memory        20000      assumption; with `page` it costs as much as a copy at
+ * page       4 KiB page of it              320        928 KB where a core copies 10 GB/s (RDMAbox, Fig. 5)
  *
  * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
  * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
@@ -38,7 +40,7 @@
  */
 struct soft_model {
 	int on;
-	uint64_t doorbell, wqe, gbit, delay, cache, miss, queue, pause;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, queue, pause, mr, page;
 };
 
 /*
@@ -139,6 +141,7 @@ struct soft_gauges {
 	uint64_t pauses;	/* WRs posted beyond the queue */
 	uint64_t busy_ns;	/* that the pipeline has worked or will have for what is posted */
 	uint64_t busy_until;	/* by attr.now: when it is through with what is posted */
+	uint64_t mr_ns;		/* that registrations have taken */
 };
 void soft_read_gauges(struct ibv_context *context, struct soft_gauges *gauges);
 

@@ -4,6 +4,11 @@ tests_bench_pp_SOURCES = tests/bench/pp.c
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
+# Whether a receiver that reads the sender's memory itself would be faster than two copies.
+check_PROGRAMS += tests/bench/one_copy
+tests_bench_one_copy_SOURCES = tests/bench/one_copy.c
+tests_bench_one_copy_LDADD =
+
 # The soft device alone: what a message costs below the engine.
 check_PROGRAMS += tests/bench/soft_pingpong
 tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c

@@ -60,6 +60,11 @@ matrix blocking -n "$bytes" -s "$seed" --one-way
 TEST_WARM=0	# upgraded in mid-stream
 matrix epoll-lt -n 100M -s "$seed"
 TEST_WARM=20
+# A device that carries little inline: staged sends are fetched, and large blocking ones from their own buffers.
+export SHUNT_INLINE=100 SHUNT_MR_THRESHOLD=8K
+matrix blocking -n "$bytes" -s "$seed" --chunk-max 100000
+matrix epoll-et -n "$bytes" -s "$seed" -c 3 --chunk-max 100000
+unset SHUNT_INLINE SHUNT_MR_THRESHOLD
 
 # Flips: every run takes another bound for the distance between two of them.
 torture() {

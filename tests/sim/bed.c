@@ -14,7 +14,7 @@ static int formers;
 
 static uint8_t byte_at(uint64_t offset, int salt)
 {
-	return offset * 131 + (offset >> 8) + salt;
+	return offset * 131 + (offset >> 8) + (offset >> 16) * 7 + salt;	/* of no power of two's period */
 }
 
 size_t put(int i, int side, size_t bytes, int flags)
@@ -111,6 +111,12 @@ static void warm(int i)
 	}
 }
 
+void add_pair(void)
+{
+	connect_pair(&bed.pair[bed.pairs]);
+	warm(bed.pairs++);
+}
+
 static void count_from_here(void)
 {
 	bed.before = bed.lane[0]->counters;
@@ -127,10 +133,8 @@ void make_bed(const struct shunt_config *config, int pairs)
 	memset(&bed, 0, sizeof(bed));
 	make_engines(config, true);
 	listen_here();
-	while (bed.pairs < pairs) {
-		connect_pair(&bed.pair[bed.pairs]);
-		warm(bed.pairs++);
-	}
+	while (bed.pairs < pairs)
+		add_pair();
 	for (int side = 0; side < 2; side++)
 		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
 	all_arrived();

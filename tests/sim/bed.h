@@ -30,6 +30,8 @@ extern struct bed bed;
 struct shunt_config small_config(enum batch batch);
 /* Two new engines and so many pairs on one link; counts from here. The former engines are left as they are. */
 void make_bed(const struct shunt_config *config, int pairs);
+/* One more, on the link. */
+void add_pair(void);
 /* Everything is closed, and nobody was told anything wrong. */
 void end_bed(void);
 
@@ -75,8 +77,18 @@ void incast_without_rnr(void **state);
 void without_credit_there_is_rnr(void **state);
 void mutual_starvation_ends(void **state);
 
+/* fetch.c */
+void inline_or_fetched(void **state);
+void staged_bytes_stay_until_fetched(void **state);
+void stage_holds_no_more_than_it_can(void **state);
+void seat_stays_until_fetched(void **state);
+void pinned_from_the_threshold_on(void **state);
+void nothing_but_large_blocking_sends_is_pinned(void **state);
+void without_memory_tcp_carries_on(void **state);
+
 /* faults.c */
 void accepted_bytes_are_missed(void **state);
+void held_streams_are_let_go(void **state);
 void bad_wr_at_every_position(void **state);
 void unsignaled_chains_do_not_fill_the_queue(void **state);
 void ended_lanes_are_counted(void **state);

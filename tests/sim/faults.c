@@ -41,6 +41,35 @@ void accepted_bytes_are_missed(void **state)
 	assert_int_equal(read_after_death(true), -ECONNRESET);
 }
 
+/* The memory of a stream that was held when its link ended is used again: it must not be taken for queued. */
+void held_streams_are_let_go(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	for (int i = 0; i < 3; i++)
+		put(0, 0, 100, 0);
+	assert_int_equal(atomic_load(&bed.lane[0]->holding), 1);
+	shunt_link_kill(bed.lane[0]->link, "the test");
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+	memset(bed.sent, 0, sizeof(bed.sent));
+	memset(bed.received, 0, sizeof(bed.received));
+	add_pair();
+	bed.lane[0] = stream_of(&bed.pair[0].side[0])->lane;
+	busy();
+	put(0, 0, 100, 0);
+	free_again();
+	all_arrived();
+	for (int side = 0; side < 2; side++)
+		close_side(&bed.pair[0].side[side]);
+}
+
 /* --- what the QP refuses (PF-10, PF-11) --- */
 
 void bad_wr_at_every_position(void **state)

@@ -1,6 +1,7 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
 check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch
-TESTS += tests/sim/sim tests/sim/race tests/sim/batch
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch
+EXTRA_DIST += tests/sim/race_fetch.sh
 
 tests_sim_sim_SOURCES = \
 	tests/sim/end.c \
@@ -23,6 +24,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
 	tests/sim/faults.c \
+	tests/sim/fetch.c \
 	tests/sim/pair.c tests/sim/pair.h \
 	tests/sim/random.h
 tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

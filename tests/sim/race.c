@@ -21,7 +21,7 @@ struct worker {
 
 static uint8_t byte_at(uint64_t offset, uint8_t salt)
 {
-	return offset * 131 + (offset >> 8) + salt;
+	return offset * 131 + (offset >> 8) + (offset >> 16) * 7 + salt;	/* of no power of two's period */
 }
 
 static void *sender(void *arg)

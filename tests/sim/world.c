@@ -53,6 +53,8 @@ static void choose_config(struct shunt_config *config)
 	config->signal_every = sim_between(1, 40);
 	config->chain_max = sim_between(1, 64);
 	config->frag_bytes = sim_one_in(2) ? 65536 : sim_between(4096, 16384);
+	config->inline_bytes = sim_one_in(2) ? 1 << 20 : sim_between(64, 4000);
+	config->mr_threshold = sim_one_in(2) ? 0 : sim_between(2000, 20000);
 	config->batch = sim_below(4);
 	config->admit = sim_below(3);
 	config->window_bytes = sim_one_in(2) ? 0 : sim_size(100000);

@@ -86,6 +86,19 @@ static void SD_04_every_wqe_takes_its_time(void **state)
 	rig_free(rig);
 }
 
+static void SD_04_a_registration_takes_its_time(void **state)
+{
+	struct rig *rig = modelled("mr=1000,page=10");
+	uint64_t before = gauges_of(rig).mr_ns;
+	struct ibv_mr *mr = rig->a.verbs->register_mr(rig->a.pd, rig->a.memory + 1, 4096, 0);
+
+	(void)state;
+	assert_non_null(mr);
+	assert_int_equal(gauges_of(rig).mr_ns - before, 1020); /* two pages */
+	rig->a.verbs->deregister_mr(mr);
+	rig_free(rig);
+}
+
 static void SD_04_bytes_take_the_time_of_the_link(void **state)
 {
 	struct rig *rig = modelled("gbit=56");
@@ -415,6 +428,7 @@ static void SD_04_what_is_no_model_is_refused(void **state)
 RIG_TABLE(model, cmocka_unit_test(SD_04_without_a_model_a_post_executes),
 	  cmocka_unit_test(SD_04_a_doorbell_is_paid_once_a_chain),
 	  cmocka_unit_test(SD_04_every_wqe_takes_its_time),
+	  cmocka_unit_test(SD_04_a_registration_takes_its_time),
 	  cmocka_unit_test(SD_04_bytes_take_the_time_of_the_link),
 	  cmocka_unit_test(SD_04_the_delay_is_no_work),
 	  cmocka_unit_test(RB_27_wrs_beyond_the_cache_pay_their_share),

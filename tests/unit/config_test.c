@@ -98,6 +98,22 @@ static void test_powers_of_two(void **state)
 	assert_int_equal(c.rq_depth, 16384);
 }
 
+static void test_auto(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	load(&c, "SHUNT_MR_THRESHOLD", "64K", &seen);
+	assert_int_equal(c.mr_threshold, 65536);
+	assert_int_equal(load(&c, "SHUNT_MR_THRESHOLD", "auto", &seen), 0);
+	assert_int_equal(c.mr_threshold, UINT64_MAX);
+	assert_int_equal(load(&c, "SHUNT_MR_THRESHOLD", "automatic", &seen), 1);
+	assert_non_null(strstr(seen.last, "auto or 0..1G"));
+	assert_non_null(strstr(seen.last, "default is used: auto"));
+	assert_int_equal(load(&c, "SHUNT_RQ", "auto", &seen), 1);
+}
+
 static void test_bad_numbers(void **state)
 {
 	static const char *const values[] = {
@@ -239,6 +255,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_powers_of_two),
+		cmocka_unit_test(test_auto),
 		cmocka_unit_test(test_bad_numbers),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_paths),

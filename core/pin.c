@@ -1,0 +1,125 @@
+#include "core/pin.h"
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include "core/engine.h"
+#include "core/thread.h"
+
+#define SMALLEST (64 << 10)	/* of the sizes that are measured */
+#define LARGEST (4 << 20)
+#define ROUNDS 3
+
+bool shunt_pin_pays(const struct shunt_stream *stream, int iovcnt, int flags)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return iovcnt == 1 && tx->track == SHUNT_LINK && atomic_load(&stream->state) == SHUNT_LINKED &&
+	       stream->lane->fetches && !tx->pin &&
+	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !atomic_load(&stream->nonblocking) &&
+	       !atomic_load(&tx->corked);
+}
+
+bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
+	pin->mr = engine->group.verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	if (!pin->mr)
+		return false;
+	pin->at = iov->iov_base;
+	pin->bytes = iov->iov_len;
+	stream->tx.pin = pin;
+	atomic_fetch_add(&engine->pins, 1);
+	return true;
+}
+
+static void let_go(struct shunt_stream *stream)
+{
+	struct ibv_mr *mr = stream->tx.pin->mr;
+
+	stream->tx.pin = NULL;
+	stream->engine->group.verbs->deregister_mr(mr);
+}
+
+/* No lock held. */
+static void await_fetched(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	while (!shunt_pin_fetched(stream)) {
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
+		shunt_wait_stream(engine, stream, SHUNT_READY_FETCHED, SHUNT_NEVER);
+	}
+}
+
+void shunt_pin_drop(struct shunt_stream *stream)
+{
+	int state;
+
+	if (!shunt_pin_fetched(stream)) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		atomic_fetch_add(&stream->waiters, 1);
+		shunt_lock_leave(&stream->tx.lock);
+		await_fetched(stream);
+		shunt_lock_take(&stream->tx.lock);
+		atomic_fetch_sub(&stream->waiters, 1);
+		pthread_setcancelstate(state, NULL);
+	}
+	let_go(stream);
+}
+
+void shunt_pin_cancelled(void *arg)
+{
+	struct shunt_stream *stream = arg;
+
+	await_fetched(stream);
+	shunt_lock_take(&stream->tx.lock);
+	let_go(stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+/* --- from which size on --- */
+
+/* The shortest of a few times; `to` NULL: of registering [from, +bytes). */
+static uint64_t cost(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void), void *to,
+		     void *from, size_t bytes)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t start = now(), took;
+		struct ibv_mr *mr;
+
+		if (to) {
+			memcpy(to, from, bytes);
+		} else {
+			mr = verbs->register_mr(pd, from, bytes, 0);
+			if (!mr)
+				return UINT64_MAX;
+			verbs->deregister_mr(mr);
+		}
+		took = now() - start;
+		if (took < least)
+			least = took;
+	}
+	return least;
+}
+
+uint64_t shunt_pin_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void))
+{
+	char *memory = mmap(NULL, 2 * LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t from = UINT64_MAX;
+
+	if (memory == MAP_FAILED)
+		return UINT64_MAX;
+	for (size_t bytes = SMALLEST; bytes <= LARGEST && from == UINT64_MAX; bytes *= 2) {
+		memset(memory, 1, bytes);
+		if (cost(verbs, pd, now, NULL, memory, bytes) < cost(verbs, pd, now, memory + LARGEST, memory, bytes))
+			from = bytes;
+	}
+	munmap(memory, 2 * LARGEST);
+	return from;
+}

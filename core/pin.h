@@ -1,0 +1,44 @@
+/*
+ * A large blocking send from the program's own buffer (dynMR, RB-10): the buffer is registered, the device
+ * fetches from it, and the call returns when it has. From which size on that is cheaper than a copy into
+ * registered memory is set, or measured once (RB-11). Only for devices that do not carry everything inline.
+ */
+#ifndef SHUNT_CORE_PIN_H
+#define SHUNT_CORE_PIN_H
+
+#include <sys/uio.h>
+#include "core/stream.h"
+#include "core/verbs.h"
+
+#define SHUNT_PIN_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */
+
+struct shunt_pin {
+	struct ibv_mr *mr;
+	const char *at;
+	size_t bytes;
+};
+
+/* May a send of engine.pin_from bytes or more be one, as things are? tx.lock held. */
+bool shunt_pin_pays(const struct shunt_stream *stream, int iovcnt, int flags);
+/* Registers the buffer for the stream's sends; false: it cannot be. tx.lock held until shunt_pin_drop. */
+bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov);
+/* Waits until the device has fetched all that was posted from it; tx.lock is given up meanwhile. */
+void shunt_pin_drop(struct shunt_stream *stream);
+/* The same for a thread that was cancelled in its send, without tx.lock. */
+void shunt_pin_cancelled(void *stream);
+/* Bytes from which on a registration costs less than a copy; UINT64_MAX: it never does. */
+uint64_t shunt_pin_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));
+
+/* The device has fetched everything. */
+static inline bool shunt_pin_fetched(const struct shunt_stream *stream)
+{
+	return !atomic_load(&stream->tx.pinned_wr);
+}
+
+/* Another thread may be sending something else on the stream. */
+static inline bool shunt_pin_has(const struct shunt_pin *pin, const struct iovec *iov, int iovcnt)
+{
+	return pin && iovcnt == 1 && iov->iov_base == pin->at && iov->iov_len == pin->bytes;
+}
+
+#endif

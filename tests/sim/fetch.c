@@ -1,0 +1,190 @@
+/*
+ * A device that carries little inline and fetches the rest from registered memory: from the staging buffer
+ * (preMR, RB-09), or from the program's own (dynMR, RB-10).
+ */
+#include "tests/sim/bed.h"
+#include <string.h>
+#include <sys/socket.h>
+#include "core/soft/soft.h"
+#include "core/stage.h"
+
+#define INLINE 256
+
+static struct shunt_config fetching(void)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	config.inline_bytes = INLINE;
+	config.mr_threshold = 8192;
+	config.ring_min = 256 << 10;
+	return config;
+}
+
+/* --- staged --- */
+
+void inline_or_fetched(void **state)
+{
+	struct shunt_config config = fetching();
+
+	(void)state;
+	make_bed(&config, 1);
+	put(0, 0, INLINE, 0);
+	assert_int_equal(COUNTED(direct), 1);
+	assert_int_equal(COUNTED(gathered), 0);
+	put(0, 0, INLINE + 1, 0);
+	assert_int_equal(COUNTED(merged), 1);
+	assert_int_equal(COUNTED(gathered), 1);
+	put(0, 0, 5000, 0);
+	assert_int_equal(WRS(), 3);
+	assert_int_equal(COUNTED(gathered), 2);
+	assert_int_equal(COUNTED(signaled), 2);	/* what is fetched is known to be, for its room is needed again */
+	end_bed();
+}
+
+/* What the device has not carried out it will still read: no byte of it may change. */
+void staged_bytes_stay_until_fetched(void **state)
+{
+	struct shunt_config config = fetching();
+	size_t taken, all = 0;
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int turns = 0; turns < 50; turns++) {
+		stall(true);
+		for (int i = 0; (taken = put(0, 0, 300 + 997 * (turns + i) % 9000, 0)) > 0; i++)
+			all += taken;
+		assert_int_equal(put(0, 0, INLINE + 1, 0), 0);
+		stall(false);
+		all_arrived();
+	}
+	assert_true(all > 50 * SHUNT_STAGE_BYTES / 2);
+	assert_true(COUNTED(gathered) >= 50);
+	end_bed();
+}
+
+/* Not either when more has gone past it since something was fetched from it than it is large. */
+void stage_holds_no_more_than_it_can(void **state)
+{
+	struct shunt_config config = fetching();
+
+	(void)state;
+	make_bed(&config, 1);
+	put(0, 0, 300, 0);
+	put(0, 0, 300, 0);
+	for (int i = 0; i < 300; i++)
+		put(0, 0, INLINE, 0);
+	busy();
+	assert_true(put(0, 0, 60000, 0) + put(0, 0, 60000, 0) <= SHUNT_STAGE_BYTES);
+	free_again();
+	end_bed();
+}
+
+/* A seat that both ends have left is free once nothing of it is on its way. */
+void seat_stays_until_fetched(void **state)
+{
+	struct shunt_config config = fetching();
+
+	(void)state;
+	make_bed(&config, 1);
+	stall(true);
+	assert_int_equal(put(0, 0, 5000, 0), 5000);
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 4; i++)
+		turn();
+	close_side(&bed.pair[0].side[0]);
+	for (int i = 0; i < 4; i++)
+		turn();
+	assert_int_equal(bed.lane[0]->link->seated, 1);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+	for (int i = 0; i < 4; i++)
+		turn();
+	assert_int_equal(bed.lane[0]->link->seated, 0);
+	assert_int_equal(bed.lane[1]->link->seated, 0);
+	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* --- from the program's own buffer --- */
+
+static uint64_t pins(void)
+{
+	return atomic_load(&engines[0]->pins);
+}
+
+/* A blocking send of so many zeros; everything arrives. */
+static void send_blocking(size_t bytes)
+{
+	static uint8_t zeros[65536], back[65536];
+	size_t got = 0;
+
+	assert_int_equal(send_some(&bed.pair[0].side[0], zeros, bytes, 0), bytes);
+	memset(zeros, 0xee, bytes);	/* ours again */
+	while (got < bytes) {
+		ssize_t part = receive_some(&bed.pair[0].side[1], back + got, bytes - got, MSG_DONTWAIT);
+
+		turn();
+		assert_true(part > 0 || part == -EAGAIN);
+		got += part > 0 ? part : 0;
+	}
+	memset(zeros, 0, bytes);
+	assert_memory_equal(back, zeros, bytes);
+}
+
+void pinned_from_the_threshold_on(void **state)
+{
+	struct shunt_config config = fetching();
+
+	(void)state;
+	make_bed(&config, 1);
+	send_blocking(8191);
+	assert_int_equal(pins(), 0);
+	assert_int_equal(COUNTED(staged_sends), 1);
+	send_blocking(8192);
+	assert_int_equal(pins(), 1);
+	send_blocking(65536);
+	assert_int_equal(pins(), 2);
+	assert_int_equal(COUNTED(staged_sends), 1);
+	assert_int_equal(COUNTED(direct), 2);	/* not a byte was copied on this side */
+	assert_null(stream_of(&bed.pair[0].side[0])->tx.pin);
+	end_bed();
+}
+
+void nothing_but_large_blocking_sends_is_pinned(void **state)
+{
+	struct shunt_config config = fetching();
+
+	(void)state;
+	make_bed(&config, 1);
+	assert_int_equal(put(0, 0, 20000, 0), 20000);	/* MSG_DONTWAIT */
+	drain();
+	assert_int_equal(pins(), 0);
+	config.mr_threshold = 0;	/* never */
+	make_bed(&config, 1);
+	send_blocking(65536);
+	assert_int_equal(pins(), 0);
+	config.inline_bytes = 1 << 20;	/* nothing has to be fetched */
+	config.mr_threshold = 8192;
+	make_bed(&config, 1);
+	send_blocking(65536);
+	assert_int_equal(pins(), 0);
+	assert_int_equal(COUNTED(gathered), 0);
+	end_bed();
+}
+
+/* No room for a staging buffer: the stream goes on over TCP. */
+void without_memory_tcp_carries_on(void **state)
+{
+	struct shunt_config config = fetching();
+	size_t sent = 0;
+
+	(void)state;
+	make_bed(&config, 1);
+	while (shunt_arena_take(&bed.lane[0]->link->arena, SHUNT_STAGE_BYTES) != UINT64_MAX)
+		;
+	for (int i = 0; i < 100 && sent < 20000; i++) {
+		sent += put(0, 0, 20000 - sent, 0);
+		drain();
+	}
+	assert_int_equal(sent, 20000);
+	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
+	end_bed();
+}
