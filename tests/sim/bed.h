@@ -77,6 +77,10 @@ void incast_without_rnr(void **state);
 void without_credit_there_is_rnr(void **state);
 void mutual_starvation_ends(void **state);
 
+/* events.c */
+void sends_wake_nobody(void **state);
+void sends_wake_who_waits_for_them(void **state);
+
 /* fetch.c */
 void inline_or_fetched(void **state);
 void staged_bytes_stay_until_fetched(void **state);

@@ -23,6 +23,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/batch.c \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
+	tests/sim/events.c \
 	tests/sim/faults.c \
 	tests/sim/fetch.c \
 	tests/sim/pair.c tests/sim/pair.h \

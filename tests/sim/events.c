@@ -1,0 +1,58 @@
+/* What an armed CQ wakes a sleeper for: arrivals, and completions of sends only where work waits for them (CP-05). */
+#include "tests/sim/bed.h"
+#include <poll.h>
+#include "core/soft/soft.h"
+
+/* An event is there for who sleeps on the channel of engine 0; it is taken. */
+static bool woken(void)
+{
+	struct pollfd fd = { .fd = engines[0]->group.channel->fd, .events = POLLIN };
+	bool is = poll(&fd, 1, 0) == 1;
+
+	shunt_group_take_event(engines[0]);
+	return is;
+}
+
+static void arm(void)
+{
+	shunt_lock_take(&engines[0]->group.lock);
+	shunt_group_arm(engines[0]);
+	shunt_lock_leave(&engines[0]->group.lock);
+}
+
+void sends_wake_nobody(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.signal_every = 1;
+	make_bed(&config, 1);
+	woken();
+	arm();
+	for (int i = 0; i < 20; i++)
+		put(0, 0, 64, 0);
+	assert_int_equal(COUNTED(signaled), 20);
+	assert_false(woken());
+	put(0, 1, 64, 0);
+	assert_true(woken());
+	end_bed();
+}
+
+void sends_wake_who_waits_for_them(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.window_wrs = 1;
+	make_bed(&config, 2);
+	stall(true);
+	put(0, 0, 64, 0);
+	put(1, 0, 64, 0);
+	assert_int_equal(atomic_load(&bed.lane[0]->waiting), 1);
+	woken();
+	arm();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+	shunt_group_poll(engines[0]);	/* which is when the device goes on */
+	assert_true(woken());
+	end_bed();
+}
