@@ -144,6 +144,8 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);
+/* There may be memory to let go: the service thread looks after it. Any lock may be held. */
+void shunt_trim_due(struct shunt_engine *engine);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
 void shunt_service_stop(struct shunt_engine *engine);

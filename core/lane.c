@@ -73,8 +73,10 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 		return;
 	tx->old_address = tx->ring_address;
 	tx->old_bytes = tx->ring_bytes;
-	tx->ring_address = lane->link->peer_arena + (offer & ~63ull);
-	tx->ring_bytes = 1u << (offer & 63);
+	tx->old_rkey = tx->ring_rkey;
+	tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
+	tx->ring_bytes = shunt_ring_bytes(offer);
+	tx->ring_rkey = shunt_ring_rkey(offer);
 	tx->ring_from = tx->offset;
 	tx->grow_asked = false;
 	atomic_store(&tx->offer, 0);

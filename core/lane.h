@@ -26,7 +26,7 @@ struct shunt_chain;
 struct shunt_lane {
 	struct shunt_link *link;
 	struct ibv_qp *qp;
-	uint32_t rkey;			/* of the peer's arena */
+	uint32_t rkey;			/* of the peer's control lines */
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */

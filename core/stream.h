@@ -79,12 +79,14 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
 	_Atomic uint32_t ring_bytes;
+	uint32_t ring_rkey;
 	uint64_t old_address;	/* of the ring before ring_from */
 	uint32_t old_bytes;
 	uint32_t stage_bytes;	/* 0: no staging buffer yet */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
-	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
+	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
 	bool grow_asked;
+	uint32_t old_rkey;
 	uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;

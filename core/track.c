@@ -87,18 +87,22 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_arena *arena = &stream->link->arena;
 	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG, offset;
+	uint32_t rkey;
 
 	if (bytes > engine->config.ring_max)
 		bytes = engine->config.ring_max;
+	if (bytes > shunt_arena_most(arena))
+		bytes = shunt_arena_most(arena);
 	if (bytes <= rx->ring_bytes)
 		return;
-	offset = shunt_arena_take(&stream->link->arena, bytes);
+	offset = shunt_arena_take(arena, bytes, &rkey);
 	if (offset == UINT64_MAX)
 		return;
 	rx->next_ring = stream->link->arena_base + offset;
 	atomic_store(&rx->next_bytes, bytes);
-	atomic_store(&rx->offered, offset | (63 - __builtin_clzll(bytes)));
+	atomic_store(&rx->offered, shunt_ring_make(rkey, offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
 }
@@ -217,6 +221,7 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	stream->peer_id = peer->stream;
 	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
 	tx->ring_bytes = peer->ring_bytes;
+	tx->ring_rkey = peer->rkey;
 	tx->flip_at = SHUNT_NEVER;
 	atomic_store(&tx->staged, tx->offset);
 	atomic_store(&tx->posted, tx->offset);
