@@ -125,13 +125,9 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
 {
-	uint64_t offset = offer & ~63ull, log = offer & 63;
-
-	if (log < SHUNT_ARENA_MIN_LOG || log > SHUNT_ARENA_MAX_LOG ||
-	    offset > stream->link->peer_arena_bytes ||
-	    offset & ((1ull << log) - 1) || 1ull << log > stream->link->peer_arena_bytes - offset)
+	if (!shunt_link_ring_is_sound(stream->link, shunt_ring_offset(offer), shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->tx.offer))
+	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->tx.offer, offer);
 	atomic_store(&stream->tx.starved, false);

@@ -148,8 +148,8 @@ static inline int flags_for(struct shunt_lane *lane, uint64_t number, uint64_t a
 	return flags | IBV_SEND_SIGNALED;
 }
 
-static inline void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct ibv_sge *sge, int sges, int flags,
-		 uint64_t number, uint32_t imm, uint64_t address)
+static inline void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, int sges, int flags,
+		 uint64_t number, uint32_t imm, uint64_t address, uint32_t rkey)
 {
 	wr->wr_id = number;
 	wr->next = NULL;
@@ -159,7 +159,7 @@ static inline void fill(struct shunt_lane *lane, struct ibv_send_wr *wr, struct 
 	wr->send_flags = flags;
 	wr->imm_data = htonl(imm);
 	wr->wr.rdma.remote_addr = address;
-	wr->wr.rdma.rkey = lane->rkey;
+	wr->wr.rdma.rkey = rkey;
 }
 
 /* Said before they are posted: they may be complete before the QP returns. */
@@ -242,8 +242,8 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 		skip = 0;
 	}
 	flags = flags_for(lane, lane->sent + 1, 0, length, true, length > lane->max_inline);
-	fill(lane, &wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
-	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
+	fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
+	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset), tx->ring_rkey);
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
 		shunt_window_return(&lane->window, bytes - length);
@@ -410,11 +410,11 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	i = next(chain, stream, work, value);
 	number = lane->sent + i + 1;
 	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
-	fill(lane, &chain->wr[i], &chain->sge[i], 1,
+	fill(&chain->wr[i], &chain->sge[i], 1,
 	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
 		       (work == SHUNT_WORK_RELEASE && lane->fetches)) | IBV_SEND_SOLICITED,
 	     number, shunt_imm_make(type, id),
-	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8);
+	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8, lane->rkey);
 	return true;
 }
 
@@ -438,9 +438,9 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
 		chain->fetched += piece > lane->max_inline;
-		fill(lane, &chain->wr[i], &chain->sge[i], 1,
+		fill(&chain->wr[i], &chain->sge[i], 1,
 		     flags_for(lane, number, chain->bytes, piece, true, false), number,
-		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset));
+		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset), tx->ring_rkey);
 		chain->bytes += piece;
 		offset += piece;
 	}

@@ -304,12 +304,7 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 static bool place_is_sound(struct shunt_link *link, const struct shunt_place *place)
 {
 	return place->stream > 0 && place->stream < link->peer_streams &&
-	       place->ring_bytes >= 1u << SHUNT_ARENA_MIN_LOG &&
-	       place->ring_bytes <= 1u << SHUNT_ARENA_MAX_LOG &&
-	       !(place->ring_bytes & (place->ring_bytes - 1)) &&
-	       !(place->ring_offset & (place->ring_bytes - 1)) &&
-	       place->ring_bytes <= link->peer_arena_bytes &&
-	       place->ring_offset <= link->peer_arena_bytes - place->ring_bytes;
+	       shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes);
 }
 
 static void on_claim(struct shunt_link *link, const struct shunt_message *message, const int *fds,
@@ -453,6 +448,9 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		break;
 	case SHUNT_MSG_GROW:
 		shunt_track_grow(link->engine, stream);
+		break;
+	case SHUNT_MSG_SHRINK:
+		shunt_track_shrink(link, stream, &message->shrink);
 		break;
 	case SHUNT_MSG_RETIRE:
 		shunt_retire_asked(link->engine, stream, message->retire.offset,

@@ -332,7 +332,10 @@ int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *nam
 			complain_value(row, text, complain, carg);
 		invalid++;
 	}
-	return invalid + check_rings(c, complain, carg);
+	invalid += check_rings(c, complain, carg);
+	if (c->mr_bytes < c->ring_max)
+		c->mr_bytes = c->ring_max;
+	return invalid;
 }
 
 const char *shunt_config_path_text(const char *path, char *buf, size_t len)

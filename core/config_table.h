@@ -44,6 +44,8 @@ UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
 	"address space for the rings of one link, backed by memory as it is used")
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")
+UINT(MR, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
+	"one memory region, of which rings are carved out and which are registered as they are needed; at least SHUNT_RING_MAX")
 UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", FIXED,
 	"largest data that a work request carries itself; the device fetches more than that from registered memory")
 UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIXED,

@@ -47,6 +47,8 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;
+	engine->trim_every = SHUNT_TRIM_EVERY;
+	engine->ring_quiet = SHUNT_RING_QUIET;
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;
@@ -218,6 +220,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->files->making, 0);
 	atomic_store(&engine->files->closing, 0);
 	shunt_thread.making = 0;
+	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);

@@ -26,7 +26,7 @@ struct shunt_chain;
 struct shunt_lane {
 	struct shunt_link *link;
 	struct ibv_qp *qp;
-	uint32_t rkey;			/* of the peer's arena */
+	uint32_t rkey;			/* of the peer's control lines */
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
@@ -81,6 +81,13 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 			 size_t skip, size_t bytes);
 /* Posts what was gathered. tx.lock held. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
+
+/*
+ * Uses the ring that the peer has offered from here on, though there is nothing to send. tx.lock held, stream on
+ * the link. False: something is staged or queued, or the lane cannot post; the next send does it, if none comes
+ * somebody has to try again.
+ */
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);

@@ -210,18 +210,19 @@ static int make_queue_pair(struct shunt_link *link)
 static int make_memory(struct shunt_link *link)
 {
 	struct shunt_group *group = &link->engine->group;
-	size_t bytes = 0;
+	struct shunt_arena_memory memory = { .verbs = group->verbs, .discard = soft_arena_discard,
+					     .block_bytes = link->engine->config.mr_bytes,
+					     .reserved = SHUNT_LINK_STREAMS * sizeof(struct shunt_control) };
+	struct ibv_device_attr device;
 
 	link->pd = group->verbs->alloc_pd(group->context);
-	if (!link->pd)
+	if (!link->pd || group->verbs->query_device(group->context, &device))
 		return -ENOMEM;
-	link->arena_base = soft_arena(link->pd, &bytes);
-	link->mr = group->verbs->register_mr(link->pd, link->arena_base, bytes,
-					     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					     IBV_ACCESS_REMOTE_READ);
-	if (!link->mr)
+	memory.pd = link->pd;
+	memory.base = link->arena_base = soft_arena(link->pd, &memory.bytes);
+	memory.regions = device.max_mr;
+	if (shunt_arena_init(&link->arena, &memory))
 		return -ENOMEM;
-	shunt_arena_init(&link->arena, SHUNT_LINK_STREAMS * sizeof(struct shunt_control), bytes);
 	link->table = calloc(SHUNT_LINK_STREAMS, sizeof(*link->table));
 	link->table_size = link->table ? SHUNT_LINK_STREAMS : 0;
 	link->next_id = 1;
@@ -242,8 +243,8 @@ static int say_hello(struct shunt_link *link)
 	hello->magic = SHUNT_WIRE_MAGIC;
 	hello->version = SHUNT_WIRE_VERSION;
 	hello->arena_address = (uintptr_t)link->arena_base;
-	hello->arena_bytes = link->arena.bytes;
-	hello->rkey = link->mr->rkey;
+	hello->arena_bytes = link->arena.memory.bytes;
+	hello->rkey = link->arena.lines->rkey;
 	hello->receives = link->engine->config.rq_depth;
 	hello->streams = SHUNT_LINK_STREAMS;
 	hello->pid = link->engine->pid;
@@ -373,9 +374,10 @@ static uint32_t free_id(struct shunt_link *link)
 int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place)
 {
 	uint32_t bytes = link->engine->config.ring_min;
-	uint64_t offset = shunt_arena_take(&link->arena, bytes);
-	struct shunt_rx *rx = &stream->rx;
+	const struct ibv_mr *mr;
 	uint32_t id;
+	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
+	struct shunt_rx *rx = &stream->rx;
 
 	if (offset == UINT64_MAX)
 		return -ENOMEM;
@@ -392,14 +394,16 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 		rx->ring_bytes = rx->link_bytes = bytes;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
+		if (link->top <= id)
+			link->top = id + 1;
 	}
 	shunt_lock_leave(&link->engine->group.lock);
 	shunt_lock_leave(&rx->lock);
 	if (!id) {
-		shunt_arena_give(&link->arena, offset, bytes);
+		shunt_link_give_ring(link, link->arena_base + offset, bytes);
 		return -ENOSPC;
 	}
-	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id };
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id, .rkey = mr->rkey };
 	return 0;
 }
 
@@ -421,26 +425,33 @@ struct shunt_stream *shunt_link_hold(struct shunt_link *link, uint32_t id)
 void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint32_t next;
+	uint32_t next = atomic_exchange(&rx->next_bytes, 0);
 
+	/* First: a dead link goes with its last seat. */
 	shunt_stage_leave(stream);
+	if (next)
+		shunt_link_give_ring(link, rx->next_ring, next);
+	shunt_link_give_ring(link, rx->ring, rx->ring_bytes);
 	shunt_lock_take(&link->engine->group.lock);
 	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
 	link->seated--;
 	stream->link = NULL;
 	shunt_lock_leave(&link->engine->group.lock);
-	next = atomic_exchange(&rx->next_bytes, 0);
-	if (next)
-		shunt_link_give_ring(link, rx->next_ring, next);
-	shunt_link_give_ring(link, rx->ring, rx->ring_bytes);
 }
 
-/* Pages of a ring that grew large go back to the system; small rings are kept warm. */
+/* Pages of a ring that grew large go back to the system; small rings are kept warm while others are in use. */
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
 {
 	if (bytes > link->engine->config.ring_min)
 		soft_arena_discard(link->pd, ring, bytes);
-	shunt_arena_give(&link->arena, ring - link->arena_base, bytes);
+	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
+		shunt_trim_due(link->engine);
+}
+
+bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes)
+{
+	return bytes >= 1u << SHUNT_ARENA_MIN_LOG && bytes <= 1u << SHUNT_ARENA_MAX_LOG && !(bytes & (bytes - 1)) &&
+	       !(offset & (bytes - 1)) && bytes <= link->peer_arena_bytes && offset <= link->peer_arena_bytes - bytes;
 }
 
 /* --- the end --- */
@@ -531,15 +542,13 @@ void shunt_link_destroy(struct shunt_link *link)
 	shunt_group_remove_lane(engine, &link->lane);
 	if (link->lane.qp)
 		group->verbs->destroy_qp(link->lane.qp);
-	if (link->mr)
-		group->verbs->deregister_mr(link->mr);
+	shunt_arena_fini(&link->arena);
 	if (link->pd)
 		group->verbs->dealloc_pd(link->pd);
 	shunt_private_close(engine, link->channel);
 	while (link->outgoing)
 		drop_outgoing(link);
 	shunt_lane_fini(&link->lane);
-	shunt_arena_fini(&link->arena);
 	free(link->table);
 	free(link);
 }

@@ -24,7 +24,6 @@ struct shunt_link {
 	bool initiator;		/* we connected to the peer's rendezvous */
 	int channel;		/* SOCK_SEQPACKET; the service thread's */
 	struct ibv_pd *pd;
-	struct ibv_mr *mr;
 	uint8_t *arena_base;
 	struct shunt_arena arena;
 	struct shunt_lane lane;
@@ -38,6 +37,7 @@ struct shunt_link {
 	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */
 	uint32_t table_size;
 	uint32_t next_id;
+	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
 	struct shunt_stream *refused;	/* by the claimant after all; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
@@ -74,6 +74,8 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place);
 void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream);
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
+/* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */
+bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes);
 
 static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, uint32_t id)
 {

@@ -19,6 +19,6 @@ core_sources = \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
 	core/link.c core/link.h \
-	core/rendezvous.c core/claim.c \
+	core/rendezvous.c core/claim.c core/trim.c \
 	core/service.c core/service.h \
 	core/stats.c

@@ -15,13 +15,18 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
 }
 
-/* The receiver reads TCP until it has passed an announced upgrade, or nothing can come any more. */
+/*
+ * The receiver reads TCP until it has passed an announced upgrade, or nothing can come any more. Where it stands
+ * at a switch, the next call passes it.
+ */
 static bool reads_tcp(const struct shunt_rx *rx)
 {
+	bool turns = atomic_load(&rx->boundary) == atomic_load(&rx->head);
+
 	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
 	    atomic_load(&rx->tcp_eof))
 		return false;
-	return rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != atomic_load(&rx->head);
+	return (rx->track == SHUNT_TCP) != turns;
 }
 
 /* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
@@ -59,7 +64,7 @@ static bool has_room(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	if (shunt_tx_grows(tx))
+	if (shunt_tx_turns(tx))
 		return true;
 	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
 	       (__builtin_expect(!shunt_tx_rest(tx) && !stream->lane->fetches, 1) || shunt_stage_roomy(stream));

@@ -172,7 +172,7 @@ static bool copy_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 		if (part > to - from)
 			part = to - from;
 		seen = soft_qp_peek(lane->qp, (old ? tx->old_address : tx->ring_address) + at,
-				    lane->rkey, part);
+				    old ? tx->old_rkey : tx->ring_rkey, part);
 		if (!seen)
 			return false;
 		memcpy(out, seen, part);

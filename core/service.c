@@ -326,6 +326,7 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	shunt_streams_reap(engine);
 	timeout_ms = sooner(timeout_ms, due);
 	timeout_ms = sooner(timeout_ms, gather_tick(service));
+	timeout_ms = sooner(timeout_ms, shunt_trim_tick(service));
 	atomic_store(&service->watching, false);
 	if (engine->group.open && must_poll(service)) {
 		atomic_store(&service->watching, true);

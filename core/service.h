@@ -53,6 +53,7 @@ struct shunt_service {
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
+	_Atomic bool trimming;		/* any thread: there may be memory to let go */
 
 	struct shunt_lock inbox_lock;	/* of the next three; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
@@ -64,6 +65,7 @@ struct shunt_service {
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 
 	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
+	uint64_t trim_look;		/* and for memory that is not needed */
 
 	struct shunt_link *links;
 	struct shunt_parked *parked;
@@ -95,6 +97,11 @@ void shunt_claim_settled(struct shunt_link *link);
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
 /* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
 int shunt_claim_tick(struct shunt_service *service);
+
+/* --- trim.c: memory that is not needed --- */
+
+/* Milliseconds until the next look, -1: nothing is to be let go. */
+int shunt_trim_tick(struct shunt_service *service);
 
 /* --- rendezvous.c: finding the peer's process --- */
 

@@ -14,16 +14,17 @@ static void make_buffer(struct shunt_stream *stream)
 {
 	struct shunt_stage *stage = &stream->tx.stage;
 	struct shunt_link *link = stream->link;
+	const struct ibv_mr *mr;
 
 	if (!stream->lane->fetches) {
 		stage->bytes = malloc(SHUNT_STAGE_BYTES);
 		return;
 	}
-	stage->place = shunt_arena_take(&link->arena, SHUNT_STAGE_BYTES);
+	stage->place = shunt_arena_take(&link->arena, SHUNT_STAGE_BYTES, &mr);
 	if (stage->place == UINT64_MAX)
 		return;
 	stage->bytes = link->arena_base + stage->place;
-	stage->lkey = link->mr->lkey;
+	stage->lkey = mr->lkey;
 }
 
 bool shunt_stage_ready(struct shunt_stream *stream, bool apart)
@@ -43,7 +44,8 @@ void shunt_stage_leave(struct shunt_stream *stream)
 
 	if (!stage->bytes || !stream->lane->fetches)
 		return;
-	shunt_arena_give(&stream->link->arena, stage->place, SHUNT_STAGE_BYTES);
+	if (shunt_arena_give(&stream->link->arena, stage->place, SHUNT_STAGE_BYTES))
+		shunt_trim_due(stream->engine);
 	stage->bytes = NULL;
 }
 

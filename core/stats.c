@@ -212,6 +212,19 @@ static void put_gauges(struct text *text, struct shunt_group *group)
 	put_number(text, "model_mr_ns", gauges.mr_ns);
 }
 
+/* Memory regions that are registered now. group.lock held. */
+static void put_memory(struct text *text, struct shunt_group *group)
+{
+	uint64_t regions = 0, bytes = 0;
+
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		regions += atomic_load(&lane->link->arena.regions);
+		bytes += atomic_load(&lane->link->arena.registered);
+	}
+	put_number(text, "memory_regions", regions);
+	put_number(text, "memory_registered", bytes);
+}
+
 static void put_counters(struct text *text, struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -226,8 +239,10 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
 	put_number(text, "rings_grown", atomic_load(&engine->grows));
+	put_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	put_number(text, "sends_registered", atomic_load(&engine->pins));
 	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
+	put_memory(text, group);
 	put_number(text, "polls", group->polls);
 	put_number(text, "polls_empty", group->empty_polls);
 	put_number(text, "completions", group->completions);

@@ -93,11 +93,14 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
 	_Atomic uint32_t ring_bytes;
+	uint32_t ring_rkey;
 	uint64_t old_address;	/* of the ring before ring_from */
 	uint32_t old_bytes;
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
-	_Atomic uint64_t offer;	/* P: a larger ring of the peer: arena offset | log2(bytes); 0 none */
+	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
+	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
 	bool grow_asked;
+	uint32_t old_rkey;
 	uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
@@ -143,6 +146,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
 	uint8_t *next_ring;
 	bool asked_again;	/* the sender has filled the offered ring already */
+	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
+	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
 	uint64_t ring_from;	/* stream offset from which the ring is used */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
@@ -226,8 +231,8 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
 }
 
-/* The next send will use a larger ring: one was offered, and nothing is staged for the present one. */
-static inline bool shunt_tx_grows(const struct shunt_tx *tx)
+/* The next send will use another ring: one was offered, and nothing is staged for the present one. */
+static inline bool shunt_tx_turns(const struct shunt_tx *tx)
 {
 	return atomic_load_explicit(&tx->offer, memory_order_relaxed) &&
 	       atomic_load(&tx->staged) == atomic_load(&tx->posted);

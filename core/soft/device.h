@@ -18,6 +18,7 @@ void soft_fd_drop(struct ibv_context *context, int fd);
 enum {
 	SOFT_MAX_SGE = 16,
 	SOFT_MAX_MESSAGE = 1 << 30, /* bytes of one WR; byte_len of a peer beyond it is a lie */
+	SOFT_REMOTES = 8, /* the peer's regions that a QP remembers, by the low bits of their keys */
 };
 
 struct soft_event { /* an asynchronous event that waits for get_async_event */
@@ -186,7 +187,7 @@ struct soft_qp {
 	uint64_t written; /* arrivals written */
 	struct estate_queue *peer_queue;
 	struct soft_peer *peer;
-	struct soft_region remote, local; /* last hits */
+	struct soft_region remote[SOFT_REMOTES], local; /* last hits */
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
 	uint32_t pending_head, pending_count;
 	_Atomic uint32_t settle_asked; /* somebody waits for pending_count to be 0 */

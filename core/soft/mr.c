@@ -67,20 +67,33 @@ static bool region_is_mapped(struct soft_region *region, const struct soft_peer 
 	return false;
 }
 
-char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint64_t bytes,
-		       uint32_t access)
+static inline char *remote_at(struct soft_qp *qp, const struct soft_region *region, uint64_t address,
+			      uint64_t bytes, uint32_t access)
 {
-	struct soft_region *region = &qp->remote;
-
-	if (unlikely(region->key != rkey || !rkey || soft_load(&region->slot->key) != rkey)) {
-		if (!soft_region_find(estate_mrs(qp->peer->base), rkey, region) ||
-		    !region_is_mapped(region, qp->peer))
-			return NULL;
-	}
 	access &= ~(region->access & soft_load(&qp->peer_queue->access));
 	if (unlikely(access || !region_holds(region, address, bytes)))
 		return NULL;
 	return qp->peer->base + region->offset + (address - region->address);
+}
+
+static __attribute__((noinline)) char *remote_find_anew(struct soft_qp *qp, uint64_t address, uint32_t rkey,
+							uint64_t bytes, uint32_t access)
+{
+	struct soft_region *region = &qp->remote[rkey % SOFT_REMOTES];
+
+	if (!soft_region_find(estate_mrs(qp->peer->base), rkey, region) || !region_is_mapped(region, qp->peer))
+		return NULL;
+	return remote_at(qp, region, address, bytes, access);
+}
+
+char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint64_t bytes,
+		       uint32_t access)
+{
+	struct soft_region *region = &qp->remote[rkey % SOFT_REMOTES];
+
+	if (likely(region->key == rkey && rkey && soft_load(&region->slot->key) == rkey))
+		return remote_at(qp, region, address, bytes, access);
+	return remote_find_anew(qp, address, rkey, bytes, access);
 }
 
 const void *soft_qp_peek(struct ibv_qp *ibqp, uint64_t remote_addr, uint32_t rkey, size_t bytes)
@@ -183,6 +196,11 @@ struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, 
 	return &mr->ibv;
 }
 
+/*
+ * The peer looks at the key with every WR, so from here on it is refused (REM_ACCESS_ERR). A WR that it is carrying
+ * out right now may still write: an RNIC would have us wait for it, here the memory stays mapped, and who gets it
+ * next must know that the peer is through with it.
+ */
 int soft_deregister_mr(struct ibv_mr *ibmr)
 {
 	struct soft_pd *pd = container_of(ibmr->pd, struct soft_pd, ibv);

@@ -154,7 +154,7 @@ void soft_peer_drop(struct soft_qp *qp)
 		return;
 	qp->peer = NULL;
 	qp->peer_queue = NULL;
-	qp->remote.key = 0;
+	memset(qp->remote, 0, sizeof(qp->remote));
 	if (qp->wake_fd >= 0)
 		soft_fd_drop(qp->ibv.context, qp->wake_fd);
 	qp->wake_fd = -1;

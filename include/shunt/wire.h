@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 1
+#define SHUNT_WIRE_VERSION 2
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -27,7 +27,7 @@ enum shunt_imm {
 	SHUNT_IMM_SWITCHED,	/* the receiver has passed the announced switch offset */
 	SHUNT_IMM_FIN,		/* the stream ends at this offset */
 	SHUNT_IMM_RESET,	/* the sender's end is gone; what was delivered stays readable */
-	SHUNT_IMM_RING,		/* a larger ring is offered: arena offset | log2(bytes) */
+	SHUNT_IMM_RING,		/* a ring is offered: see shunt_ring_make() */
 	SHUNT_IMM_RING_FROM,	/* bytes from this offset on are in the offered ring */
 	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
@@ -40,6 +40,30 @@ enum shunt_imm {
 static inline uint32_t shunt_imm_make(enum shunt_imm type, uint32_t stream)
 {
 	return (uint32_t)type << SHUNT_IMM_SHIFT | stream;
+}
+
+/*
+ * Where a ring is, in one word: its key << 32 | (offset in the arena >> 12) << 6 | log2(bytes). Rings are
+ * powers of two from 4 KiB, aligned to their size, and an arena has at most 64 GiB. No ring is 0.
+ */
+static inline uint64_t shunt_ring_make(uint32_t rkey, uint64_t offset, uint64_t bytes)
+{
+	return (uint64_t)rkey << 32 | offset >> 12 << 6 | (63 - __builtin_clzll(bytes));
+}
+
+static inline uint32_t shunt_ring_rkey(uint64_t ring)
+{
+	return ring >> 32;
+}
+
+static inline uint64_t shunt_ring_offset(uint64_t ring)
+{
+	return (ring & 0xffffffff) >> 6 << 12;
+}
+
+static inline uint64_t shunt_ring_bytes(uint64_t ring)
+{
+	return 1ull << (ring & 63);
 }
 
 /*
@@ -66,6 +90,7 @@ enum shunt_message_type {
 	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
 	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
+	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 };
 
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
@@ -81,6 +106,8 @@ struct shunt_place {
 	uint64_t ring_offset;	/* in the sender's arena */
 	uint32_t ring_bytes;	/* a power of two */
 	uint32_t stream;	/* the sender's number for the stream */
+	uint32_t rkey;		/* of the memory region that the ring is in */
+	uint32_t reserved;	/* 0 */
 };
 
 struct shunt_hello {
@@ -88,7 +115,7 @@ struct shunt_hello {
 	uint32_t version;
 	uint64_t arena_address;	/* what RDMA calls the first byte of the sender's arena */
 	uint64_t arena_bytes;
-	uint32_t rkey;
+	uint32_t rkey;		/* of the control lines */
 	uint32_t receives;	/* posted on the lane */
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
@@ -105,6 +132,7 @@ struct shunt_message {
 			struct shunt_place place;
 		} claim;
 		struct shunt_place accept;
+		struct shunt_place shrink;
 		struct {
 			uint64_t offset;
 			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */

@@ -174,11 +174,12 @@ void nothing_but_large_blocking_sends_is_pinned(void **state)
 void without_memory_tcp_carries_on(void **state)
 {
 	struct shunt_config config = fetching();
+	const struct ibv_mr *mr;
 	size_t sent = 0;
 
 	(void)state;
 	make_bed(&config, 1);
-	while (shunt_arena_take(&bed.lane[0]->link->arena, SHUNT_STAGE_BYTES) != UINT64_MAX)
+	while (shunt_arena_take(&bed.lane[0]->link->arena, SHUNT_STAGE_BYTES, &mr) != UINT64_MAX)
 		;
 	for (int i = 0; i < 100 && sent < 20000; i++) {
 		sent += put(0, 0, 20000 - sent, 0);

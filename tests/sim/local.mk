@@ -1,6 +1,6 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory
 EXTRA_DIST += tests/sim/race_fetch.sh
 
 tests_sim_sim_SOURCES = \
@@ -30,3 +30,8 @@ tests_sim_batch_SOURCES = \
 	tests/sim/random.h
 tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for the memory of links.
+tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/pair.c tests/sim/pair.h
+tests_sim_memory_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

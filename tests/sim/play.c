@@ -367,6 +367,10 @@ static void finish(void)
 		sim_clock += 50000000;
 		advance();
 	}
+	for (idle = 0; idle < 3; idle++) {	/* empty memory is kept for up to two seconds */
+		sim_clock += 1000000000;
+		advance();
+	}
 }
 
 void sim_play(void)

@@ -48,6 +48,7 @@ static void choose_config(struct shunt_config *config)
 	config->arena_bytes = 16 << 20;
 	config->ring_min = pow2_between(12, 14);
 	config->ring_max = config->ring_min << sim_below(6);
+	config->mr_bytes = pow2_between(19, 22);
 	config->rq_depth = pow2_between(6, 7);
 	config->sq_depth = pow2_between(6, 7);
 	config->signal_every = sim_between(1, 40);
@@ -88,6 +89,8 @@ static void make_engine(int i)
 	world->table = engine->files->limit;
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
+	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
+	engine->ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);
 	world->engine[i] = engine;
 	world->epfd[i] = sim_fd_ep();
 	shunt_file_epoll(engine, world->epfd[i]);
@@ -135,38 +138,18 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 		 stream->claimed);
 }
 
-struct block {
-	uint64_t at, bytes;
-};
-
-static int by_place(const void *a, const void *b)
+/* Every ring was given back, once; and what they were carved out of, after a while. */
+static void check_arena(struct shunt_arena *arena)
 {
-	const struct block *x = a, *y = b;
+	uint32_t regions = atomic_load(&arena->regions);
 
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Every block was given back once; what lies between two is no more than alignment. */
-static void check_arena(const struct shunt_arena *arena)
-{
-	uint64_t at = SHUNT_LINK_STREAMS * sizeof(struct shunt_control);
-	static struct block blocks[4096];
-	int n = 0;
-
-	for (int log = 0; log <= SHUNT_ARENA_MAX_LOG; log++)
-		for (uint32_t i = 0; i < arena->free_count[log] && n < 4096; i++)
-			blocks[n++] = (struct block) { (uint64_t)arena->free_list[log][i] << SHUNT_ARENA_MIN_LOG,
-						       1ull << log };
-	qsort(blocks, n, sizeof(blocks[0]), by_place);
-	for (int i = 0; i < n; i++) {
-		if (blocks[i].at < at)
-			sim_fail("a ring was given back twice");
-		if (blocks[i].at - at >= blocks[i].bytes)
-			sim_fail("a ring was not given back");
-		at = blocks[i].at + blocks[i].bytes;
-	}
-	if (at != arena->used)
-		sim_fail("the last ring was not given back");
+	if (arena->strays)
+		sim_fail("a ring was given back twice");
+	for (uint32_t i = arena->first; i < arena->count; i++)
+		if (arena->blocks[i].taken)
+			sim_fail("%u bytes of rings were not given back", arena->blocks[i].taken);
+	if (regions != 1 || atomic_load(&arena->registered) != arena->memory.reserved)
+		sim_fail("%u memory regions are registered", regions);
 }
 
 static void check_engine(struct shunt_engine *engine)

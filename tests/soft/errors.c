@@ -232,6 +232,39 @@ static void SD_10_deregistered_is_gone_at_once(void **state)
 	rig_free(rig);
 }
 
+/* More of them than a QP remembers, used by turns: each key reaches its own region, as long as it is one. */
+static void SD_10_many_regions_by_turns(void **state)
+{
+	enum { REGIONS = 40, EACH = MEMORY / REGIONS & ~63 };
+	struct rig *rig = rig_make(NULL);
+	struct ibv_mr *mr[REGIONS];
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 8), *bad;
+
+	(void)state;
+	for (int i = 0; i < REGIONS; i++) {
+		mr[i] = rig->b.verbs->register_mr(rig->b.pd, rig->b.memory + i * EACH, EACH, LOCAL | WRITE);
+		assert_non_null(mr[i]);
+	}
+	for (uint64_t n = 1; n <= 4 * REGIONS; n++) {
+		struct ibv_mr *to = mr[n * 7 % REGIONS];
+
+		memcpy(rig->a.memory, &n, 8);
+		wr.wr.rdma.rkey = to->rkey;
+		wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)to->addr;
+		assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+		rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(to->addr, &n, 8);
+	}
+	wr.wr.rdma.rkey = mr[1]->rkey;
+	wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)mr[0]->addr;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	for (int i = 0; i < REGIONS; i++)
+		assert_int_equal(rig->b.verbs->deregister_mr(mr[i]), 0);
+	rig_free(rig);
+}
+
 static void SD_10_only_the_arena_is_reachable(void **state)
 {
 	struct rig *rig = rig_make(NULL);
@@ -305,6 +338,7 @@ RIG_TABLE(error, cmocka_unit_test(SD_06_waits_for_ever_for_a_receive),
 	  cmocka_unit_test(SD_09_arrivals_before_the_error_are_delivered),
 	  cmocka_unit_test(SD_09_reset_starts_anew), cmocka_unit_test(SD_10_violations_fail_both_ends),
 	  cmocka_unit_test(SD_10_deregistered_is_gone_at_once),
+	  cmocka_unit_test(SD_10_many_regions_by_turns),
 	  cmocka_unit_test(SD_10_only_the_arena_is_reachable),
 	  cmocka_unit_test(SD_10_inline_ignores_the_lkey),
 	  cmocka_unit_test(SD_10_send_longer_than_the_receive),

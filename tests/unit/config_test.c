@@ -219,6 +219,21 @@ static void test_rings_agree(void **state)
 	assert_int_equal(c.ring_max, 4 << 20);
 }
 
+/* A ring is carved out of one region. */
+static void test_region_holds_a_ring(void **state)
+{
+	struct complaints seen;
+	struct shunt_config c;
+
+	(void)state;
+	assert_int_equal(load(&c, "SHUNT_MR", "64K", &seen), 0);
+	assert_int_equal(c.mr_bytes, 4 << 20);
+	assert_int_equal(load(&c, "SHUNT_MR", "9M", &seen), 0);
+	assert_int_equal(c.mr_bytes, 16 << 20);
+	assert_int_equal(load(&c, "SHUNT_RING_MAX", "64M", &seen), 0);
+	assert_int_equal(c.mr_bytes, 64 << 20);
+}
+
 /* What is shown of a row must be a value of the row. */
 static void test_text_round_trip(void **state)
 {
@@ -262,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_empty_is_unset),
 		cmocka_unit_test(test_rings_agree),
+		cmocka_unit_test(test_region_holds_a_ring),
 		cmocka_unit_test(test_text_round_trip),
 	};
 

@@ -1,0 +1,611 @@
+/*
+ * What memory a link holds: regions that come with the rings and go without them, and rings that shrink. Two engines in one thread
+ * over real TCP; time is what the test says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "tests/sim/pair.h"
+
+#define PAIRS 100
+#define BUFFER 65536
+#define M (1 << 20)
+#define SECOND 1000000000ull
+
+static struct {
+	struct pair pair[PAIRS];
+	int pairs;
+	uint64_t sent[PAIRS][2], received[PAIRS][2];	/* by sending side */
+} bed;
+
+/* LeakSanitizer shall find what is still alive. */
+static struct shunt_engine *former[64][2];
+static int formers;
+
+static struct shunt_config small_config(void)
+{
+	struct shunt_config config;
+
+	shunt_config_defaults(&config);
+	config.log_level = 0;
+	config.spin_us = 0;
+	config.arena_bytes = 64 * M;
+	return config;
+}
+
+/* --- moving bytes; the pattern is checked --- */
+
+static uint8_t byte_at(uint64_t offset, int salt)
+{
+	return offset * 131 + (offset >> 8) + salt;
+}
+
+/* One send. Returns how much was taken. */
+static size_t put(int i, int side, size_t bytes, int flags)
+{
+	static uint8_t buffer[BUFFER];
+	uint64_t *sent = &bed.sent[i][side];
+	ssize_t taken;
+
+	bytes = bytes < BUFFER ? bytes : BUFFER;
+	for (size_t k = 0; k < bytes; k++)
+		buffer[k] = byte_at(*sent + k, 2 * i + side);
+	taken = send_some(&bed.pair[i].side[side], buffer, bytes, flags | MSG_DONTWAIT);
+	if (taken == -EAGAIN || (taken < 0 && errno == EAGAIN))
+		taken = 0;
+	assert_true(taken >= 0);
+	*sent += taken;
+	return taken;
+}
+
+/* Reads at most `most` of what `side` has sent. */
+static size_t get(int i, int side, size_t most)
+{
+	static uint8_t buffer[BUFFER];
+	uint64_t *received = &bed.received[i][side];
+	ssize_t got = receive_some(&bed.pair[i].side[!side], buffer, most < BUFFER ? most : BUFFER, MSG_DONTWAIT);
+
+	if (got == -EAGAIN || (got < 0 && errno == EAGAIN))
+		return 0;
+	assert_true(got >= 0);
+	for (ssize_t k = 0; k < got; k++)
+		assert_int_equal(buffer[k], byte_at(*received + k, 2 * i + side));
+	*received += got;
+	return got;
+}
+
+static void serve_one(int i)
+{
+	if (engines[i]->service)
+		shunt_service_step(engines[i], 0);
+}
+
+/* The service threads alone: no program calls anything. */
+static void serve(void)
+{
+	for (int n = 0; n < 2; n++)
+		for (int i = 0; i < 2; i++)
+			serve_one(i);
+}
+
+/* So many seconds in which nothing is sent or received. */
+static void pass(int seconds)
+{
+	while (seconds--) {
+		pair_skew += SECOND;
+		serve();
+	}
+}
+
+static void drain(void)
+{
+	size_t moved;
+
+	do {
+		moved = 0;
+		serve();
+		for (int i = 0; i < bed.pairs; i++)
+			for (int side = 0; side < 2; side++)
+				moved += get(i, side, BUFFER);
+	} while (moved);
+}
+
+static void all_arrived(void)
+{
+	drain();
+	for (int i = 0; i < bed.pairs; i++)
+		for (int side = 0; side < 2; side++)
+			assert_int_equal(bed.received[i][side], bed.sent[i][side]);
+	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* --- the bed --- */
+
+static bool on_link(struct side *side)
+{
+	struct shunt_stream *stream = stream_of(side);
+
+	return stream->tx.track == SHUNT_LINK && stream->rx.track == SHUNT_LINK && !atomic_load(&stream->tx.unpassed);
+}
+
+static void warm(int i)
+{
+	for (int n = 0; !on_link(&bed.pair[i].side[0]) || !on_link(&bed.pair[i].side[1]); n++) {
+		assert_true(n < 10000);
+		for (int side = 0; side < 2; side++) {
+			put(i, side, 1, 0);
+			serve();
+			get(i, side, BUFFER);
+		}
+	}
+}
+
+static void make_bed(const struct shunt_config *config)
+{
+	if (engines[0]) {
+		former[formers][0] = engines[0];
+		former[formers++][1] = engines[1];
+	}
+	memset(&bed, 0, sizeof(bed));
+	make_engines(config, true);
+	listen_here();
+}
+
+static void add_pair(void)
+{
+	connect_pair(&bed.pair[bed.pairs]);
+	warm(bed.pairs++);
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < bed.pairs; i++) {
+		close_side(&bed.pair[i].side[0]);
+		close_side(&bed.pair[i].side[1]);
+	}
+	bed.pairs = 0;
+	for (int i = 0; i < 2; i++)
+		shunt_group_poll_fully(engines[i]);
+	serve();
+}
+
+static struct shunt_arena *arena_of(int i)
+{
+	return &engines[i]->service->links->arena;
+}
+
+/* Memory regions beside that of the control lines. */
+static uint32_t blocks(int i)
+{
+	struct shunt_arena *arena = arena_of(i);
+
+	assert_int_equal(arena->strays, 0);
+	assert_int_equal(arena->registered, arena->memory.reserved +
+			 (arena->regions - 1) * shunt_arena_most(arena));
+	return arena->regions - 1;
+}
+
+static uint64_t counted(int i, const char *name)
+{
+	char wanted[32], *json, *found;
+	uint64_t number;
+	size_t bytes;
+
+	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
+	json = shunt_stats_json(engines[i], &bytes);
+	assert_non_null(json);
+	found = strstr(json, wanted);
+	assert_non_null(found);
+	number = strtoull(found + strlen(wanted), NULL, 10);
+	free(json);
+	return number;
+}
+
+/* --- regions (XR-14) --- */
+
+static void regions_follow_the_streams(void **state)
+{
+	struct shunt_config config = small_config();
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	make_bed(&config);
+	for (int n = 1; n <= PAIRS; n++) {
+		add_pair();
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(blocks(i), (n * config.ring_min + 4 * M - 1) / (4 * M));
+	}
+	assert_int_equal(counted(0, "memory_regions"), 8);
+	assert_int_equal(counted(0, "memory_registered"), 8 * M + 7 * 4 * M);
+	for (int round = 0; round < 20; round++) {	/* the rings wrap */
+		for (int i = 0; i < PAIRS; i++)
+			for (int side = 0; side < 2; side++)
+				assert_int_equal(put(i, side, 30011, 0), 30011);
+		all_arrived();
+	}
+	pass(5);
+	assert_int_equal(blocks(0), 7);
+	close_all();
+	pair_skew += SECOND / 2;
+	serve();
+	assert_int_equal(blocks(0), 7);
+	pass(2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(blocks(i), 0);
+	assert_int_equal(counted(1, "memory_regions"), 1);
+	add_pair();	/* and it begins anew */
+	assert_int_equal(blocks(0), 1);
+	all_arrived();
+	close_all();
+	pass(3);
+}
+
+/* Half of them go, every other one: those that stay keep their blocks. */
+static void blocks_in_use_stay(void **state)
+{
+	struct shunt_config config = small_config();
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	config.mr_bytes = 1 * M;
+	config.ring_max = 1 * M;
+	make_bed(&config);
+	for (int n = 0; n < 8; n++)
+		add_pair();
+	assert_int_equal(blocks(0), 2);
+	for (int n = 4; n < 8; n++) {
+		close_side(&bed.pair[n].side[0]);
+		close_side(&bed.pair[n].side[1]);
+	}
+	bed.pairs = 4;
+	for (int i = 0; i < 2; i++)
+		shunt_group_poll_fully(engines[i]);
+	pass(4);
+	assert_int_equal(blocks(0), 1);
+	assert_int_equal(put(2, 0, 1000, 0), 1000);
+	all_arrived();
+	close_all();
+	pass(3);
+	assert_int_equal(blocks(0), 0);
+}
+
+/* Without a region for its ring a connection stays on TCP; the others do not notice. */
+static void no_more_regions(void **state)
+{
+	struct shunt_config config = small_config();
+
+	(void)state;
+	config.arena_bytes = 16 * M;
+	config.ring_min = config.ring_max = 4 * M;
+	make_bed(&config);
+	add_pair();
+	add_pair();
+	assert_int_equal(blocks(0), 2);
+	connect_pair(&bed.pair[2]);
+	bed.pairs++;
+	for (int n = 0; n < 100; n++)
+		for (int side = 0; side < 2; side++) {
+			put(2, side, 100, 0);
+			serve();
+			get(2, side, BUFFER);
+		}
+	assert_false(on_link(&bed.pair[2].side[0]));
+	for (int i = 0; i < 3; i++)
+		put(i, 0, 50000, 0);
+	all_arrived();
+	close_all();
+	pass(3);
+}
+
+/* The engine believes the peer's keys; the device does not. */
+static void a_wrong_key_ends_the_link(void **state)
+{
+	struct shunt_config config = small_config();
+	struct shunt_stream *stream;
+
+	(void)state;
+	make_bed(&config);
+	add_pair();
+	add_pair();
+	stream = stream_of(&bed.pair[0].side[0]);
+	stream->tx.ring_rkey ^= 1u << 20;
+	put(0, 0, 100, 0);
+	for (int n = 0; n < 10; n++) {
+		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(engines[1]);
+		serve();
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(stream_of(&bed.pair[1].side[i])->tx.track, SHUNT_TCP);
+	assert_int_equal(put(1, 0, 100, 0), 100);
+	while (bed.received[1][0] < bed.sent[1][0])
+		get(1, 0, BUFFER);
+	close_all();
+}
+
+/* --- rings that are idle --- */
+
+static struct shunt_tx *sender(void)
+{
+	return &stream_of(&bed.pair[0].side[0])->tx;
+}
+
+static struct shunt_rx *reader(void)
+{
+	return &stream_of(&bed.pair[0].side[1])->rx;
+}
+
+/* Pages of rings that are backed by memory. */
+static size_t resident(int i)
+{
+	struct shunt_arena *arena = arena_of(i);
+	size_t page = sysconf(_SC_PAGESIZE), pages = (arena->memory.bytes - arena->memory.reserved) / page, n = 0;
+	unsigned char *map = malloc(pages);
+
+	assert_int_equal(mincore(arena->memory.base + arena->memory.reserved, pages * page, map), 0);
+	for (size_t k = 0; k < pages; k++)
+		n += map[k] & 1;
+	free(map);
+	return n;
+}
+
+/* Sends more than the reader takes until the ring is as large as that. */
+static void grow_to(uint32_t bytes)
+{
+	for (int n = 0; reader()->ring_bytes < bytes; n++) {
+		assert_true(n < 1000);
+		while (put(0, 0, BUFFER, 0))
+			;
+		serve();
+		put(0, 0, BUFFER, 0);
+		all_arrived();
+	}
+	assert_int_equal(reader()->ring_bytes, bytes);
+	assert_int_equal(sender()->ring_bytes, bytes);
+}
+
+static void make_pair_of(uint32_t ring_bytes)
+{
+	struct shunt_config config = small_config();
+
+	make_bed(&config);
+	add_pair();
+	grow_to(ring_bytes);
+}
+
+static void transfer(uint64_t bytes)
+{
+	uint64_t end = bed.sent[0][0] + bytes;
+
+	while (bed.sent[0][0] < end) {
+		if (!put(0, 0, end - bed.sent[0][0], 0)) {
+			serve();
+			get(0, 0, BUFFER);
+		}
+	}
+	all_arrived();
+}
+
+static void end_pair(void)
+{
+	all_arrived();
+	close_all();
+	pass(3);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(blocks(i), 0);
+		assert_int_equal(resident(i), 0);
+	}
+	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* Neither program calls anything meanwhile. */
+static void an_idle_ring_shrinks(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	for (int round = 1; round <= 3; round++) {
+		assert_int_equal(blocks(1), 2);
+		transfer(5 * M);
+		assert_true(resident(1) >= 1024);
+		pass(4);
+		assert_int_equal(reader()->ring_bytes, 4 * M);
+		pass(6);
+		assert_int_equal(reader()->ring_bytes, 16 << 10);
+		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		assert_int_equal(blocks(1), 1);
+		assert_true(resident(1) <= 8);
+		assert_int_equal(counted(1, "rings_shrunk"), round);
+		assert_false(engines[1]->service->trimming);
+		assert_int_equal(put(0, 0, 1000, 0), 1000);
+		all_arrived();
+		transfer(20 * M);
+		grow_to(4 * M);
+	}
+	end_pair();
+}
+
+/* What keeps a ring: bytes that come, or that have not been read. */
+static void a_ring_in_use_stays(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	for (int n = 0; n < 20; n++) {
+		pass(1);
+		put(0, 0, 1, 0);
+		get(0, 0, 1);
+	}
+	put(0, 0, 1, 0);
+	pass(20);
+	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	assert_int_equal(counted(1, "rings_shrunk"), 0);
+	get(0, 0, 1);
+	pass(10);
+	assert_int_equal(reader()->ring_bytes, 16 << 10);
+	end_pair();
+}
+
+/* The reader has offered a small ring; the sender's service thread has not heard of it. */
+static void offer_small(void)
+{
+	uint64_t before = counted(1, "rings_shrunk");
+
+	for (int n = 0; counted(1, "rings_shrunk") == before; n++) {
+		assert_true(n < 20);
+		pair_skew += SECOND;
+		serve_one(1);
+	}
+	assert_int_equal(atomic_load(&reader()->next_bytes), 16 << 10);
+	assert_int_equal(sender()->offer, 0);
+}
+
+/* Bytes that are staged go where their place is; the ring is changed behind them, by a send or without one. */
+static void a_sender_with_staged_bytes(void **state)
+{
+	(void)state;
+	for (int sends = 0; sends < 2; sends++) {
+		make_pair_of(4 * M);
+		offer_small();
+		assert_int_equal(put(0, 0, 100, MSG_MORE), 100);
+		serve_one(0);
+		assert_int_not_equal(sender()->offer, 0);
+		assert_int_equal(sender()->ring_bytes, 4 * M);
+		if (sends)
+			put(0, 0, 5000, 0);	/* goes behind what is staged */
+		if (sends)
+			assert_int_equal(put(0, 0, 5000, 0), 5000);
+		pass(3);
+		assert_int_equal(sender()->offer, 0);
+		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		all_arrived();
+		assert_int_equal(reader()->ring_bytes, 16 << 10);
+		transfer(8 * M);
+		end_pair();
+	}
+}
+
+/* The sender fills the ring, and asks for a larger one, before it hears of the smaller. */
+static void a_send_before_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	offer_small();
+	while (put(0, 0, BUFFER, 0))
+		;
+	assert_true(sender()->grow_asked);
+	serve_one(0);
+	assert_int_equal(sender()->ring_bytes, 16 << 10);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	serve_one(1);
+	assert_true(reader()->asked_again);
+	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	all_arrived();
+	assert_true(reader()->ring_bytes >= 16 << 10);
+	transfer(20 * M);
+	grow_to(4 * M);
+	end_pair();
+}
+
+/* A send takes the small ring itself; what was sent before it is read from the large one. */
+static void a_send_after_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	offer_small();
+	for (int n = 0; n < 30; n++)
+		assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	serve_one(0);
+	while (put(0, 0, 1000, 0))
+		;
+	assert_int_equal(sender()->ring_bytes, 16 << 10);
+	assert_int_equal(reader()->ring_bytes, 4 * M);
+	assert_true(bed.sent[0][0] - bed.received[0][0] > 30 * BUFFER);
+	all_arrived();
+	transfer(20 * M);
+	end_pair();
+}
+
+/* Either end closes while the offer is under way, or has been used and not been seen. */
+static void the_end_during_an_offer(void **state)
+{
+	(void)state;
+	for (int heard = 0; heard < 2; heard++) {
+		for (int first = 0; first < 2; first++) {
+			make_pair_of(4 * M);
+			offer_small();
+			if (heard)
+				serve_one(0);
+			all_arrived();
+			close_side(&bed.pair[0].side[first]);
+			if (first)
+				shunt_group_poll_fully(engines[0]);
+			serve_one(!first);
+			close_side(&bed.pair[0].side[!first]);
+			bed.pairs = 0;
+			for (int i = 0; i < 2; i++)
+				shunt_group_poll_fully(engines[i]);
+			pass(3);
+			end_pair();
+		}
+	}
+}
+
+/* A peer that offers what it does not have, or again before the first was used. */
+static void offers_that_are_none(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 5; what++) {
+		struct shunt_place place = { .ring_offset = 8 * M, .ring_bytes = 16 << 10 };
+		struct shunt_stream *stream;
+
+		make_pair_of(256 << 10);
+		stream = stream_of(&bed.pair[0].side[0]);
+		place.stream = stream->peer_id + (what == 4);
+		if (what == 0)
+			place.ring_offset = stream->link->peer_arena_bytes;
+		if (what == 1)
+			place.ring_bytes = 24 << 10;
+		if (what == 2)
+			place.ring_bytes = 2 << 10;
+		if (what == 3) {
+			put(0, 0, 1, MSG_MORE);
+			shunt_track_shrink(stream->link, stream, &place);
+			assert_int_equal(engines[0]->distrusted, 0);
+		}
+		shunt_track_shrink(stream->link, stream, &place);
+		assert_int_equal(engines[0]->distrusted, 1);
+		serve();
+		close_all();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_follow_the_streams),
+		cmocka_unit_test(blocks_in_use_stay),
+		cmocka_unit_test(no_more_regions),
+		cmocka_unit_test(a_wrong_key_ends_the_link),
+		cmocka_unit_test(an_idle_ring_shrinks),
+		cmocka_unit_test(a_ring_in_use_stays),
+		cmocka_unit_test(a_sender_with_staged_bytes),
+		cmocka_unit_test(a_send_before_the_offer_is_heard),
+		cmocka_unit_test(a_send_after_the_offer_is_heard),
+		cmocka_unit_test(the_end_during_an_offer),
+		cmocka_unit_test(offers_that_are_none),
+	};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	shunt_log_set_level(SHUNT_LOG_NONE);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
