@@ -67,7 +67,7 @@ static bool has_room(const struct shunt_stream *stream)
 	if (shunt_tx_turns(tx))
 		return true;
 	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
-	       (__builtin_expect(!shunt_tx_rest(tx) && !stream->lane->fetches, 1) || shunt_stage_roomy(stream));
+	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.fetched_wr, 1) || shunt_stage_roomy(stream));
 }
 
 /*

@@ -102,11 +102,10 @@ bool shunt_stage_roomy(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_stage *stage = &tx->stage;
 	const struct shunt_cuts *cuts = stage->cuts;
-	uint64_t from = atomic_load(&tx->posted);
+	uint64_t from = atomic_load(&tx->posted), fetched = atomic_load(&stage->fetched_wr);
 	int64_t used;
 
-	if (__builtin_expect(stream->lane->fetches, 0) &&
-	    atomic_load(&stream->lane->retired) < atomic_load(&stage->fetched_wr))
+	if (__builtin_expect(fetched != 0, 0) && atomic_load(&stream->lane->retired) < fetched)
 		from = atomic_load(&stage->reusable);
 	/* While a send goes straight from the program's buffer, `posted` runs ahead. */
 	used = atomic_load(&tx->staged) - from;

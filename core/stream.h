@@ -74,7 +74,7 @@ struct shunt_stage {	/* tx.lock; see stage.h */
 	/* where the device fetches from it */
 	uint64_t place;		/* offset in the link's arena */
 	uint32_t lkey;
-	_Atomic uint64_t fetched_wr;	/* lane.lock: number of the last WR that it is fetched for */
+	_Atomic uint64_t fetched_wr;	/* lane.lock: number of the last WR that it is fetched for; 0 none */
 	uint64_t mark_wr;	/* once this one is complete, bytes before mark_offset may be overwritten */
 	uint64_t mark_offset;
 	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
