@@ -127,7 +127,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 {
 	if (!shunt_link_ring_is_sound(stream->link, shunt_ring_offset(offer), shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->tx.offer))
+	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->tx.offer, offer);
 	atomic_store(&stream->tx.starved, false);

@@ -449,6 +449,9 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	case SHUNT_MSG_GROW:
 		shunt_track_grow(link->engine, stream);
 		break;
+	case SHUNT_MSG_SHRINK:
+		shunt_track_shrink(link, stream, &message->shrink);
+		break;
 	case SHUNT_MSG_RETIRE:
 		shunt_retire_asked(link->engine, stream, message->retire.offset,
 				   message->retire.announced);

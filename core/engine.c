@@ -46,6 +46,8 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->sys = sys;
 	engine->pid = getpid();
 	engine->born = sys->now();
+	engine->trim_every = SHUNT_TRIM_EVERY;
+	engine->ring_quiet = SHUNT_RING_QUIET;
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;

@@ -40,6 +40,7 @@ struct shunt_engine {
 	pid_t pid;
 	pid_t parent;			/* of the process we were forked from, if any */
 	uint64_t born;
+	uint64_t trim_every, ring_quiet;	/* ns, see trim.c; tests shorten them */
 	_Atomic uint64_t random;
 
 	struct shunt_lock streams_lock;
@@ -55,7 +56,7 @@ struct shunt_engine {
 	int parker_count;
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims;
-	_Atomic uint64_t distrusted, grows;
+	_Atomic uint64_t distrusted, grows, shrinks;
 };
 
 /* --- streams.c: the registry --- */
@@ -144,6 +145,8 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);
+#define SHUNT_TRIM_EVERY 1000000000ull
+#define SHUNT_RING_QUIET 5000000000ull
 /* There may be memory to let go: the service thread looks after it. Any lock may be held. */
 void shunt_trim_due(struct shunt_engine *engine);
 /* At exit: until no lane waits for credit, or `patience` ns have passed. */
@@ -188,6 +191,12 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A blocked sender of the peer asks for a larger ring. Service thread. */
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
+/* rx.lock held, all read, no ring offered: the sender is to use a small one. */
+void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The reader wants that of us. Service thread. */
+void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
+/* tx.lock held: uses the ring that was offered. False: not now, try again. */
+bool shunt_track_change_ring(struct shunt_stream *stream);
 
 /* --- retire.c: back to the kernel for good --- */
 

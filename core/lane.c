@@ -61,25 +61,49 @@ static void look_at_device(struct shunt_lane *lane)
 	lane->late = __atomic_load_n(lane->backlog, __ATOMIC_RELAXED) != 0;
 }
 
-/* The peer offered a larger ring: from here on its bytes go there. lane.lock and tx.lock held,
- * nothing staged. */
+/*
+ * The peer offered another ring: from here on its bytes go there. lane.lock and tx.lock held, nothing staged. As
+ * soon as it has RING_FROM, the peer may make another offer.
+ */
 static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire);
+	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire), used = offer;
 
-	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, tx->offset) ||
-	    !shunt_chain_flush(lane->chain))
-		return;
-	tx->old_address = tx->ring_address;
-	tx->old_bytes = tx->ring_bytes;
-	tx->old_rkey = tx->ring_rkey;
-	tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
-	tx->ring_bytes = shunt_ring_bytes(offer);
-	tx->ring_rkey = shunt_ring_rkey(offer);
-	tx->ring_from = tx->offset;
-	tx->grow_asked = false;
-	atomic_store(&tx->offer, 0);
+	atomic_store(&tx->turning, true);
+	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, tx->offset) &&
+	    shunt_chain_flush(lane->chain)) {
+		tx->old_address = tx->ring_address;
+		tx->old_bytes = tx->ring_bytes;
+		tx->old_rkey = tx->ring_rkey;
+		tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
+		tx->ring_bytes = shunt_ring_bytes(offer);
+		tx->ring_rkey = shunt_ring_rkey(offer);
+		tx->ring_from = tx->offset;
+		tx->grow_asked = false;
+		atomic_compare_exchange_strong(&tx->offer, &used, 0);
+	}
+	atomic_store(&tx->turning, false);
+}
+
+/* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
+static bool is_clear(const struct shunt_stream *stream)
+{
+	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) == stream->tx.offset &&
+	       !atomic_load_explicit(&stream->lane_work, memory_order_relaxed);
+}
+
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&lane->lock);
+	if (atomic_load(&lane->waiting))
+		shunt_lane_serve(lane);
+	if (atomic_load(&tx->offer) && is_clear(stream) && !atomic_load(&lane->failed))
+		take_offer(lane, stream);
+	leave(lane);
+	return !atomic_load(&tx->offer);
 }
 
 /* Takes bytes that are posted later; should the link die before, the peer learns of them. */
@@ -136,8 +160,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
-		if (atomic_load_explicit(&tx->posted, memory_order_relaxed) == tx->offset &&
-		    !atomic_load_explicit(&stream->lane_work, memory_order_relaxed))
+		if (is_clear(stream))
 			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
 		leave(lane);
 	}

@@ -80,6 +80,13 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 /* Posts what was gathered. tx.lock held. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 
+/*
+ * Uses the ring that the peer has offered from here on, though there is nothing to send. tx.lock held, stream on
+ * the link. False: something is staged or queued, or the lane cannot post; the next send does it, if none comes
+ * somebody has to try again.
+ */
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
+
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
 /* Queues it only: for a caller that holds group.lock or lane.lock. */

@@ -373,6 +373,8 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 		rx->ring_bytes = rx->link_bytes = bytes;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
+		if (link->top <= id)
+			link->top = id + 1;
 	}
 	shunt_lock_leave(&link->engine->group.lock);
 	shunt_lock_leave(&rx->lock);

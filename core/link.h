@@ -37,6 +37,7 @@ struct shunt_link {
 	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */
 	uint32_t table_size;
 	uint32_t next_id;
+	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
 	struct shunt_stream *refused;	/* by the claimant after all; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */

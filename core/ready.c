@@ -62,7 +62,7 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 
 static bool has_room(const struct shunt_tx *tx)
 {
-	if (shunt_tx_grows(tx))
+	if (shunt_tx_turns(tx))
 		return true;
 	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
 	       (__builtin_expect(!shunt_tx_rest(tx), 1) || shunt_stage_roomy(tx));

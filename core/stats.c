@@ -238,6 +238,7 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
 	put_number(text, "rings_grown", atomic_load(&engine->grows));
+	put_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
 	put_memory(text, group);
 	put_number(text, "polls", group->polls);

@@ -85,6 +85,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint32_t stage_bytes;	/* 0: no staging buffer yet */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
+	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
 	bool grow_asked;
 	uint32_t old_rkey;
 	uint64_t announced;	/* UPGRADEs and HANDBACKs */
@@ -131,6 +132,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
 	uint8_t *next_ring;
 	bool asked_again;	/* the sender has filled the offered ring already */
+	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
+	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
 	uint64_t ring_from;	/* stream offset from which the ring is used */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
@@ -213,8 +216,8 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
 }
 
-/* The next send will use a larger ring: one was offered, and nothing is staged for the present one. */
-static inline bool shunt_tx_grows(const struct shunt_tx *tx)
+/* The next send will use another ring: one was offered, and nothing is staged for the present one. */
+static inline bool shunt_tx_turns(const struct shunt_tx *tx)
 {
 	return atomic_load_explicit(&tx->offer, memory_order_relaxed) &&
 	       atomic_load(&tx->staged) == atomic_load(&tx->posted);

@@ -90,12 +90,15 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->ring_bytes = 0;
 	atomic_store(&tx->consumed, 0);
 	atomic_store(&tx->offer, 0);
+	atomic_store(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
 	tx->bytes = (struct shunt_bytes) { 0 };
 
 	rx->track = SHUNT_TCP;
 	rx->shut = rx->tcp_eof = rx->final = false;
 	rx->asked_again = false;
+	atomic_store(&rx->grown, false);
+	rx->quiet_tail = rx->quiet_since = 0;
 	rx->kept_error = 0;
 	atomic_store(&rx->reset, false);
 	atomic_store(&rx->error, 0);

@@ -84,25 +84,36 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 
 /* --- the receiver's side; rx.lock held --- */
 
+/* The ring that the sender is to use after the present one. False: there is no room for it. */
+static bool prepare_ring(struct shunt_stream *stream, uint64_t bytes, struct shunt_place *place)
+{
+	struct shunt_link *link = stream->link;
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t rkey = 0;
+	uint64_t offset = shunt_arena_take(&link->arena, bytes, &rkey);
+
+	if (offset == UINT64_MAX)
+		return false;
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = stream->id, .rkey = rkey };
+	rx->next_ring = link->arena_base + offset;
+	atomic_store(&rx->next_bytes, bytes);
+	return true;
+}
+
 static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_arena *arena = &stream->link->arena;
-	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG, offset;
-	uint32_t rkey;
+	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
+	struct shunt_place place;
 
 	if (bytes > engine->config.ring_max)
 		bytes = engine->config.ring_max;
 	if (bytes > shunt_arena_most(arena))
 		bytes = shunt_arena_most(arena);
-	if (bytes <= rx->ring_bytes)
+	if (bytes <= rx->ring_bytes || !prepare_ring(stream, bytes, &place))
 		return;
-	offset = shunt_arena_take(arena, bytes, &rkey);
-	if (offset == UINT64_MAX)
-		return;
-	rx->next_ring = stream->link->arena_base + offset;
-	atomic_store(&rx->next_bytes, bytes);
-	atomic_store(&rx->offered, shunt_ring_make(rkey, offset, bytes));
+	atomic_store(&rx->offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
 }
@@ -119,6 +130,9 @@ static void swap_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 	rx->ring_from = atomic_load(&rx->next_from);
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
+	atomic_store(&rx->grown, rx->ring_bytes > engine->config.ring_min);
+	if (rx->grown)
+		shunt_trim_due(engine);
 	shunt_link_give_ring(link, old, old_bytes);
 	if (rx->asked_again) {
 		rx->asked_again = false;
@@ -155,10 +169,15 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
-	if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
-		swap_ring(engine, stream);
-	while (atomic_load(&rx->boundary) == head)
-		pass_boundary(engine, stream, head);
+	/* Either may have been announced at the same byte, behind the other. */
+	for (;;) {
+		if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
+			swap_ring(engine, stream);
+		else if (atomic_load(&rx->boundary) == head)
+			pass_boundary(engine, stream, head);
+		else
+			break;
+	}
 }
 
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -173,6 +192,56 @@ void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 			offer_ring(engine, stream);
 	}
 	shunt_lock_leave(&rx->lock);
+}
+
+/*
+ * Said on the channel: a sender that has nothing to send need not poll, nor its program call anything. If it cannot
+ * be said the offer stands all the same: a peer that guessed it may be using it already.
+ */
+void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->peer_id };
+
+	if (!prepare_ring(stream, engine->config.ring_min, &message.shrink))
+		return;
+	atomic_fetch_add(&engine->shrinks, 1);
+	shunt_link_send(stream->link, &message, NULL, 0);
+}
+
+bool shunt_track_change_ring(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	return atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK || tx->shut ||
+	       shunt_lane_change_ring(stream->lane, stream);
+}
+
+/* As RING, but the sender has not asked for it and may have nothing to send. */
+void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_tx *tx = &stream->tx;
+	const char *wrong = NULL;
+
+	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
+	    place->stream != stream->peer_id || atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+		shunt_link_distrust(link, "a smaller ring that is none");
+		return;
+	}
+	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&engine->group.lock);
+	if (atomic_load(&tx->offer))
+		wrong = "a second ring before the first was used";
+	else
+		atomic_store(&tx->offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
+	if (atomic_exchange(&tx->starved, false))
+		shunt_group_notify(engine, stream, EPOLLOUT);
+	shunt_lock_leave(&engine->group.lock);
+	if (!wrong && !shunt_track_change_ring(stream))
+		shunt_trim_due(engine);
+	shunt_lock_leave(&tx->lock);
+	if (wrong)
+		shunt_link_distrust(link, wrong);
 }
 
 /* --- joining and leaving --- */

@@ -1,10 +1,12 @@
 /*
- * Memory that is not needed goes back: blocks of the arenas that are empty (XR-14). The service thread looks
- * while there is something to look at.
+ * Memory that is not needed goes back: rings that have grown and in which nothing has come for some seconds become
+ * small again, and blocks of the arenas that are empty go (XR-14). The service thread looks every `trim_every` ns
+ * while there is something to look at, so what is empty is kept for one to two seconds.
+ *
+ * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
+ * moved from one look to the next.
  */
 #include "core/service.h"
-
-#define EVERY 1000000000ull	/* ns between two looks, so what is empty is kept for one to two seconds */
 
 void shunt_trim_due(struct shunt_engine *engine)
 {
@@ -12,12 +14,95 @@ void shunt_trim_due(struct shunt_engine *engine)
 		shunt_service_wake(engine);
 }
 
-static void look(struct shunt_service *service)
+/* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
+static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
 {
+	struct shunt_rx *rx = &stream->rx;
+
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
+	       rx->ring_bytes > engine->config.ring_min && !rx->final && !atomic_load(&rx->retired) &&
+	       !atomic_load(&rx->reset) && atomic_load(&rx->fin) == SHUNT_NEVER && !atomic_load(&stream->released);
+}
+
+/* Nothing has come for long enough, all of it has been read, and nothing is being changed. rx.lock held. */
+static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load(&rx->tail);
+
+	if (tail != rx->quiet_tail || tail != atomic_load(&rx->head) || atomic_load(&rx->next_bytes)) {
+		rx->quiet_tail = tail;
+		rx->quiet_since = now;
+		return false;
+	}
+	return now - rx->quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
+	       atomic_load(&rx->boundary) == SHUNT_NEVER && atomic_load(&stream->retiring) == SHUNT_STAYING;
+}
+
+/* Our ring of the stream. True: to be looked at again. */
+static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream,
+			 uint64_t now)
+{
+	bool again;
+
+	if (!atomic_load_explicit(&stream->rx.grown, memory_order_relaxed))
+		return false;
+	if (!shunt_lock_try(&stream->rx.lock))
+		return true;	/* somebody reads */
+	shunt_track_settle(engine, stream);
+	again = may_shrink(engine, link, stream);
+	if (again && is_quiet(engine, stream, now))
+		shunt_track_offer_small(engine, stream);
+	shunt_lock_leave(&stream->rx.lock);
+	return again;
+}
+
+/* A smaller ring of the peer that could not be used when it was offered. The same. */
+static bool look_at_offer(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_relaxed);
+	bool again = true;
+
+	if (!offer || shunt_ring_bytes(offer) >= tx->ring_bytes)
+		return false;	/* who asked for a larger one will use it */
+	if (!shunt_lock_try(&tx->lock))
+		return true;
+	again = !shunt_track_change_ring(stream);
+	shunt_lock_leave(&tx->lock);
+	return again;
+}
+
+static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
+{
+	bool again = false;
+
+	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->lane.failed))
+		return false;
+	for (uint32_t id = 1; id < link->top; id++) {
+		struct shunt_stream *stream = shunt_link_stream(link, id);
+
+		/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
+		if (stream && look_at_ring(engine, link, stream, now))
+			again = true;
+		if (stream && look_at_offer(stream))
+			again = true;
+	}
+	return again;
+}
+
+static void look(struct shunt_service *service, uint64_t now)
+{
+	bool again = false;
+
 	atomic_store(&service->trimming, false);
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (shunt_arena_tidy(&link->arena))
-			atomic_store(&service->trimming, true);
+	shunt_group_poll_fully(service->engine);	/* perhaps nobody else does */
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		again |= look_at_streams(service->engine, link, now);
+		again |= shunt_arena_tidy(&link->arena);
+	}
+	if (again)
+		atomic_store(&service->trimming, true);
 }
 
 int shunt_trim_tick(struct shunt_service *service)
@@ -27,10 +112,10 @@ int shunt_trim_tick(struct shunt_service *service)
 	if (!atomic_load(&service->trimming))
 		return -1;
 	if (now >= service->trim_look) {
-		look(service);
+		look(service, now);
 		if (!atomic_load(&service->trimming))
 			return -1;
-		service->trim_look = now + EVERY;
+		service->trim_look = now + service->engine->trim_every;
 	}
 	return (service->trim_look - now) / 1000000 + 1;
 }

@@ -10,7 +10,7 @@
 #include "core/thread.h"
 
 #define IOV_BATCH 64
-#define GROW_PATIENCE 1000000	/* ns; at most twice in the life of a stream */
+#define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 static int dead_error(struct shunt_stream *stream)
@@ -46,7 +46,7 @@ static bool has_room(struct shunt_tx *tx, size_t bytes)
 {
 	uint64_t room = shunt_tx_limit(tx) - tx->offset;
 
-	return shunt_tx_grows(tx) || room >= bytes || (bytes > SMALL && room);
+	return shunt_tx_turns(tx) || room >= bytes || (bytes > SMALL && room);
 }
 
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
@@ -57,7 +57,7 @@ static size_t place(struct shunt_stream *stream, const struct iovec *iov, int io
 		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	if (__builtin_expect(more, 0) && !shunt_tx_grows(&stream->tx))
+	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
 		return shunt_lane_gather(stream->lane, stream, iov, skip, bytes);
 	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
 }

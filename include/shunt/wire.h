@@ -27,7 +27,7 @@ enum shunt_imm {
 	SHUNT_IMM_SWITCHED,	/* the receiver has passed the announced switch offset */
 	SHUNT_IMM_FIN,		/* the stream ends at this offset */
 	SHUNT_IMM_RESET,	/* the sender's end is gone; what was delivered stays readable */
-	SHUNT_IMM_RING,		/* a larger ring is offered: see shunt_ring_make() */
+	SHUNT_IMM_RING,		/* a ring is offered: see shunt_ring_make() */
 	SHUNT_IMM_RING_FROM,	/* bytes from this offset on are in the offered ring */
 	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
@@ -90,6 +90,7 @@ enum shunt_message_type {
 	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
 	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
+	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 };
 
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
@@ -131,6 +132,7 @@ struct shunt_message {
 			struct shunt_place place;
 		} claim;
 		struct shunt_place accept;
+		struct shunt_place shrink;
 		struct {
 			uint64_t offset;
 			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */

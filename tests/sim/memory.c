@@ -1,6 +1,6 @@
 /*
- * What memory a link holds: regions that come with the rings and go without them. Two engines in one thread
- * over real TCP; time is what the test says.
+ * What memory a link holds: regions that come with the rings and go without them, and rings that shrink. Two
+ * engines in one thread over real TCP; time is what the test says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "tests/sim/pair.h"
@@ -82,13 +83,18 @@ static size_t get(int i, int side, size_t most)
 	return got;
 }
 
+static void serve_one(int i)
+{
+	if (engines[i]->service)
+		shunt_service_step(engines[i], 0);
+}
+
 /* The service threads alone: no program calls anything. */
 static void serve(void)
 {
 	for (int n = 0; n < 2; n++)
 		for (int i = 0; i < 2; i++)
-			if (engines[i]->service)
-				shunt_service_step(engines[i], 0);
+			serve_one(i);
 }
 
 /* So many seconds in which nothing is sent or received. */
@@ -326,6 +332,261 @@ static void a_wrong_key_ends_the_link(void **state)
 	close_all();
 }
 
+/* --- rings that are idle --- */
+
+static struct shunt_tx *sender(void)
+{
+	return &stream_of(&bed.pair[0].side[0])->tx;
+}
+
+static struct shunt_rx *reader(void)
+{
+	return &stream_of(&bed.pair[0].side[1])->rx;
+}
+
+/* Pages of rings that are backed by memory. */
+static size_t resident(int i)
+{
+	struct shunt_arena *arena = arena_of(i);
+	size_t page = sysconf(_SC_PAGESIZE), pages = (arena->memory.bytes - arena->memory.reserved) / page, n = 0;
+	unsigned char *map = malloc(pages);
+
+	assert_int_equal(mincore(arena->memory.base + arena->memory.reserved, pages * page, map), 0);
+	for (size_t k = 0; k < pages; k++)
+		n += map[k] & 1;
+	free(map);
+	return n;
+}
+
+/* Sends more than the reader takes until the ring is as large as that. */
+static void grow_to(uint32_t bytes)
+{
+	for (int n = 0; reader()->ring_bytes < bytes; n++) {
+		assert_true(n < 1000);
+		while (put(0, 0, BUFFER, 0))
+			;
+		serve();
+		put(0, 0, BUFFER, 0);
+		all_arrived();
+	}
+	assert_int_equal(reader()->ring_bytes, bytes);
+	assert_int_equal(sender()->ring_bytes, bytes);
+}
+
+static void make_pair_of(uint32_t ring_bytes)
+{
+	struct shunt_config config = small_config();
+
+	make_bed(&config);
+	add_pair();
+	grow_to(ring_bytes);
+}
+
+static void transfer(uint64_t bytes)
+{
+	uint64_t end = bed.sent[0][0] + bytes;
+
+	while (bed.sent[0][0] < end) {
+		if (!put(0, 0, end - bed.sent[0][0], 0)) {
+			serve();
+			get(0, 0, BUFFER);
+		}
+	}
+	all_arrived();
+}
+
+static void end_pair(void)
+{
+	all_arrived();
+	close_all();
+	pass(3);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(blocks(i), 0);
+		assert_int_equal(resident(i), 0);
+	}
+	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* Neither program calls anything meanwhile. */
+static void an_idle_ring_shrinks(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	for (int round = 1; round <= 3; round++) {
+		assert_int_equal(blocks(1), 2);
+		transfer(5 * M);
+		assert_true(resident(1) >= 1024);
+		pass(4);
+		assert_int_equal(reader()->ring_bytes, 4 * M);
+		pass(6);
+		assert_int_equal(reader()->ring_bytes, 16 << 10);
+		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		assert_int_equal(blocks(1), 1);
+		assert_true(resident(1) <= 8);
+		assert_int_equal(counted(1, "rings_shrunk"), round);
+		assert_false(engines[1]->service->trimming);
+		assert_int_equal(put(0, 0, 1000, 0), 1000);
+		all_arrived();
+		transfer(20 * M);
+		grow_to(4 * M);
+	}
+	end_pair();
+}
+
+/* What keeps a ring: bytes that come, or that have not been read. */
+static void a_ring_in_use_stays(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	for (int n = 0; n < 20; n++) {
+		pass(1);
+		put(0, 0, 1, 0);
+		get(0, 0, 1);
+	}
+	put(0, 0, 1, 0);
+	pass(20);
+	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	assert_int_equal(counted(1, "rings_shrunk"), 0);
+	get(0, 0, 1);
+	pass(10);
+	assert_int_equal(reader()->ring_bytes, 16 << 10);
+	end_pair();
+}
+
+/* The reader has offered a small ring; the sender's service thread has not heard of it. */
+static void offer_small(void)
+{
+	uint64_t before = counted(1, "rings_shrunk");
+
+	for (int n = 0; counted(1, "rings_shrunk") == before; n++) {
+		assert_true(n < 20);
+		pair_skew += SECOND;
+		serve_one(1);
+	}
+	assert_int_equal(atomic_load(&reader()->next_bytes), 16 << 10);
+	assert_int_equal(sender()->offer, 0);
+}
+
+/* Bytes that are staged go where their place is; the ring is changed behind them, by a send or without one. */
+static void a_sender_with_staged_bytes(void **state)
+{
+	(void)state;
+	for (int sends = 0; sends < 2; sends++) {
+		make_pair_of(4 * M);
+		offer_small();
+		assert_int_equal(put(0, 0, 100, MSG_MORE), 100);
+		serve_one(0);
+		assert_int_not_equal(sender()->offer, 0);
+		assert_int_equal(sender()->ring_bytes, 4 * M);
+		if (sends)
+			put(0, 0, 5000, 0);	/* goes behind what is staged */
+		if (sends)
+			assert_int_equal(put(0, 0, 5000, 0), 5000);
+		pass(3);
+		assert_int_equal(sender()->offer, 0);
+		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		all_arrived();
+		assert_int_equal(reader()->ring_bytes, 16 << 10);
+		transfer(8 * M);
+		end_pair();
+	}
+}
+
+/* The sender fills the ring, and asks for a larger one, before it hears of the smaller. */
+static void a_send_before_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	offer_small();
+	while (put(0, 0, BUFFER, 0))
+		;
+	assert_true(sender()->grow_asked);
+	serve_one(0);
+	assert_int_equal(sender()->ring_bytes, 16 << 10);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	serve_one(1);
+	assert_true(reader()->asked_again);
+	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	all_arrived();
+	assert_true(reader()->ring_bytes >= 16 << 10);
+	transfer(20 * M);
+	grow_to(4 * M);
+	end_pair();
+}
+
+/* A send takes the small ring itself; what was sent before it is read from the large one. */
+static void a_send_after_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	offer_small();
+	for (int n = 0; n < 30; n++)
+		assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	serve_one(0);
+	while (put(0, 0, 1000, 0))
+		;
+	assert_int_equal(sender()->ring_bytes, 16 << 10);
+	assert_int_equal(reader()->ring_bytes, 4 * M);
+	assert_true(bed.sent[0][0] - bed.received[0][0] > 30 * BUFFER);
+	all_arrived();
+	transfer(20 * M);
+	end_pair();
+}
+
+/* Either end closes while the offer is under way, or has been used and not been seen. */
+static void the_end_during_an_offer(void **state)
+{
+	(void)state;
+	for (int heard = 0; heard < 2; heard++) {
+		for (int first = 0; first < 2; first++) {
+			make_pair_of(4 * M);
+			offer_small();
+			if (heard)
+				serve_one(0);
+			all_arrived();
+			close_side(&bed.pair[0].side[first]);
+			if (first)
+				shunt_group_poll_fully(engines[0]);
+			serve_one(!first);
+			close_side(&bed.pair[0].side[!first]);
+			bed.pairs = 0;
+			for (int i = 0; i < 2; i++)
+				shunt_group_poll_fully(engines[i]);
+			pass(3);
+			end_pair();
+		}
+	}
+}
+
+/* A peer that offers what it does not have, or again before the first was used. */
+static void offers_that_are_none(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 5; what++) {
+		struct shunt_place place = { .ring_offset = 8 * M, .ring_bytes = 16 << 10 };
+		struct shunt_stream *stream;
+
+		make_pair_of(256 << 10);
+		stream = stream_of(&bed.pair[0].side[0]);
+		place.stream = stream->peer_id + (what == 4);
+		if (what == 0)
+			place.ring_offset = stream->link->peer_arena_bytes;
+		if (what == 1)
+			place.ring_bytes = 24 << 10;
+		if (what == 2)
+			place.ring_bytes = 2 << 10;
+		if (what == 3) {
+			put(0, 0, 1, MSG_MORE);
+			shunt_track_shrink(stream->link, stream, &place);
+			assert_int_equal(engines[0]->distrusted, 0);
+		}
+		shunt_track_shrink(stream->link, stream, &place);
+		assert_int_equal(engines[0]->distrusted, 1);
+		serve();
+		close_all();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,9 +594,17 @@ int main(int argc, char **argv)
 		cmocka_unit_test(blocks_in_use_stay),
 		cmocka_unit_test(no_more_regions),
 		cmocka_unit_test(a_wrong_key_ends_the_link),
+		cmocka_unit_test(an_idle_ring_shrinks),
+		cmocka_unit_test(a_ring_in_use_stays),
+		cmocka_unit_test(a_sender_with_staged_bytes),
+		cmocka_unit_test(a_send_before_the_offer_is_heard),
+		cmocka_unit_test(a_send_after_the_offer_is_heard),
+		cmocka_unit_test(the_end_during_an_offer),
+		cmocka_unit_test(offers_that_are_none),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	shunt_log_set_level(SHUNT_LOG_NONE);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,49 @@ static void test_closer(void)
 	printf("ok 2 - a stream is ended while it is used\n");
 }
 
+/* Bursts that make rings grow, and pauses in which they shrink again, or begin to. */
+static void *bursts(void *arg)
+{
+	struct worker *w = arg;
+	static uint8_t bytes[2][100000];
+	uint64_t done = 0;
+
+	while (done < w->bytes) {
+		size_t count = 1 + (done * 2654435761u >> 7) % sizeof(bytes[0]);
+		ssize_t sent;
+
+		if (count > w->bytes - done)
+			count = w->bytes - done;
+		for (size_t i = 0; i < count; i++)
+			bytes[w->salt][i] = byte_at(done + i, w->salt);
+		sent = send_some(w->side, bytes[w->salt], count, 0);
+		if (sent <= 0)
+			die("send");
+		done += sent;
+		usleep(count % 8000);
+	}
+	return NULL;
+}
+
+static void test_bursts(void)
+{
+	struct worker w[4];
+	struct pair pair;
+	uint64_t shrinks;
+
+	connect_pair(&pair);
+	start(&w[0], bursts, &pair.side[0], 5 * BYTES, 0);
+	start(&w[1], receiver, &pair.side[1], 5 * BYTES, 0);
+	start(&w[2], bursts, &pair.side[1], 5 * BYTES, 1);
+	start(&w[3], receiver, &pair.side[0], 5 * BYTES, 1);
+	for (int i = 0; i < 4; i++)
+		pthread_join(w[i].thread, NULL);
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	shrinks = engines[0]->shrinks + engines[1]->shrinks;
+	printf("%sok 3 - rings shrink between bursts # %lu times\n", shrinks ? "" : "not ", (unsigned long)shrinks);
+}
+
 /* Connections come and go on both engines from several threads. */
 static void *churn(void *arg)
 {
@@ -181,7 +224,7 @@ static void test_churn(void)
 		start(&w[i], churn, NULL, 0, i);
 	for (int i = 0; i < 3; i++)
 		pthread_join(w[i].thread, NULL);
-	printf("ok 3 - connections come and go\n");
+	printf("ok 4 - connections come and go\n");
 }
 
 static const char *given(const char *name, void *arg)
@@ -195,16 +238,21 @@ int main(void)
 	struct shunt_config config;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..3\n");
+	printf("1..4\n");
 	shunt_config_load(&config, given, NULL, NULL, NULL);	/* SHUNT_POLL, SHUNT_CQS, … */
 	config.arena_bytes = 16 << 20;
 	config.ring_min = 4096;
 	config.ring_max = 65536;
 	config.rq_depth = config.sq_depth = 64;
 	make_engines(&config, false);
+	for (int i = 0; i < 2; i++) {
+		engines[i]->trim_every = 500000;
+		engines[i]->ring_quiet = 1500000;
+	}
 	listen_here();
 	test_lane();
 	test_closer();
+	test_bursts();
 	test_churn();
 	shunt_engine_finish(engines[0]);
 	shunt_engine_finish(engines[1]);

@@ -87,6 +87,8 @@ static void make_engine(int i)
 	world->table = engine->files->limit;
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
+	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
+	engine->ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);
 	world->engine[i] = engine;
 	world->epfd[i] = sim_fd_ep();
 	shunt_file_epoll(engine, world->epfd[i]);
