@@ -219,6 +219,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->files->making, 0);
 	atomic_store(&engine->files->closing, 0);
 	shunt_thread.making = 0;
+	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);
