@@ -103,6 +103,9 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head);
 
+	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
+	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		return NULL;
 	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
