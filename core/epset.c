@@ -285,14 +285,16 @@ static struct shunt_watch *find(struct shunt_stream *stream, struct shunt_epset 
 }
 
 /*
- * One-shot registrations are never the program's epfd's: the kernel would disable them there without
- * telling us, and a stream that joins a link later must know.
+ * One-shot registrations are the program's epfd's only once the stream is the kernel's for good: the kernel would
+ * disable them there without telling us, and a stream that joins a link later must know.
  */
 static uint8_t home_for(struct shunt_watch *watch)
 {
+	uint8_t state = atomic_load(&watch->stream->state);
+
 	if (watch->events & EPOLLONESHOT && watch->disabled)
 		return SHUNT_HOME_NONE;
-	if (atomic_load(&watch->stream->state) != SHUNT_LINKED && !(watch->events & EPOLLONESHOT))
+	if (state == SHUNT_PLAIN || (state != SHUNT_LINKED && !(watch->events & EPOLLONESHOT)))
 		return SHUNT_HOME_SET;
 	return shunt_ready_kernel(watch->stream, watch->events) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
 }
@@ -498,6 +500,14 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		shunt_service_offer(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_rights_ask(engine, fd, stream);
+	shunt_lock_take(&group->lock);
+	result = control_stream(engine, set, stream, op, fd, event);
+	shunt_lock_leave(&group->lock);
+	if (__builtin_expect(result != -ENOMEM || atomic_load(&stream->state) != SHUNT_LINKED, 1))
+		return result;
+	/* The kernel would have had a place for it: then the stream must be the kernel's. */
+	if (shunt_stream_retire(engine, fd, stream, "no memory or descriptor for its epoll set"))
+		return result;
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
 	shunt_lock_leave(&group->lock);

@@ -50,11 +50,13 @@ compare() {
 
 # A number that the program had closed was in use when it tried it: Shunt opens its descriptors at the lowest free
 # number and moves them high at once (see tests/calls/known). Nothing else may differ.
+in_use() {
+	sed -E 's/= -1 (EBADF|ENOTSOCK|EINVAL|EPERM|ESPIPE|EOPNOTSUPP)$/= -1 E/' "$1"
+}
 number_in_use() { # NAME PASS
 	[ "$2" = cold ] || return 1
 	grep '^-[a-z]' "$out/$1.$2.diff" | grep -qv -- '= -1 EBADF$' && return 1
-	diff -q <(sed -E 's/= -1 EBADF$/= -1 E/' "$out/$1.bare") \
-		<(sed -E 's/= -1 (EBADF|ENOTSOCK|EINVAL|EPERM|ESPIPE|EOPNOTSUPP)$/= -1 E/' "$out/$1.$2") > /dev/null
+	diff -q <(in_use "$out/$1.bare") <(in_use "$out/$1.$2") > /dev/null
 }
 
 # A difference that tests/calls/known explains; nobody may hang or die of it.

@@ -61,13 +61,12 @@ void held_streams_are_let_go(void **state)
 	memset(bed.sent, 0, sizeof(bed.sent));
 	memset(bed.received, 0, sizeof(bed.received));
 	add_pair();
-	bed.lane[0] = stream_of(&bed.pair[0].side[0])->lane;
+	for (int side = 0; side < 2; side++)
+		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
 	busy();
 	put(0, 0, 100, 0);
 	free_again();
-	all_arrived();
-	for (int side = 0; side < 2; side++)
-		close_side(&bed.pair[0].side[side]);
+	end_bed();
 }
 
 /* --- what the QP refuses (PF-10, PF-11) --- */

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "tests/sim/pair.h"
@@ -227,6 +229,39 @@ static void test_churn(void)
 	printf("ok 4 - connections come and go\n");
 }
 
+/* A process that is out of descriptors cannot have what a set with a linked stream needs: it goes back to TCP. */
+static void test_no_descriptors(uint32_t mode)
+{
+	struct rlimit before, none;
+	struct epoll_event event = { .events = EPOLLIN | mode };
+	struct worker w[2];
+	struct pair pair;
+	int set;
+
+	connect_pair(&pair);
+	start(&w[0], sender, &pair.side[0], 100000, 1);
+	start(&w[1], receiver, &pair.side[1], 100000, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(w[i].thread, NULL);
+	set = epoll_create1(0);
+	shunt_file_epoll(engines[1], set);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = before;
+	none.rlim_cur = 3;
+	setrlimit(RLIMIT_NOFILE, &none);
+	if (shunt_epset_ctl(engines[1], set, EPOLL_CTL_ADD, pair.side[1].fd, &event))
+		die("epoll_ctl");
+	setrlimit(RLIMIT_NOFILE, &before);
+	if (!shunt_stream_is_plain(stream_of(&pair.side[1])))
+		die("the stream is still on the link");
+	if (send_some(&pair.side[0], "x", 1, 0) != 1 || shunt_epset_wait(engines[1], set, &event, 1, NULL, NULL) != 1)
+		die("epoll_wait");
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	shunt_file_closing(engines[1], set);
+	close(set);
+}
+
 static const char *given(const char *name, void *arg)
 {
 	(void)arg;
@@ -238,7 +273,7 @@ int main(void)
 	struct shunt_config config;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..4\n");
+	printf("1..5\n");
 	shunt_config_load(&config, given, NULL, NULL, NULL);	/* SHUNT_POLL, SHUNT_CQS, … */
 	config.arena_bytes = 16 << 20;
 	config.ring_min = 4096;
@@ -254,6 +289,9 @@ int main(void)
 	test_closer();
 	test_bursts();
 	test_churn();
+	test_no_descriptors(0);
+	test_no_descriptors(EPOLLONESHOT);
+	printf("ok 5 - no descriptor for an epoll set\n");
 	shunt_engine_finish(engines[0]);
 	shunt_engine_finish(engines[1]);
 	return 0;
