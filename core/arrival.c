@@ -153,6 +153,18 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	return NULL;
 }
 
+/* The sender waits for room. If all has been read, nobody may read again before it has some. */
+static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	atomic_store(&rx->sender_waits, true);
+	if (atomic_load(&rx->head) != atomic_load(&rx->tail))
+		return;
+	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_CREDIT);
+	shunt_group_kick_lane(engine, stream->lane);
+}
+
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
 			      enum shunt_imm type)
 {
@@ -172,6 +184,9 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		atomic_fetch_sub(&stream->tx.unpassed, 1);
 		shunt_epset_rehome(engine, stream);
 		shunt_group_notify(engine, stream, EPOLLOUT);
+		return NULL;
+	case SHUNT_IMM_BLOCKED:
+		on_blocked(engine, stream);
 		return NULL;
 	case SHUNT_IMM_FIN:
 		return on_fin(engine, stream, value);
@@ -196,7 +211,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 static bool about_our_reading(enum shunt_imm type)
 {
 	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
-	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN;
+	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN || type == SHUNT_IMM_BLOCKED;
 }
 
 /* More of our messages have a receive waiting for them. */

@@ -207,6 +207,7 @@ static const struct {
 	enum shunt_imm type;
 } controls[] = {	/* in the order in which a stream's work is served; DATA comes after the first */
 	{ SHUNT_WORK_UPGRADE, SHUNT_IMM_UPGRADE },
+	{ SHUNT_WORK_BLOCKED, SHUNT_IMM_BLOCKED },
 	{ SHUNT_WORK_HANDBACK, SHUNT_IMM_HANDBACK },
 	{ SHUNT_WORK_FIN, SHUNT_IMM_FIN },
 	{ SHUNT_WORK_RESET, SHUNT_IMM_RESET },

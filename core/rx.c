@@ -79,12 +79,21 @@ static size_t take_ring(struct shunt_rx *rx, struct cursor *to, bool discard, ui
 	return bytes;
 }
 
-/* Room comes back to the sender by halves of the ring (XR-18). */
+/*
+ * Room comes back to the sender by halves of the ring (XR-18); less, when it has said that it waits and there is
+ * nothing left to read (CP-02). If that has just been missed here, half a ring is still to come.
+ */
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (head - rx->credited < rx->ring_bytes / 2)
+	bool all = false;
+
+	if (__builtin_expect(atomic_load_explicit(&rx->sender_waits, memory_order_relaxed), 0)) {
+		all = atomic_load(&rx->tail) == head;
+		atomic_store(&rx->sender_waits, !all);
+	}
+	if (head - rx->credited < rx->ring_bytes / 2 && !all)
 		return;
 	rx->credited = head;
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);

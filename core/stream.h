@@ -58,7 +58,8 @@ enum shunt_work {
 	SHUNT_WORK_SWITCHED = 1 << 6,
 	SHUNT_WORK_RING = 1 << 7,
 	SHUNT_WORK_RELEASE = 1 << 8,
-	SHUNT_WORK_DONE = 1 << 9,	/* something of the stream waits for WRs to be complete */
+	SHUNT_WORK_BLOCKED = 1 << 9,
+	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
 struct shunt_bytes {	/* by track, for statistics */
@@ -100,6 +101,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
 	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
 	bool grow_asked;
+	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
 	uint32_t old_rkey;
 	uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
@@ -141,6 +143,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	uint64_t credited;	/* head as the peer knows it */
+	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
 	uint8_t *ring;
 	uint32_t ring_bytes;
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */

@@ -93,6 +93,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->ring_bytes = 0;
 	atomic_store(&tx->consumed, 0);
 	atomic_store(&tx->offer, 0);
+	tx->blocked_at = SHUNT_NEVER;
 	atomic_store(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
 	tx->bytes = (struct shunt_bytes) { 0 };
@@ -115,6 +116,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
+	atomic_store(&rx->sender_waits, false);
 	rx->ring = NULL;
 	rx->ring_bytes = 0;
 	rx->ring_from = 0;

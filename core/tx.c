@@ -75,6 +75,17 @@ static int reset_before(struct shunt_stream *stream)
 	return error ? -error : -EPIPE;
 }
 
+/* The reader may have room for us that is less than half its ring: once for all that it has given. */
+static void say_blocked(struct shunt_stream *stream)
+{
+	uint64_t consumed = atomic_load(&stream->tx.consumed);
+
+	if (stream->tx.blocked_at == consumed)
+		return;
+	stream->tx.blocked_at = consumed;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_BLOCKED);
+}
+
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
 {
@@ -118,6 +129,8 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		if (atomic_load(&stream->lane->failed))
 			break;
 	}
+	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN && !has_room(tx, bytes - taken))
+		say_blocked(stream);
 	shunt_bytes_add(&tx->bytes, before, taken, true);
 	return taken ? (ssize_t)taken : error;
 }

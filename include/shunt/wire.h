@@ -31,6 +31,7 @@ enum shunt_imm {
 	SHUNT_IMM_RING_FROM,	/* bytes from this offset on are in the offered ring */
 	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
+	SHUNT_IMM_BLOCKED,	/* the sender waits for credit, however little */
 	SHUNT_IMM_TYPES
 };
 

@@ -421,6 +421,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(incast_without_rnr),
 		cmocka_unit_test(without_credit_there_is_rnr),
 		cmocka_unit_test(mutual_starvation_ends),
+		cmocka_unit_test(a_send_waits_once),
 		cmocka_unit_test(sends_wake_nobody),
 		cmocka_unit_test(sends_wake_who_waits_for_them),
 		cmocka_unit_test(inline_or_fetched),

@@ -76,6 +76,7 @@ void window_is_kept(void **state);
 void incast_without_rnr(void **state);
 void without_credit_there_is_rnr(void **state);
 void mutual_starvation_ends(void **state);
+void a_send_waits_once(void **state);
 
 /* events.c */
 void sends_wake_nobody(void **state);

@@ -167,3 +167,40 @@ void mutual_starvation_ends(void **state)
 	}
 	end_bed();
 }
+
+/* A message of up to a whole ring waits for one credit at most, also where less than half a ring has been read since
+ * the last (CP-02). */
+void a_send_waits_once(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	uint64_t waits = 0;
+
+	(void)state;
+	config.ring_min = config.ring_max = 16384;
+	for (int percent = 5; percent <= 100; percent += 5) {
+		size_t message = config.ring_max * percent / 100;
+
+		make_bed(&config, 1);
+		for (int i = 0; i < 60; i++) {
+			size_t left = message - put(0, 0, message, 0);
+
+			turn();
+			get(0, 0, message * (i % 7) / 7);	/* the reader is seldom where the sender thinks it is */
+			if (!left)
+				continue;
+			waits++;
+			drain();
+			assert_int_equal(put(0, 0, left, 0), left);
+		}
+		end_bed();
+	}
+	assert_true(waits > 100);
+	/* Who does not wait says nothing. */
+	make_bed(&config, 1);
+	for (int i = 0; i < 8; i++) {
+		put(0, 0, 1000, 0);
+		drain();
+	}
+	assert_int_equal(COUNTED(control), 0);
+	end_bed();
+}
