@@ -256,7 +256,6 @@ void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 		stream->next_in_lane = lane->held;
 		lane->held = stream;
 		atomic_fetch_add(&lane->holding, 1);
-		lane->counters.held++;
 	}
 	shunt_lock_leave(&lane->queue_lock);
 }
@@ -310,6 +309,7 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	if (released)
 		return true;	/* nothing may follow RELEASE */
 	if (may_hold(lane, stream, work)) {
+		lane->counters.held++;
 		shunt_lane_hold(lane, stream, work);
 		return true;
 	}
