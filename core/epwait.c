@@ -270,11 +270,15 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 	struct shunt_group *group = &engine->group;
 	struct timespec left;
 	volatile int n;
-	bool heard = false;
+	bool heard = false, plain;
 
 	shunt_lock_take(&group->lock);
-	set->sleeping++;	/* a stream that joins the set meanwhile must wake us */
+	plain = set->companion < 0;	/* one may have come since it was looked for */
+	if (plain)
+		set->sleeping++;	/* a stream that joins the set meanwhile must wake us */
 	shunt_lock_leave(&group->lock);
+	if (!plain)
+		return 0;
 	pthread_cleanup_push(leave, &sleep);
 	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
 			&heard);
