@@ -199,6 +199,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		atomic_store(&stream->released, true);
+		shunt_epset_rehome(engine, stream);
 		shunt_group_notify(engine, stream, EPOLLOUT);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		return NULL;

@@ -70,6 +70,13 @@ static bool has_room(const struct shunt_stream *stream)
 	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.fetched_wr, 1) || shunt_stage_roomy(stream));
 }
 
+/* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
+static bool sends_tcp(const struct shunt_stream *stream)
+{
+	return stream->tx.track == SHUNT_TCP ||
+	       __builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0);
+}
+
 /*
  * Writable from half a ring of room on: credit comes back by halves, so less than that always
  * grows as the reader reads (PF-19); and from half a staging buffer on. A sender found without room wants to
@@ -79,7 +86,7 @@ static bool link_writable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (has_room(stream) || atomic_load(&stream->released))	/* then the kernel takes it (tx.c) */
+	if (has_room(stream))
 		return true;
 	atomic_store(&tx->starved, true);
 	return has_room(stream);
@@ -100,7 +107,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
-	} else if (tx->track == SHUNT_LINK && link_writable(stream)) {
+	} else if (!sends_tcp(stream) && link_writable(stream)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 	}
 	return ready;
@@ -114,7 +121,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (stream->tx.track == SHUNT_TCP && !atomic_load(&stream->tx.resend))
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend))
 		ask |= EPOLLOUT | EPOLLWRNORM;
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
 	else if (atomic_load(&stream->tx.unpassed))

@@ -477,7 +477,7 @@ static bool make_orphan(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	int copy;
 
-	if (!atomic_load(&stream->waiters) || shunt_stream_is_plain(stream))
+	if (!atomic_load(&stream->waiters))	/* who waits in the kernel is the kernel's to keep */
 		return false;
 	copy = shunt_private_copy(engine, fd);
 	if (copy < 0)
