@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs in the guest: makes the devices, runs the tests of the job, and says what comes of them on the second serial line.
+# Runs in the guest: makes the devices, runs the tests of the job, and says on the second serial line
+# what comes of them.
 #
 #	lab: test NAME			what follows is TAP of this test
 #	lab: end NAME STATUS SECONDS	124: its time was over
@@ -16,9 +17,9 @@ say() {
 	echo "$*" >&"$said"
 }
 
-# Two ends of a cable, each with an address and an RDMA device. That both are this host's own must not make the kernel
-# take the short way between them: packets from one address to the other leave by the cable, and are taken when they
-# come from it.
+# Two ends of a cable, each with an address and an RDMA device. That both are this host's own must not
+# make the kernel take the short way between them: packets from one address to the other leave by the
+# cable, and are taken when they come from it.
 cable_make() {
 	local i other
 	ip link set lo up

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # lab_*, kernel: of lab.sh and kernel.sh
-# Guests: starting one, following what it says, ending it. Sourced by lab.sh. Everything is by name, so that there can be
-# two that are joined by a link.
+# Guests: starting one, following what it says, ending it. Sourced by lab.sh. Everything is by name, so
+# that there can be two that are joined by a link.
 #
 # A machine NAME has a folder $lab_work/NAME:
 #	console.log	its first serial line: kernel and init
@@ -10,7 +10,7 @@
 declare -A machine_pid=()
 declare -A machine_deadline=()	# in $SECONDS
 
-# Hardware help only where it is hardware: some hosts offer /dev/kvm and then emulate half of what a kernel does at boot.
+# Hardware help only where it is hardware: some hosts offer /dev/kvm, and with it a boot does not end.
 machine_accel() {
 	if [ -n "${LAB_ACCEL:-}" ]; then
 		echo "$LAB_ACCEL"
@@ -67,8 +67,8 @@ machine_allow() { # NAME SECONDS
 	machine_deadline[$1]=$((SECONDS + $2))
 }
 
-# machine_follow NAME FUNCTION: calls FUNCTION with each line the guest says, until it has said "lab: done" (0), has died (1)
-# or its time is over (2). FUNCTION may allow it more.
+# machine_follow NAME FUNCTION: calls FUNCTION with each line the guest says, until it has said
+# "lab: done" (0), has died (1) or its time is over (2). FUNCTION may allow it more.
 machine_follow() {
 	local name=$1 each=$2 line part='' gone='' fd
 	exec {fd}<"$lab_work/$name/said"

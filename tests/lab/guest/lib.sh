@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For the tests in a guest: TAP and pairs of processes as in tests/calls, and the two ends of the cable: devices rxe0 and
-# rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
+# For the tests in a guest: TAP and pairs of processes as in tests/calls, and the two ends of the cable:
+# devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
 # shellcheck disable=SC2034,SC2154,SC2086
 # shellcheck source-path=SCRIPTDIR source=../../calls/lib.sh
 . "${top_srcdir:?}/tests/calls/lib.sh"
@@ -24,8 +24,8 @@ patiently() {
 	return 1
 }
 
-# both WRAP SERVER-COMMAND… -- READY-COMMAND… -- CLIENT-COMMAND…: a server, and when READY succeeds a client, each with
-# WRAP before it. What they say is in $work/server and $work/client. Do both end well?
+# both WRAP SERVER-COMMAND… -- READY-COMMAND… -- CLIENT-COMMAND…: a server, and when READY succeeds a
+# client, each with WRAP before it. What they say is in $work/server and $work/client. Do both end well?
 both() {
 	local wrap=$1 serve=() ready=() pid rc=0
 	shift
