@@ -299,12 +299,15 @@ static uint8_t home_for(struct shunt_watch *watch)
 	return shunt_ready_kernel(watch->stream, watch->events) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
 }
 
-/* What the companion asks the kernel for: what is still on TCP, in the watch's own mode. */
+/*
+ * What the companion asks the kernel for: what is still on TCP, edges for who wants edges. Never EPOLLONESHOT: what
+ * the kernel has told us may no longer be so when the program asks, and then the watch goes on.
+ */
 static uint32_t companion_events(struct shunt_watch *watch)
 {
 	uint32_t asked = shunt_ready_kernel(watch->stream, watch->events);
 
-	return (watch->events & asked) | (watch->events & EPOLLET);
+	return (watch->events & asked & ~MODE_BITS) | (watch->events & EPOLLET);
 }
 
 static int kernel_remove(struct shunt_engine *engine, struct shunt_watch *watch)

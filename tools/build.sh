@@ -7,6 +7,8 @@ build_packages="build-essential autoconf automake libtool pkg-config libibverbs-
 compare_packages="redis-server redis-tools iperf3"
 # shellcheck disable=SC2034
 check_packages="libcmocka-dev shellcheck cppcheck"
+# shellcheck disable=SC2034 # to run guests with RDMA devices, and what runs in them
+lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers"
 
 say() {
 	printf '\n== %s\n' "$*"

@@ -58,21 +58,31 @@ static void qp_reset(struct soft_qp *qp)
 	soft_cq_unlock_both(qp);
 }
 
-static bool transition_is_legal(enum ibv_qp_state from, enum ibv_qp_state to)
+/* Which ones there are but to RESET and ERROR, and with which attributes (ibv_modify_qp(3)). */
+static const struct transition {
+	enum ibv_qp_state from, to;
+	int required, optional;
+} transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, SHUNT_TO_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, SHUNT_TO_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, SHUNT_TO_RTR, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, SHUNT_TO_RTS, IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+						  IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+				       IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE },
+};
+
+static bool transition_is_legal(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return from != IBV_QPS_RESET || to == IBV_QPS_RESET;
-	switch (from) {
-	case IBV_QPS_RESET:
-		return to == IBV_QPS_INIT;
-	case IBV_QPS_INIT:
-		return to == IBV_QPS_INIT || to == IBV_QPS_RTR;
-	case IBV_QPS_RTR:
-	case IBV_QPS_RTS:
-		return to == IBV_QPS_RTS;
-	default:
-		return false;
+	if (to == IBV_QPS_ERR)
+		return from != IBV_QPS_RESET;
+	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
+		const struct transition *t = &transitions[i];
+
+		if (t->from == from && t->to == to)
+			return (mask & t->required) == t->required && !(mask & ~(t->required | t->optional));
 	}
+	return false;
 }
 
 static bool attr_is_possible(const struct ibv_qp_attr *attr, int mask)
@@ -116,12 +126,7 @@ static void attr_adopt(struct soft_qp *qp, const struct ibv_qp_attr *attr, int m
 
 static int qp_advance(struct soft_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
 {
-	enum ibv_qp_state from = soft_load(&qp->state);
-
-	if (!transition_is_legal(from, to))
-		return EINVAL;
-	if (to == IBV_QPS_RTR && (!qp->peer || (mask & IBV_QP_DEST_QPN &&
-						attr->dest_qp_num != qp->attr.dest_qp_num)))
+	if (to == IBV_QPS_RTR && (!qp->peer || attr->dest_qp_num != qp->attr.dest_qp_num))
 		return EINVAL;
 	attr_adopt(qp, attr, mask);
 	/*
@@ -140,8 +145,8 @@ static int qp_advance(struct soft_qp *qp, enum ibv_qp_state to, const struct ibv
 int soft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
-	enum ibv_qp_state from = soft_load(&qp->state);
-	int err = 0;
+	enum ibv_qp_state from = soft_load(&qp->state), to;
+	int err = EINVAL;
 
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from)
 		return EINVAL;
@@ -152,10 +157,10 @@ int soft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		return 0;
 	}
 	soft_lock(&qp->sq_lock);
-	if (mask & IBV_QP_STATE)
-		err = qp_advance(qp, attr->qp_state, attr, mask);
-	else
-		attr_adopt(qp, attr, mask);
+	from = soft_load(&qp->state);
+	to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	if (transition_is_legal(from, to, mask))
+		err = qp_advance(qp, to, attr, mask);
 	soft_unlock(&qp->sq_lock);
 	return err;
 }

@@ -103,7 +103,7 @@ static void bring_up(struct end *end)
 	struct hello mine = { .ring = (uint64_t)end->ring, .rkey = end->mr->rkey };
 	int fds[2];
 
-	end->verbs->modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
+	end->verbs->modify_qp(end->qp, &attr, SHUNT_TO_INIT);
 	replenish(end, DEPTH);
 	soft_qp_export(end->qp, &mine.address, fds);
 	say(end->socket, &mine, fds);
@@ -111,10 +111,10 @@ static void bring_up(struct end *end)
 	if (soft_qp_import(end->qp, &end->peer.address, fds))
 		die("import");
 	attr.qp_state = IBV_QPS_RTR;
-	end->verbs->modify_qp(end->qp, &attr, IBV_QP_STATE);
+	attr.dest_qp_num = end->peer.address.qp_num;
+	end->verbs->modify_qp(end->qp, &attr, SHUNT_TO_RTR);
 	attr.qp_state = IBV_QPS_RTS;
-	end->verbs->modify_qp(end->qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	end->verbs->modify_qp(end->qp, &attr, SHUNT_TO_RTS);
 }
 
 static void make(struct end *end, int socket, int side)

@@ -14,7 +14,8 @@ static void SD_01_one_table_serves_every_call(void **state)
 		assert_non_null(call[i]);
 	assert_int_equal(rig->a.verbs->query_qp(rig->a.qp, &attr, 0, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
-	assert_int_equal(init.cap.max_send_wr, 64);
+	assert_int_equal(init.cap.max_send_wr, rig->a.cap.max_send_wr);
+	assert_true(init.cap.max_send_wr >= 64);
 	rig_free(rig);
 }
 
@@ -30,13 +31,40 @@ static void SD_01_states_follow_the_specification(void **state)
 	assert_int_equal(rig->a.verbs->modify_qp(rig->a.qp, &attr, IBV_QP_STATE), EINVAL);
 	rig_end_state(&rig->a, &rig->options, IBV_QPS_RESET);
 	assert_int_equal(ibv_post_recv(rig->a.qp, &receive, &bad_receive), EINVAL);
-	assert_ptr_equal(bad_receive, &receive);
+	assert_ptr_equal(bad_receive, rig_quirk(QUIRK_NO_BAD_WR) ? NULL : &receive);
 	assert_int_equal(rig->a.verbs->modify_qp(rig->a.qp, &attr, IBV_QP_STATE), EINVAL);
 	rig_end_state(&rig->a, &rig->options, IBV_QPS_INIT);
 	assert_int_equal(rig_post(&rig->a, &wr, &bad), EINVAL);
-	assert_ptr_equal(bad, &wr);
+	assert_ptr_equal(bad, rig_quirk(QUIRK_NO_BAD_WR) ? NULL : &wr);
 	/* The reset has dropped the peer: there is nobody to be ready to receive from. */
 	assert_int_equal(rig->a.verbs->modify_qp(rig->a.qp, &attr, IBV_QP_STATE), EINVAL);
+	rig_free(rig);
+}
+
+/* Neither less nor more than belongs to it. */
+static void SD_01_a_transition_takes_its_attributes(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = 14, .timeout = 14 };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp = rig->a.qp;
+	int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) = rig->a.verbs->modify_qp;
+
+	(void)state;
+	assert_int_equal(modify(qp, &attr, IBV_QP_MIN_RNR_TIMER), 0);
+	assert_int_equal(modify(qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
+	assert_int_equal(modify(qp, &attr, IBV_QP_TIMEOUT), EINVAL);
+	assert_int_equal(modify(qp, &attr, IBV_QP_STATE | IBV_QP_RETRY_CNT), EINVAL);
+	assert_int_equal(rig->a.verbs->query_qp(qp, &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+	assert_int_equal(attr.min_rnr_timer, 14);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RESET };
+	assert_int_equal(modify(qp, &attr, IBV_QP_STATE), 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	assert_int_equal(modify(qp, &attr, SHUNT_TO_INIT & ~IBV_QP_PORT), EINVAL);
+	assert_int_equal(modify(qp, &attr, SHUNT_TO_INIT | IBV_QP_TIMEOUT), EINVAL);
+	assert_int_equal(modify(qp, &attr, SHUNT_TO_INIT), 0);
+	assert_int_equal(modify(qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(rig_state(&rig->a), IBV_QPS_INIT);
 	rig_free(rig);
 }
 
@@ -52,7 +80,7 @@ static void SD_01_completion_is_filled(void **state)
 	assert_int_equal(wc.byte_len, 100);
 	assert_int_equal(wc.imm_data, 77);
 	assert_int_equal(wc.qp_num, rig->b.qp->qp_num);
-	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
 	assert_int_equal(wc.vendor_err, 0);
 	wc = rig_expect(rig->a.send_cq, 77, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
@@ -76,7 +104,7 @@ static void SD_02_write_places_bytes_and_tells_nobody(void **state)
 
 static void SD_02_gather_of_sixteen(void **state)
 {
-	struct rig *rig = rig_make(NULL);
+	struct rig *rig = rig_make(&(struct rig_options){ .send_sge = 16 });
 	struct ibv_sge sge[17];
 	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, sge, 1, IBV_WR_RDMA_WRITE, 1), *bad;
 
@@ -90,6 +118,7 @@ static void SD_02_gather_of_sixteen(void **state)
 	assert_int_equal(rig_post(&rig->a, &wr, &bad), EINVAL);
 	wr.num_sge = 16;
 	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(rig->b.memory, "abcdefghijklmnop", 17);
 	rig_free(rig);
 }
@@ -110,10 +139,10 @@ static void SD_02_send_lands_in_the_posted_buffer(void **state)
 	wc = rig_expect(rig->b.recv_cq, 5, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 	assert_int_equal(wc.byte_len, 6);
-	assert_int_equal(wc.wc_flags, 0);
+	assert_int_equal(wc.wc_flags & IBV_WC_WITH_IMM, 0);
 	assert_string_equal(rig->b.memory + 4096, "hello");
 	wc = rig_expect(rig->b.recv_cq, 6, IBV_WC_SUCCESS);
-	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, 2);
 	assert_string_equal(rig->b.memory + 8192, "hello");
 	assert_int_equal(rig_expect(rig->b.recv_cq, 7, IBV_WC_SUCCESS).byte_len, 0);
@@ -178,6 +207,18 @@ static void SD_02_zero_length_needs_no_key(void **state)
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
 	assert_int_equal(rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS).byte_len, 0);
+	rig_free(rig);
+}
+
+/* Nothing is written, so nothing is refused. */
+static void SD_02_zero_length_needs_no_right(void **state)
+{
+	struct rig *rig = rig_make(&(struct rig_options){ .qp_access = IBV_ACCESS_LOCAL_WRITE });
+
+	(void)state;
+	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 0);
+	rig_expect(rig->a.send_cq, 1,
+		   rig_quirk(QUIRK_ACCESS_IS_REQUEST) ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS);
 	rig_free(rig);
 }
 
@@ -292,21 +333,24 @@ static void SD_05_slots_are_freed_by_polling_a_signaled_wr(void **state)
 
 static void SD_05_a_chain_is_posted_up_to_the_bad_wr(void **state)
 {
-	struct rig *rig = rig_make(&(struct rig_options){ .send_wr = 4, .receives = 8 });
-	struct ibv_sge sge[6];
-	struct ibv_send_wr wr[6], *bad = NULL;
-	struct ibv_wc wc[8];
+	struct rig *rig = rig_make(&(struct rig_options){ .send_wr = 4, .receives = 32 });
+	int depth = (int)rig->a.cap.max_send_wr;
+	struct ibv_sge sge[32];
+	struct ibv_send_wr wr[32], *bad = NULL;
 
 	(void)state;
-	for (int i = 0; i < 6; i++) {
+	assert_in_range(depth, 4, 30);
+	for (int i = 0; i < depth + 2; i++) {
 		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], (uint64_t)i, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
-		wr[i].next = i < 5 ? &wr[i + 1] : NULL;
+		wr[i].next = i < depth + 1 ? &wr[i + 1] : NULL;
 	}
 	assert_int_equal(rig_post(&rig->a, wr, &bad), ENOMEM);
-	assert_ptr_equal(bad, &wr[4]);
-	assert_int_equal(ibv_poll_cq(rig->b.recv_cq, 8, wc), 4);
-	assert_int_equal(ibv_poll_cq(rig->a.send_cq, 8, wc), 4);
+	assert_ptr_equal(bad, &wr[depth]);
+	rig_expect_count(rig->b.recv_cq, depth);
+	rig_expect_count(rig->a.send_cq, depth);
 	assert_int_equal(rig_post(&rig->a, bad, &bad), 0);
+	rig_expect(rig->a.send_cq, (uint64_t)depth, IBV_WC_SUCCESS);
+	rig_expect(rig->a.send_cq, (uint64_t)depth + 1, IBV_WC_SUCCESS);
 	rig_free(rig);
 }
 
@@ -358,31 +402,59 @@ static void SD_11_limits_are_told_and_kept(void **state)
 	rig_device->close(context);
 }
 
+static void SD_11_what_is_beyond_the_limits_is_refused(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	const struct shunt_verbs *verbs = rig->a.verbs;
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = rig->a.send_cq,
+					 .recv_cq = rig->a.recv_cq };
+	struct ibv_device_attr device;
+
+	(void)state;
+	assert_int_equal(verbs->query_device(rig->a.context, &device), 0);
+	assert_null(verbs->create_cq(rig->a.context, device.max_cqe + 1, NULL, NULL, 0));
+	init.cap = (struct ibv_qp_cap){ (uint32_t)device.max_qp_wr + 1, 1, 1, 1, 0 };
+	assert_null(verbs->create_qp(rig->a.pd, &init));
+	init.cap = (struct ibv_qp_cap){ 1, (uint32_t)device.max_qp_wr + 1, 1, 1, 0 };
+	assert_null(verbs->create_qp(rig->a.pd, &init));
+	init.cap = (struct ibv_qp_cap){ 1, 1, (uint32_t)device.max_sge + 1, 1, 0 };
+	assert_null(verbs->create_qp(rig->a.pd, &init));
+	assert_int_equal(verbs->destroy_cq(rig->a.send_cq), EBUSY);
+	assert_int_equal(verbs->dealloc_pd(rig->a.pd), EBUSY);
+	rig_free(rig);
+}
+
 static void SD_05_receive_queue_is_finite(void **state)
 {
-	struct rig *rig = rig_make(&(struct rig_options){ .recv_wr = 4, .receives = 4 });
+	struct rig *rig = rig_make(&(struct rig_options){ .recv_wr = 4 });
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
 
 	(void)state;
+	rig_receives(&rig->b, (int)rig->b.cap.max_recv_wr);
 	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
 	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 0);
-	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), ENOMEM); /* arrived, not yet polled */
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+	/* Arrived, not yet polled. */
+	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), rig_quirk(QUIRK_EARLY_SLOTS) ? 0 : ENOMEM);
 	rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), 0);
+	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), rig_quirk(QUIRK_EARLY_SLOTS) ? ENOMEM : 0);
 	rig_free(rig);
 }
 
 RIG_TABLE(basic, cmocka_unit_test(SD_01_one_table_serves_every_call),
 	  cmocka_unit_test(SD_01_states_follow_the_specification),
+	  cmocka_unit_test(SD_01_a_transition_takes_its_attributes),
 	  cmocka_unit_test(SD_01_completion_is_filled),
 	  cmocka_unit_test(SD_02_write_places_bytes_and_tells_nobody),
 	  cmocka_unit_test(SD_02_gather_of_sixteen),
 	  cmocka_unit_test(SD_02_send_lands_in_the_posted_buffer), cmocka_unit_test(SD_02_read_fetches),
 	  cmocka_unit_test(SD_02_atomics), cmocka_unit_test(SD_02_zero_length_needs_no_key),
+	  cmocka_unit_test(SD_02_zero_length_needs_no_right),
 	  cmocka_unit_test(SD_03_order_over_many_laps), cmocka_unit_test(SD_04_counters_are_exact),
 	  cmocka_unit_test(SD_13_the_trace_holds_the_last_wrs_in_order),
 	  cmocka_unit_test(SD_05_slots_are_freed_by_polling_a_signaled_wr),
 	  cmocka_unit_test(SD_05_a_chain_is_posted_up_to_the_bad_wr),
 	  cmocka_unit_test(SD_05_sq_sig_all_signals_all),
-	  cmocka_unit_test(SD_05_receive_queue_is_finite), cmocka_unit_test(SD_11_limits_are_told_and_kept));
+	  cmocka_unit_test(SD_05_receive_queue_is_finite), cmocka_unit_test(SD_11_limits_are_told_and_kept),
+	  cmocka_unit_test(SD_11_what_is_beyond_the_limits_is_refused));

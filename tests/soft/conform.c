@@ -1,38 +1,80 @@
 /* Does a device keep the rules of RC verbs (FEATURES SD-01…15)? */
+#include <stdio.h>
 #include <stdlib.h>
 #include "tests/soft/rig.h"
 
-static void add(struct CMUnitTest *all, size_t *count, const struct CMUnitTest *tests, size_t more)
+static struct CMUnitTest all[128];
+static size_t count;
+
+static void left_out(void **state)
 {
-	memcpy(all + *count, tests, more * sizeof(*tests));
-	*count += more;
+	(void)state;
+	skip();
+}
+
+/* `why`: NULL, or why all of them are for the soft device alone. */
+static void add(const struct CMUnitTest *tests, size_t more, const char *why)
+{
+	for (size_t i = 0; i < more; i++) {
+		const char *reason = why ? why : rig_left_out(tests[i].name);
+
+		all[count] = tests[i];
+		if (rig_device->real && reason) {
+			printf("# left out: %s: %s\n", tests[i].name, reason);
+			all[count].test_func = left_out;
+		}
+		count++;
+	}
+}
+
+static void wrong(const char *what, const char *name)
+{
+	fprintf(stderr, "conform: there is %s %s\n", what, name);
+	exit(2);
+}
+
+/* "soft", "verbs", "verbs:NAME" or "verbs:NAME,NAME" */
+static void choose_device(const char *name)
+{
+	if (!strncmp(name, "verbs", 5) && (!name[5] || name[5] == ':')) {
+		rig_device = &rig_verbs;
+		rig_verbs_name = name[5] ? name + 6 : NULL;
+	} else if (strcmp(name, "soft")) {
+		wrong("no device", name);
+	}
 }
 
 /*
- * conform [-m MODEL] [PATTERN]: with the device slowed down by a cost model (as SHUNT_SOFT_MODEL
- * says it), and only the tests of a cmocka pattern, as in `conform 'SD_07*'`.
+ * conform [--device soft|verbs[:NAME[,NAME]]] [-m MODEL] [PATTERN]: of a device (or $RIG_DEVICE), with the
+ * soft one slowed down by a cost model (as SHUNT_SOFT_MODEL says it), and only the tests of a
+ * cmocka pattern, as in `conform 'SD_07*'`.
  */
 int main(int argc, char **argv)
 {
-	struct CMUnitTest all[128];
-	size_t count = 0;
-
-	if (argc > 2 && !strcmp(argv[1], "-m")) {
-		rig_model = argv[2];
-		argc -= 2;
-		argv += 2;
+	if (getenv("RIG_DEVICE"))
+		choose_device(getenv("RIG_DEVICE"));
+	for (; argc > 2 && argv[1][0] == '-'; argc -= 2, argv += 2) {
+		if (!strcmp(argv[1], "-m"))
+			rig_model = argv[2];
+		else if (!strcmp(argv[1], "--device"))
+			choose_device(argv[2]);
+		else
+			wrong("no option", argv[1]);
 	}
+	if (rig_device->real && *rig_model)
+		wrong("no model of", rig_device->name);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	add(all, &count, process_tests, process_count);
-	add(all, &count, basic_tests, basic_count);
-	add(all, &count, error_tests, error_count);
-	add(all, &count, event_tests, event_count);
-	add(all, &count, race_tests, race_count);
-	add(all, &count, fault_tests, fault_count);
-	add(all, &count, hostile_tests, hostile_count);
-	add(all, &count, thread_tests, thread_count);
-	add(all, &count, model_tests, model_count);
-	add(all, &count, shape_tests, shape_count);
-	return _cmocka_run_group_tests("soft", all, count, NULL, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	add(process_tests, process_count, NULL);
+	add(basic_tests, basic_count, NULL);
+	add(error_tests, error_count, NULL);
+	add(event_tests, event_count, NULL);
+	add(race_tests, race_count, NULL);
+	add(fault_tests, fault_count, "faults are injected into the soft device");
+	add(hostile_tests, hostile_count, "only the soft device shares memory with its peer");
+	add(thread_tests, thread_count, NULL);
+	add(model_tests, model_count, "the cost model is the soft device's");
+	add(shape_tests, shape_count, "the cost model is the soft device's");
+	return _cmocka_run_group_tests(rig_device->name, all, count, NULL, NULL);
 }

@@ -166,11 +166,14 @@ static void SD_15_one_estate_is_mapped_once(void **state)
 					 .recv_cq = rig->a.recv_cq, .cap = { 8, 8, 1, 1, 0 } };
 	struct ibv_qp *second = rig->a.verbs->create_qp(rig->a.pd, &init);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct rig_address address;
+	int fds[2];
 
 	(void)state;
 	assert_non_null(second);
-	assert_int_equal(rig->a.verbs->modify_qp(second, &attr, IBV_QP_STATE), 0);
-	assert_int_equal(rig_device->learn(second, rig->b.qp), 0);
+	assert_int_equal(rig->a.verbs->modify_qp(second, &attr, SHUNT_TO_INIT), 0);
+	rig_tell(&rig->b, &address, fds);
+	assert_int_equal(soft_qp_import(second, &address.soft, fds), 0);
 	assert_ptr_equal(soft_qp_peek(second, (uint64_t)(uintptr_t)rig->b.memory, rig->b.mr->rkey, 1),
 			 soft_qp_peek(rig->a.qp, (uint64_t)(uintptr_t)rig->b.memory, rig->b.mr->rkey, 1));
 	assert_int_equal(rig->a.verbs->destroy_qp(second), 0);

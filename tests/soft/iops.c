@@ -21,6 +21,7 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp[IOPS_QPS];
+	uint32_t peer[IOPS_QPS];
 	char *memory;
 };
 
@@ -88,18 +89,22 @@ static void end_free(struct end *end, const struct run *run)
 
 static void state_set(struct end *end, uint32_t i, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = { .qp_state = state, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_qp_attr attr = { .qp_state = state, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+				    .dest_qp_num = end->peer[i], .timeout = 14, .retry_cnt = 7,
+				    .rnr_retry = 7 };
+	int mask = state == IBV_QPS_INIT ? SHUNT_TO_INIT : state == IBV_QPS_RTR ? SHUNT_TO_RTR : SHUNT_TO_RTS;
 
-	must(!end->verbs->modify_qp(end->qp[i], &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
+	must(!end->verbs->modify_qp(end->qp[i], &attr, mask));
 }
 
-static void learn(struct ibv_qp *qp, struct ibv_qp *peer)
+static void learn(struct end *end, struct end *peer, uint32_t i)
 {
 	struct soft_address address;
 	int fds[2];
 
-	must(!soft_qp_export(peer, &address, fds));
-	must(!soft_qp_import(qp, &address, fds));
+	must(!soft_qp_export(peer->qp[i], &address, fds));
+	must(!soft_qp_import(end->qp[i], &address, fds));
+	end->peer[i] = address.qp_num;
 }
 
 static void connect_ends(struct run *run)
@@ -107,8 +112,8 @@ static void connect_ends(struct run *run)
 	for (uint32_t i = 0; i < run->load.qps; i++) {
 		state_set(&run->a, i, IBV_QPS_INIT);
 		state_set(&run->b, i, IBV_QPS_INIT);
-		learn(run->a.qp[i], run->b.qp[i]);
-		learn(run->b.qp[i], run->a.qp[i]);
+		learn(&run->a, &run->b, i);
+		learn(&run->b, &run->a, i);
 		state_set(&run->a, i, IBV_QPS_RTR);
 		state_set(&run->b, i, IBV_QPS_RTR);
 		state_set(&run->a, i, IBV_QPS_RTS);

@@ -1,10 +1,11 @@
-# Conformance of the soft device.
+# Conformance of a device: of the soft one here, of others by hand and in tests/lab.
 check_PROGRAMS += tests/soft/conform
 TESTS += tests/soft/conform tests/soft/conform_model.sh
 EXTRA_DIST += tests/soft/conform_model.sh
 tests_soft_conform_SOURCES = \
 	tests/soft/basic.c \
 	tests/soft/conform.c \
+	tests/soft/differences.c \
 	tests/soft/errors.c \
 	tests/soft/events.c \
 	tests/soft/faults.c \
@@ -18,8 +19,11 @@ tests_soft_conform_SOURCES = \
 	tests/soft/race.c \
 	tests/soft/rig.c \
 	tests/soft/rig.h \
+	tests/soft/rig_soft.c \
+	tests/soft/rig_verbs.c \
 	tests/soft/shape.c \
 	tests/soft/threads.c \
-	$(soft_sources)
+	$(soft_sources) \
+	$(verbs_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)
 tests_soft_conform_LDADD = -lcmocka -lpthread

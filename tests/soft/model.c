@@ -170,17 +170,15 @@ static struct ibv_qp *second_qp(struct rig *rig)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = rig->a.send_cq,
 					 .recv_cq = rig->a.recv_cq, .cap = { 8, 8, 1, 1, 0 } };
-	struct ibv_qp *qp = rig->a.verbs->create_qp(rig->a.pd, &init);
+	struct rig_end end = rig->a;
 
-	assert_non_null(qp);
-	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
-		struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)state };
-
-		if (state == IBV_QPS_RTR)
-			assert_int_equal(rig_device->learn(qp, rig->b.qp), 0);
-		assert_int_equal(rig->a.verbs->modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	}
-	return qp;
+	end.qp = end.verbs->create_qp(end.pd, &init);
+	assert_non_null(end.qp);
+	rig_end_state(&end, &rig->options, IBV_QPS_INIT);
+	rig_learn(&end, &rig->b);
+	rig_end_state(&end, &rig->options, IBV_QPS_RTR);
+	rig_end_state(&end, &rig->options, IBV_QPS_RTS);
+	return end.qp;
 }
 
 static void RB_27_the_qps_of_a_device_share_it(void **state)

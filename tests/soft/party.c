@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 /* When one fails, the other must not wait for it for ever. */
-enum { PATIENCE_MS = 20000, ALARM_S = 120 };
+enum { DOZE_MS = 20000, ALARM_S = 120 };
+static const uint64_t SETTLED = 1ull << 40;
 
 static void hello_send(int socket, const struct hello *hello, const int fds[2])
 {
@@ -23,6 +24,8 @@ static void hello_send(int socket, const struct hello *hello, const int fds[2])
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(2 * sizeof(int));
 	memcpy(CMSG_DATA(header), fds, 2 * sizeof(int));
+	if (fds[0] < 0) /* a device that passes none */
+		message.msg_controllen = 0;
 	must(sendmsg(socket, &message, 0) == sizeof(*hello));
 }
 
@@ -34,7 +37,9 @@ static void hello_receive(int socket, struct hello *hello, int fds[2])
 				  .msg_controllen = sizeof(control) };
 
 	must(recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) == sizeof(*hello));
-	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
+	fds[0] = fds[1] = -1;
+	if (CMSG_FIRSTHDR(&message))
+		memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
 }
 
 static void party_make(struct party *party, int socket)
@@ -46,15 +51,16 @@ static void party_make(struct party *party, int socket)
 	party->options = (struct rig_options){ .send_wr = 2 * CREDIT, .recv_wr = CREDIT, .cqe = 256, .timeout = 1,
 					       .rnr_retry = 7, .real_time = 1,
 					       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
+	party->options.qp_access = party->options.access;
 	rig_end_make(&party->end, &party->options);
 	rig_end_state(&party->end, &party->options, IBV_QPS_INIT);
 	rig_receives(&party->end, CREDIT); /* before the peer may know us: it must not meet RNR */
-	must(soft_qp_export(party->end.qp, &mine.address, fds) == 0);
+	must(rig_tell(&party->end, &mine.address, fds) == 0);
 	mine.memory = (uint64_t)(uintptr_t)party->end.memory;
 	mine.rkey = party->end.mr->rkey;
 	hello_send(socket, &mine, fds);
 	hello_receive(socket, &party->peer, fds);
-	must(soft_qp_import(party->end.qp, &party->peer.address, fds) == 0);
+	must(rig_meet(&party->end, &party->peer.address, fds) == 0);
 	close(fds[0]);
 	close(fds[1]);
 	rig_end_state(&party->end, &party->options, IBV_QPS_RTR);
@@ -102,8 +108,9 @@ void party_doze(struct party *party, uint64_t *k, uint64_t until)
 	party_consume(party, k);
 	if (*k >= until)
 		return;
-	must(poll(&pollfd, 1, PATIENCE_MS) == 1);
-	party->end.verbs->get_cq_event(party->end.channel, &cq, &context);
+	must(poll(&pollfd, 1, DOZE_MS) == 1);
+	if (!party->end.verbs->get_cq_event(party->end.channel, &cq, &context))
+		party->end.verbs->ack_cq_events(cq, 1);
 	party_consume(party, k);
 }
 
@@ -114,8 +121,24 @@ void party_wait_for(struct party *party, uint64_t *k, uint64_t until)
 		party_doze(party, k, until);
 }
 
+/* A real device tells that all is done by the completion of what is last. */
+static void settle_real(struct party *party)
+{
+	struct ibv_send_wr wr = { .wr_id = SETTLED, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc = { 0 };
+
+	must(ibv_post_send(party->end.qp, &wr, &bad) == 0);
+	while (wc.wr_id != SETTLED)
+		ibv_poll_cq(party->end.send_cq, 1, &wc);
+}
+
 void party_settle(struct party *party)
 {
+	if (rig_device->real) {
+		settle_real(party);
+		return;
+	}
 	while (rig_state(&party->end) == IBV_QPS_RTS && !soft_qp_settled(party->end.qp))
 		sched_yield();
 }

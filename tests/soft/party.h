@@ -9,7 +9,7 @@
 enum { CREDIT = 64 }; /* receives posted from the start */
 
 struct hello {
-	struct soft_address address;
+	struct rig_address address;
 	uint64_t memory;
 	uint32_t rkey;
 };
@@ -39,7 +39,7 @@ void party_run(role child, role parent);
 void party_say(struct party *party, uint64_t k);
 /* Consumes what is there; *k counts the messages, each of which must be the next. */
 void party_consume(struct party *party, uint64_t *k);
-/* Arms, looks once more, sleeps. Never later than PATIENCE_MS, else a wake-up was lost. */
+/* Arms, looks once more, sleeps. Never later than DOZE_MS, else a wake-up was lost. */
 void party_doze(struct party *party, uint64_t *k, uint64_t until);
 void party_wait_for(struct party *party, uint64_t *k, uint64_t until);
 /* Until the device has carried out all that was said. */

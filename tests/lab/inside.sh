@@ -1,0 +1,59 @@
+#!/bin/bash
+# Runs in the guest: makes the devices, runs the tests of the job, and says on the second serial line
+# what comes of them.
+#
+#	lab: test NAME			what follows is TAP of this test
+#	lab: end NAME STATUS SECONDS	124: its time was over
+#	lab: done
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8
+# shellcheck disable=SC1091
+. /tmp/lab/job # lab_source, lab_build, lab_tests
+exec {said}>/dev/ttyS1
+stty raw -echo -F /dev/ttyS1
+# shellcheck disable=SC2154
+export top_srcdir=$lab_source top_builddir=$lab_build
+
+say() {
+	echo "$*" >&"$said"
+}
+
+# Two ends of a cable, each with an address and an RDMA device. That both are this host's own must not
+# make the kernel take the short way between them: packets from one address to the other leave by the
+# cable, and are taken when they come from it.
+cable_make() {
+	local i other
+	ip link set lo up
+	ip link add v0 type veth peer name v1
+	for i in 0 1; do
+		other=$((1 - i))
+		ip address add "10.77.0.$((i + 1))/24" dev "v$i"
+		ip link set "v$i" up
+		echo 1 >"/proc/sys/net/ipv4/conf/v$i/accept_local"
+		ip route add "10.77.0.$((other + 1))" dev "v$i" table "10$i"
+		ip rule add pref 10 from "10.77.0.$((other + 1))" to "10.77.0.$((i + 1))" iif "v$i" lookup local
+		ip rule add pref 20 from "10.77.0.$((i + 1))" to "10.77.0.$((other + 1))" lookup "10$i"
+		rdma link add "rxe$i" type rxe netdev "v$i" || say "# there is no rxe$i"
+	done
+	ip rule add pref 100 lookup local
+	ip rule del pref 0
+}
+
+run() {
+	local name=$1 script=$lab_source/tests/lab/guest/$1.sh limit start=$SECONDS
+	limit=$(sed -n 's/^# limit: //p' "$script")
+	say "lab: test $name"
+	cd /tmp || return
+	timeout -k 5 "${limit:-120}" bash "$script" </dev/null 2>"/tmp/lab/$name.err" |
+		tee "/tmp/lab/$name.tap" >&"$said"
+	say "lab: end $name ${PIPESTATUS[0]} $((SECONDS - start))"
+}
+
+cable_make
+say "# $(uname -r), up after $(cut -d ' ' -f 1 /proc/uptime) s"
+# shellcheck disable=SC2154
+for name in $lab_tests; do
+	run "$name"
+done
+dmesg >/tmp/lab/dmesg
+say "lab: done"
+sleep 1 # until the line has carried it

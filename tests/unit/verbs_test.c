@@ -1,0 +1,54 @@
+/* Opening the verbs device where there is nothing to open: an error in words, and nothing else. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/verbs/verbs.h"
+
+static void a_machine_without_the_library(void **state)
+{
+	struct verbs_device device;
+
+	(void)state;
+	assert_int_equal(verbs_library_open(&device, "libibverbs.so.none"), -ENOENT);
+	assert_non_null(strstr(device.error, "libibverbs.so.none"));
+	assert_null(device.library);
+}
+
+static void a_library_that_lacks_a_call(void **state)
+{
+	struct verbs_device device;
+
+	(void)state;
+	assert_int_equal(verbs_library_open(&device, "libc.so.6"), -ENOSYS);
+	assert_non_null(strstr(device.error, "ibv_alloc_pd"));
+	assert_null(device.library);
+}
+
+/* With rdma-core or without: this one is not there. */
+static void a_device_that_is_not_there(void **state)
+{
+	struct verbs_device device;
+	int result = verbs_open(&device, "no such device");
+
+	(void)state;
+	assert_true(result < 0);
+	assert_true(strlen(device.error) > 0);
+	assert_null(device.context);
+	assert_null(device.library);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_machine_without_the_library),
+		cmocka_unit_test(a_library_that_lacks_a_call),
+		cmocka_unit_test(a_device_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
