@@ -318,7 +318,7 @@ static int bring_up(struct shunt_link *link, const struct shunt_hello *hello, co
 				    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC))
 		return -EIO;
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7,
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 6,
 				      .rnr_retry = 7 };
 	return group->verbs->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 				       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) ?
