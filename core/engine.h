@@ -251,7 +251,7 @@ struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t dead
 /* The point in time `timeout` (NULL: for ever) from now. */
 uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
 /* Beside the poll bits: */
-#define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered */
+#define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */

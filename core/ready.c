@@ -101,7 +101,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		return 0;
 	ready = receive_ready(stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->retiring, memory_order_relaxed) >=
-			     SHUNT_RETIRED, 0))
+			     SHUNT_RETIRED, 0) && !atomic_load(&tx->resend))
 		ready |= SHUNT_READY_ANSWERED;
 	if (__builtin_expect(tx->shut || atomic_load_explicit(&tx->dead, memory_order_relaxed), 0)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;

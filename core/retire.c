@@ -80,7 +80,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 /* All that the lane owes the peer for the stream has been posted. */
 static bool flushed(struct shunt_stream *stream)
 {
-	return !atomic_load(&stream->lane_work) && !stream->tx.resend &&
+	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !stream->tx.resend &&
 	       atomic_load(&stream->tx.posted) >= atomic_load(&stream->tx.staged);
 }
 
