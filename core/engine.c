@@ -123,6 +123,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_fin, NULL);
 		shunt_lock_leave(&engine->streams_lock);
+		shunt_service_drain(engine, LINGER);
 		await_device(engine);
 	}
 }

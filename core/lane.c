@@ -439,6 +439,14 @@ void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, ui
 	shunt_lane_kick(lane);
 }
 
+bool shunt_lane_free(struct shunt_lane *lane)
+{
+	if (!shunt_lock_try(&lane->lock))
+		return false;
+	leave(lane);
+	return true;
+}
+
 bool shunt_lane_stalled(struct shunt_lane *lane)
 {
 	return (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->unsettled)) &&

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #define EVENTS 64
 #define STACK_BYTES (256 * 1024)
+#define SERVED_NS 20000000ull	/* that an ending process gives other threads to post what they have in hand */
 #define GATHER_NS 200000000ull	/* tcp(7): a cork holds bytes for at most 200 ms */
 #define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
 
@@ -275,14 +277,29 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 	return engine->config.soft_model[0] && soon < until ? soon : until;
 }
 
+/* Other threads may be in the middle of it; but a thread that is ended by a signal's handler may be so itself. */
+static bool served(struct shunt_service *service, uint64_t until)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (!shunt_lane_free(&link->lane))
+			return shunt_now(service->engine) < until;
+	return false;
+}
+
 void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 {
-	uint64_t until = shunt_now(engine) + patience;
+	uint64_t now = shunt_now(engine), until = now + patience;
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	struct timespec left;
 
-	while (engine->service && unfinished(engine->service) && shunt_now(engine) < until) {
+	while (engine->service && shunt_now(engine) < until) {
+		if (served(engine->service, now + SERVED_NS)) {
+			sched_yield();
+			continue;
+		}
+		if (!unfinished(engine->service))
+			break;
 		fds[0].fd = group->channel->fd;
 		if (atomic_load(&engine->service->resends))
 			fds[1].fd = engine->service->epfd;
