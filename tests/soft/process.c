@@ -110,7 +110,7 @@ static void survive(struct party *party)
 	rig_clock += 8192;
 	rig_await(end->send_cq, 32, IBV_WC_RETRY_EXC_ERR);
 	for (uint64_t i = 0; i < CREDIT; i++)
-		rig_expect(end->recv_cq, 1000 + i, IBV_WC_WR_FLUSH_ERR);
+		rig_await(end->recv_cq, 1000 + i, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* The socket is closed before the QP is. */
