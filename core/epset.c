@@ -154,14 +154,21 @@ static void disable(struct shunt_engine *engine, struct shunt_watch *watch)
 }
 
 int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max)
+			struct epoll_event *events, int max, bool beside)
 {
 	int count = 0;
 
 	for (uint32_t left = set->ready; left && count < max; left--) {
 		struct shunt_watch *watch = unlist(set);
-		uint32_t ready = watch->disabled ? 0 : watch_ready(engine, watch);
+		bool twice = beside && watch->moved;
+		uint32_t ready;
 
+		watch->moved = false;
+		if (__builtin_expect(twice, 0)) {	/* it may be among what the kernel has said: next time */
+			list(watch);
+			continue;
+		}
+		ready = watch->disabled ? 0 : watch_ready(engine, watch);
 		watch->kernel_ready = 0;
 		if (!ready)
 			continue;
@@ -355,6 +362,7 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_MOD, watch->fd, &event);
 		return;
 	}
+	watch->moved = watch->home == SHUNT_HOME_SET;
 	kernel_remove(engine, watch);
 	unlist_one(watch);
 	watch->kernel_ready = 0;

@@ -36,6 +36,7 @@ struct shunt_watch {	/* one descriptor's registration in one set */
 	bool fresh;		/* something arrived since the last report (edge-triggered) */
 	bool disabled;		/* EPOLLONESHOT has fired */
 	bool listed;		/* in the set's ready list */
+	bool moved;		/* out of the program's epfd since it was last looked at */
 	struct shunt_watch *next_of_stream;
 	struct shunt_watch *next_ready;
 };
@@ -85,8 +86,11 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
 void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
 /* The thread about to sleep in the set leads: the completion channel moves there. group.lock held. */
 int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set);
-/* Events for the program, without waiting and without the kernel. group.lock held. */
+/*
+ * Events for the program, without waiting and without the kernel. `beside`: to be reported together with what the
+ * kernel has said before. group.lock held.
+ */
 int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max);
+			struct epoll_event *events, int max, bool beside);
 
 #endif

@@ -91,22 +91,24 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	return kept;
 }
 
-/* *found: completions that were taken; NULL: of no interest. */
+/* Behind `n` events of the kernel. How many there are then; *found: completions that were taken, NULL: of no interest. */
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
-			   struct epoll_event *events, int max, bool heard, int *found)
+			   struct epoll_event *events, int max, int n, bool heard, int *found)
 {
 	struct shunt_group *group = &engine->group;
-	int n, taken = 0;
+	bool beside = n > 0;
+	int taken = 0;
 
 	shunt_lock_take(&group->lock);
 	if (heard)
 		hear_companion(engine, set);
 	else
 		taken = shunt_group_poll_locked(engine);
-	n = max > 0 ? shunt_epset_collect(engine, set, events, max) : 0;
-	while (!n && group->more && max > 0) {	/* perhaps what the poll has left behind */
+	if (n < max)
+		n += shunt_epset_collect(engine, set, events + n, max - n, beside);
+	while (!n && group->more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
-		n = shunt_epset_collect(engine, set, events, max);
+		n = shunt_epset_collect(engine, set, events, max, false);
 	}
 	if (__builtin_expect(set->nested, 0))
 		shunt_epset_show(engine, set);
@@ -135,7 +137,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	set->kernel_checked = ticks();
 	if (n < 0)
 		n = 0;
-	return n + look_at_streams(engine, set, events + n, max - n, heard, NULL);
+	return look_at_streams(engine, set, events, max, n, heard, NULL);
 }
 
 /* The kernel's part only, beside streams that are reported already. */
@@ -158,7 +160,7 @@ static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
 	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
-		n = look_at_streams(engine, set, events, max, false, NULL);
+		n = look_at_streams(engine, set, events, max, 0, false, NULL);
 	if (!n)
 		n = look_at_both(engine, set, events, max);
 	else if (n >= WORTH_A_LOOK && n < max)
@@ -176,7 +178,7 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 		if (!(spin->turns & 15) && ticks() - set->kernel_checked > IDLE_TICKS)
 			n = look_at_both(engine, set, events, max);
 		if (!n)
-			n = look_at_streams(engine, set, events, max, false, &found);
+			n = look_at_streams(engine, set, events, max, 0, false, &found);
 		shunt_pause();
 	}
 	return n;
@@ -211,7 +213,7 @@ static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct sh
 		shunt_group_arm(engine);
 	}
 	shunt_group_poll_locked(engine);
-	n = shunt_epset_collect(engine, set, events, max);
+	n = shunt_epset_collect(engine, set, events, max, false);
 	shunt_group_sleep_begin(engine, sleeper, n > 0);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
@@ -258,7 +260,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
 	pthread_cleanup_pop(1);
 	if (!reported && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, heard, NULL);
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
 	return n;
 }
 
@@ -284,7 +286,7 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 			&heard);
 	pthread_cleanup_pop(1);
 	if (heard && n >= 0)
-		n += look_at_streams(engine, set, events + n, max - n, true, NULL);
+		n = look_at_streams(engine, set, events, max, n, true, NULL);
 	return n;
 }
 
