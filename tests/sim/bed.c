@@ -1,10 +1,10 @@
 #include "tests/sim/bed.h"
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "core/soft/soft.h"
-
-#define BUFFER 65536
 
 struct bed bed;
 
@@ -92,7 +92,7 @@ struct shunt_config small_config(enum batch batch)
 	return config;
 }
 
-static bool on_link(struct side *side)
+bool on_link(struct side *side)
 {
 	struct shunt_stream *stream = stream_of(side);
 
@@ -135,6 +135,8 @@ void make_bed(const struct shunt_config *config, int pairs)
 	listen_here();
 	while (bed.pairs < pairs)
 		add_pair();
+	if (!pairs)
+		return;
 	for (int side = 0; side < 2; side++)
 		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
 	all_arrived();
@@ -177,4 +179,20 @@ void stall(bool on)
 struct tally tally_so_far(void)
 {
 	return (struct tally) { WRS(), COUNTED(doorbells), BYTES() };
+}
+
+uint64_t counted(int i, const char *name)
+{
+	char wanted[32], *json, *found;
+	uint64_t number;
+	size_t bytes;
+
+	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
+	json = shunt_stats_json(engines[i], &bytes);
+	assert_non_null(json);
+	found = strstr(json, wanted);
+	assert_non_null(found);
+	number = strtoull(found + strlen(wanted), NULL, 10);
+	free(json);
+	return number;
 }

@@ -1,6 +1,6 @@
 /*
  * Two engines in one thread and pairs of streams between them, so that what a lane posts can be counted exactly and
- * nothing depends on time: what batch.c, credit.c and faults.c stand on.
+ * nothing depends on time: what memory.c and the program around batch.c stand on.
  */
 #ifndef SIM_BED_H
 #define SIM_BED_H
@@ -12,7 +12,8 @@
 #include <cmocka.h>
 #include "tests/sim/pair.h"
 
-#define PAIRS 64
+#define PAIRS 100
+#define BUFFER 65536	/* most bytes of one put() or get() */
 
 enum batch { SINGLE, MERGE, CHAIN, HYBRID };
 
@@ -28,10 +29,12 @@ struct bed {
 extern struct bed bed;
 
 struct shunt_config small_config(enum batch batch);
-/* Two new engines and so many pairs on one link; counts from here. The former engines are left as they are. */
+/* Two new engines and so many pairs on one link, which may be none yet; counts from here. The former engines are left as they are. */
 void make_bed(const struct shunt_config *config, int pairs);
 /* One more, on the link. */
 void add_pair(void);
+/* Both directions are. */
+bool on_link(struct side *side);
 /* Everything is closed, and nobody was told anything wrong. */
 void end_bed(void);
 
@@ -67,6 +70,8 @@ struct tally {
 };
 
 struct tally tally_so_far(void);
+/* What the statistics of engine i say. */
+uint64_t counted(int i, const char *name);
 
 /* --- the tests that batch.c runs from other files --- */
 
@@ -88,6 +93,7 @@ void staged_bytes_stay_until_fetched(void **state);
 void stage_holds_no_more_than_it_can(void **state);
 void seat_stays_until_fetched(void **state);
 void pinned_from_the_threshold_on(void **state);
+void seat_stays_while_pinned(void **state);
 void nothing_but_large_blocking_sends_is_pinned(void **state);
 void without_memory_tcp_carries_on(void **state);
 

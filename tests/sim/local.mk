@@ -32,6 +32,6 @@ tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
-tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/pair.c tests/sim/pair.h
+tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
 tests_sim_memory_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

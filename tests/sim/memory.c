@@ -1,87 +1,19 @@
 /*
- * What memory a link holds: regions that come with the rings and go without them, and rings that shrink. Two engines in one thread
- * over real TCP; time is what the test says.
+ * What memory a link holds: regions that come with the rings and go without them, and rings that shrink when nothing
+ * comes. Time is what the test says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
+#include "tests/sim/bed.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "tests/sim/pair.h"
 
-#define PAIRS 100
-#define BUFFER 65536
 #define M (1 << 20)
 #define SECOND 1000000000ull
 
-static struct {
-	struct pair pair[PAIRS];
-	int pairs;
-	uint64_t sent[PAIRS][2], received[PAIRS][2];	/* by sending side */
-} bed;
-
-/* LeakSanitizer shall find what is still alive. */
-static struct shunt_engine *former[64][2];
-static int formers;
-
-static struct shunt_config small_config(void)
-{
-	struct shunt_config config;
-
-	shunt_config_defaults(&config);
-	config.log_level = 0;
-	config.spin_us = 0;
-	config.arena_bytes = 64 * M;
-	return config;
-}
-
-/* --- moving bytes; the pattern is checked --- */
-
-static uint8_t byte_at(uint64_t offset, int salt)
-{
-	return offset * 131 + (offset >> 8) + salt;
-}
-
-/* One send. Returns how much was taken. */
-static size_t put(int i, int side, size_t bytes, int flags)
-{
-	static uint8_t buffer[BUFFER];
-	uint64_t *sent = &bed.sent[i][side];
-	ssize_t taken;
-
-	bytes = bytes < BUFFER ? bytes : BUFFER;
-	for (size_t k = 0; k < bytes; k++)
-		buffer[k] = byte_at(*sent + k, 2 * i + side);
-	taken = send_some(&bed.pair[i].side[side], buffer, bytes, flags | MSG_DONTWAIT);
-	if (taken == -EAGAIN || (taken < 0 && errno == EAGAIN))
-		taken = 0;
-	assert_true(taken >= 0);
-	*sent += taken;
-	return taken;
-}
-
-/* Reads at most `most` of what `side` has sent. */
-static size_t get(int i, int side, size_t most)
-{
-	static uint8_t buffer[BUFFER];
-	uint64_t *received = &bed.received[i][side];
-	ssize_t got = receive_some(&bed.pair[i].side[!side], buffer, most < BUFFER ? most : BUFFER, MSG_DONTWAIT);
-
-	if (got == -EAGAIN || (got < 0 && errno == EAGAIN))
-		return 0;
-	assert_true(got >= 0);
-	for (ssize_t k = 0; k < got; k++)
-		assert_int_equal(buffer[k], byte_at(*received + k, 2 * i + side));
-	*received += got;
-	return got;
-}
+/* --- time --- */
 
 static void serve_one(int i)
 {
@@ -104,66 +36,6 @@ static void pass(int seconds)
 		pair_skew += SECOND;
 		serve();
 	}
-}
-
-static void drain(void)
-{
-	size_t moved;
-
-	do {
-		moved = 0;
-		serve();
-		for (int i = 0; i < bed.pairs; i++)
-			for (int side = 0; side < 2; side++)
-				moved += get(i, side, BUFFER);
-	} while (moved);
-}
-
-static void all_arrived(void)
-{
-	drain();
-	for (int i = 0; i < bed.pairs; i++)
-		for (int side = 0; side < 2; side++)
-			assert_int_equal(bed.received[i][side], bed.sent[i][side]);
-	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
-}
-
-/* --- the bed --- */
-
-static bool on_link(struct side *side)
-{
-	struct shunt_stream *stream = stream_of(side);
-
-	return stream->tx.track == SHUNT_LINK && stream->rx.track == SHUNT_LINK && !atomic_load(&stream->tx.unpassed);
-}
-
-static void warm(int i)
-{
-	for (int n = 0; !on_link(&bed.pair[i].side[0]) || !on_link(&bed.pair[i].side[1]); n++) {
-		assert_true(n < 10000);
-		for (int side = 0; side < 2; side++) {
-			put(i, side, 1, 0);
-			serve();
-			get(i, side, BUFFER);
-		}
-	}
-}
-
-static void make_bed(const struct shunt_config *config)
-{
-	if (engines[0]) {
-		former[formers][0] = engines[0];
-		former[formers++][1] = engines[1];
-	}
-	memset(&bed, 0, sizeof(bed));
-	make_engines(config, true);
-	listen_here();
-}
-
-static void add_pair(void)
-{
-	connect_pair(&bed.pair[bed.pairs]);
-	warm(bed.pairs++);
 }
 
 static void close_all(void)
@@ -194,31 +66,15 @@ static uint32_t blocks(int i)
 	return arena->regions - 1;
 }
 
-static uint64_t counted(int i, const char *name)
-{
-	char wanted[32], *json, *found;
-	uint64_t number;
-	size_t bytes;
-
-	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
-	json = shunt_stats_json(engines[i], &bytes);
-	assert_non_null(json);
-	found = strstr(json, wanted);
-	assert_non_null(found);
-	number = strtoull(found + strlen(wanted), NULL, 10);
-	free(json);
-	return number;
-}
-
 /* --- regions (XR-14) --- */
 
 static void regions_follow_the_streams(void **state)
 {
-	struct shunt_config config = small_config();
+	struct shunt_config config = small_config(HYBRID);
 
 	(void)state;
 	config.ring_min = 256 << 10;
-	make_bed(&config);
+	make_bed(&config, 0);
 	for (int n = 1; n <= PAIRS; n++) {
 		add_pair();
 		for (int i = 0; i < 2; i++)
@@ -252,13 +108,13 @@ static void regions_follow_the_streams(void **state)
 /* Half of them go, every other one: those that stay keep their blocks. */
 static void blocks_in_use_stay(void **state)
 {
-	struct shunt_config config = small_config();
+	struct shunt_config config = small_config(HYBRID);
 
 	(void)state;
 	config.ring_min = 256 << 10;
 	config.mr_bytes = 1 * M;
 	config.ring_max = 1 * M;
-	make_bed(&config);
+	make_bed(&config, 0);
 	for (int n = 0; n < 8; n++)
 		add_pair();
 	assert_int_equal(blocks(0), 2);
@@ -281,12 +137,12 @@ static void blocks_in_use_stay(void **state)
 /* Without a region for its ring a connection stays on TCP; the others do not notice. */
 static void no_more_regions(void **state)
 {
-	struct shunt_config config = small_config();
+	struct shunt_config config = small_config(HYBRID);
 
 	(void)state;
 	config.arena_bytes = 16 * M;
 	config.ring_min = config.ring_max = 4 * M;
-	make_bed(&config);
+	make_bed(&config, 0);
 	add_pair();
 	add_pair();
 	assert_int_equal(blocks(0), 2);
@@ -309,11 +165,11 @@ static void no_more_regions(void **state)
 /* The engine believes the peer's keys; the device does not. */
 static void a_wrong_key_ends_the_link(void **state)
 {
-	struct shunt_config config = small_config();
+	struct shunt_config config = small_config(HYBRID);
 	struct shunt_stream *stream;
 
 	(void)state;
-	make_bed(&config);
+	make_bed(&config, 0);
 	add_pair();
 	add_pair();
 	stream = stream_of(&bed.pair[0].side[0]);
@@ -375,9 +231,9 @@ static void grow_to(uint32_t bytes)
 
 static void make_pair_of(uint32_t ring_bytes)
 {
-	struct shunt_config config = small_config();
+	struct shunt_config config = small_config(HYBRID);
 
-	make_bed(&config);
+	make_bed(&config, 0);
 	add_pair();
 	grow_to(ring_bytes);
 }
@@ -387,7 +243,9 @@ static void transfer(uint64_t bytes)
 	uint64_t end = bed.sent[0][0] + bytes;
 
 	while (bed.sent[0][0] < end) {
-		if (!put(0, 0, end - bed.sent[0][0], 0)) {
+		uint64_t left = end - bed.sent[0][0];
+
+		if (!put(0, 0, left < BUFFER ? left : BUFFER, 0)) {
 			serve();
 			get(0, 0, BUFFER);
 		}
