@@ -30,9 +30,7 @@ int shunt_chain_init(struct shunt_lane *lane)
 
 	if (!chain)
 		return -ENOMEM;
-	chain->count = 0;
-	chain->bytes = 0;
-	chain->fetched = 0;
+	shunt_chain_begin(chain);
 	chain->number = 1;
 	chain->lane = lane;
 	chain->limit = lane->chains ? config->chain_max : 1;

@@ -247,8 +247,8 @@ const char *shunt_config_range_text(const struct shunt_config_row *row, char *bu
 	else if (row->type == SHUNT_CONFIG_PATH)
 		snprintf(buf, len, "a path of at most %d bytes", SHUNT_CONFIG_PATH_MAX - 1);
 	else
-		snprintf(buf, len, "%s%s..%s%s%s", row->flags & AUTO ? "auto or " : "", number_text(row, row->min, min, sizeof(min)),
-			 number_text(row, row->max, max, sizeof(max)), *row->unit ? " " : "",
+		snprintf(buf, len, "%s%s..%s%s%s", row->flags & AUTO ? "auto or " : "",
+			 number_text(row, row->min, min, sizeof(min)), number_text(row, row->max, max, sizeof(max)), *row->unit ? " " : "",
 			 row->unit);
 	return buf;
 }

@@ -40,7 +40,7 @@ UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
 	"receive ring of a new stream's direction")
 UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
 	"how far a busy direction's ring grows")
-UINT(ARENA, arena_bytes, 16 * M, 64 * G, 1 * G, SIZE, "bytes", FIXED,
+UINT(ARENA, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", FIXED,
 	"address space for the rings of one link, backed by memory as it is used")
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")

@@ -10,7 +10,8 @@ core_sources = \
 	core/private.c \
 	core/stream.h core/streams.c \
 	core/tx.c core/rx.c core/track.c core/retire.c core/rights.c \
-	core/lane.c core/lane.h core/chain.c core/chain.h core/stage.c core/stage.h core/tally.c core/tally.h core/pin.c core/pin.h \
+	core/lane.c core/lane.h core/chain.c core/chain.h core/stage.c core/stage.h \
+	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
 	core/arrival.c \
 	core/group.c core/group.h \

@@ -45,7 +45,7 @@ static inline uint32_t shunt_imm_make(enum shunt_imm type, uint32_t stream)
 
 /*
  * Where a ring is, in one word: its key << 32 | (offset in the arena >> 12) << 6 | log2(bytes). Rings are
- * powers of two from 4 KiB, aligned to their size, and an arena has at most 64 GiB. No ring is 0.
+ * powers of two from 4 KiB, aligned to their size, and an arena has at most 32 GiB. No ring is 0.
  */
 static inline uint64_t shunt_ring_make(uint32_t rkey, uint64_t offset, uint64_t bytes)
 {

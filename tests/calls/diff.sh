@@ -19,7 +19,8 @@ export top_builddir=$builddir
 cases=${CASES:-$builddir/tests/calls/cases/cases}
 run=${RUN_SHUNT:-$builddir/tools/shunt run}
 passes=${PASSES:-cold warm server client}
-out=${CALLS_OUT:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
+given=${CALLS_OUT:-}
+out=${given:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
 warm=${TEST_WARM:-40}
 pattern=${1:-.}
 mkdir -p "$out"
@@ -153,5 +154,10 @@ status=$?
 awk '/^not ok/ { show = 1; print "# " $0; next } /^# / && show { print; next } { show = 0 }' \
 	"$out/tap.unnumbered"
 upgraded=$(cat "$out"/*.stat.* 2> /dev/null | grep -c '"upgrades": *[1-9]')
-echo "# processes with upgrades: $upgraded; transcripts in $out"
+echo "# processes with upgrades: $upgraded"
+if [ "$given" ] || [ $status != 0 ]; then
+	echo "# transcripts in $out"
+else
+	rm -rf "$out"
+fi
 exit $status

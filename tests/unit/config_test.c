@@ -76,8 +76,8 @@ static void test_numbers(void **state)
 	assert_int_equal(c.spin_us, 0);
 	assert_int_equal(load(&c, "SHUNT_SPIN_US", "1000", &seen), 0);
 	assert_int_equal(c.spin_us, 1000);
-	assert_int_equal(load(&c, "SHUNT_ARENA", "64G", &seen), 0);
-	assert_int_equal(c.arena_bytes, 64ULL << 30);
+	assert_int_equal(load(&c, "SHUNT_ARENA", "32G", &seen), 0);
+	assert_int_equal(c.arena_bytes, 32ULL << 30);
 	assert_int_equal(load(&c, "SHUNT_FRAG", "4097", &seen), 0);
 	assert_int_equal(c.frag_bytes, 4097);
 	assert_int_equal(load(&c, "SHUNT_SEED", "9223372036854775808", &seen), 0);
@@ -135,7 +135,7 @@ static void test_bad_numbers(void **state)
 	assert_int_equal(load(&c, "SHUNT_ARENA", "65G", &seen), 1);
 	assert_int_equal(load(&c, "SHUNT_ARENA", "1GB", &seen), 1);
 	assert_non_null(strstr(seen.last, "SHUNT_ARENA=1GB"));
-	assert_non_null(strstr(seen.last, "16M..64G"));
+	assert_non_null(strstr(seen.last, "16M..32G"));
 	assert_int_equal(c.arena_bytes, 1ULL << 30);
 }
 
