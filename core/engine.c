@@ -98,10 +98,8 @@ static void retire_shared(struct shunt_engine *engine)
 }
 
 /* The modelled device ends with the process, and with it what it has not yet carried out. */
-static void await_device(struct shunt_engine *engine)
+static void await_device(struct shunt_engine *engine, uint64_t until)
 {
-	uint64_t until = shunt_now(engine) + LINGER;
-
 	while (engine->config.soft_model[0] && !shunt_group_settled(engine) && shunt_now(engine) < until)
 		sched_yield();
 }
@@ -118,13 +116,16 @@ void shunt_engine_finish(struct shunt_engine *engine)
 	if (engine->config.stats_path[0])
 		shunt_stats_write(engine);
 	if (atomic_load(&engine->links_up)) {
+		uint64_t until;
+
 		retire_shared(engine);
-		shunt_service_drain(engine, LINGER);
+		until = shunt_now(engine) + LINGER;
+		shunt_service_drain(engine, until);
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_fin, NULL);
 		shunt_lock_leave(&engine->streams_lock);
-		shunt_service_drain(engine, LINGER);
-		await_device(engine);
+		shunt_service_drain(engine, until);
+		await_device(engine, until);
 	}
 }
 

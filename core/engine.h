@@ -147,12 +147,8 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);
-#define SHUNT_TRIM_EVERY 1000000000ull
-#define SHUNT_RING_QUIET 5000000000ull
-/* There may be memory to let go: the service thread looks after it. Any lock may be held. */
-void shunt_trim_due(struct shunt_engine *engine);
-/* At exit: until no lane waits for credit, or `patience` ns have passed. */
-void shunt_service_drain(struct shunt_engine *engine, uint64_t patience);
+/* At exit: until all that was sent has been given to the device, but not beyond `until`. */
+void shunt_service_drain(struct shunt_engine *engine, uint64_t until);
 void shunt_service_stop(struct shunt_engine *engine);
 void shunt_service_abandon(struct shunt_engine *engine);
 
@@ -200,6 +196,13 @@ void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 /* tx.lock held: uses the ring that was offered. False: not now, try again. */
 bool shunt_track_change_ring(struct shunt_stream *stream);
 
+/* --- trim.c: memory that is not needed goes back --- */
+
+#define SHUNT_TRIM_EVERY 1000000000ull
+#define SHUNT_RING_QUIET 5000000000ull
+/* There may be some: the service thread looks after it. Any lock may be held. */
+void shunt_trim_due(struct shunt_engine *engine);
+
 /* --- retire.c: back to the kernel for good --- */
 
 /* Begins it; the peer answers RETIRED. Any thread. */
@@ -245,6 +248,9 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
  */
 int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		      uint64_t deadline);
+/* The same inside a blocking call, which a close of the descriptor does not end. `lock` is given up meanwhile. */
+int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
+		    uint32_t events, uint64_t deadline);
 /* What is left until the deadline, in *left; NULL for no deadline. */
 struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
 				      struct timespec *left);
@@ -253,8 +259,8 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 /* Beside the poll bits: */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
-#define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
+#define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);

@@ -162,6 +162,26 @@ bool shunt_group_settled(struct shunt_engine *engine)
 	return settled;
 }
 
+bool shunt_group_idle(struct shunt_engine *engine, bool *served)
+{
+	struct shunt_group *group = &engine->group;
+	bool idle = true;
+
+	*served = false;
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		if (shunt_lock_try(&lane->lock))
+			shunt_lock_leave(&lane->lock);
+		else
+			*served = true;
+		idle &= !shunt_lane_stalled(lane);
+		shunt_group_kick_lane(engine, lane);	/* also for who has left us a mark meanwhile */
+	}
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return idle;
+}
+
 /* --- polling --- */
 
 /*

@@ -72,6 +72,11 @@ void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 /* Nothing that was posted is still on its way. */
 bool shunt_group_settled(struct shunt_engine *engine);
+/*
+ * Every lane gets its turn. True: none has work that waits. *served: somebody is serving one, and has work in hand
+ * that is in no list.
+ */
+bool shunt_group_idle(struct shunt_engine *engine, bool *served);
 /* The CQ for a new lane: all in turn. Service thread. */
 struct ibv_cq *shunt_group_cq(struct shunt_engine *engine);
 /* group.lock held. */

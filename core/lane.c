@@ -273,8 +273,8 @@ static bool awaits_done(struct shunt_lane *lane, struct shunt_stream *stream)
 			shunt_lane_fetched(stream);
 	}
 	if (stream->let_go) {
-		if (retired < tx->last_wr)
-			return true;
+		if (retired < tx->last_wr || atomic_load(&tx->pin))
+			return true;	/* told by let_seat_go() of pin.c for the latter */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);	/* it may be another's from here on */
 		return false;
 	}
@@ -437,14 +437,6 @@ void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, ui
 {
 	shunt_lane_enqueue(lane, stream, work);
 	shunt_lane_kick(lane);
-}
-
-bool shunt_lane_free(struct shunt_lane *lane)
-{
-	if (!shunt_lock_try(&lane->lock))
-		return false;
-	leave(lane);
-	return true;
 }
 
 bool shunt_lane_stalled(struct shunt_lane *lane)

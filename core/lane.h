@@ -107,8 +107,6 @@ void shunt_lane_kick(struct shunt_lane *lane);
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
 /* Everything posted has arrived. False: the service thread looks again. */
 bool shunt_lane_settled(struct shunt_lane *lane);
-/* Nobody is serving it: who does has work in hand that is in no list. */
-bool shunt_lane_free(struct shunt_lane *lane);
 /* Work is waiting for credit, or somebody for what was posted to arrive. */
 bool shunt_lane_stalled(struct shunt_lane *lane);
 

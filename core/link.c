@@ -527,7 +527,8 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		if (!shunt_pin_fetched(stream))
 			shunt_lane_fetched(stream);
 		shunt_rights_answer(engine, stream);
-		if (atomic_load(&stream->state) == SHUNT_CLOSED || atomic_load(&stream->state) == SHUNT_PLAIN) {
+		if ((atomic_load(&stream->state) == SHUNT_CLOSED || atomic_load(&stream->state) == SHUNT_PLAIN) &&
+		    !atomic_load(&stream->tx.pin)) {
 			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 			shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		}

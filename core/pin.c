@@ -30,55 +30,76 @@ bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const st
 		return false;
 	pin->at = iov->iov_base;
 	pin->bytes = iov->iov_len;
-	stream->tx.pin = pin;
+	shunt_streams_hold(stream);	/* also over a cancellation and a close */
+	atomic_store(&stream->tx.pin, pin);
 	atomic_fetch_add(&engine->pins, 1);
 	return true;
 }
 
-static void let_go(struct shunt_stream *stream)
-{
-	struct ibv_mr *mr = stream->tx.pin->mr;
-
-	stream->tx.pin = NULL;
-	stream->engine->group.verbs->deregister_mr(mr);
-}
-
-/* No lock held. */
-static void await_fetched(struct shunt_stream *stream)
+/* The seat, and with it the link and its domain, has waited for this (lane.c: awaits_done). */
+static void let_seat_go(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
+	struct shunt_group *group = &engine->group;
+	bool dead = false;
 
+	shunt_lock_take(&group->lock);
+	if (stream->link && atomic_load(&stream->state) != SHUNT_LINKED) {
+		dead = atomic_load(&stream->lane->failed);
+		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
+		shunt_group_kick_lane(engine, stream->lane);
+	}
+	if (dead) {	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+	}
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	if (dead)
+		shunt_service_wake(engine);
+}
+
+/* tx.lock held. */
+static void let_go(struct shunt_stream *stream)
+{
+	struct shunt_pin *pin = stream->tx.pin;
+
+	stream->engine->group.verbs->deregister_mr(pin->mr);
+	atomic_store(&stream->tx.pin, NULL);
+	let_seat_go(stream);
+}
+
+/* tx.lock held; given up meanwhile. */
+static void await_fetched(struct shunt_stream *stream)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!shunt_pin_fetched(stream)) {
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
-		shunt_wait_stream(engine, stream, SHUNT_READY_FETCHED, SHUNT_NEVER);
+		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER);
 	}
+	pthread_setcancelstate(state, NULL);
 }
 
 void shunt_pin_drop(struct shunt_stream *stream)
 {
-	int state;
-
-	if (!shunt_pin_fetched(stream)) {
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		atomic_fetch_add(&stream->waiters, 1);
-		shunt_lock_leave(&stream->tx.lock);
-		await_fetched(stream);
-		shunt_lock_take(&stream->tx.lock);
-		atomic_fetch_sub(&stream->waiters, 1);
-		pthread_setcancelstate(state, NULL);
-	}
+	await_fetched(stream);
 	let_go(stream);
+	shunt_streams_unhold(stream);
 }
 
 void shunt_pin_cancelled(void *arg)
 {
 	struct shunt_stream *stream = arg;
 
-	await_fetched(stream);
 	shunt_lock_take(&stream->tx.lock);
+	await_fetched(stream);
 	let_go(stream);
 	shunt_lock_leave(&stream->tx.lock);
+	shunt_streams_end_orphan(stream->engine, stream);
+	shunt_streams_unhold(stream);
 }
 
 /* --- from which size on --- */

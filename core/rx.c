@@ -86,7 +86,6 @@ static size_t take_ring(struct shunt_rx *rx, struct cursor *to, bool discard, ui
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
 	struct shunt_rx *rx = &stream->rx;
-
 	bool all = false;
 
 	if (__builtin_expect(atomic_load_explicit(&rx->sender_waits, memory_order_relaxed), 0)) {
@@ -296,11 +295,7 @@ static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stre
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, true);
-	atomic_fetch_add(&stream->waiters, 1);
-	shunt_lock_leave(&stream->rx.lock);
-	result = shunt_wait_stream(engine, stream, EPOLLIN, *deadline);
-	shunt_lock_take(&stream->rx.lock);
-	atomic_fetch_sub(&stream->waiters, 1);
+	result = shunt_wait_call(engine, stream, &stream->rx.lock, EPOLLIN, *deadline);
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 

@@ -264,11 +264,6 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	shunt_group_poll_fully(engine);
 }
 
-static bool unfinished(struct shunt_service *service)
-{
-	return any_stalled(service) || atomic_load(&service->resends);
-}
-
 /* That a slow device is through is told to the service thread only. */
 static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 {
@@ -277,29 +272,26 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 	return engine->config.soft_model[0] && soon < until ? soon : until;
 }
 
-/* Other threads may be in the middle of it; but a thread that is ended by a signal's handler may be so itself. */
-static bool served(struct shunt_service *service, uint64_t until)
+/* Something is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
+static bool unfinished(struct shunt_service *service, uint64_t served_until)
 {
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (!shunt_lane_free(&link->lane))
-			return shunt_now(service->engine) < until;
-	return false;
+	bool served, idle = shunt_group_idle(service->engine, &served);
+
+	while (served && shunt_now(service->engine) < served_until) {
+		sched_yield();
+		idle = shunt_group_idle(service->engine, &served);
+	}
+	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service);
 }
 
-void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
+void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 {
-	uint64_t now = shunt_now(engine), until = now + patience;
+	uint64_t served_until = shunt_now(engine) + SERVED_NS;
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	struct timespec left;
 
-	while (engine->service && shunt_now(engine) < until) {
-		if (served(engine->service, now + SERVED_NS)) {
-			sched_yield();
-			continue;
-		}
-		if (!unfinished(engine->service))
-			break;
+	while (engine->service && unfinished(engine->service, served_until) && shunt_now(engine) < until) {
 		fds[0].fd = group->channel->fd;
 		if (atomic_load(&engine->service->resends))
 			fds[1].fd = engine->service->epfd;
@@ -307,9 +299,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t patience)
 		shunt_group_arm(engine);
 		shunt_lock_leave(&group->lock);
 		shunt_group_poll_fully(engine);
-		for (struct shunt_link *link = engine->service->links; link; link = link->next)
-			shunt_lane_kick(&link->lane);
-		if (unfinished(engine->service) &&
+		if (unfinished(engine->service, served_until) &&
 		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, look_again(engine, until), &left),
 				       NULL) > 0 &&
 		    fds[0].revents)

@@ -108,7 +108,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
-	struct shunt_pin *pin;	/* the program's buffer that is registered, see pin.h; NULL none */
+	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see pin.h; NULL none */
 	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */

@@ -221,11 +221,7 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
-	atomic_fetch_add(&stream->waiters, 1);
-	shunt_lock_leave(&stream->tx.lock);
-	result = shunt_wait_stream(engine, stream, EPOLLOUT, *deadline);
-	shunt_lock_take(&stream->tx.lock);
-	atomic_fetch_sub(&stream->waiters, 1);
+	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline);
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 

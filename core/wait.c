@@ -206,6 +206,36 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
 	return result;
 }
 
+struct call {
+	struct shunt_engine *engine;
+	struct shunt_stream *stream;
+};
+
+/* Its thread was cancelled; if the descriptor was closed meanwhile, the connection ends now. */
+static void left(void *arg)
+{
+	struct call *call = arg;
+
+	atomic_fetch_sub(&call->stream->waiters, 1);
+	shunt_streams_end_orphan(call->engine, call->stream);
+}
+
+int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
+		    uint32_t events, uint64_t deadline)
+{
+	struct call call = { engine, stream };
+	volatile int result;
+
+	atomic_fetch_add(&stream->waiters, 1);
+	shunt_lock_leave(lock);
+	pthread_cleanup_push(left, &call);
+	result = shunt_wait_stream(engine, stream, events, deadline);
+	pthread_cleanup_pop(0);
+	shunt_lock_take(lock);
+	atomic_fetch_sub(&stream->waiters, 1);
+	return result;
+}
+
 uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout)
 {
 	uint64_t now;

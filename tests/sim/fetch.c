@@ -5,6 +5,7 @@
 #include "tests/sim/bed.h"
 #include <string.h>
 #include <sys/socket.h>
+#include "core/pin.h"
 #include "core/soft/soft.h"
 #include "core/stage.h"
 
@@ -146,6 +147,41 @@ void pinned_from_the_threshold_on(void **state)
 	assert_int_equal(COUNTED(direct), 2);	/* not a byte was copied on this side */
 	assert_null(stream_of(&bed.pair[0].side[0])->tx.pin);
 	end_bed();
+}
+
+/* The region is the link's: that stays until it is deregistered, also when both ends have left the seat. */
+void seat_stays_while_pinned(void **state)
+{
+	struct shunt_config config = fetching();
+	struct shunt_stream *stream;
+	struct shunt_pin pin;
+	char buffer[100];
+	struct iovec iov = { buffer, sizeof(buffer) };
+
+	(void)state;
+	for (int dead = 0; dead < 2; dead++) {
+		make_bed(&config, 1);
+		stream = stream_of(&bed.pair[0].side[0]);
+		shunt_lock_take(&stream->tx.lock);
+		assert_true(shunt_pin_take(stream, &pin, &iov));
+		shunt_lock_leave(&stream->tx.lock);
+		close_side(&bed.pair[0].side[1]);
+		close_side(&bed.pair[0].side[0]);
+		for (int i = 0; i < 4; i++)
+			turn();
+		if (dead)
+			shunt_link_kill(bed.lane[0]->link, "the test");
+		for (int i = 0; i < 4; i++)
+			turn();
+		assert_int_equal(bed.lane[0]->link->seated, 1);
+		shunt_lock_take(&stream->tx.lock);
+		shunt_pin_drop(stream);
+		shunt_lock_leave(&stream->tx.lock);
+		assert_false(stream->tx.pin);
+		for (int i = 0; i < 4; i++)
+			turn();
+		assert_null(stream->link);
+	}
 }
 
 void nothing_but_large_blocking_sends_is_pinned(void **state)

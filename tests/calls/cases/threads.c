@@ -186,10 +186,52 @@ static void cancelled_peer(struct end *e)
 	show(e, e->fd, 5, MSG_WAITALL);
 }
 
+/* Nothing is left of a cancelled call: the connection ends with the descriptor. */
+static void cancelled_closes(struct end *e)
+{
+	struct job j;
+
+	job_start(e, &j, cancelled_job, e->fd);
+	asleep(e, j.tid);
+	TRY(e, pthread_cancel(j.thread));
+	job_join(e, &j);
+	TRY(e, close(e->fd));
+	meet(e);
+}
+
+/* Closed in the call: it ends when the call does, however that is. */
+static void closed_cancels(struct end *e)
+{
+	struct job j;
+
+	job_start(e, &j, cancelled_job, e->fd);
+	asleep(e, j.tid);
+	TRY(e, close(e->fd));
+	meet(e);
+	TRY(e, pthread_cancel(j.thread));
+	job_join(e, &j);
+	meet(e);
+}
+
+static void cancelled_closes_peer(struct end *e)
+{
+	show(e, e->fd, 5, 0);
+	meet(e);
+}
+
+static void closed_cancels_peer(struct end *e)
+{
+	meet(e);
+	show(e, e->fd, 5, 0);
+	meet(e);
+}
+
 const struct test cases_threads[] = {
 	{"thread_two_writers", 0, two_writers, two_writers_peer},
 	{"thread_two_readers", 0, two_readers, two_readers_peer},
 	{"thread_per_connection", RAW, per_connection, per_connection_peer},
 	{"thread_cancelled", 0, cancelled, cancelled_peer},
+	{"thread_cancelled_closes", 0, cancelled_closes, cancelled_closes_peer},
+	{"thread_closed_cancels", 0, closed_cancels, closed_cancels_peer},
 	{NULL, 0, NULL, NULL},
 };
