@@ -123,7 +123,7 @@ static struct shunt_link *new_link(struct shunt_service *service, const struct s
 	if (channel < 0)
 		return NULL;
 	link = shunt_link_create(service->engine, channel, true);
-	*reason = "out of descriptors or memory";
+	*reason = service->engine->group.open ? "out of descriptors or memory" : "there is no device";
 	if (!link)
 		return NULL;
 	link->name_length = name.length;
@@ -424,10 +424,15 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		shunt_link_hello(link, message, fds, count);
 		return;
 	}
-	if (atomic_load(&link->state) != SHUNT_LINK_UP) {
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
 		shunt_link_distrust(link, "a message before its introduction");
 		return;
 	}
+	if (shunt_failover_message(link, message))
+		return;
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED)
+		return;
 	if (message->type == SHUNT_MSG_CLAIM) {
 		on_claim(link, message, fds, count);
 		return;

@@ -43,6 +43,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		return NULL;
 	}
 	engine->config = *config;
+	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
 	engine->pid = getpid();
 	engine->born = sys->now();
@@ -187,6 +188,9 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
+	stream->awaited = false;
+	shunt_private_close(engine, stream->tx.end_fd);
+	stream->tx.end_fd = -1;
 	stream->refusing = false;
 	if (state == SHUNT_CANDIDATE)
 		atomic_store(&stream->state, SHUNT_PLAIN);
@@ -204,7 +208,7 @@ static void forget_group(struct shunt_engine *engine)
 	struct shunt_group *group = &engine->group;
 
 	if (group->open)
-		shunt_private_close(engine, group->channel->fd);
+		group->device.kind->abandon(&group->device);
 	memset(group, 0, sizeof(*group));
 }
 
@@ -216,6 +220,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_service_abandon(engine);
 	forget_group(engine);
 	atomic_store(&engine->links_up, 0);
+	atomic_store(&engine->breaking, 0);
 	for (int i = 0; i < engine->parker_count; i++)
 		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;

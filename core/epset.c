@@ -270,7 +270,7 @@ int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set)
 
 	if (!group->open || set->companion < 0 || group->channel_set == set)
 		return 0;
-	fd = group->channel->fd;
+	fd = group->device.channel->fd;
 	if (group->channel_set)
 		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, fd, NULL);
 	group->channel_set = NULL;

@@ -1,50 +1,36 @@
 #include <errno.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/polling.h"
-#include "core/soft/soft.h"
 
 #define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
+#define CLOSED_NS 10000000000ull	/* between two looks for a device */
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
-#define CQ_ENTRIES 65536
-
-static int keep_descriptor(void *arg, int fd)
-{
-	return shunt_private_adopt(arg, fd);
-}
-
-static void drop_descriptor(void *arg, int fd)
-{
-	shunt_private_close(arg, fd);
-}
-
-/* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
-static void settled(void *arg)
-{
-	shunt_service_wake(arg);
-}
+#define CQ_ENTRIES 65536	/* or what the device has */
 
 static void destroy_cqs(struct shunt_group *group)
 {
 	while (group->cq_count)
-		group->verbs->destroy_cq(group->cqs[--group->cq_count]);
+		group->device.verbs->destroy_cq(group->cqs[--group->cq_count]);
 }
 
 /* One channel for all: one descriptor to sleep on. */
-static bool create_cqs(struct shunt_group *group, uint32_t count)
+static bool add_cq(struct shunt_group *group)
 {
-	while (group->cq_count < count) {
-		struct ibv_cq *cq = group->verbs->create_cq(group->context, CQ_ENTRIES, NULL,
-							    group->channel, 0);
+	struct shunt_device *device = &group->device;
+	int most = device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
+	struct ibv_cq *cq;
 
-		if (!cq) {
-			destroy_cqs(group);
-			return false;
-		}
-		group->cqs[group->cq_count++] = cq;
-	}
+	if (group->cq_count == SHUNT_CQS_MAX)
+		return false;
+	cq = device->verbs->create_cq(device->context, most, NULL, device->channel, 0);
+	if (!cq)
+		return false;
+	group->cq_lanes[group->cq_count] = 0;
+	group->cqs[group->cq_count++] = cq;
 	return true;
 }
 
@@ -60,54 +46,102 @@ static void begin_to_lead(struct shunt_engine *engine)
 	shunt_lock_leave(&group->lock);
 }
 
+/* Its channel, its limits, its first CQs. */
+static int prepare(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	int entries;
+
+	if (device->kind->make_channel(device))
+		return -ENOMEM;
+	if (device->verbs->query_device(device->context, &device->limits))
+		goto destroy_channel;
+	entries = device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
+	group->cq_room = entries / (engine->config.rq_depth + engine->config.sq_depth);
+	while (group->cq_count < engine->config.cqs && add_cq(group))
+		;
+	if (group->cq_room && group->cq_count)
+		return 0;
+destroy_channel:
+	device->kind->free_channel(device);
+	return -ENOMEM;
+}
+
+/* Nobody tries again before a while has passed. */
+static int no_device(struct shunt_engine *engine, int result, const char *error)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
+	shunt_lock_take(&group->lock);
+	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
+	group->closed_until = shunt_now(engine) + CLOSED_NS;
+	shunt_lock_leave(&group->lock);
+	return result;
+}
+
 int shunt_group_open(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
-				  .max_inline = engine->config.inline_bytes,
-				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
-				  .keep = keep_descriptor, .drop = drop_descriptor,
-				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
+	struct shunt_device *device = &group->device;
+	char error[sizeof(engine->device_error)];
+	int result;
 
 	if (group->open)
 		return 0;
-	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
-	attr.engine_thread = attr.model.on && !engine->manual;
-	group->context = soft_open(&attr, &group->verbs);
-	if (!group->context)
-		return -errno;
-	group->channel = group->verbs->create_comp_channel(group->context);
-	if (!group->channel)
-		goto close_context;
-	if (!create_cqs(group, engine->config.cqs))
-		goto destroy_channel;
+	if (shunt_now(engine) < group->closed_until)
+		return -ENODEV;
+	device->engine = engine;
+	device->kind = engine->device_choice == SHUNT_DEVICE_VERBS ? &shunt_device_verbs : &shunt_device_soft;
+	result = device->kind->open(device, engine, error, sizeof(error));
+	if (result)
+		return no_device(engine, result, error);
+	result = prepare(engine, device);
+	if (result) {
+		device->kind->close(device);
+		return no_device(engine, result, "the device has no queues for us: out of memory or descriptors");
+	}
+	engine->device_error[0] = 0;
 	begin_to_lead(engine);
 	return 0;
-
-destroy_channel:
-	group->verbs->destroy_comp_channel(group->channel);
-close_context:
-	soft_close(group->context);
-	return -ENOMEM;
 }
 
 void shunt_group_close(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	struct shunt_device *device = &group->device;
 
 	if (!group->open)
 		return;
 	group->open = false;
 	destroy_cqs(group);
-	group->verbs->destroy_comp_channel(group->channel);
-	soft_close(group->context);
+	device->kind->free_channel(device);
+	device->kind->close(device);
 }
 
 struct ibv_cq *shunt_group_cq(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	uint32_t least = 0;
 
-	return group->cqs[group->cq_next++ % group->cq_count];
+	for (uint32_t i = 1; i < group->cq_count; i++)
+		if (group->cq_lanes[i] < group->cq_lanes[least])
+			least = i;
+	if (group->cq_lanes[least] < group->cq_room)
+		return group->cqs[least];
+	shunt_lock_take(&group->lock);
+	least = group->cq_count;
+	if (!add_cq(group))
+		least = UINT32_MAX;
+	shunt_lock_leave(&group->lock);
+	return least == UINT32_MAX ? NULL : group->cqs[least];
+}
+
+static void count_lane(struct shunt_group *group, const struct shunt_lane *lane, int change)
+{
+	for (uint32_t i = 0; lane->qp && i < group->cq_count; i++)
+		if (group->cqs[i] == lane->qp->send_cq)
+			group->cq_lanes[i] += change;
 }
 
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -117,6 +151,7 @@ void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
 	shunt_lock_take(&group->lock);
 	lane->next_in_group = group->lanes;
 	group->lanes = lane;
+	count_lane(group, lane, 1);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -129,6 +164,7 @@ void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lan
 		if (*p == lane) {
 			*p = lane->next_in_group;
 			shunt_tally_add(&group->ended, lane);
+			count_lane(group, lane, -1);
 			break;
 		}
 	}
@@ -157,7 +193,7 @@ bool shunt_group_settled(struct shunt_engine *engine)
 
 	shunt_lock_take(&group->lock);
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		settled &= atomic_load(&lane->failed) || soft_qp_settled(lane->qp);
+		settled &= atomic_load(&lane->failed) || shunt_lane_arrived(lane);
 	shunt_lock_leave(&group->lock);
 	return settled;
 }
@@ -386,8 +422,8 @@ void shunt_group_take_event(struct shunt_engine *engine)
 
 	/* Any CQ may have one. */
 	while (group->open && taken < group->cq_count &&
-	       !group->verbs->get_cq_event(group->channel, &cq, &context)) {
-		group->verbs->ack_cq_events(cq, 1);
+	       !group->device.verbs->get_cq_event(group->device.channel, &cq, &context)) {
+		group->device.verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
 	if (!taken)

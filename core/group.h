@@ -10,11 +10,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/device.h"
 #include "core/lock.h"
 #include "core/tally.h"
-#include "core/verbs.h"
 
-#define SHUNT_CQS_MAX 8		/* of SHUNT_CQS */
+#define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
 
 struct shunt_engine;
 struct shunt_epset;
@@ -39,13 +39,13 @@ struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
 struct shunt_group {
 	struct shunt_lock lock;
 	_Atomic bool open;		/* there is a device */
-	struct ibv_context *context;
-	const struct shunt_verbs *verbs;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on the channel */
+	struct shunt_device device;
+	uint64_t closed_until;		/* there was no device; service thread */
+	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on the device's channel */
 	uint32_t cq_count;
 	uint32_t cq_turn;		/* which is polled first */
-	uint32_t cq_next;		/* which the next lane gets; service thread */
+	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
+	uint32_t cq_room;		/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	bool more;			/* the last poll did not empty the CQs */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
@@ -77,7 +77,7 @@ bool shunt_group_settled(struct shunt_engine *engine);
  * that is in no list.
  */
 bool shunt_group_idle(struct shunt_engine *engine, bool *served);
-/* The CQ for a new lane: all in turn. Service thread. */
+/* The CQ for a new lane: one that has the fewest. NULL: no room for more. Service thread. */
 struct ibv_cq *shunt_group_cq(struct shunt_engine *engine);
 /* group.lock held. */
 struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);

@@ -100,8 +100,11 @@ static void bury_links(struct shunt_service *service)
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 
-		if (atomic_load(&link->lane.failed))
-			shunt_link_kill(link, link->failure ? link->failure : "the peer is gone");
+		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
+		    (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
+			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
+		else if (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
+			shunt_failover_begin(link, link->failure ? link->failure : "no more receives can be posted");
 		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {
 			*p = link->next;
 			shunt_link_destroy(link);
@@ -193,6 +196,7 @@ static void resend(struct shunt_service *service, struct shunt_stream *stream)
 	stream->tx.resend_fin = false;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
+	stream->awaited = false;
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT);
@@ -221,6 +225,9 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 	case SHUNT_SOURCE_STREAM:
 		resend(service, container(source));
 		break;
+	case SHUNT_SOURCE_DEVICE:
+		service->engine->group.device.kind->hear(&service->engine->group.device);
+		break;
 	case SHUNT_SOURCE_LINK:
 		if (event->events & EPOLLOUT)
 			shunt_link_writable(link);
@@ -245,7 +252,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .fd = service->epfd, .events = POLLIN },
-				 { .fd = group->channel->fd, .events = POLLIN } };
+				 { .fd = group->device.channel->fd, .events = POLLIN } };
 	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
 	shunt_lock_take(&group->lock);
@@ -281,7 +288,8 @@ static bool unfinished(struct shunt_service *service, uint64_t served_until)
 		sched_yield();
 		idle = shunt_group_idle(service->engine, &served);
 	}
-	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service);
+	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
+	       atomic_load(&service->engine->breaking);
 }
 
 void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
@@ -292,7 +300,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 	struct timespec left;
 
 	while (engine->service && unfinished(engine->service, served_until) && shunt_now(engine) < until) {
-		fds[0].fd = group->channel->fd;
+		fds[0].fd = group->device.channel->fd;
 		if (atomic_load(&engine->service->resends))
 			fds[1].fd = engine->service->epfd;
 		shunt_lock_take(&group->lock);
@@ -305,6 +313,14 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 		    fds[0].revents)
 			shunt_group_take_event(engine);
 	}
+}
+
+/* Before the first claim comes: libraries are loaded, and an RDMA device takes its time. */
+static void open_device(struct shunt_engine *engine)
+{
+	shunt_private_begin(engine);
+	shunt_group_open(engine);
+	shunt_private_end(engine);
 }
 
 /* Of two time-outs in ms; negative: none. */
@@ -325,6 +341,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	struct epoll_event events[EVENTS];
 	int due, n;
 
+	if (atomic_exchange(&service->opening, false))
+		open_device(engine);
 	take_offers(service);
 	due = shunt_claim_tick(service);
 	shunt_retire_tick(service);
@@ -465,9 +483,10 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
 	struct shunt_service *service = engine->service;
 
-	if (stream->resend_fd >= 0)
+	if (stream->awaited)
 		return;
-	stream->resend_fd = shunt_private_copy(engine, stream->fd);
+	if (stream->resend_fd < 0)
+		stream->resend_fd = shunt_private_copy(engine, stream->fd);
 	if (stream->resend_fd < 0 ||
 	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
@@ -476,6 +495,7 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_streams_reset_tcp(engine, stream->fd);
 		return;
 	}
+	stream->awaited = true;
 	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
 }
@@ -519,6 +539,10 @@ void shunt_service_listen(struct shunt_engine *engine, int fd)
 	service->rendezvous = rendezvous;
 	shunt_service_add(service, rendezvous->fd, &rendezvous->source);
 	shunt_lock_leave(&service->inbox_lock);
+	if (engine->device_choice == SHUNT_DEVICE_VERBS) {
+		atomic_store(&service->opening, true);
+		shunt_service_wake(engine);
+	}
 	errno = saved;
 }
 

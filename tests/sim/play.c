@@ -125,11 +125,17 @@ static void kill_link(void)
 	if (!link || !sim_world.kills || link->channel < 0)
 		return;
 	trace("a link is killed");
-	sim_world.killed = true;
-	if (sim_one_in(2))
+	if (sim_one_in(4)) {
+		sim_world.killed = true;
 		shutdown(link->channel, SHUT_RDWR);
+		return;
+	}
+	/* Who keeps what he has sent loses nothing with his queue pair. */
+	if (sim_world.engine[0]->config.retain && sim_world.engine[1]->config.retain)
+		sim_world.broken = true;
 	else
-		soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
+		sim_world.killed = true;
+	soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
 }
 
 /* --- programs --- */
@@ -146,7 +152,7 @@ static void retire(struct sim_end *end)
 	result = shunt_stream_retire(sim_world.engine[end->which], end->fd, stream, "the script");
 	trace("connection %d end %d: retired: %d", (int)(end->conn - sim_world.conn), end->side, result);
 	/* The handback may wait for receives that only the peer's program would post: then it gives up. */
-	if (result && result != -EBUSY && result != -ETIMEDOUT && !sim_world.killed && !sim_world.faulty)
+	if (result && result != -EBUSY && result != -ETIMEDOUT && !sim_world.killed && !sim_world.broken && !sim_world.faulty)
 		sim_fail("retire fails with error %d", -result);
 }
 
