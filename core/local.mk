@@ -19,7 +19,7 @@ core_sources = \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
-	core/link.c core/link.h \
+	core/link.c core/link.h core/channel.c core/channel.h core/gate.c core/gate.h \
 	core/rendezvous.c core/claim.c core/trim.c \
 	core/service.c core/service.h \
 	core/stats.c
