@@ -112,17 +112,19 @@ static struct shunt_link *new_link(struct shunt_service *service, const struct s
 				   const char **reason)
 {
 	struct shunt_name name;
+	struct shunt_channel channel;
 	struct shunt_link *link;
-	int channel = shunt_rendezvous_connect(service->engine, tuple, &name);
+	int fd = shunt_rendezvous_connect(service->engine, tuple, &name);
 
 	*reason = "the peer runs without Shunt";
-	if (channel == -EPERM)
+	if (fd == -EPERM)
 		*reason = "the peer's rendezvous belongs to another user";
-	if (channel == -EMFILE || channel == -ENFILE || channel == -ENOMEM)
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		*reason = "out of descriptors or memory";
-	if (channel < 0)
+	if (fd < 0)
 		return NULL;
-	link = shunt_link_create(service->engine, channel, true);
+	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
+	link = shunt_link_create(service->engine, &channel, true);
 	*reason = service->engine->group.open ? "out of descriptors or memory" : "there is no device";
 	if (!link)
 		return NULL;
@@ -130,7 +132,7 @@ static struct shunt_link *new_link(struct shunt_service *service, const struct s
 	memcpy(link->name, name.text, name.length);
 	link->next = service->links;
 	service->links = link;
-	shunt_service_add(service, channel, &link->source);
+	shunt_service_add(service, fd, &link->source);
 	return link;
 }
 

@@ -224,5 +224,5 @@ bool shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 
 bool shunt_failover_over(struct shunt_link *link)
 {
-	return atomic_load(&link->state) == SHUNT_LINK_BROKEN && link->resumed && !link->outgoing;
+	return atomic_load(&link->state) == SHUNT_LINK_BROKEN && link->resumed && !shunt_channel_waits(&link->channel);
 }

@@ -11,86 +11,19 @@
 
 #define MESSAGES 64	/* of one link before the others are heard */
 
-struct shunt_outgoing {
-	struct shunt_outgoing *next;
-	struct shunt_message message;
-	int count;
-	int fds[2];	/* duplicates, ours until sent */
-};
-
 /* --- the channel --- */
-
-static int send_now(struct shunt_link *link, const struct shunt_message *message, const int *fds,
-		    int count)
-{
-	struct iovec iov = { (void *)message, sizeof(*message) };
-	char space[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *control;
-
-	if (count) {
-		header.msg_control = space;
-		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control = CMSG_FIRSTHDR(&header);
-		control->cmsg_level = SOL_SOCKET;
-		control->cmsg_type = SCM_RIGHTS;
-		control->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(control), fds, count * sizeof(int));
-	}
-	return link->engine->sys->sendmsg(link->channel, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ?
-	       -errno : 0;
-}
-
-static void drop_outgoing(struct shunt_link *link)
-{
-	struct shunt_outgoing *out = link->outgoing;
-
-	link->outgoing = out->next;
-	if (!link->outgoing)
-		link->outgoing_tail = &link->outgoing;
-	for (int i = 0; i < out->count; i++)
-		shunt_private_close(link->engine, out->fds[i]);
-	free(out);
-}
-
-/* The channel is full: keep the message, with its own hold on the descriptors. */
-static int queue_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count)
-{
-	struct shunt_outgoing *out = calloc(1, sizeof(*out));
-
-	if (!out)
-		return -ENOMEM;
-	out->message = *message;
-	for (int i = 0; i < count; i++) {
-		out->fds[i] = shunt_private_copy(link->engine, fds[i]);
-		if (out->fds[i] < 0) {
-			while (i--)
-				shunt_private_close(link->engine, out->fds[i]);
-			free(out);
-			return -EMFILE;
-		}
-	}
-	out->count = count;
-	*link->outgoing_tail = out;
-	link->outgoing_tail = &out->next;
-	return 0;
-}
 
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		    int count)
 {
 	int saved = errno;
-	int result = -EAGAIN;
+	int result = -EPIPE;
 
 	shunt_lock_take(&link->send_lock);
-	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
-		result = -EPIPE;
-	else if (!link->outgoing)
-		result = send_now(link, message, fds, count);
-	if (result == -EAGAIN) {
-		result = queue_message(link, message, fds, count);
-		shunt_service_want_write(link, true);
+	if (atomic_load(&link->state) != SHUNT_LINK_DEAD) {
+		result = shunt_channel_send(&link->channel, message, fds, count);
+		if (shunt_channel_waits(&link->channel))
+			shunt_service_want_write(link, true);
 	}
 	shunt_lock_leave(&link->send_lock);
 	errno = saved;
@@ -100,54 +33,29 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 void shunt_link_writable(struct shunt_link *link)
 {
 	shunt_lock_take(&link->send_lock);
-	while (link->outgoing &&
-	       send_now(link, &link->outgoing->message, link->outgoing->fds, link->outgoing->count) != -EAGAIN)
-		drop_outgoing(link);
-	if (!link->outgoing)
+	shunt_channel_flush(&link->channel);
+	if (!shunt_channel_waits(&link->channel))
 		shunt_service_want_write(link, false);
 	shunt_lock_leave(&link->send_lock);
-}
-
-static void take_fds(struct shunt_link *link, struct msghdr *header, int *fds, int *count)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		int *given = (int *)CMSG_DATA(c);
-		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (int i = 0; i < n; i++) {
-			if (*count < 2)
-				fds[(*count)++] = given[i];
-			else
-				link->engine->sys->close(given[i]);
-		}
-	}
 }
 
 /* One message. False: there is none, or nobody to send one. */
 static bool hear(struct shunt_link *link)
 {
-	const struct shunt_sys *sys = link->engine->sys;
 	struct shunt_message message;
-	struct iovec iov = { &message, sizeof(message) };
-	char space[CMSG_SPACE(4 * sizeof(int))];
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-				 .msg_controllen = sizeof(space) };
-	int fds[2] = { -1, -1 }, count = 0;
-	ssize_t got = sys->recvmsg(link->channel, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fds[SHUNT_CHANNEL_FDS], count;
+	int result = shunt_channel_receive(&link->channel, &message, fds, &count);
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (!result)
 		return false;
-	take_fds(link, &header, fds, &count);
-	if (got <= 0)
+	if (result == -EPROTO)
+		shunt_link_distrust(link, link->channel.wrong);
+	else if (result < 0)
 		shunt_link_kill(link, "the peer is gone");
-	else if (got != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		shunt_link_distrust(link, "a message of the wrong size");
 	else
 		shunt_claim_message(link, &message, fds, count);
 	while (count--)
-		sys->close(fds[count]);
+		link->engine->sys->close(fds[count]);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD;
 }
 
@@ -160,6 +68,15 @@ void shunt_link_readable(struct shunt_link *link)
 		more = hear(link);
 		shunt_private_end(link->engine);
 	}
+}
+
+/* A sender may be at it: the number must not become another's meanwhile. */
+static void hang_up(struct shunt_link *link)
+{
+	shunt_lock_take(&link->send_lock);
+	shunt_service_forget(link);
+	shunt_channel_close(&link->channel);
+	shunt_lock_leave(&link->send_lock);
 }
 
 /* --- building --- */
@@ -279,7 +196,7 @@ static int say_hello(struct shunt_link *link)
 	return shunt_link_send(link, &message, fds, count);
 }
 
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator)
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
 {
 	struct shunt_link *link = NULL;
 
@@ -290,9 +207,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, b
 	link->source.kind = SHUNT_SOURCE_LINK;
 	link->engine = engine;
 	link->device = &engine->group.device;
-	link->channel = channel;
+	link->channel = *channel;
 	link->initiator = initiator;
-	link->outgoing_tail = &link->outgoing;
 	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))
 		goto destroy;
 	shunt_group_add_lane(engine, &link->lane);
@@ -307,7 +223,7 @@ destroy:
 	shunt_private_end(engine);
 	return NULL;
 close_channel:
-	shunt_private_close(engine, channel);
+	shunt_channel_close(channel);
 	shunt_private_end(engine);
 	return NULL;
 }
@@ -547,9 +463,7 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 	shunt_log(SHUNT_LOG_INFO, "link to process %u ended: %s", link->peer_pid, reason);
 	if (link->device->kind->peer_gone)
 		link->device->kind->peer_gone(link->lane.qp);
-	shunt_service_forget(link);
-	shunt_private_close(engine, link->channel);
-	link->channel = -1;
+	hang_up(link);
 	abandon_queue(&link->lane);
 	shunt_claim_link_down(link);
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++)
@@ -570,9 +484,7 @@ void shunt_link_destroy(struct shunt_link *link)
 		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
 	if (link->pd)
 		device->verbs->dealloc_pd(link->pd);
-	shunt_private_close(engine, link->channel);
-	while (link->outgoing)
-		drop_outgoing(link);
+	shunt_channel_close(&link->channel);
 	shunt_lane_fini(&link->lane);
 	free(link->table);
 	free(link);

@@ -7,6 +7,7 @@
 #define SHUNT_CORE_LINK_H
 
 #include "core/arena.h"
+#include "core/channel.h"
 #include "core/lane.h"
 #include "core/lock.h"
 #include "core/source.h"
@@ -16,14 +17,12 @@ struct shunt_engine;
 /* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
 enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_BROKEN, SHUNT_LINK_DEAD };
 
-struct shunt_outgoing;	/* a message that the channel had no room for */
-
 struct shunt_link {
 	struct shunt_source source;	/* of the service thread's epoll */
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
-	int channel;		/* SOCK_SEQPACKET; the service thread's */
+	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;
 	struct ibv_pd *pd;
 	uint8_t *arena_base;
@@ -52,12 +51,11 @@ struct shunt_link {
 	uint8_t name_length;
 	bool wants_write;
 	struct shunt_lock send_lock;
-	struct shunt_outgoing *outgoing, **outgoing_tail;
 	struct shunt_link *next;
 };
 
-/* Builds the local half around a connected channel; the HELLO is sent. Service thread. */
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator);
+/* Builds the local half around a connected channel, which it takes; the HELLO is sent. Service thread. */
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
 /* The channel is readable (or gone). Service thread. */
 void shunt_link_readable(struct shunt_link *link);
 void shunt_link_writable(struct shunt_link *link);

@@ -19,8 +19,8 @@ core_sources = \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
-	core/link.c core/link.h core/failover.c core/linger.c core/linger.h \
-	core/device.h core/device_soft.c core/device_verbs.c \
+	core/link.c core/link.h core/channel.c core/channel.h core/gate.c core/gate.h \
+	core/failover.c core/linger.c core/linger.h core/device.h core/device_soft.c core/device_verbs.c \
 	core/rendezvous.c core/claim.c core/trim.c \
 	core/service.c core/service.h \
 	core/stats.c

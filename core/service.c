@@ -29,15 +29,15 @@ void shunt_service_want_write(struct shunt_link *link, bool on)
 	struct shunt_service *service = link->engine->service;
 	struct epoll_event event = { .events = EPOLLIN | (on ? EPOLLOUT : 0), .data.ptr = &link->source };
 
-	if (link->wants_write == on || link->channel < 0)
+	if (link->wants_write == on || link->channel.fd < 0)
 		return;
 	link->wants_write = on;
-	link->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, link->channel, &event);
+	link->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, link->channel.fd, &event);
 }
 
 void shunt_service_forget(struct shunt_link *link)
 {
-	link->engine->sys->epoll_ctl(link->engine->service->epfd, EPOLL_CTL_DEL, link->channel, NULL);
+	link->engine->sys->epoll_ctl(link->engine->service->epfd, EPOLL_CTL_DEL, link->channel.fd, NULL);
 }
 
 void shunt_service_wake(struct shunt_engine *engine)
@@ -81,16 +81,18 @@ static void take_offers(struct shunt_service *service)
 static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
 {
 	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
 	struct shunt_link *link;
-	int channel;
+	int fd;
 
-	while ((channel = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
-		link = shunt_link_create(engine, channel, false);
+	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+		link = shunt_link_create(engine, &channel, false);
 		if (!link)
 			continue;
 		link->next = service->links;
 		service->links = link;
-		if (shunt_service_add(service, channel, &link->source))
+		if (shunt_service_add(service, fd, &link->source))
 			shunt_link_kill(link, "out of memory");
 	}
 }
@@ -592,5 +594,5 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
 		shunt_private_close(engine, r->fd);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		shunt_private_close(engine, link->channel);
+		shunt_private_close(engine, link->channel.fd);
 }

@@ -122,12 +122,12 @@ static void kill_link(void)
 {
 	struct shunt_link *link = some_link();
 
-	if (!link || !sim_world.kills || link->channel < 0)
+	if (!link || !sim_world.kills || link->channel.fd < 0)
 		return;
 	trace("a link is killed");
 	if (sim_one_in(4)) {
 		sim_world.killed = true;
-		shutdown(link->channel, SHUT_RDWR);
+		shutdown(link->channel.fd, SHUT_RDWR);
 		return;
 	}
 	/* Who keeps what he has sent loses nothing with his queue pair. */
@@ -344,7 +344,7 @@ static bool seated(void)
 		struct shunt_service *one = sim_world.engine[i]->service;
 
 		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next)
-			if (link->seated || link->outgoing)
+			if (link->seated || shunt_channel_waits(&link->channel))
 				return true;
 	}
 	return false;
