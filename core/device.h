@@ -15,13 +15,18 @@
 struct shunt_engine;
 struct shunt_device_kind;
 
+enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_DEVICES };
+
 struct shunt_device {
-	const struct shunt_device_kind *kind;	/* NULL: not open */
+	bool open;
+	uint64_t closed_until;			/* there was none: nobody looks again before; service thread */
+	const struct shunt_device_kind *kind;
 	struct ibv_context *context;
 	const struct shunt_verbs *verbs;
 	struct ibv_comp_channel *channel;	/* of all CQs */
 	struct ibv_device_attr limits;
 	uint8_t port;				/* of the device */
+	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
 	struct shunt_engine *engine;
 	void *own;				/* the kind's */

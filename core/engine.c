@@ -202,23 +202,13 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-/* Nothing of the parent's is torn down: its memory is shared with the peers, its numbers are copies. */
-static void forget_group(struct shunt_engine *engine)
-{
-	struct shunt_group *group = &engine->group;
-
-	if (group->open)
-		group->device.kind->abandon(&group->device);
-	memset(group, 0, sizeof(*group));
-}
-
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
 	engine->parent = engine->pid;
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
-	forget_group(engine);
+	shunt_group_abandon(engine);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
 	for (int i = 0; i < engine->parker_count; i++)

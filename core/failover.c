@@ -39,7 +39,7 @@ static bool look(struct shunt_engine *engine, struct shunt_lane *lane)
 static void await_flush(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	uint64_t until = shunt_now(engine) + FLUSH_NS;
-	struct pollfd fd = { .fd = engine->group.device.channel->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 	struct timespec left;
 
 	while (!look(engine, lane) && shunt_now(engine) < until)

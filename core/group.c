@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "core/engine.h"
@@ -11,22 +12,37 @@
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
 #define CQ_ENTRIES 65536	/* or what the device has */
 
-static void destroy_cqs(struct shunt_group *group)
+static int entries_of(const struct shunt_device *device)
 {
-	while (group->cq_count)
-		group->device.verbs->destroy_cq(group->cqs[--group->cq_count]);
+	return device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
 }
 
-/* One channel for all: one descriptor to sleep on. */
-static bool add_cq(struct shunt_group *group)
+static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 {
-	struct shunt_device *device = &group->device;
-	int most = device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
+	return cq->context == device->context;
+}
+
+static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < group->cq_count; i++) {
+		if (is_of(group->cqs[i], device))
+			device->verbs->destroy_cq(group->cqs[i]);
+		else
+			group->cqs[kept++] = group->cqs[i];
+	}
+	group->cq_count = kept;
+}
+
+/* All of a device are on one channel. group.lock held. */
+static bool add_cq(struct shunt_group *group, struct shunt_device *device)
+{
 	struct ibv_cq *cq;
 
 	if (group->cq_count == SHUNT_CQS_MAX)
 		return false;
-	cq = device->verbs->create_cq(device->context, most, NULL, device->channel, 0);
+	cq = device->verbs->create_cq(device->context, entries_of(device), NULL, device->channel, 0);
 	if (!cq)
 		return false;
 	group->cq_lanes[group->cq_count] = 0;
@@ -34,107 +50,168 @@ static bool add_cq(struct shunt_group *group)
 	return true;
 }
 
-/* Who fell asleep before there was a channel is not on it: one of them is woken to lead. */
-static void begin_to_lead(struct shunt_engine *engine)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	group->open = true;
-	if (group->sleepers)
-		shunt_group_kick(engine, group->sleepers);
-	shunt_lock_leave(&group->lock);
-}
-
 /* Its channel, its limits, its first CQs. */
 static int prepare(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
-	int entries;
+	uint32_t count = 0;
 
 	if (device->kind->make_channel(device))
 		return -ENOMEM;
 	if (device->verbs->query_device(device->context, &device->limits))
-		goto destroy_channel;
-	entries = device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
-	group->cq_room = entries / (engine->config.rq_depth + engine->config.sq_depth);
-	while (group->cq_count < engine->config.cqs && add_cq(group))
-		;
-	if (group->cq_room && group->cq_count)
+		goto free_channel;
+	device->cq_room = entries_of(device) / (engine->config.rq_depth + engine->config.sq_depth);
+	shunt_lock_take(&group->lock);
+	while (count < engine->config.cqs && add_cq(group, device))
+		count++;
+	shunt_lock_leave(&group->lock);
+	if (device->cq_room && count)
 		return 0;
-destroy_channel:
+free_channel:
 	device->kind->free_channel(device);
 	return -ENOMEM;
 }
 
-/* Nobody tries again before a while has passed. */
-static int no_device(struct shunt_engine *engine, int result, const char *error)
-{
-	struct shunt_group *group = &engine->group;
+/* --- what is slept on --- */
 
-	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
-	shunt_lock_take(&group->lock);
-	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
-	group->closed_until = shunt_now(engine) + CLOSED_NS;
-	shunt_lock_leave(&group->lock);
-	return result;
+/* Both devices' channels in one. */
+static int join_channels(struct shunt_engine *engine)
+{
+	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (epfd < 0)
+		return epfd;
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		if (engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, engine->group.devices[i].channel->fd, &event)) {
+			shunt_private_close(engine, epfd);
+			return -ENOMEM;
+		}
+	}
+	return epfd;
 }
 
-int shunt_group_open(struct shunt_engine *engine)
+/* Who fell asleep before sleeps on something else: all are woken to look again. */
+static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
-	struct shunt_device *device = &group->device;
-	char error[sizeof(engine->device_error)];
-	int result;
+	int bell = group->open ? join_channels(engine) : device->channel->fd;
 
-	if (group->open)
-		return 0;
-	if (shunt_now(engine) < group->closed_until)
-		return -ENODEV;
-	device->engine = engine;
-	device->kind = engine->device_choice == SHUNT_DEVICE_VERBS ? &shunt_device_verbs : &shunt_device_soft;
-	result = device->kind->open(device, engine, error, sizeof(error));
-	if (result)
-		return no_device(engine, result, error);
-	result = prepare(engine, device);
-	if (result) {
-		device->kind->close(device);
-		return no_device(engine, result, "the device has no queues for us: out of memory or descriptors");
-	}
-	engine->device_error[0] = 0;
-	begin_to_lead(engine);
+	if (bell < 0)
+		return bell;
+	shunt_lock_take(&group->lock);
+	shunt_epset_silence(engine);
+	atomic_store(&group->bell, bell);
+	device->open = true;
+	group->open = true;
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
+		shunt_group_kick(engine, sleeper);
+	shunt_lock_leave(&group->lock);
 	return 0;
+}
+
+/* --- devices --- */
+
+/* Nobody tries again before a while has passed. */
+static struct shunt_device *no_device(struct shunt_device *device, const char *error)
+{
+	struct shunt_engine *engine = device->engine;
+
+	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
+	shunt_lock_take(&engine->group.lock);
+	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
+	shunt_lock_leave(&engine->group.lock);
+	device->closed_until = shunt_now(engine) + CLOSED_NS;
+	return NULL;
+}
+
+struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which)
+{
+	static const struct shunt_device_kind *const kinds[SHUNT_DEVICES] = { &shunt_device_soft, &shunt_device_verbs };
+	struct shunt_group *group = &engine->group;
+	struct shunt_device *device = &group->devices[which];
+	char error[sizeof(engine->device_error)];
+
+	if (device->open)
+		return device;
+	if (shunt_now(engine) < device->closed_until)
+		return NULL;
+	device->engine = engine;
+	device->kind = kinds[which];
+	if (device->kind->open(device, engine, error, sizeof(error)))
+		return no_device(device, error);
+	if (prepare(engine, device))
+		goto close_device;
+	if (hang_bell(engine, device))
+		goto destroy_cqs;
+	shunt_lock_take(&group->lock);
+	engine->device_error[0] = 0;
+	shunt_lock_leave(&group->lock);
+	return device;
+
+destroy_cqs:
+	shunt_lock_take(&group->lock);
+	destroy_cqs(group, device);
+	shunt_lock_leave(&group->lock);
+	device->kind->free_channel(device);
+close_device:
+	device->kind->close(device);
+	return no_device(device, "the device has no queues for us: out of memory or descriptors");
 }
 
 void shunt_group_close(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	struct shunt_device *device = &group->device;
+	int open = 0;
 
-	if (!group->open)
-		return;
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		open += group->devices[i].open;
+	if (open > 1)
+		shunt_private_close(engine, group->bell);
 	group->open = false;
-	destroy_cqs(group);
-	device->kind->free_channel(device);
-	device->kind->close(device);
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		struct shunt_device *device = &group->devices[i];
+
+		if (!device->open)
+			continue;
+		destroy_cqs(group, device);
+		device->kind->free_channel(device);
+		device->kind->close(device);
+		device->open = false;
+	}
 }
 
-struct ibv_cq *shunt_group_cq(struct shunt_engine *engine)
+void shunt_group_abandon(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	uint32_t least = 0;
+	int open = 0;
 
-	for (uint32_t i = 1; i < group->cq_count; i++)
-		if (group->cq_lanes[i] < group->cq_lanes[least])
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		open += group->devices[i].open;
+		if (group->devices[i].open)
+			group->devices[i].kind->abandon(&group->devices[i]);
+	}
+	if (open > 1)
+		shunt_private_close(engine, group->bell);
+	memset(group, 0, sizeof(*group));
+}
+
+struct ibv_cq *shunt_group_cq(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t least = UINT32_MAX;
+	bool full;
+
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		if (is_of(group->cqs[i], device) && (least == UINT32_MAX || group->cq_lanes[i] < group->cq_lanes[least]))
 			least = i;
-	if (group->cq_lanes[least] < group->cq_room)
+	if (least != UINT32_MAX && group->cq_lanes[least] < device->cq_room)
 		return group->cqs[least];
 	shunt_lock_take(&group->lock);
 	least = group->cq_count;
-	if (!add_cq(group))
-		least = UINT32_MAX;
+	full = !add_cq(group, device);
 	shunt_lock_leave(&group->lock);
-	return least == UINT32_MAX ? NULL : group->cqs[least];
+	return full ? NULL : group->cqs[least];
 }
 
 static void count_lane(struct shunt_group *group, const struct shunt_lane *lane, int change)
@@ -413,19 +490,28 @@ void shunt_group_arm(struct shunt_engine *engine)
 		ibv_req_notify_cq(group->cqs[i], arrivals_only);
 }
 
-void shunt_group_take_event(struct shunt_engine *engine)
+/* Any CQ may have one. */
+static uint32_t take_events(struct shunt_device *device, uint32_t most)
 {
-	struct shunt_group *group = &engine->group;
 	uint32_t taken = 0;
 	struct ibv_cq *cq;
 	void *context;
 
-	/* Any CQ may have one. */
-	while (group->open && taken < group->cq_count &&
-	       !group->device.verbs->get_cq_event(group->device.channel, &cq, &context)) {
-		group->device.verbs->ack_cq_events(cq, 1);
+	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
+		device->verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
+	return taken;
+}
+
+void shunt_group_take_event(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t taken = 0;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			taken += take_events(&group->devices[i], group->cq_count);
 	if (!taken)
 		return;
 	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);

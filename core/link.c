@@ -121,7 +121,7 @@ static int make_queue_pair(struct shunt_link *link)
 	struct shunt_engine *engine = link->engine;
 	const struct shunt_device *device = link->device;
 	struct shunt_lane *lane = &link->lane;
-	struct ibv_cq *cq = shunt_group_cq(engine);
+	struct ibv_cq *cq = shunt_group_cq(engine, link->device);
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
@@ -196,17 +196,25 @@ static int say_hello(struct shunt_link *link)
 	return shunt_link_send(link, &message, fds, count);
 }
 
+/* Memory is shared within one host only. */
+static enum shunt_which device_for(const struct shunt_engine *engine, const struct shunt_channel *channel)
+{
+	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
+}
+
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
 {
 	struct shunt_link *link = NULL;
+	struct shunt_device *device;
 
 	shunt_private_begin(engine);
-	if (shunt_group_open(engine) || posix_memalign((void **)&link, 64, sizeof(*link)))
+	device = shunt_group_open(engine, device_for(engine, channel));
+	if (!device || posix_memalign((void **)&link, 64, sizeof(*link)))
 		goto close_channel;	/* the device has said why */
 	memset(link, 0, sizeof(*link));
 	link->source.kind = SHUNT_SOURCE_LINK;
 	link->engine = engine;
-	link->device = &engine->group.device;
+	link->device = device;
 	link->channel = *channel;
 	link->initiator = initiator;
 	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))

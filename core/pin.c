@@ -25,7 +25,7 @@ bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const st
 	struct shunt_engine *engine = stream->engine;
 
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
-	pin->mr = engine->group.device.verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	pin->mr = stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
@@ -63,7 +63,7 @@ static void let_go(struct shunt_stream *stream)
 {
 	struct shunt_pin *pin = stream->tx.pin;
 
-	stream->engine->group.device.verbs->deregister_mr(pin->mr);
+	stream->lane->link->device->verbs->deregister_mr(pin->mr);
 	atomic_store(&stream->tx.pin, NULL);
 	let_seat_go(stream);
 }

@@ -205,6 +205,11 @@ static void resend(struct shunt_service *service, struct shunt_stream *stream)
 	shunt_streams_unhold(stream);
 }
 
+static void hear_device(struct shunt_device *device)
+{
+	device->kind->hear(device);
+}
+
 static void hear(struct shunt_service *service, struct epoll_event *event)
 {
 	struct shunt_source *source = event->data.ptr;
@@ -228,7 +233,7 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		resend(service, container(source));
 		break;
 	case SHUNT_SOURCE_DEVICE:
-		service->engine->group.device.kind->hear(&service->engine->group.device);
+		hear_device((struct shunt_device *)((char *)source - offsetof(struct shunt_device, source)));
 		break;
 	case SHUNT_SOURCE_LINK:
 		if (event->events & EPOLLOUT)
@@ -254,7 +259,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .fd = service->epfd, .events = POLLIN },
-				 { .fd = group->device.channel->fd, .events = POLLIN } };
+				 { .fd = atomic_load(&group->bell), .events = POLLIN } };
 	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
 	shunt_lock_take(&group->lock);
@@ -302,7 +307,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 	struct timespec left;
 
 	while (engine->service && unfinished(engine->service, served_until) && shunt_now(engine) < until) {
-		fds[0].fd = group->device.channel->fd;
+		fds[0].fd = atomic_load(&group->bell);
 		if (atomic_load(&engine->service->resends))
 			fds[1].fd = engine->service->epfd;
 		shunt_lock_take(&group->lock);
@@ -321,7 +326,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 static void open_device(struct shunt_engine *engine)
 {
 	shunt_private_begin(engine);
-	shunt_group_open(engine);
+	shunt_group_open(engine, SHUNT_VERBS);
 	shunt_private_end(engine);
 }
 

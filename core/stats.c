@@ -198,8 +198,8 @@ static void put_gauges(struct text *text, struct shunt_group *group)
 {
 	struct soft_gauges gauges = { 0 };
 
-	if (group->open && group->device.kind == &shunt_device_soft)
-		soft_read_gauges(group->device.context, &gauges);
+	if (group->devices[SHUNT_SOFT].open)
+		soft_read_gauges(group->devices[SHUNT_SOFT].context, &gauges);
 	if (!gauges.wr_max)
 		return;
 	put_number(text, "model_wr", gauges.wr);
