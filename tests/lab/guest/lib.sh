@@ -62,3 +62,20 @@ pingpong() {
 rping_pair() {
 	both "$1" rping -s -a 10.77.0.1 -V -C 100 -- cm_listens -- rping -c -a 10.77.0.1 -I 10.77.0.2 -V -C 100
 }
+
+# cmocka_report COUNT: what a program with cmocka says becomes ours, line by line; it must run so many tests at least.
+cmocka_report() {
+	local line name='' ran=0
+	while IFS= read -r line; do
+		echo "$line" >&2
+		case $line in
+		"# "*) echo "$line" ;;
+		"[ RUN      ] "*) name=${line#*] } ran=$((ran + 1)) ;;
+		"[       OK ] $name") ok "$name" && name='' ;;
+		"[  FAILED  ] $name") not_ok "$name" && name='' ;;
+		"[==========] "*"run.") break ;;
+		esac
+	done
+	[ -z "$name" ] || not_ok "$name: the program ended in its midst"
+	[ "$ran" -ge "$1" ] || not_ok "only $ran tests"
+}
