@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/proof.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)
@@ -109,6 +110,10 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
+	if (shunt_proof_pending(rx)) {
+		atomic_store(&rx->early_fin, at);
+		return NULL;
+	}
 	atomic_store(&rx->fin, at);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
 	return NULL;
@@ -119,6 +124,8 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	if (shunt_proof_pending(rx))
+		return;	/* if it is the peer's, the kernel says so too */
 	if (!atomic_load(&rx->reset))
 		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	atomic_store(&rx->reset, true);

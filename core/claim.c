@@ -7,11 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/abroad.h"
+#include "core/proof.h"
 #include "core/service.h"
 
 static struct shunt_service *service_of(struct shunt_link *link)
 {
 	return link->engine->service;
+}
+
+/* To another host: no descriptor can be shown, so nonces are. */
+static bool is_abroad(const struct shunt_link *link)
+{
+	return link->channel.kind == SHUNT_CHANNEL_TCP;
 }
 
 static int reply(struct shunt_link *link, enum shunt_message_type type, uint32_t stream)
@@ -85,10 +93,30 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		give_up(engine, stream, "the link's arena is full");
 		return;
 	}
+	if (is_abroad(link) && !shunt_proof_demand(stream, message.claim.nonce)) {
+		give_up(engine, stream, "the system has no randomness yet");
+		return;
+	}
 	fd = stream->fd;
 	atomic_fetch_add(&engine->claims, 1);
-	if (shunt_link_send(link, &message, &fd, 1))
+	if (shunt_link_send(link, &message, &fd, is_abroad(link) ? 0 : 1))
 		give_up(engine, stream, "the claim could not be sent");
+}
+
+void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
+{
+	if (atomic_load(&link->state) == SHUNT_LINK_UP) {
+		send_claim(link, stream);
+		return;
+	}
+	stream->next_offer = link->waiting;
+	link->waiting = stream;
+}
+
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason)
+{
+	remember_refusal(service, &stream->tuple);
+	give_up(service->engine, stream, reason);
 }
 
 static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
@@ -142,13 +170,13 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	const char *reason = NULL;
 	struct shunt_link *link;
 
-	if (!shunt_rendezvous_is_local(engine, &stream->tuple)) {
-		give_up(engine, stream, "the peer is on another host");
-		return;
-	}
 	link = link_to(service, &stream->tuple);
 	if (!link && is_refused(service, &stream->tuple)) {
 		give_up(engine, stream, "the peer runs without Shunt");
+		return;
+	}
+	if (!link && !shunt_rendezvous_is_local(engine, &stream->tuple)) {
+		shunt_abroad_claim(service, stream);
 		return;
 	}
 	if (!link)
@@ -158,12 +186,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		give_up(engine, stream, reason);
 		return;
 	}
-	if (atomic_load(&link->state) == SHUNT_LINK_UP) {
-		send_claim(link, stream);
-		return;
-	}
-	stream->next_offer = link->waiting;
-	link->waiting = stream;
+	shunt_claim_on(link, stream);
 }
 
 void shunt_claim_link_up(struct shunt_link *link)
@@ -254,12 +277,17 @@ static struct shunt_stream *accepted_stream(struct shunt_engine *engine, const s
 }
 
 /* The claimed connection is ours and in use: both ends can carry it. */
-static void grant(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *peer)
+static void grant(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *peer,
+		  const uint8_t nonce[SHUNT_NONCE_BYTES])
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
-	int result = shunt_link_seat(link, stream, &message.accept);
+	int result = shunt_link_seat(link, stream, &message.accept.place);
 
+	if (!result && is_abroad(link)) {
+		shunt_proof_owe(stream, nonce);
+		result = shunt_proof_demand(stream, message.accept.nonce) ? 0 : -EAGAIN;
+	}
 	if (!result) {
 		result = shunt_track_attach(engine, stream, peer);
 		if (!result)
@@ -290,6 +318,7 @@ static void park(struct shunt_link *link, const struct shunt_message *message)
 		.deadline = shunt_now(link->engine) + link->engine->config.claim_ms * 1000000,
 		.next = service->parked,
 	};
+	memcpy(parked->nonce, message->claim.nonce, sizeof(parked->nonce));
 	service->parked = parked;
 	atomic_fetch_add(&service->parked_count, 1);
 }
@@ -315,11 +344,11 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	const struct shunt_place *place = &message->claim.place;
 	struct shunt_stream *stream;
 
-	if (link->initiator || count != 1 || !place_is_sound(link, place)) {
+	if (link->initiator || count != !is_abroad(link) || !place_is_sound(link, place)) {
 		shunt_link_distrust(link, "a claim that is not one");
 		return;
 	}
-	if (!proven(link->engine, &message->claim.tuple, fds[0])) {
+	if (!is_abroad(link) && !proven(link->engine, &message->claim.tuple, fds[0])) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
 		return;
@@ -330,7 +359,7 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	if (!stream)
 		return;
 	unpark(service_of(link), &service_of(link)->parked);
-	grant(link, stream, place);
+	grant(link, stream, place, message->claim.nonce);
 	shunt_streams_unhold(stream);
 }
 
@@ -348,7 +377,7 @@ static void offer_acceptor(struct shunt_service *service, struct shunt_stream *s
 		struct shunt_parked parked = **p;
 
 		unpark(service, p);
-		grant(parked.link, stream, &parked.place);
+		grant(parked.link, stream, &parked.place, parked.nonce);
 	}
 }
 
@@ -365,15 +394,17 @@ void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *strea
 
 /* --- answers --- */
 
-static void on_accept(struct shunt_link *link, struct shunt_stream *stream,
-		      const struct shunt_place *place)
+static void on_accept(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
+	const struct shunt_place *place = &message->accept.place;
 	struct shunt_engine *engine = link->engine;
 
 	if (!link->initiator || !place_is_sound(link, place) || !stream->claimed) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
 	}
+	if (is_abroad(link))
+		shunt_proof_owe(stream, message->accept.nonce);
 	if (shunt_track_attach(engine, stream, place)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
@@ -433,7 +464,8 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	if (shunt_failover_message(link, message))
 		return;
 	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
-	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED)
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	    message->type != SHUNT_MSG_EXPECT)
 		return;
 	if (message->type == SHUNT_MSG_CLAIM) {
 		on_claim(link, message, fds, count);
@@ -445,7 +477,7 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		return;	/* closed by both already */
 	switch (message->type) {
 	case SHUNT_MSG_ACCEPT:
-		on_accept(link, stream, &message->accept);
+		on_accept(link, stream, message);
 		break;
 	case SHUNT_MSG_CONFIRM:
 		shunt_track_allow(link->engine, stream);
@@ -458,6 +490,9 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		break;
 	case SHUNT_MSG_SHRINK:
 		shunt_track_shrink(link, stream, &message->shrink);
+		break;
+	case SHUNT_MSG_EXPECT:
+		shunt_proof_write(link->engine, stream);
 		break;
 	case SHUNT_MSG_RETIRE:
 		shunt_retire_asked(link->engine, stream, message->retire.offset,

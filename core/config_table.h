@@ -75,6 +75,8 @@ ENUM(RETAIN, retain, "auto|always", 0, FIXED,
 	"memory cannot be seen instead")
 UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
 	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
+UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
+	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
 	"how long a new connection may wait for its peer's claim")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,

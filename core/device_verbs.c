@@ -41,7 +41,14 @@ static struct own *own_of(struct shunt_device *device)
 
 /* --- opening --- */
 
-/* Of an RDMA library: it may use our descriptors. */
+static bool is_helper(const struct shunt_files *files, const char *from)
+{
+	for (unsigned int i = 0; i < atomic_load(&files->helper_count); i++)
+		if (files->helpers[i].from == from)
+			return true;
+	return false;
+}
+
 static int add_helper(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	static const char *const names[] = { "/libibverbs.so", "/librdmacm.so", "-rdmav", "/libmlx", "/libefa.so" };
@@ -55,13 +62,18 @@ static int add_helper(struct dl_phdr_info *info, size_t bytes, void *arg)
 	for (int i = 0; ours && i < info->dlpi_phnum && count < SHUNT_HELPERS; i++) {
 		const char *from = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 
-		if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X))
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X) || is_helper(files, from))
 			continue;
 		files->helpers[count].from = from;
 		files->helpers[count].to = from + info->dlpi_phdr[i].p_memsz;
 		atomic_store(&files->helper_count, ++count);
 	}
 	return 0;
+}
+
+void shunt_device_note_helpers(struct shunt_files *files)
+{
+	dl_iterate_phdr(add_helper, files);
 }
 
 static int check(const struct verbs_device *device, char *error, size_t bytes)
@@ -101,7 +113,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	result = check(verbs, error, bytes);
 	if (result)
 		goto close_device;
-	dl_iterate_phdr(add_helper, engine->files);
+	shunt_device_note_helpers(engine->files);
 	result = adopt(engine, &verbs->context->cmd_fd);
 	if (!result)
 		result = adopt(engine, &verbs->context->async_fd);

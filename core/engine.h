@@ -231,6 +231,8 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 
+/* Room for so many bytes behind what is to be written to TCP; NULL: no memory. tx.lock held. */
+uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes);
 /* tx.lock and lane.lock held: everything from `offset` on (SHUNT_NEVER: from the last upgrade) becomes TCP's. False: it cannot be had. */
 bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
 

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include "core/linger.h"
 #include "core/pin.h"
+#include "core/proof.h"
 #include "core/service.h"
 #include "core/thread.h"
 
@@ -70,16 +71,22 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_RESUME };
+	uint64_t offset;
 	uint8_t state;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	state = atomic_load(&stream->state);
+	offset = atomic_load(&stream->rx.tail);
+	if (state == SHUNT_LINKED && shunt_proof_pending(&stream->rx)) {	/* it counts as not having come */
+		offset = atomic_load(&stream->rx.boundary);
+		shunt_proof_drop(engine, stream);
+	}
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
 	message.stream = stream->peer_id;
-	message.resume.offset = atomic_load(&stream->rx.tail);
+	message.resume.offset = offset;
 	message.resume.announced = atomic_load(&stream->rx.announced);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
@@ -122,8 +129,8 @@ static uint64_t again_from(struct shunt_stream *stream, uint64_t offset, uint64_
 		return SHUNT_NEVER;	/* it has been TCP's since then */
 	if (tx->track == SHUNT_LINK)
 		return unseen ? atomic_load(&tx->upgrade_at) : offset;
-	if (!unseen)
-		return SHUNT_NEVER;
+	if (!unseen)	/* what the link brought may have been dropped */
+		return offset < atomic_load(&tx->handback_at) ? offset : SHUNT_NEVER;
 	return unseen == 1 ? offset : atomic_load(&tx->upgrade_at);	/* the HANDBACK has not come; nor what it is of */
 }
 
@@ -133,6 +140,7 @@ static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uin
 	struct shunt_tx *tx = &stream->tx;
 	bool good = true;
 
+	tx->must_prove = false;
 	if (from != SHUNT_NEVER) {
 		shunt_lock_take(&stream->lane->lock);
 		good = shunt_retire_take_back(engine, stream, from);

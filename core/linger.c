@@ -1,6 +1,7 @@
 #include "core/linger.h"
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/proof.h"
 
 bool shunt_linger_keep(struct shunt_stream *stream, int fd)
 {
@@ -35,10 +36,16 @@ bool shunt_linger_look(struct shunt_stream *stream)
 
 	if (__builtin_expect(tx->end_fd < 0, 1))
 		return false;
-	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr)
+	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_proof_owed(tx))
 		return true;
 	end(stream);
 	return false;
+}
+
+void shunt_linger_proven(struct shunt_stream *stream)
+{
+	if (stream->tx.end_fd >= 0)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 
 void shunt_linger_resume(struct shunt_stream *stream)

@@ -12,6 +12,8 @@
 bool shunt_linger_keep(struct shunt_stream *stream, int fd);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_linger_look(struct shunt_stream *stream);
+/* The nonce has been written, for which the end had to wait, too. tx.lock held. */
+void shunt_linger_proven(struct shunt_stream *stream);
 /* The link is dead: what has to be sent again is sent, then the end. tx.lock held. */
 void shunt_linger_resume(struct shunt_stream *stream);
 /* The link is dead, and nothing can be sent again. */

@@ -20,7 +20,8 @@ core_sources = \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
 	core/link.c core/link.h core/channel.c core/channel.h core/gate.c core/gate.h \
-	core/failover.c core/linger.c core/linger.h core/device.h core/device_soft.c core/device_verbs.c \
+	core/failover.c core/linger.c core/linger.h core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
+	core/abroad.c core/abroad.h \
 	core/rendezvous.c core/claim.c core/trim.c \
 	core/service.c core/service.h \
 	core/stats.c

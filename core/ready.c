@@ -4,13 +4,14 @@
  */
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/proof.h"
 #include "core/stage.h"
 
 static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 {
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
-	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least)
+	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least || shunt_proof_pending(rx))
 		return false;
 	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
 }
@@ -26,6 +27,8 @@ static bool reads_tcp(const struct shunt_rx *rx)
 	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
 	    atomic_load(&rx->tcp_eof))
 		return false;
+	if (shunt_proof_pending(rx))
+		return true;	/* that turn needs a nonce, which comes over TCP */
 	return (rx->track == SHUNT_TCP) != turns;
 }
 
@@ -122,7 +125,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted))
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
+	    !shunt_proof_owed(&stream->tx))
 		ask |= EPOLLOUT | EPOLLWRNORM;
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
 	else if (atomic_load(&stream->tx.unpassed))

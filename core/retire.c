@@ -16,6 +16,7 @@
 #include "core/fetch.h"
 #include "core/linger.h"
 #include "core/pin.h"
+#include "core/proof.h"
 #include "core/service.h"
 #include "core/stage.h"
 #include "core/thread.h"
@@ -131,6 +132,25 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_rights_answer(engine, stream);
 }
 
+/* Another reader must not find the peer's nonce. False: the program has to read what is before it first. */
+static bool await_proof(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t deadline)
+{
+	struct shunt_rx *rx = &stream->rx;
+	bool waits = shunt_proof_pending(rx);
+
+	while (waits) {
+		shunt_lock_take(&rx->lock);
+		shunt_track_settle(engine, stream);
+		waits = shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head);
+		shunt_lock_leave(&rx->lock);
+		if (!waits || shunt_now(engine) >= deadline)
+			break;
+		shunt_thread_begin();
+		shunt_wait_stream(engine, stream, EPOLLIN, deadline);
+	}
+	return !shunt_proof_pending(rx) || atomic_load(&rx->boundary) == SHUNT_NEVER;
+}
+
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			const char *reason)
 {
@@ -142,6 +162,8 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_streams_plain(engine, stream, reason);
 	if (shunt_stream_is_plain(stream))
 		return 0;
+	if (!await_proof(engine, stream, deadline))
+		return -EBUSY;
 	shunt_retire_begin(engine, stream, reason);
 	while (!complete(engine, stream)) {
 		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
@@ -203,12 +225,27 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
 	return true;
 }
 
+uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes)
+{
+	uint32_t before = tx->resend ? tx->resend_bytes : 0;
+	uint8_t *grown = realloc(tx->resend, before + bytes);
+
+	if (!grown)
+		return NULL;
+	if (!before)
+		tx->resend_done = 0;
+	tx->resend_bytes = before + bytes;
+	tx->resend = grown;
+	return grown + before;
+}
+
 /* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */
 bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
 	uint64_t bytes;
+	uint8_t *room;
 
 	if (offset == SHUNT_NEVER)
 		offset = atomic_load(&tx->upgrade_at);
@@ -217,16 +254,14 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 		return false;
 	bytes = staged - offset;
 	if (bytes) {
-		tx->resend = malloc(bytes);
-		if (!tx->resend || !copy_posted(stream, tx->resend, offset, posted) ||
-		    !copy_kept(stream, tx->resend + (posted - offset), posted, staged)) {
-			free(tx->resend);
-			tx->resend = NULL;
+		room = shunt_retire_add(tx, bytes);
+		if (!room)
+			return false;
+		if (!copy_posted(stream, room, offset, posted) || !copy_kept(stream, room + (posted - offset), posted, staged)) {
+			tx->resend_bytes -= bytes;
 			return false;
 		}
 	}
-	tx->resend_bytes = bytes;
-	tx->resend_done = 0;
 	atomic_store(&tx->posted, staged);
 	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE));
 	tx->track = SHUNT_TCP;
@@ -247,6 +282,10 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	if (tx->resend && tx->resend_done == tx->resend_bytes) {	/* nothing was added after all */
+		free(tx->resend);
+		tx->resend = NULL;
+	}
 	while (tx->resend) {
 		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };

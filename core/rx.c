@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
+#include "core/proof.h"
 #include "core/thread.h"
 
 #define IOV_BATCH 64
@@ -232,8 +233,10 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			     SHUNT_RETIRING, 0))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
-		if (__builtin_expect(switch_due(rx), 0))
+		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_pending(rx))
 			shunt_track_settle(engine, stream);
+		if (shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head))
+			return -EAGAIN;
 		if (rx->track == SHUNT_LINK) {
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? at_end(stream) : got;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include "core/abroad.h"
 #include "core/polling.h"
 #include "core/service.h"
 #include "core/thread.h"
@@ -232,6 +233,10 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 	case SHUNT_SOURCE_STREAM:
 		resend(service, container(source));
 		break;
+	case SHUNT_SOURCE_CM:
+	case SHUNT_SOURCE_GATE:
+		shunt_abroad_hear(service, source);
+		break;
 	case SHUNT_SOURCE_DEVICE:
 		hear_device((struct shunt_device *)((char *)source - offsetof(struct shunt_device, source)));
 		break;
@@ -322,14 +327,6 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 	}
 }
 
-/* Before the first claim comes: libraries are loaded, and an RDMA device takes its time. */
-static void open_device(struct shunt_engine *engine)
-{
-	shunt_private_begin(engine);
-	shunt_group_open(engine, SHUNT_VERBS);
-	shunt_private_end(engine);
-}
-
 /* Of two time-outs in ms; negative: none. */
 static int sooner(int a, int b)
 {
@@ -348,10 +345,10 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	struct epoll_event events[EVENTS];
 	int due, n;
 
-	if (atomic_exchange(&service->opening, false))
-		open_device(engine);
+	if (atomic_exchange(&service->listening, false))
+		shunt_abroad_listen(service);
 	take_offers(service);
-	due = shunt_claim_tick(service);
+	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
 	shunt_retire_tick(service);
 	tell_settled(service);
 	bury_links(service);
@@ -546,10 +543,8 @@ void shunt_service_listen(struct shunt_engine *engine, int fd)
 	service->rendezvous = rendezvous;
 	shunt_service_add(service, rendezvous->fd, &rendezvous->source);
 	shunt_lock_leave(&service->inbox_lock);
-	if (engine->device_choice == SHUNT_DEVICE_VERBS) {
-		atomic_store(&service->opening, true);
-		shunt_service_wake(engine);
-	}
+	atomic_store(&service->listening, true);
+	shunt_service_wake(engine);
 	errno = saved;
 }
 
@@ -569,6 +564,8 @@ void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *st
 		r->listener = NULL;
 	}
 	shunt_lock_leave(&service->inbox_lock);
+	atomic_store(&service->listening, true);
+	shunt_service_wake(engine);
 }
 
 void shunt_service_stop(struct shunt_engine *engine)
@@ -598,6 +595,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_private_close(engine, service->rights_fd);
 	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
 		shunt_private_close(engine, r->fd);
+	shunt_abroad_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_private_close(engine, link->channel.fd);
 }

@@ -19,10 +19,16 @@ struct shunt_name {		/* an abstract Unix name */
 	char text[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
+struct cm_listener;
+struct shunt_abroad;
+
 struct shunt_rendezvous {	/* what we offer for one listening address */
 	struct shunt_source source;
 	int fd;
 	struct shunt_stream *listener;
+	struct shunt_service *service;
+	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
+	bool tried_abroad;
 	struct shunt_rendezvous *next;
 };
 
@@ -30,6 +36,7 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 	struct shunt_link *link;
 	struct shunt_tuple tuple;
 	struct shunt_place place;
+	uint8_t nonce[SHUNT_NONCE_BYTES];
 	uint64_t deadline;
 	struct shunt_parked *next;
 };
@@ -51,7 +58,7 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
-	_Atomic bool opening;		/* any thread: the device is to be opened */
+	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
 	_Atomic bool trimming;		/* any thread: there may be memory to let go */
@@ -69,6 +76,7 @@ struct shunt_service {
 	uint64_t trim_look;		/* and for memory that is not needed */
 
 	struct shunt_link *links;
+	struct shunt_abroad *abroad;	/* NULL: never needed */
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
@@ -96,6 +104,10 @@ void shunt_claim_settled(struct shunt_link *link);
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
+/* The stream is to be carried by this link. Service thread. */
+void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream);
+/* It stays on TCP, and so do others to that address for a while. */
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason);
 /* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
 int shunt_claim_tick(struct shunt_service *service);
 

@@ -12,6 +12,8 @@ enum shunt_source_kind {
 	SHUNT_SOURCE_RIGHTS,
 	SHUNT_SOURCE_STREAM,
 	SHUNT_SOURCE_DEVICE,
+	SHUNT_SOURCE_CM,
+	SHUNT_SOURCE_GATE,
 };
 
 struct shunt_source {

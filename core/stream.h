@@ -62,6 +62,9 @@ enum shunt_work {
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
+/* What a direction that comes from another host has shown (proof.h). */
+enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED };
+
 struct shunt_bytes {	/* by track, for statistics */
 	uint64_t tcp;
 	uint64_t link;
@@ -108,6 +111,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
+	bool must_prove;	/* the peer's nonce is to be written where the link begins */
+	uint8_t nonce[SHUNT_NONCE_BYTES];
 	int end_fd;		/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
@@ -145,6 +150,9 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t second;	/* P: the announced end of the track after that */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
+	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
+	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
 	uint8_t *ring;

@@ -117,6 +117,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->retired, false);
 	atomic_store(&rx->refused, false);
 	atomic_store(&rx->fin, SHUNT_NEVER);
+	atomic_store(&rx->proof, SHUNT_PROVEN);
+	atomic_store(&rx->early_fin, SHUNT_NEVER);
+	tx->must_prove = false;
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
@@ -407,6 +410,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	int unread = 0;
 
 	shunt_group_poll_fully(engine);
+	shunt_track_settle(engine, stream);
 	engine->sys->ioctl(fd, FIONREAD, &unread);
 	if (stream->dissolving || unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
 		shunt_streams_reset_tcp(engine, fd);

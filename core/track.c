@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/proof.h"
 #include "core/epset.h"
 #include "core/stage.h"
 
@@ -167,11 +168,14 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
+	if (shunt_proof_pending(rx))
+		shunt_proof_expect(stream);
 	/* Either may have been announced at the same byte, behind the other. */
 	for (;;) {
 		if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
 			swap_ring(engine, stream);
-		else if (atomic_load(&rx->boundary) == head)
+		else if (atomic_load(&rx->boundary) == head &&
+			 (!shunt_proof_pending(rx) || shunt_proof_read(engine, stream) > 0))
 			pass_boundary(engine, stream, head);
 		else
 			break;
@@ -332,6 +336,11 @@ void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->agreed, true);
+	/* Who accepted writes nothing into TCP before the claimant has shown that it is the peer. */
+	if (stream->role == SHUNT_ACCEPTOR && shunt_proof_pending(&stream->rx)) {
+		shunt_lock_leave(&stream->tx.lock);
+		return;
+	}
 	if (atomic_load(&stream->retiring) == SHUNT_STAYING) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);
@@ -427,12 +436,15 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
+	bool unproven;
 
 	shunt_lock_take(&rx->lock);
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
-		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || shunt_track_misses(stream)))
+		tx->must_prove = false;
+		unproven = shunt_proof_drop(engine, stream);
+		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || (!unproven && shunt_track_misses(stream))))
 			shunt_track_lose(engine, stream);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);

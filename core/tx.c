@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/linger.h"
 #include "core/pin.h"
+#include "core/proof.h"
 #include "core/stage.h"
 #include "core/thread.h"
 
@@ -148,6 +149,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
+	if (shunt_proof_owed(tx))
+		return -EAGAIN;
 	if (__builtin_expect(tx->resend != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
 		if (unsent)

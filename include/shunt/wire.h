@@ -93,6 +93,7 @@ enum shunt_message_type {
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
 	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
 	SHUNT_MSG_RESUMED,	/* and that were all streams */
+	SHUNT_MSG_EXPECT,	/* across hosts: your upgrade has been announced here; write my nonce to TCP there */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 };
 
@@ -103,6 +104,8 @@ struct shunt_tuple {
 	uint16_t local_port;
 	uint16_t peer_port;
 };
+
+#define SHUNT_NONCE_BYTES 16
 
 /* Where the sender of a message wants the bytes of one stream. */
 struct shunt_place {
@@ -135,8 +138,12 @@ struct shunt_message {
 		struct {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
+			uint8_t nonce[SHUNT_NONCE_BYTES];	/* across hosts: to be read from TCP; else 0 */
 		} claim;
-		struct shunt_place accept;
+		struct {
+			struct shunt_place place;
+			uint8_t nonce[SHUNT_NONCE_BYTES];
+		} accept;
 		struct shunt_place shrink;
 		struct {
 			uint64_t offset;

@@ -1,0 +1,480 @@
+#include "core/abroad.h"
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/cm/cm.h"
+#include "core/gate.h"
+#include "core/service.h"
+
+#define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
+#define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
+#define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
+
+struct question {
+	uint32_t magic;
+	uint32_t version;
+};
+
+struct answer {
+	uint32_t magic;
+	uint32_t version;
+	uint16_t port;		/* of the gate, network order */
+	uint16_t reserved;	/* 0 */
+	uint8_t cookie[SHUNT_COOKIE_BYTES];
+};
+
+struct inquiry {		/* one that is under way, and the streams that wait for it */
+	struct shunt_service *service;
+	struct shunt_tuple tuple;
+	struct shunt_stream *streams;
+	struct inquiry *next;
+};
+
+struct shunt_abroad {
+	struct shunt_service *service;
+	struct cm cm;
+	bool open;
+	uint64_t closed_until;	/* there was no device or no connection manager */
+	struct shunt_source cm_source;
+	struct shunt_source gate_source;
+	struct shunt_gate gates[2];	/* at the wildcards of IPv4 and IPv6 */
+	struct inquiry *inquiries;
+};
+
+static uint64_t now_ms(struct shunt_engine *engine)
+{
+	return shunt_now(engine) / 1000000;
+}
+
+/* --- addresses --- */
+
+static bool is_v4(const uint8_t address[16])
+{
+	static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+	return !memcmp(address, prefix, sizeof(prefix));
+}
+
+static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (is_v4(ip)) {
+		address->v4.sin_family = AF_INET;
+		address->v4.sin_port = port;
+		memcpy(&address->v4.sin_addr, ip + 12, 4);
+	} else {
+		address->v6.sin6_family = AF_INET6;
+		address->v6.sin6_port = port;
+		memcpy(&address->v6.sin6_addr, ip, 16);
+	}
+}
+
+/* --- opening --- */
+
+/* Nothing is opened on machines that have none. */
+static bool machine_has_device(void)
+{
+	DIR *dir = opendir("/sys/class/infiniband");
+	struct dirent *entry;
+	bool any = false;
+
+	while (dir && !any && (entry = readdir(dir)) != NULL)
+		any = entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+static bool is_wanted(const struct shunt_engine *engine)
+{
+	return engine->device_choice == SHUNT_DEVICE_VERBS ||
+	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device());
+}
+
+static int keep_descriptor(void *arg, int fd)
+{
+	return shunt_private_copy(arg, fd);
+}
+
+static void drop_descriptor(void *arg, int fd)
+{
+	shunt_private_close(arg, fd);
+}
+
+static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
+		       uint8_t *answer);
+static void on_answer(void *ask_arg, int status, const uint8_t *answer, unsigned int bytes,
+		      const struct cm_route *route);
+static void on_lost(void *listener_arg);
+
+static const struct cm_callbacks callbacks = {
+	.question = on_question, .answer = on_answer, .lost = on_lost, .keep = keep_descriptor, .drop = drop_descriptor,
+};
+
+static bool open_all(struct shunt_abroad *abroad)
+{
+	struct shunt_service *service = abroad->service;
+	struct shunt_engine *engine = service->engine;
+
+	if (!shunt_group_open(engine, SHUNT_VERBS))
+		return false;
+	if (cm_open(&abroad->cm, &callbacks, engine)) {
+		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);
+		return false;
+	}
+	shunt_device_note_helpers(engine->files);
+	abroad->cm_source.kind = SHUNT_SOURCE_CM;
+	if (shunt_service_add(service, cm_fd(&abroad->cm), &abroad->cm_source)) {
+		cm_close(&abroad->cm);
+		return false;
+	}
+	return true;
+}
+
+/* NULL: there is no way to other hosts. */
+static struct shunt_abroad *get(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_engine *engine = service->engine;
+
+	if (!abroad) {
+		if (!is_wanted(engine))
+			return NULL;
+		abroad = calloc(1, sizeof(*abroad));
+		if (!abroad)
+			return NULL;
+		abroad->service = service;
+		abroad->gate_source.kind = SHUNT_SOURCE_GATE;
+		abroad->gates[0].fd = abroad->gates[1].fd = -1;
+		service->abroad = abroad;
+	}
+	if (abroad->open || shunt_now(engine) < abroad->closed_until)
+		return abroad->open ? abroad : NULL;
+	shunt_private_begin(engine);
+	abroad->open = open_all(abroad);
+	shunt_private_end(engine);
+	if (!abroad->open)
+		abroad->closed_until = shunt_now(engine) + CLOSED_NS;
+	return abroad->open ? abroad : NULL;
+}
+
+/* --- the listening side --- */
+
+static void add_link(struct shunt_service *service, struct shunt_link *link)
+{
+	link->next = service->links;
+	service->links = link;
+	if (shunt_service_add(service, link->channel.fd, &link->source))
+		shunt_link_kill(link, "out of memory");
+}
+
+static void let_in(void *gate_arg, void *ticket_arg, int fd)
+{
+	struct shunt_abroad *abroad = gate_arg;
+	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+
+	(void)ticket_arg;
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_TCP, fd);
+	link = shunt_link_create(engine, &channel, false);
+	if (link)
+		add_link(abroad->service, link);
+}
+
+static void expired(void *gate_arg, void *ticket_arg)
+{
+	(void)gate_arg, (void)ticket_arg;
+}
+
+static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	bool v6 = local->any.sa_family == AF_INET6;
+	struct shunt_gate *gate = &abroad->gates[v6];
+	union cm_address any = { 0 };
+
+	if (gate->fd >= 0)
+		return gate;
+	any.any.sa_family = local->any.sa_family;
+	gate->engine = engine;
+	gate->patience = TICKET_NS;
+	gate->silence_ms = engine->config.silence_s * 1000;
+	gate->arg = abroad;
+	gate->let_in = let_in;
+	gate->expired = expired;
+	if (shunt_gate_open(gate, &any.any)) {
+		gate->fd = -1;
+		return NULL;
+	}
+	shunt_service_add(abroad->service, gate->fd, &abroad->gate_source);
+	return gate;
+}
+
+/* Another process has come to a listener: it is told where to come with its channel. */
+static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
+		       uint8_t *out)
+{
+	struct shunt_rendezvous *rendezvous = listener_arg;
+	struct shunt_abroad *abroad = rendezvous->service->abroad;
+	struct answer answer = { .magic = MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct question asked;
+	struct shunt_gate *gate;
+
+	if (bytes != sizeof(asked))
+		return -1;
+	memcpy(&asked, question, sizeof(asked));
+	if (asked.magic != MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+		return -1;
+	gate = gate_for(abroad, &route->local);
+	if (!gate || shunt_gate_expect(gate, rendezvous, answer.cookie))
+		return -1;
+	answer.port = gate->port;
+	memcpy(out, &answer, sizeof(answer));
+	return sizeof(answer);
+}
+
+static void on_lost(void *listener_arg)
+{
+	(void)listener_arg;	/* its device is gone; the next listener looks again */
+}
+
+static void listen_at(struct shunt_abroad *abroad, struct shunt_rendezvous *rendezvous)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	union cm_address address;
+	socklen_t length = sizeof(address);
+	int only_v6 = 0, fd = rendezvous->listener->fd, result;
+
+	if (fd < 0 || engine->sys->getsockname(fd, &address.any, &length))
+		return;
+	length = sizeof(only_v6);
+	if (address.any.sa_family == AF_INET6)
+		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, &length);
+	shunt_private_begin(engine);
+	result = cm_listen(&abroad->cm, &address.any, only_v6, rendezvous, &rendezvous->abroad);
+	shunt_private_end(engine);
+	if (result)
+		shunt_log(SHUNT_LOG_INFO, "descriptor %d has no rendezvous for other hosts: %s", fd, abroad->cm.error);
+}
+
+void shunt_abroad_listen(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = get(service);
+
+	if (!abroad)
+		return;
+	shunt_lock_take(&service->inbox_lock);
+	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next) {
+		r->service = service;
+		if (r->fd < 0 && r->abroad) {
+			cm_unlisten(&abroad->cm, r->abroad);
+			r->abroad = NULL;
+		} else if (r->fd >= 0 && !r->tried_abroad) {
+			r->tried_abroad = true;
+			listen_at(abroad, r);
+		}
+	}
+	shunt_lock_leave(&service->inbox_lock);
+}
+
+/* --- the connecting side --- */
+
+static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+{
+	struct inquiry *inquiry = abroad->inquiries;
+
+	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
+		inquiry = inquiry->next;
+	return inquiry;
+}
+
+static struct inquiry *ask(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	struct question question = { MAGIC, SHUNT_WIRE_VERSION };
+	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
+	union cm_address local, peer;
+	int result;
+
+	if (!inquiry)
+		return NULL;
+	inquiry->service = abroad->service;
+	inquiry->tuple = *tuple;
+	address_of(tuple->local, 0, &local);
+	address_of(tuple->peer, tuple->peer_port, &peer);
+	shunt_private_begin(engine);
+	result = cm_ask(&abroad->cm, &local.any, &peer.any, &question, sizeof(question),
+			now_ms(engine) + engine->config.claim_ms, inquiry, NULL);
+	shunt_private_end(engine);
+	if (result) {
+		free(inquiry);
+		return NULL;
+	}
+	inquiry->next = abroad->inquiries;
+	abroad->inquiries = inquiry;
+	return inquiry;
+}
+
+void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_abroad *abroad = get(service);
+	struct inquiry *inquiry = abroad ? find(abroad, &stream->tuple) : NULL;
+
+	if (abroad && !inquiry)
+		inquiry = ask(abroad, &stream->tuple);
+	if (!inquiry) {
+		shunt_claim_fails(service, stream, abroad ? "the peer's host cannot be asked" : "the peer is on another host");
+		return;
+	}
+	stream->next_offer = inquiry->streams;
+	inquiry->streams = stream;
+}
+
+static const char *why(int status)
+{
+	switch (status) {
+	case -ECONNREFUSED:
+	case -EPROTO:
+		return "the peer runs without Shunt";
+	case -ETIMEDOUT:
+		return "the peer's host does not answer over RDMA";
+	case -ENODEV:
+		return "no RDMA device leads to the peer";
+	default:
+		return "the peer's host cannot be asked";
+	}
+}
+
+static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *answer, const struct cm_route *route)
+{
+	struct shunt_service *service = inquiry->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+	struct shunt_name name;
+	union cm_address peer;
+
+	if (answer->magic != MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
+		return NULL;
+	address_of(inquiry->tuple.peer, answer->port, &peer);
+	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie, engine->config.silence_s * 1000))
+		return NULL;
+	link = shunt_link_create(engine, &channel, true);
+	if (!link)
+		return NULL;
+	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
+	link->name_length = name.length;
+	memcpy(link->name, name.text, name.length);
+	add_link(service, link);
+	return link;
+}
+
+static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
+{
+	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
+	struct shunt_link *link = NULL;
+	struct shunt_stream *stream;
+	struct answer answer;
+
+	while (*p != inquiry)
+		p = &(*p)->next;
+	*p = inquiry->next;
+	if (!status && bytes == sizeof(answer)) {
+		memcpy(&answer, given, sizeof(answer));
+		link = link_by(inquiry, &answer, route);
+	}
+	while ((stream = inquiry->streams) != NULL) {
+		inquiry->streams = stream->next_offer;
+		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
+			shunt_claim_on(link, stream);
+		else
+			shunt_claim_fails(inquiry->service, stream, status ? why(status) : "no link to the peer could be made");
+	}
+	free(inquiry);
+}
+
+/* --- the service thread --- */
+
+static void step(struct shunt_abroad *abroad)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+
+	shunt_private_begin(engine);
+	cm_step(&abroad->cm, now_ms(engine));
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_step(&abroad->gates[i]);
+	shunt_private_end(engine);
+}
+
+void shunt_abroad_hear(struct shunt_service *service, struct shunt_source *source)
+{
+	(void)source;
+	step(service->abroad);
+}
+
+static uint64_t first_due(struct shunt_abroad *abroad)
+{
+	uint64_t due = cm_next_deadline(&abroad->cm);
+
+	due = due == CM_NEVER ? SHUNT_NEVER : due * 1000000;
+	for (int i = 0; i < 2; i++) {
+		uint64_t gate = abroad->gates[i].fd >= 0 ? shunt_gate_due(&abroad->gates[i]) : SHUNT_NEVER;
+
+		if (gate < due)
+			due = gate;
+	}
+	return due;
+}
+
+int shunt_abroad_tick(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = service->abroad;
+	uint64_t due, now;
+
+	if (!abroad || !abroad->open)
+		return -1;
+	now = shunt_now(service->engine);
+	if (first_due(abroad) <= now)
+		step(abroad);
+	due = first_due(abroad);
+	if (due == SHUNT_NEVER)
+		return -1;
+	return due > now ? (due - now) / 1000000 + 1 : 0;
+}
+
+static void end(struct shunt_abroad *abroad, void (*end_cm)(struct cm *cm))
+{
+	struct inquiry *inquiry;
+
+	if (abroad->open) {
+		end_cm(&abroad->cm);
+		for (int i = 0; i < 2; i++)
+			if (abroad->gates[i].fd >= 0)
+				shunt_gate_close(&abroad->gates[i]);
+	}
+	while ((inquiry = abroad->inquiries) != NULL) {
+		abroad->inquiries = inquiry->next;
+		free(inquiry);
+	}
+	free(abroad);
+}
+
+void shunt_abroad_forget(struct shunt_service *service)
+{
+	if (service->abroad)
+		end(service->abroad, cm_forget);
+	service->abroad = NULL;
+}
+
+void shunt_abroad_close(struct shunt_service *service)
+{
+	if (service->abroad)
+		end(service->abroad, cm_close);
+	service->abroad = NULL;
+}

@@ -1,0 +1,41 @@
+/*
+ * Across hosts a claim is worth nothing until the claimant has shown that it holds the TCP socket (DESIGN 5.4).
+ * Each end gives the other a nonce over the link; a direction's first bytes on the link count only when that has
+ * been read from TCP, at the byte where the link begins. It is written there after the reader has said that it
+ * expects it (EXPECT), and the accepting end begins with its own direction only after the other has been proven:
+ * so nothing is ever written into the stream of a peer that does not know of it, as far as the peer can tell.
+ * If something else comes there, the claim was forged: the bytes are the program's, and the link is broken off.
+ */
+#ifndef SHUNT_CORE_PROOF_H
+#define SHUNT_CORE_PROOF_H
+
+#include "core/stream.h"
+
+/* The peer will have to show this one. Before the stream is attached. False: there is no randomness. */
+bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES]);
+/* We will have to show this one. */
+void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONCE_BYTES]);
+/* An upgrade has been announced: the peer is told that its nonce is expected. rx.lock held. */
+void shunt_proof_expect(struct shunt_stream *stream);
+/* The reader stands there. 1: it has been read; 0: not yet; -1: the bytes there are the program's. rx.lock held. */
+int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer expects ours. Service thread. */
+void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * The link is dead before the direction was proven: what it has brought is not believed. Where the peer was told to
+ * write the nonce, it may still come, and TCP goes on behind it. Both locks held. True: so it was.
+ */
+bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
+
+/* The direction begins on the link, and TCP has to carry our nonce before anything else. */
+static inline bool shunt_proof_owed(const struct shunt_tx *tx)
+{
+	return __builtin_expect(tx->must_prove, 0) && tx->announced;
+}
+
+static inline bool shunt_proof_pending(const struct shunt_rx *rx)
+{
+	return __builtin_expect(atomic_load_explicit(&((struct shunt_rx *)rx)->proof, memory_order_relaxed) != SHUNT_PROVEN, 0);
+}
+
+#endif
