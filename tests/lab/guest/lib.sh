@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For the tests in a guest: TAP and pairs of processes as in tests/calls, and the two ends of the cable:
-# devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
+# For the tests in guests: TAP and pairs of processes as in tests/calls. In one guest there are two ends of a
+# cable: devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
 # shellcheck disable=SC2034,SC2154,SC2086
 # shellcheck source-path=SCRIPTDIR source=../../calls/lib.sh
 . "${top_srcdir:?}/tests/calls/lib.sh"
@@ -9,7 +9,7 @@
 gid_index() {
 	local gid
 	for gid in /sys/class/infiniband/"$1"/ports/1/gids/*; do
-		grep -qs '0000:ffff:0a4d' "$gid" && echo "${gid##*/}" && return
+		grep -qsE '0000:ffff:0a4[de]' "$gid" && echo "${gid##*/}" && return
 	done
 	return 1
 }
@@ -61,4 +61,41 @@ pingpong() {
 # rping_pair WRAP: over the cable, by the connection manager; it checks each message too.
 rping_pair() {
 	both "$1" rping -s -a 10.77.0.1 -V -C 100 -- cm_listens -- rping -c -a 10.77.0.1 -I 10.77.0.2 -V -C 100
+}
+
+# hw_counter NAME [DEVICE]: a counter of rxe.
+hw_counter() {
+	cat "/sys/class/infiniband/${2:-rxe0}/ports/1/hw_counters/$1"
+}
+
+# link_share FILE…: of all bytes in these statistics, sent and received, how many hundredths went by the link,
+# cut to a whole number; of those after the first 256 KiB of each stream, if there are any.
+link_share() {
+	cat "$@" | jq -s 'map(.totals | .tx, .rx) | (map(.late) | add) as $late |
+		if $late > 0 then 100 * (1 - (map(.late_tcp) | add) / $late)
+		else 100 * (map(.link) | add) / ((map(.link + .tcp) | add) + 0.001) end | floor'
+}
+
+# link_bytes FILE…: that were sent by the link.
+link_bytes() {
+	cat "$@" | jq -s 'map(.totals.tx.link) | add'
+}
+
+# The devices that processes say they use.
+devices_used() {
+	cat "$@" | jq -rs 'map(.device) | unique | join(", ")'
+}
+
+# knows_device DEVICE: does this build take it as SHUNT_DEVICE?
+knows_device() {
+	SHUNT_DEVICE=$1 $shunt_run true 2>/dev/null
+}
+
+# need_device DEVICE: all of a test is left out where the build does not know it. From then on it is used.
+need_device() {
+	knows_device "$1" || {
+		echo "1..0 # SKIP this build does not know SHUNT_DEVICE=$1"
+		exit 77
+	}
+	export SHUNT_DEVICE=$1
 }
