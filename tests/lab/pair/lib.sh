@@ -80,6 +80,15 @@ between() {
 	[ $rc = 0 ] && [ "$heard" = "ended 0" ]
 }
 
+# between_them COMMAND…: does it succeed on one of the two machines?
+between_them() {
+	local rc=0
+	"$@" || rc=1
+	tell "said $rc"
+	hear || return
+	[ $rc = 0 ] || [ "$heard" = "said 0" ]
+}
+
 wire_rping() { # ADDRESS-OF-ONE COUNT
 	between rping -s -a "$1" -V -C "$2" -- cm_listens -- rping -c -a "$1" -V -C "$2"
 }
@@ -110,7 +119,7 @@ fault_on() {
 	loss5) tc qdisc add dev eth0 root netem loss 5% ;;
 	delay) tc qdisc add dev eth0 root netem delay 50ms ;;
 	reorder) tc qdisc add dev eth0 root netem delay 5ms reorder 75% 50% ;;
-	down) [ "$lab_self" = one ] || ip link set eth0 down ;;
+	down) [ "$lab_self" = two ] || ip link set eth0 down ;; # two must have a way to start to connect
 	block) nft -f - <<-END ;;
 		table inet lab {
 			chain in { type filter hook input priority 0; udp dport 4791 counter drop; }
@@ -124,7 +133,7 @@ fault_on() {
 fault_off() {
 	case $1 in
 	loss? | delay | reorder) tc qdisc del dev eth0 root ;;
-	down) [ "$lab_self" = one ] || ip link set eth0 up ;;
+	down) [ "$lab_self" = two ] || ip link set eth0 up ;;
 	block) nft delete table inet lab ;;
 	*) return 1 ;;
 	esac
@@ -139,11 +148,6 @@ fault_says() {
 	down) echo "a link that is down for 3 s" ;;
 	block) echo "UDP port 4791 blocked" ;;
 	esac
-}
-
-# A link is down for so long, other faults stay.
-fault_lasts() {
-	[ "$1" != down ] || sleep 3
 }
 
 peer_find
