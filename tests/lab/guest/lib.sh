@@ -86,6 +86,14 @@ devices_used() {
 	cat "$@" | jq -rs 'map(.device) | unique | join(", ")'
 }
 
+# check_device NAME FILE…: processes that had streams on a link say that it was over RDMA. Nothing without RDMA.
+check_device() {
+	local name=$1
+	shift
+	is_verbs || return 0
+	check "$name" jq -es 'map(select(.counters.upgrades > 0) | .device | startswith("verbs")) | length > 0 and all' "$@"
+}
+
 # knows_device DEVICE: does this build take it as SHUNT_DEVICE?
 knows_device() {
 	SHUNT_DEVICE=$1 $shunt_run true 2>/dev/null
@@ -98,4 +106,42 @@ need_device() {
 		exit 77
 	}
 	export SHUNT_DEVICE=$1
+}
+
+# The device that the tests of Shunt over RDMA are about. LAB_DEVICE=soft tries the tests themselves without one.
+lab_device=${LAB_DEVICE:-verbs:rxe0}
+
+# What only an RDMA device can show is not asked of another one.
+is_verbs() {
+	[[ ${SHUNT_DEVICE:-} = verbs* ]]
+}
+
+# --- what an application has moved, by Shunt's statistics, by the network interface and by rxe ---
+
+# All bytes on a track of TCP go through lo; a packet of rxe carries up to 1024 bytes.
+gauge_begin() {
+	rm -f "$work"/stat.*
+	gauge_lo=$(cat /sys/class/net/lo/statistics/tx_bytes)
+	gauge_sent=$(hw_counter sent_pkts)
+	gauge_wrong=$(wrong_of_rxe)
+}
+
+# Receiver not ready, retries for that, and packets that are missing: none of them may be on a wire without faults.
+wrong_of_rxe() {
+	echo "$(hw_counter rcvd_rnr_err) $(hw_counter send_rnr_err) $(hw_counter retry_rnr_exceeded_err)" \
+		"$(hw_counter out_of_seq_request)"
+}
+
+# gauge_end NAME SHARE: the results of what has happened since gauge_begin, by the processes that have ended.
+gauge_end() {
+	local name=$1 wanted=$2 share linked lo packets
+	share=$(link_share "$work"/stat.*) linked=$(link_bytes "$work"/stat.*)
+	lo=$(($(cat /sys/class/net/lo/statistics/tx_bytes) - gauge_lo))
+	packets=$(($(hw_counter sent_pkts) - gauge_sent))
+	echo "# $name: $linked bytes by the link, $lo on lo, $packets packets of rxe, device $(devices_used "$work"/stat.*)"
+	check "$name: at least $wanted % of the bytes by the link" [ "${share:-0}" -ge "$wanted" ]
+	check_device "$name: the link is over RDMA" "$work"/stat.*
+	is_verbs || return
+	check "$name: the packets of rxe can have carried them" [ $((packets * 1024)) -ge "$linked" ]
+	check "$name: rxe has missed nothing" [ "$(wrong_of_rxe)" = "$gauge_wrong" ]
 }
