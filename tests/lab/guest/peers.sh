@@ -54,7 +54,7 @@ measure() { # WHAT WRAP
 	case $1 in
 	rtt) served "$2" "$port" "$pp" server -a $address -P "$port" -- "$pp" client "$port" rtt -n 1000 -a $address ;;
 	iperf3) served "$2" "$port" iperf3 -s -1 -p "$port" -- iperf3 -c $address -p "$port" -t $seconds -J |
-		jq '.end.sum_received.bits_per_second / 1e6 | floor' ;;
+		jq '.end.sum_received.bits_per_second / 1e6 | floor | select(. > 0)' ;;
 	redis) served "$2" "$port" redis-server --save "" --appendonly no --dir "$work" --protected-mode no --port "$port" \
 		--bind $address -- redis-benchmark -h $address -p "$port" -t get -n 1000 -c 1 --csv |
 		sed -n 's/^"GET","\([0-9]*\).*/\1/p' ;;
@@ -86,12 +86,18 @@ smc_end() {
 	rmmod smc 2>/dev/null || busybox rmmod smc
 }
 
-declare -A value=()
+# Of both devices: who sends none has fallen back to TCP.
+packets() {
+	echo $(($(hw_counter sent_pkts rxe0) + $(hw_counter sent_pkts rxe1)))
+}
+
+declare -A value=() sent=()
 columns="tcp rsocket smc shunt"
 for who in $columns; do
 	if [ $who = smc ]; then
 		why=$(smc_begin) || { skip smc "$why" && continue; }
 	fi
+	sent[$who]=$(packets)
 	for what in rtt iperf3 redis; do
 		for ((round = 0; round < rounds; round++)); do
 			v=$(measure $what "$(wrap_of $who)")
@@ -101,7 +107,8 @@ for who in $columns; do
 		done
 		[[ $who = rsocket || $who = smc ]] || check "$who: $what" [ "${value[$what.$who]-}" ]
 	done
-	[ $who != smc ] || { smc_end && cat /proc/net/smc 2>/dev/null; }
+	sent[$who]=$(($(packets) - sent[$who]))
+	[ $who != smc ] || smc_end
 done
 
 printf '# %-8s %10s %10s %10s %10s\n' "" $columns
@@ -112,7 +119,12 @@ for what in rtt iperf3 redis; do
 	done
 	echo
 done
-echo "# rtt: nanoseconds for 8 bytes and back; iperf3: Mbit/s; redis: GETs a second of 1 client"
+printf '# %-8s' packets
+for who in $columns; do
+	printf ' %10s' "${sent[$who]:--}"
+done
+echo
+echo "# rtt: nanoseconds for 8 bytes and back; iperf3: Mbit/s; redis: GETs a second of 1 client; packets: of rxe"
 
 # behind WHAT: is Shunt worse than rsocket?
 behind() {
