@@ -272,15 +272,26 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 		kick_if_waiting(engine, lane);
 }
 
+/* Which queue it is of, only wr_id says (ibv_poll_cq(3)). */
+static void on_error(struct shunt_engine *engine, const struct ibv_wc *wc)
+{
+	struct shunt_lane *lane = shunt_group_lane(engine, wc->qp_num);
+
+	if (!lane)
+		return;
+	if (wc->wr_id == (uintptr_t)lane)
+		lane->flushed++;
+	shunt_link_fail(lane->link, wc->status == IBV_WC_RETRY_EXC_ERR ? "the peer's device does not answer" :
+				    "its queue pair failed");
+}
+
 void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
 {
 	struct shunt_lane *lane;
 	const char *wrong;
 
 	if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
-		lane = shunt_group_lane(engine, wc->qp_num);
-		if (lane)
-			shunt_link_fail(lane->link, "its queue pair failed");
+		on_error(engine, wc);
 		return;
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
@@ -291,6 +302,8 @@ void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
 	}
 	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
 	lane->received++;
+	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN, 0))
+		return;	/* the peer has been told that it has not come */
 	wrong = on_message(engine, lane, wc);
 	if (__builtin_expect(wrong != NULL, 0))
 		shunt_link_distrust(lane->link, wrong);

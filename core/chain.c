@@ -8,13 +8,13 @@
 #include "core/stage.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
-#define DIRECT_SGES 16
+#define DIRECT_SGES 16	/* at most lane.max_sges are used */
 
 struct shunt_chain {
 	struct shunt_lane *lane;
 	uint32_t count, limit;
 	uint64_t bytes;				/* of data in it */
-	uint32_t fetched;			/* WRs whose bytes the device fetches from a stage */
+	uint32_t kept;				/* WRs whose bytes a stage keeps until they are complete */
 	uint64_t number;			/* of chains so far */
 	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
 	uint32_t work[CHAIN_MAX];		/* what the WR serves */
@@ -48,7 +48,7 @@ void shunt_chain_begin(struct shunt_chain *chain)
 {
 	chain->count = 0;
 	chain->bytes = 0;
-	chain->fetched = 0;
+	chain->kept = 0;
 }
 
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
@@ -63,7 +63,7 @@ static inline enum shunt_limit slots(struct shunt_lane *lane, uint32_t ahead, ui
 {
 	uint64_t next = lane->sent + ahead;
 
-	if (__builtin_expect(atomic_load_explicit(&lane->allowed, memory_order_acquire) <= next + reserve, 0))
+	if (__builtin_expect(atomic_load_explicit(&lane->allowed, memory_order_acquire) <= next - lane->reads + reserve, 0))
 		return SHUNT_LIMIT_RECEIVES;
 	if (__builtin_expect(next - atomic_load_explicit(&lane->retired, memory_order_acquire) >=
 			     lane->sq_depth, 0))
@@ -225,7 +225,7 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	size_t length = 0;
 	int sges = 0, flags;
 
-	for (; iovcnt && length < bytes && sges < DIRECT_SGES; iov++, iovcnt--) {
+	for (; iovcnt && length < bytes && sges < (int)lane->max_sges; iov++, iovcnt--) {
 		size_t part = iov->iov_len;
 
 		if (skip >= part) {
@@ -252,8 +252,8 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	}
 	lane->counters.direct++;
 	tx->last_wr = lane->sent;
-	if (__builtin_expect(!(flags & IBV_SEND_INLINE), 0))
-		atomic_store(&tx->pinned_wr, lane->sent);
+	if (__builtin_expect(tx->pin != NULL, 0))
+		shunt_pin_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
 	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
 	return length;
 }
@@ -304,17 +304,17 @@ static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
 }
 
 /* Bytes up to `end` have been posted, with WR `number`. */
-static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool fetched)
+static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool kept)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	lane->counters.merged++;
 	tx->last_wr = number;
 	shunt_stage_posted(&tx->stage, end);
-	if (__builtin_expect(fetched, 0))
-		atomic_store(&tx->stage.fetched_wr, number);
+	if (__builtin_expect(kept, 0))
+		atomic_store(&tx->stage.kept_wr, number);
 	atomic_store_explicit(&tx->posted, end, memory_order_release);
-	if (__builtin_expect(fetched, 0) && !shunt_stage_roomy(stream))
+	if (__builtin_expect(kept, 0) && !shunt_stage_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
 		tell_roomy(lane, stream);
@@ -325,7 +325,7 @@ static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream,
 {
 	stream->let_go = true;
 	stream->tx.last_wr = number;
-	if (lane->fetches)
+	if (shunt_lane_keeps(lane))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
@@ -339,8 +339,14 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 
 	switch (chain->work[i]) {
 	case SHUNT_WORK_DATA:
-		posted_data(lane, stream, number, chain->value[i], !(chain->wr[i].send_flags & IBV_SEND_INLINE));
+		posted_data(lane, stream, number, chain->value[i],
+			    lane->retains || !(chain->wr[i].send_flags & IBV_SEND_INLINE));
 		return;
+	case SHUNT_WORK_FIN:
+		stream->tx.fin_wr = number;
+		if (stream->tx.end_fd >= 0)
+			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		break;
 	case SHUNT_WORK_HANDBACK:
 		atomic_store(&stream->tx.handed, true);
 		break;
@@ -361,7 +367,7 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	if (!count)
 		return true;
 	expect(lane, chain->bytes);
-	if (__builtin_expect(chain->fetched, 0) && !(chain->wr[count - 1].send_flags & IBV_SEND_SIGNALED)) {
+	if (__builtin_expect(chain->kept || lane->retains, 0) && !(chain->wr[count - 1].send_flags & IBV_SEND_SIGNALED)) {
 		signal_wr(lane, before + count, lane->window.posted);	/* somebody may wait for their room */
 		chain->wr[count - 1].send_flags |= IBV_SEND_SIGNALED;
 	}
@@ -410,7 +416,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
 	fill(&chain->wr[i], &chain->sge[i], 1,
 	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
-		       (work == SHUNT_WORK_RELEASE && lane->fetches)) | IBV_SEND_SOLICITED,
+		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) | IBV_SEND_SOLICITED,
 	     number, shunt_imm_make(type, id),
 	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8, lane->rkey);
 	return true;
@@ -435,12 +441,28 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		number = lane->sent + i + 1;
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
-		chain->fetched += piece > lane->max_inline;
+		chain->kept += piece > lane->max_inline;
 		fill(&chain->wr[i], &chain->sge[i], 1,
 		     flags_for(lane, number, chain->bytes, piece, true, false), number,
 		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset), tx->ring_rkey);
 		chain->bytes += piece;
 		offset += piece;
 	}
+	return true;
+}
+
+bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number)
+{
+	struct ibv_send_wr wr = { .wr_id = lane->sent + 1, .sg_list = to, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	if (slots(lane, 0, 0) == SHUNT_LIMIT_SQ)
+		return false;
+	signal_wr(lane, lane->sent + 1, lane->window.posted);
+	if (!post(lane, &wr, 1))
+		return false;
+	lane->reads++;
+	*number = lane->sent;
 	return true;
 }

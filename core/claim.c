@@ -112,25 +112,27 @@ static struct shunt_link *new_link(struct shunt_service *service, const struct s
 				   const char **reason)
 {
 	struct shunt_name name;
+	struct shunt_channel channel;
 	struct shunt_link *link;
-	int channel = shunt_rendezvous_connect(service->engine, tuple, &name);
+	int fd = shunt_rendezvous_connect(service->engine, tuple, &name);
 
 	*reason = "the peer runs without Shunt";
-	if (channel == -EPERM)
+	if (fd == -EPERM)
 		*reason = "the peer's rendezvous belongs to another user";
-	if (channel == -EMFILE || channel == -ENFILE || channel == -ENOMEM)
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		*reason = "out of descriptors or memory";
-	if (channel < 0)
+	if (fd < 0)
 		return NULL;
-	link = shunt_link_create(service->engine, channel, true);
-	*reason = "out of descriptors or memory";
+	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
+	link = shunt_link_create(service->engine, &channel, true);
+	*reason = service->engine->group.open ? "out of descriptors or memory" : "there is no device";
 	if (!link)
 		return NULL;
 	link->name_length = name.length;
 	memcpy(link->name, name.text, name.length);
 	link->next = service->links;
 	service->links = link;
-	shunt_service_add(service, channel, &link->source);
+	shunt_service_add(service, fd, &link->source);
 	return link;
 }
 
@@ -424,10 +426,15 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		shunt_link_hello(link, message, fds, count);
 		return;
 	}
-	if (atomic_load(&link->state) != SHUNT_LINK_UP) {
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
 		shunt_link_distrust(link, "a message before its introduction");
 		return;
 	}
+	if (shunt_failover_message(link, message))
+		return;
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED)
+		return;
 	if (message->type == SHUNT_MSG_CLAIM) {
 		on_claim(link, message, fds, count);
 		return;

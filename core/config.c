@@ -35,6 +35,29 @@
 	  .help = HELP, .type = SHUNT_CONFIG_FORM, .live = LV,                            \
 	  .offset = offsetof(struct shunt_config, field) },
 
+int shunt_config_device(const char *text, const char **name)
+{
+	static const char *const words[] = { "auto", "soft", "verbs", "none" };
+
+	*name = NULL;
+	if (!*text)
+		return SHUNT_DEVICE_AUTO;
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	if (strncmp(text, "verbs:", 6) || !text[6])
+		return -1;
+	*name = text + 6;
+	return SHUNT_DEVICE_VERBS;
+}
+
+static int device_check(const char *text)
+{
+	const char *name;
+
+	return shunt_config_device(text, &name) < 0;
+}
+
 static int model_check(const char *text)
 {
 	struct soft_model model;

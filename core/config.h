@@ -14,7 +14,9 @@
 #define SHUNT_CONFIG_TEXT_MAX 1088	/* room for any value as text */
 #define SHUNT_CONFIG_LINE_MAX 1536	/* room for any complaint */
 
-enum shunt_device { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_NONE };
+/* SHUNT_DEVICE, and what follows "verbs:" (NULL: nothing). -1: it is none of them. */
+enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
+int shunt_config_device(const char *text, const char **name);
 
 /* One field a row, in the units that the row says. Enums hold the index of their word. */
 struct shunt_config {

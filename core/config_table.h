@@ -17,8 +17,9 @@
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
-ENUM(DEVICE, device, "auto|soft|none", 0, FIXED,
-	"the RDMA device: soft is shared memory on this host, none offers and takes no links")
+FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", FIXED,
+	"what carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, none "
+	"offers and takes no links; auto (the default) is soft to peers on this host")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
 PATH(LOG_FILE, log_file, FIXED,
@@ -69,6 +70,11 @@ UINT(WINDOW_WR, window_wrs, 0, 16384, 512, 0, "requests", FIXED,
 	"most work requests of a lane in flight; 0 for no limit")
 UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", FIXED,
 	"most data of all lanes together in flight; 0 for no limit")
+ENUM(RETAIN, retain, "auto|always", 0, FIXED,
+	"keep what was sent until it has arrived, so that a queue pair's death loses nothing; auto where the peer's "
+	"memory cannot be seen instead")
+UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
+	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
 	"how long a new connection may wait for its peer's claim")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,

@@ -43,6 +43,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		return NULL;
 	}
 	engine->config = *config;
+	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
 	engine->pid = getpid();
 	engine->born = sys->now();
@@ -187,6 +188,9 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
+	stream->awaited = false;
+	shunt_private_close(engine, stream->tx.end_fd);
+	stream->tx.end_fd = -1;
 	stream->refusing = false;
 	if (state == SHUNT_CANDIDATE)
 		atomic_store(&stream->state, SHUNT_PLAIN);
@@ -198,24 +202,15 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-/* Nothing of the parent's is torn down: its memory is shared with the peers, its numbers are copies. */
-static void forget_group(struct shunt_engine *engine)
-{
-	struct shunt_group *group = &engine->group;
-
-	if (group->open)
-		shunt_private_close(engine, group->channel->fd);
-	memset(group, 0, sizeof(*group));
-}
-
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
 	engine->parent = engine->pid;
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
-	forget_group(engine);
+	shunt_group_abandon(engine);
 	atomic_store(&engine->links_up, 0);
+	atomic_store(&engine->breaking, 0);
 	for (int i = 0; i < engine->parker_count; i++)
 		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;

@@ -6,6 +6,7 @@
 #define SHUNT_CORE_ENGINE_H
 
 #include "core/api.h"
+#include "core/config.h"
 #include "core/group.h"
 #include "core/lane.h"
 #include "core/link.h"
@@ -28,12 +29,16 @@ struct shunt_reason {	/* why connections stayed on TCP; streams_lock */
 
 struct shunt_engine {
 	struct shunt_config config;
+	enum shunt_device_choice device_choice;	/* of the configuration, as is the next */
+	const char *device_name;
+	char device_error[200];	/* why there is none, "" if there is; group.lock */
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
 	struct shunt_group group;
 	struct shunt_service *service;	/* NULL until a connection could use it */
 	struct shunt_lock service_lock;
 	_Atomic int links_up;		/* links that carry or may carry streams */
+	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
@@ -56,7 +61,7 @@ struct shunt_engine {
 	int parker_count;
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims;
-	_Atomic uint64_t distrusted, grows, shrinks, pins;
+	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers;
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (pin.h) */
 	bool pin_from_chosen;		/* service thread */
 };
@@ -119,6 +124,8 @@ int shunt_private_adopt(struct shunt_engine *engine, int fd);
 		made_;							\
 	})
 void shunt_private_close(struct shunt_engine *engine, int fd);
+/* The same where somebody else closes it. */
+void shunt_private_forget(struct shunt_engine *engine, int fd);
 
 /* A private duplicate of any descriptor. */
 int shunt_private_copy(struct shunt_engine *engine, int fd);
@@ -164,6 +171,8 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on);
 void shunt_stream_push(struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream);
+/* The same, and the end of the kernel's socket `fd`, then or when it may be. */
+void shunt_tx_end(struct shunt_stream *stream, int fd);
 uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       bool receive);
 
@@ -187,6 +196,10 @@ void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The link is dead: both directions go on over TCP. */
 void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
+bool shunt_track_misses(struct shunt_stream *stream);
+/* Bytes are lost: an error, as a reset makes one, and TCP does not go on behind the hole. Both locks held. */
+void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A blocked sender of the peer asks for a larger ring. Service thread. */
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held, all read, no ring offered: the sender is to use a small one. */
@@ -217,6 +230,18 @@ bool shunt_retire_waits(struct shunt_service *service);
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+
+/* tx.lock and lane.lock held: everything from `offset` on (SHUNT_NEVER: from the last upgrade) becomes TCP's. False: it cannot be had. */
+bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
+
+/* --- failover.c: a queue pair that has died --- */
+
+/* Ours has, or the peer's. Service thread. */
+void shunt_failover_begin(struct shunt_link *link, const char *why);
+/* Takes a message that is about it; false: it is about something else. Service thread. */
+bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
+/* Both ends have told all: the link may go. Service thread. */
+bool shunt_failover_over(struct shunt_link *link);
 
 /* --- rights.c: streams that a fork has given two owners --- */
 

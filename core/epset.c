@@ -270,14 +270,21 @@ int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set)
 
 	if (!group->open || set->companion < 0 || group->channel_set == set)
 		return 0;
-	fd = group->channel->fd;
-	if (group->channel_set)
-		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, fd, NULL);
-	group->channel_set = NULL;
+	fd = atomic_load(&group->bell);
+	shunt_epset_silence(engine);
 	if (companion_add(engine, set, fd, group))
 		return -ENOMEM;
 	group->channel_set = set;
 	return 0;
+}
+
+void shunt_epset_silence(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (group->channel_set)
+		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, group->bell, NULL);
+	group->channel_set = NULL;
 }
 
 /* --- registrations --- */

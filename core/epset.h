@@ -84,6 +84,8 @@ bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);
 bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
 /* The kernel reported `ready` for a watch whose home is the companion. group.lock held. */
 void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
+/* The channel is in no set any more. group.lock held. */
+void shunt_epset_silence(struct shunt_engine *engine);
 /* The thread about to sleep in the set leads: the completion channel moves there. group.lock held. */
 int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set);
 /*

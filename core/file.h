@@ -22,11 +22,17 @@ struct shunt_file {
 	enum shunt_file_kind kind;
 };
 
+#define SHUNT_HELPERS 16
+
 struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
 	_Atomic size_t top;			/* no slot at or above this number was ever used */
 	_Atomic unsigned int making;		/* threads that are making descriptors of our own (private.c) */
 	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
+	/* Code of others that works for us, and so may use our descriptors: libraries of a device. Written before
+	 * the count. */
+	struct { const char *from, *to; } helpers[SHUNT_HELPERS];
+	_Atomic unsigned int helper_count;
 	_Atomic(struct shunt_file *) slot[];
 };
 

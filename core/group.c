@@ -1,113 +1,224 @@
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/polling.h"
-#include "core/soft/soft.h"
 
 #define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
+#define CLOSED_NS 10000000000ull	/* between two looks for a device */
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
-#define CQ_ENTRIES 65536
+#define CQ_ENTRIES 65536	/* or what the device has */
 
-static int keep_descriptor(void *arg, int fd)
+static int entries_of(const struct shunt_device *device)
 {
-	return shunt_private_adopt(arg, fd);
+	return device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
 }
 
-static void drop_descriptor(void *arg, int fd)
+static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 {
-	shunt_private_close(arg, fd);
+	return cq->context == device->context;
 }
 
-/* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
-static void settled(void *arg)
+static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
 {
-	shunt_service_wake(arg);
-}
+	uint32_t kept = 0;
 
-static void destroy_cqs(struct shunt_group *group)
-{
-	while (group->cq_count)
-		group->verbs->destroy_cq(group->cqs[--group->cq_count]);
-}
-
-/* One channel for all: one descriptor to sleep on. */
-static bool create_cqs(struct shunt_group *group, uint32_t count)
-{
-	while (group->cq_count < count) {
-		struct ibv_cq *cq = group->verbs->create_cq(group->context, CQ_ENTRIES, NULL,
-							    group->channel, 0);
-
-		if (!cq) {
-			destroy_cqs(group);
-			return false;
-		}
-		group->cqs[group->cq_count++] = cq;
+	for (uint32_t i = 0; i < group->cq_count; i++) {
+		if (is_of(group->cqs[i], device))
+			device->verbs->destroy_cq(group->cqs[i]);
+		else
+			group->cqs[kept++] = group->cqs[i];
 	}
+	group->cq_count = kept;
+}
+
+/* All of a device are on one channel. group.lock held. */
+static bool add_cq(struct shunt_group *group, struct shunt_device *device)
+{
+	struct ibv_cq *cq;
+
+	if (group->cq_count == SHUNT_CQS_MAX)
+		return false;
+	cq = device->verbs->create_cq(device->context, entries_of(device), NULL, device->channel, 0);
+	if (!cq)
+		return false;
+	group->cq_lanes[group->cq_count] = 0;
+	group->cqs[group->cq_count++] = cq;
 	return true;
 }
 
-/* Who fell asleep before there was a channel is not on it: one of them is woken to lead. */
-static void begin_to_lead(struct shunt_engine *engine)
+/* Its channel, its limits, its first CQs. */
+static int prepare(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
+	uint32_t count = 0;
 
+	if (device->kind->make_channel(device))
+		return -ENOMEM;
+	if (device->verbs->query_device(device->context, &device->limits))
+		goto free_channel;
+	device->cq_room = entries_of(device) / (engine->config.rq_depth + engine->config.sq_depth);
 	shunt_lock_take(&group->lock);
-	group->open = true;
-	if (group->sleepers)
-		shunt_group_kick(engine, group->sleepers);
+	while (count < engine->config.cqs && add_cq(group, device))
+		count++;
 	shunt_lock_leave(&group->lock);
+	if (device->cq_room && count)
+		return 0;
+free_channel:
+	device->kind->free_channel(device);
+	return -ENOMEM;
 }
 
-int shunt_group_open(struct shunt_engine *engine)
+/* --- what is slept on --- */
+
+/* Both devices' channels in one. */
+static int join_channels(struct shunt_engine *engine)
+{
+	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (epfd < 0)
+		return epfd;
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		if (engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, engine->group.devices[i].channel->fd, &event)) {
+			shunt_private_close(engine, epfd);
+			return -ENOMEM;
+		}
+	}
+	return epfd;
+}
+
+/* Who fell asleep before sleeps on something else: all are woken to look again. */
+static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
-	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
-				  .max_inline = engine->config.inline_bytes,
-				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
-				  .keep = keep_descriptor, .drop = drop_descriptor,
-				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
+	int bell = group->open ? join_channels(engine) : device->channel->fd;
 
-	if (group->open)
-		return 0;
-	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
-	attr.engine_thread = attr.model.on && !engine->manual;
-	group->context = soft_open(&attr, &group->verbs);
-	if (!group->context)
-		return -errno;
-	group->channel = group->verbs->create_comp_channel(group->context);
-	if (!group->channel)
-		goto close_context;
-	if (!create_cqs(group, engine->config.cqs))
-		goto destroy_channel;
-	begin_to_lead(engine);
+	if (bell < 0)
+		return bell;
+	shunt_lock_take(&group->lock);
+	shunt_epset_silence(engine);
+	atomic_store(&group->bell, bell);
+	device->open = true;
+	group->open = true;
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
+		shunt_group_kick(engine, sleeper);
+	shunt_lock_leave(&group->lock);
 	return 0;
+}
 
-destroy_channel:
-	group->verbs->destroy_comp_channel(group->channel);
-close_context:
-	soft_close(group->context);
-	return -ENOMEM;
+/* --- devices --- */
+
+/* Nobody tries again before a while has passed. */
+static struct shunt_device *no_device(struct shunt_device *device, const char *error)
+{
+	struct shunt_engine *engine = device->engine;
+
+	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
+	shunt_lock_take(&engine->group.lock);
+	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
+	shunt_lock_leave(&engine->group.lock);
+	device->closed_until = shunt_now(engine) + CLOSED_NS;
+	return NULL;
+}
+
+struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which)
+{
+	static const struct shunt_device_kind *const kinds[SHUNT_DEVICES] = { &shunt_device_soft, &shunt_device_verbs };
+	struct shunt_group *group = &engine->group;
+	struct shunt_device *device = &group->devices[which];
+	char error[sizeof(engine->device_error)];
+
+	if (device->open)
+		return device;
+	if (shunt_now(engine) < device->closed_until)
+		return NULL;
+	device->engine = engine;
+	device->kind = kinds[which];
+	if (device->kind->open(device, engine, error, sizeof(error)))
+		return no_device(device, error);
+	if (prepare(engine, device))
+		goto close_device;
+	if (hang_bell(engine, device))
+		goto destroy_cqs;
+	shunt_lock_take(&group->lock);
+	engine->device_error[0] = 0;
+	shunt_lock_leave(&group->lock);
+	return device;
+
+destroy_cqs:
+	shunt_lock_take(&group->lock);
+	destroy_cqs(group, device);
+	shunt_lock_leave(&group->lock);
+	device->kind->free_channel(device);
+close_device:
+	device->kind->close(device);
+	return no_device(device, "the device has no queues for us: out of memory or descriptors");
 }
 
 void shunt_group_close(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	int open = 0;
 
-	if (!group->open)
-		return;
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		open += group->devices[i].open;
+	if (open > 1)
+		shunt_private_close(engine, group->bell);
 	group->open = false;
-	destroy_cqs(group);
-	group->verbs->destroy_comp_channel(group->channel);
-	soft_close(group->context);
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		struct shunt_device *device = &group->devices[i];
+
+		if (!device->open)
+			continue;
+		destroy_cqs(group, device);
+		device->kind->free_channel(device);
+		device->kind->close(device);
+		device->open = false;
+	}
 }
 
-struct ibv_cq *shunt_group_cq(struct shunt_engine *engine)
+void shunt_group_abandon(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	int open = 0;
 
-	return group->cqs[group->cq_next++ % group->cq_count];
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		open += group->devices[i].open;
+		if (group->devices[i].open)
+			group->devices[i].kind->abandon(&group->devices[i]);
+	}
+	if (open > 1)
+		shunt_private_close(engine, group->bell);
+	memset(group, 0, sizeof(*group));
+}
+
+struct ibv_cq *shunt_group_cq(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t least = UINT32_MAX;
+	bool full;
+
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		if (is_of(group->cqs[i], device) && (least == UINT32_MAX || group->cq_lanes[i] < group->cq_lanes[least]))
+			least = i;
+	if (least != UINT32_MAX && group->cq_lanes[least] < device->cq_room)
+		return group->cqs[least];
+	shunt_lock_take(&group->lock);
+	least = group->cq_count;
+	full = !add_cq(group, device);
+	shunt_lock_leave(&group->lock);
+	return full ? NULL : group->cqs[least];
+}
+
+static void count_lane(struct shunt_group *group, const struct shunt_lane *lane, int change)
+{
+	for (uint32_t i = 0; lane->qp && i < group->cq_count; i++)
+		if (group->cqs[i] == lane->qp->send_cq)
+			group->cq_lanes[i] += change;
 }
 
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -117,6 +228,7 @@ void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
 	shunt_lock_take(&group->lock);
 	lane->next_in_group = group->lanes;
 	group->lanes = lane;
+	count_lane(group, lane, 1);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -129,6 +241,7 @@ void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lan
 		if (*p == lane) {
 			*p = lane->next_in_group;
 			shunt_tally_add(&group->ended, lane);
+			count_lane(group, lane, -1);
 			break;
 		}
 	}
@@ -157,7 +270,7 @@ bool shunt_group_settled(struct shunt_engine *engine)
 
 	shunt_lock_take(&group->lock);
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		settled &= atomic_load(&lane->failed) || soft_qp_settled(lane->qp);
+		settled &= atomic_load(&lane->failed) || shunt_lane_arrived(lane);
 	shunt_lock_leave(&group->lock);
 	return settled;
 }
@@ -377,19 +490,28 @@ void shunt_group_arm(struct shunt_engine *engine)
 		ibv_req_notify_cq(group->cqs[i], arrivals_only);
 }
 
-void shunt_group_take_event(struct shunt_engine *engine)
+/* Any CQ may have one. */
+static uint32_t take_events(struct shunt_device *device, uint32_t most)
 {
-	struct shunt_group *group = &engine->group;
 	uint32_t taken = 0;
 	struct ibv_cq *cq;
 	void *context;
 
-	/* Any CQ may have one. */
-	while (group->open && taken < group->cq_count &&
-	       !group->verbs->get_cq_event(group->channel, &cq, &context)) {
-		group->verbs->ack_cq_events(cq, 1);
+	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
+		device->verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
+	return taken;
+}
+
+void shunt_group_take_event(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t taken = 0;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			taken += take_events(&group->devices[i], group->cq_count);
 	if (!taken)
 		return;
 	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);

@@ -10,11 +10,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/device.h"
 #include "core/lock.h"
 #include "core/tally.h"
-#include "core/verbs.h"
 
-#define SHUNT_CQS_MAX 8		/* of SHUNT_CQS */
+#define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
 
 struct shunt_engine;
 struct shunt_epset;
@@ -39,13 +39,12 @@ struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
 struct shunt_group {
 	struct shunt_lock lock;
 	_Atomic bool open;		/* there is a device */
-	struct ibv_context *context;
-	const struct shunt_verbs *verbs;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on the channel */
+	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
+	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of both's */
+	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
 	uint32_t cq_count;
 	uint32_t cq_turn;		/* which is polled first */
-	uint32_t cq_next;		/* which the next lane gets; service thread */
+	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
 	bool more;			/* the last poll did not empty the CQs */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
@@ -65,9 +64,11 @@ struct shunt_group {
 	uint64_t backoffs;		/* times a thread gave up spinning for a while */
 };
 
-/* Opens the device on first use. 0 or -errno. */
-int shunt_group_open(struct shunt_engine *engine);
+/* Opens the device on first use. NULL: there is none. Service thread. */
+struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which);
 void shunt_group_close(struct shunt_engine *engine);
+/* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
+void shunt_group_abandon(struct shunt_engine *engine);
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 /* Nothing that was posted is still on its way. */
@@ -77,8 +78,8 @@ bool shunt_group_settled(struct shunt_engine *engine);
  * that is in no list.
  */
 bool shunt_group_idle(struct shunt_engine *engine, bool *served);
-/* The CQ for a new lane: all in turn. Service thread. */
-struct ibv_cq *shunt_group_cq(struct shunt_engine *engine);
+/* The CQ for a new lane: one that has the fewest. NULL: no room for more. Service thread. */
+struct ibv_cq *shunt_group_cq(struct shunt_engine *engine, struct shunt_device *device);
 /* group.lock held. */
 struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);
 

@@ -3,8 +3,8 @@
 #include <sys/uio.h>
 #include "core/chain.h"
 #include "core/engine.h"
+#include "core/linger.h"
 #include "core/pin.h"
-#include "core/soft/soft.h"
 #include "core/stage.h"
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
@@ -60,7 +60,10 @@ static bool under_way(struct shunt_lane *lane, const struct shunt_stream *stream
 
 static void look_at_device(struct shunt_lane *lane)
 {
-	lane->late = __atomic_load_n(lane->backlog, __ATOMIC_RELAXED) != 0;
+	if (__builtin_expect(lane->backlog != NULL, 1))
+		lane->late = __atomic_load_n(lane->backlog, __ATOMIC_RELAXED) != 0;
+	else
+		lane->late = lane->sent != atomic_load_explicit(&lane->retired, memory_order_relaxed);
 }
 
 /*
@@ -145,7 +148,8 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	}
 	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
 		take_offer(lane, stream);
-	if (__builtin_expect(lane->fetches, 0) && bytes > lane->max_inline && !shunt_pin_has(tx->pin, iov, iovcnt))
+	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
+	    !shunt_pin_has(stream, iov, iovcnt))
 		return 0;
 	room = shunt_tx_limit(tx) - tx->offset;
 	taken = shunt_chain_direct(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
@@ -272,6 +276,7 @@ static bool awaits_done(struct shunt_lane *lane, struct shunt_stream *stream)
 		if (!waits)
 			shunt_lane_fetched(stream);
 	}
+	waits |= shunt_linger_look(stream);
 	if (stream->let_go) {
 		if (retired < tx->last_wr || atomic_load(&tx->pin))
 			return true;	/* told by let_seat_go() of pin.c for the latter */
@@ -445,13 +450,21 @@ bool shunt_lane_stalled(struct shunt_lane *lane)
 	       !atomic_load(&lane->failed);
 }
 
+bool shunt_lane_arrived(struct shunt_lane *lane)
+{
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+
+	return kind->settled ? kind->settled(lane->qp) :
+	       __atomic_load_n(&lane->sent, __ATOMIC_RELAXED) == atomic_load(&lane->retired);
+}
+
 bool shunt_lane_settled(struct shunt_lane *lane)
 {
-	if (soft_qp_settled(lane->qp))
+	if (shunt_lane_arrived(lane))
 		return true;
 	atomic_store(&lane->unsettled, true);
 	/* A device with a thread may have told the service thread before it could see the mark. */
-	if (soft_qp_settled(lane->qp))
+	if (shunt_lane_arrived(lane))
 		shunt_service_wake(lane->link->engine);
 	else
 		shunt_service_watch(lane->link->engine);

@@ -20,6 +20,7 @@
 #include "core/window.h"
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
+#define SHUNT_INLINE_LEAST 8	/* what a control message takes */
 
 struct shunt_chain;
 
@@ -28,18 +29,20 @@ struct shunt_lane {
 	struct ibv_qp *qp;
 	uint32_t rkey;			/* of the peer's control lines */
 	uint64_t peer_controls;		/* address of the peer's control lines */
-	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
+	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	bool merges, chains;		/* SHUNT_BATCH */
 	bool fetches;			/* the device fetches what is longer than max_inline itself, from
 					 * registered memory, until the WR is complete */
-	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count */
+	bool retains;			/* what was posted is kept until it has arrived (DESIGN 6) */
+	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count, NULL if it has none */
 
 	_Alignas(64) struct shunt_lock lock;
 	_Atomic bool dirty;		/* there may be work that the holder has not seen */
 	bool late;			/* the device had WRs that it has not carried out yet */
 	uint32_t unsignaled;
-	uint64_t sent;			/* WRs posted to the SQ = messages to the peer */
+	uint64_t sent;			/* WRs posted to the SQ: messages to the peer, and READs */
+	uint64_t reads;			/* of them: READs */
 	uint64_t last_signaled;		/* the number of one of them */
 	_Atomic uint64_t retired;	/* P: WRs known to be complete */
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
@@ -55,6 +58,7 @@ struct shunt_lane {
 
 	/* group.lock */
 	_Alignas(64) uint64_t received;	/* messages polled */
+	uint64_t flushed;		/* receives that the end of the QP has given back */
 	uint64_t granted;		/* `allowed` as we last told the peer */
 	uint64_t reposted;
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
@@ -65,6 +69,12 @@ struct shunt_lane {
 	_Atomic bool failed;
 	_Atomic bool unsettled;		/* somebody waits until all that was posted has arrived */
 };
+
+/* Bytes of a stage stay until their WRs are complete; so does a seat. */
+static inline bool shunt_lane_keeps(const struct shunt_lane *lane)
+{
+	return lane->fetches || lane->retains;
+}
 
 int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link);
 void shunt_lane_fini(struct shunt_lane *lane);
@@ -107,6 +117,8 @@ void shunt_lane_kick(struct shunt_lane *lane);
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
 /* Everything posted has arrived. False: the service thread looks again. */
 bool shunt_lane_settled(struct shunt_lane *lane);
+/* The same, and nobody is told. */
+bool shunt_lane_arrived(struct shunt_lane *lane);
 /* Work is waiting for credit, or somebody for what was posted to arrive. */
 bool shunt_lane_stalled(struct shunt_lane *lane);
 

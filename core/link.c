@@ -4,93 +4,26 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/linger.h"
 #include "core/pin.h"
 #include "core/service.h"
-#include "core/soft/soft.h"
 #include "core/stage.h"
 
 #define MESSAGES 64	/* of one link before the others are heard */
 
-struct shunt_outgoing {
-	struct shunt_outgoing *next;
-	struct shunt_message message;
-	int count;
-	int fds[2];	/* duplicates, ours until sent */
-};
-
 /* --- the channel --- */
-
-static int send_now(struct shunt_link *link, const struct shunt_message *message, const int *fds,
-		    int count)
-{
-	struct iovec iov = { (void *)message, sizeof(*message) };
-	char space[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *control;
-
-	if (count) {
-		header.msg_control = space;
-		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control = CMSG_FIRSTHDR(&header);
-		control->cmsg_level = SOL_SOCKET;
-		control->cmsg_type = SCM_RIGHTS;
-		control->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(control), fds, count * sizeof(int));
-	}
-	return link->engine->sys->sendmsg(link->channel, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ?
-	       -errno : 0;
-}
-
-static void drop_outgoing(struct shunt_link *link)
-{
-	struct shunt_outgoing *out = link->outgoing;
-
-	link->outgoing = out->next;
-	if (!link->outgoing)
-		link->outgoing_tail = &link->outgoing;
-	for (int i = 0; i < out->count; i++)
-		shunt_private_close(link->engine, out->fds[i]);
-	free(out);
-}
-
-/* The channel is full: keep the message, with its own hold on the descriptors. */
-static int queue_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count)
-{
-	struct shunt_outgoing *out = calloc(1, sizeof(*out));
-
-	if (!out)
-		return -ENOMEM;
-	out->message = *message;
-	for (int i = 0; i < count; i++) {
-		out->fds[i] = shunt_private_copy(link->engine, fds[i]);
-		if (out->fds[i] < 0) {
-			while (i--)
-				shunt_private_close(link->engine, out->fds[i]);
-			free(out);
-			return -EMFILE;
-		}
-	}
-	out->count = count;
-	*link->outgoing_tail = out;
-	link->outgoing_tail = &out->next;
-	return 0;
-}
 
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		    int count)
 {
 	int saved = errno;
-	int result = -EAGAIN;
+	int result = -EPIPE;
 
 	shunt_lock_take(&link->send_lock);
-	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
-		result = -EPIPE;
-	else if (!link->outgoing)
-		result = send_now(link, message, fds, count);
-	if (result == -EAGAIN) {
-		result = queue_message(link, message, fds, count);
-		shunt_service_want_write(link, true);
+	if (atomic_load(&link->state) != SHUNT_LINK_DEAD) {
+		result = shunt_channel_send(&link->channel, message, fds, count);
+		if (shunt_channel_waits(&link->channel))
+			shunt_service_want_write(link, true);
 	}
 	shunt_lock_leave(&link->send_lock);
 	errno = saved;
@@ -100,54 +33,29 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 void shunt_link_writable(struct shunt_link *link)
 {
 	shunt_lock_take(&link->send_lock);
-	while (link->outgoing &&
-	       send_now(link, &link->outgoing->message, link->outgoing->fds, link->outgoing->count) != -EAGAIN)
-		drop_outgoing(link);
-	if (!link->outgoing)
+	shunt_channel_flush(&link->channel);
+	if (!shunt_channel_waits(&link->channel))
 		shunt_service_want_write(link, false);
 	shunt_lock_leave(&link->send_lock);
-}
-
-static void take_fds(struct shunt_link *link, struct msghdr *header, int *fds, int *count)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		int *given = (int *)CMSG_DATA(c);
-		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (int i = 0; i < n; i++) {
-			if (*count < 2)
-				fds[(*count)++] = given[i];
-			else
-				link->engine->sys->close(given[i]);
-		}
-	}
 }
 
 /* One message. False: there is none, or nobody to send one. */
 static bool hear(struct shunt_link *link)
 {
-	const struct shunt_sys *sys = link->engine->sys;
 	struct shunt_message message;
-	struct iovec iov = { &message, sizeof(message) };
-	char space[CMSG_SPACE(4 * sizeof(int))];
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-				 .msg_controllen = sizeof(space) };
-	int fds[2] = { -1, -1 }, count = 0;
-	ssize_t got = sys->recvmsg(link->channel, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fds[SHUNT_CHANNEL_FDS], count;
+	int result = shunt_channel_receive(&link->channel, &message, fds, &count);
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (!result)
 		return false;
-	take_fds(link, &header, fds, &count);
-	if (got <= 0)
+	if (result == -EPROTO)
+		shunt_link_distrust(link, link->channel.wrong);
+	else if (result < 0)
 		shunt_link_kill(link, "the peer is gone");
-	else if (got != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		shunt_link_distrust(link, "a message of the wrong size");
 	else
 		shunt_claim_message(link, &message, fds, count);
 	while (count--)
-		sys->close(fds[count]);
+		link->engine->sys->close(fds[count]);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD;
 }
 
@@ -162,6 +70,15 @@ void shunt_link_readable(struct shunt_link *link)
 	}
 }
 
+/* A sender may be at it: the number must not become another's meanwhile. */
+static void hang_up(struct shunt_link *link)
+{
+	shunt_lock_take(&link->send_lock);
+	shunt_service_forget(link);
+	shunt_channel_close(&link->channel);
+	shunt_lock_leave(&link->send_lock);
+}
+
 /* --- building --- */
 
 /* Once in a process: it is the device's property, not the link's. */
@@ -171,7 +88,7 @@ static void choose_pin_from(struct shunt_link *link)
 	uint64_t from = engine->config.mr_threshold;
 
 	if (from == SHUNT_PIN_AUTO) {
-		from = shunt_pin_measure(engine->group.verbs, link->pd, engine->sys->now);
+		from = shunt_pin_measure(link->device->verbs, link->pd, engine->sys->now);
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
 			  (unsigned long long)from);
 	}
@@ -179,52 +96,79 @@ static void choose_pin_from(struct shunt_link *link)
 	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
 }
 
+/* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
+static struct ibv_qp *create_qp(struct shunt_link *link, struct ibv_qp_init_attr *init)
+{
+	uint32_t most = link->device->kind->max_inline;
+	struct ibv_qp *qp;
+
+	if (init->cap.max_inline_data > most)
+		init->cap.max_inline_data = most;
+	for (;;) {
+		struct ibv_qp_init_attr asked = *init;
+
+		qp = link->device->verbs->create_qp(link->pd, &asked);
+		if (qp || init->cap.max_inline_data < 2 * SHUNT_INLINE_LEAST) {
+			*init = asked;
+			return qp;
+		}
+		init->cap.max_inline_data /= 2;
+	}
+}
+
 static int make_queue_pair(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_group *group = &engine->group;
-	struct ibv_cq *cq = shunt_group_cq(engine);
+	const struct shunt_device *device = link->device;
+	struct shunt_lane *lane = &link->lane;
+	struct ibv_cq *cq = shunt_group_cq(engine, link->device);
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
-			 .max_send_sge = 16, .max_recv_sge = 1,
+			 .max_send_sge = device->limits.max_sge < 16 ? device->limits.max_sge : 16, .max_recv_sge = 1,
 			 .max_inline_data = engine->config.inline_bytes },
 	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
 
-	link->lane.qp = group->verbs->create_qp(link->pd, &init);
-	if (!link->lane.qp)
+	if (!cq)
 		return -ENOMEM;
-	link->lane.max_inline = init.cap.max_inline_data;
-	link->lane.fetches = link->lane.max_inline < link->lane.frag_bytes;
-	link->lane.backlog = soft_qp_backlog(link->lane.qp);
-	if (group->verbs->modify_qp(link->lane.qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
-				    IBV_QP_PKEY_INDEX | IBV_QP_PORT))
+	lane->qp = create_qp(link, &init);
+	if (!lane->qp)
+		return -ENOMEM;
+	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
+		return -EOPNOTSUPP;
+	lane->max_inline = init.cap.max_inline_data;
+	lane->max_sges = init.cap.max_send_sge;
+	lane->fetches = lane->max_inline < lane->frag_bytes;
+	lane->retains = engine->config.retain || !device->kind->peek;
+	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
+	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
-	if (link->lane.fetches && !engine->pin_from_chosen)
+	if (lane->fetches && !engine->pin_from_chosen)
 		choose_pin_from(link);
-	return shunt_lane_post_receives(&link->lane, engine->config.rq_depth);
+	return shunt_lane_post_receives(lane, engine->config.rq_depth);
 }
 
 static int make_memory(struct shunt_link *link)
 {
-	struct shunt_group *group = &link->engine->group;
-	struct shunt_arena_memory memory = { .verbs = group->verbs, .discard = soft_arena_discard,
+	struct shunt_device *device = link->device;
+	uint32_t streams = device->kind->streams;
+	struct shunt_arena_memory memory = { .verbs = device->verbs, .discard = device->kind->discard,
 					     .block_bytes = link->engine->config.mr_bytes,
-					     .reserved = SHUNT_LINK_STREAMS * sizeof(struct shunt_control) };
-	struct ibv_device_attr device;
+					     .bytes = link->engine->config.arena_bytes,
+					     .reserved = streams * sizeof(struct shunt_control),
+					     .regions = device->limits.max_mr };
 
-	link->pd = group->verbs->alloc_pd(group->context);
-	if (!link->pd || group->verbs->query_device(group->context, &device))
+	link->pd = device->verbs->alloc_pd(device->context);
+	if (!link->pd)
 		return -ENOMEM;
 	memory.pd = link->pd;
-	memory.base = link->arena_base = soft_arena(link->pd, &memory.bytes);
-	memory.regions = device.max_mr;
-	if (shunt_arena_init(&link->arena, &memory))
+	memory.base = link->arena_base = device->kind->make_arena(device, link->pd, &memory.bytes);
+	if (!memory.base || shunt_arena_init(&link->arena, &memory))
 		return -ENOMEM;
-	link->table = calloc(SHUNT_LINK_STREAMS, sizeof(*link->table));
-	link->table_size = link->table ? SHUNT_LINK_STREAMS : 0;
+	link->table = calloc(streams, sizeof(*link->table));
+	link->table_size = link->table ? streams : 0;
 	link->next_id = 1;
 	return link->table ? 0 : -ENOMEM;
 }
@@ -233,38 +177,46 @@ static int say_hello(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
-	struct soft_address address;
 	int fds[2];
-	int result = soft_qp_export(link->lane.qp, &address, fds);
+	int count = link->device->kind->tell(link->device, link->lane.qp, hello->address, fds);
 
-	if (result)
-		return result;
-	_Static_assert(sizeof(address) <= sizeof(hello->address), "soft_address must fit");
+	_Static_assert(sizeof(hello->address) == SHUNT_ADDRESS_BYTES, "an address must fit");
+	if (count < 0)
+		return count;
 	hello->magic = SHUNT_WIRE_MAGIC;
 	hello->version = SHUNT_WIRE_VERSION;
 	hello->arena_address = (uintptr_t)link->arena_base;
 	hello->arena_bytes = link->arena.memory.bytes;
 	hello->rkey = link->arena.lines->rkey;
 	hello->receives = link->engine->config.rq_depth;
-	hello->streams = SHUNT_LINK_STREAMS;
+	hello->streams = link->table_size;
 	hello->pid = link->engine->pid;
-	memcpy(hello->address, &address, sizeof(address));
-	return shunt_link_send(link, &message, fds, 2);
+	hello->kind = link->device->kind->number;
+	hello->retains = link->lane.retains;
+	return shunt_link_send(link, &message, fds, count);
 }
 
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator)
+/* Memory is shared within one host only. */
+static enum shunt_which device_for(const struct shunt_engine *engine, const struct shunt_channel *channel)
+{
+	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
+}
+
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
 {
 	struct shunt_link *link = NULL;
+	struct shunt_device *device;
 
 	shunt_private_begin(engine);
-	if (shunt_group_open(engine) || posix_memalign((void **)&link, 64, sizeof(*link)))
-		goto close_channel;
+	device = shunt_group_open(engine, device_for(engine, channel));
+	if (!device || posix_memalign((void **)&link, 64, sizeof(*link)))
+		goto close_channel;	/* the device has said why */
 	memset(link, 0, sizeof(*link));
 	link->source.kind = SHUNT_SOURCE_LINK;
 	link->engine = engine;
-	link->channel = channel;
+	link->device = device;
+	link->channel = *channel;
 	link->initiator = initiator;
-	link->outgoing_tail = &link->outgoing;
 	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))
 		goto destroy;
 	shunt_group_add_lane(engine, &link->lane);
@@ -279,8 +231,7 @@ destroy:
 	shunt_private_end(engine);
 	return NULL;
 close_channel:
-	shunt_log(SHUNT_LOG_WARN, "the soft device cannot be opened: out of memory or descriptors");
-	shunt_private_close(engine, channel);
+	shunt_channel_close(channel);
 	shunt_private_end(engine);
 	return NULL;
 }
@@ -294,45 +245,23 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 		return "it speaks another version";
 	if (atomic_load(&link->state) != SHUNT_LINK_HELLO)
 		return "it introduces itself twice";
+	if (hello->kind != link->device->kind->number)
+		return "it uses another kind of device (SHUNT_DEVICE)";
 	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
-	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK ||
+	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 ||
 	    hello->arena_bytes < controls || hello->arena_address + hello->arena_bytes < hello->arena_address)
 		return "its numbers make no sense";
 	return NULL;
-}
-
-static int bring_up(struct shunt_link *link, const struct shunt_hello *hello, const int fds[2])
-{
-	struct shunt_group *group = &link->engine->group;
-	struct ibv_qp *qp = link->lane.qp;
-	struct soft_address address;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .min_rnr_timer = 12 };
-	int result;
-
-	memcpy(&address, hello->address, sizeof(address));
-	result = soft_qp_import(qp, &address, fds);
-	if (result)
-		return result;
-	attr.dest_qp_num = address.qp_num;
-	if (group->verbs->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN | IBV_QP_MIN_RNR_TIMER |
-				    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC))
-		return -EIO;
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 6,
-				      .rnr_retry = 7 };
-	return group->verbs->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) ?
-	       -EIO : 0;
 }
 
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count)
 {
 	const struct shunt_hello *hello = &message->hello;
-	const char *wrong = count == 2 ? check_hello(link, hello) : "it sent no estate";
+	const char *wrong = check_hello(link, hello);
 
-	if (!wrong && bring_up(link, hello, fds))
-		wrong = "its estate is not one";
+	if (!wrong && link->device->kind->join(link->device, link->lane.qp, hello->address, fds, count))
+		wrong = "its queue pair cannot be reached";
 	if (wrong) {
 		shunt_link_distrust(link, wrong);
 		return;
@@ -342,6 +271,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	link->peer_streams = hello->streams;
 	link->peer_receives = hello->receives;
 	link->peer_pid = hello->pid;
+	link->peer_retains = hello->retains;
 	link->lane.rkey = hello->rkey;
 	link->lane.peer_controls = hello->arena_address;
 	link->lane.granted = link->lane.reposted;
@@ -442,8 +372,8 @@ void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
 /* Pages of a ring that grew large go back to the system; small rings are kept warm while others are in use. */
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
 {
-	if (bytes > link->engine->config.ring_min)
-		soft_arena_discard(link->pd, ring, bytes);
+	if (bytes > link->engine->config.ring_min && link->device->kind->gives_pages)
+		link->device->kind->discard(link->pd, ring, bytes);
 	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
 		shunt_trim_due(link->engine);
 }
@@ -466,13 +396,14 @@ void shunt_link_fail(struct shunt_link *link, const char *why)
 
 void shunt_link_distrust(struct shunt_link *link, const char *what)
 {
-	if (!atomic_load(&link->lane.failed)) {
+	if (!atomic_exchange(&link->distrusted, true)) {
 		atomic_fetch_add(&link->engine->distrusted, 1);
 		/* Anybody may knock at a rendezvous; only who got further is worth a line by default. */
 		shunt_log(atomic_load(&link->state) == SHUNT_LINK_UP ? SHUNT_LOG_WARN : SHUNT_LOG_INFO,
 			  "link to process %u broken off: %s", link->peer_pid, what);
 	}
 	shunt_link_fail(link, what);
+	shunt_service_wake(link->engine);
 }
 
 static void abandon_queue(struct shunt_lane *lane)
@@ -495,6 +426,35 @@ void shunt_link_tell(struct shunt_link *link, uint32_t what)
 			shunt_group_tell(link->engine, link->table[id], what);
 }
 
+void shunt_link_stop(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+
+	atomic_store(&link->lane.failed, true);
+	link->device->verbs->modify_qp(link->lane.qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_ERR }, IBV_QP_STATE);
+	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
+	atomic_fetch_sub(&engine->links_up, 1);
+	abandon_queue(&link->lane);
+}
+
+/* The link will bring nothing more for the stream. */
+static void leave_stream(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t state;
+
+	if (atomic_load(&stream->state) == SHUNT_LINKED && (!stream->rx.final || atomic_load(&stream->tx.halted)))
+		shunt_track_detach(engine, stream);
+	shunt_linger_end(stream);
+	if (!shunt_pin_fetched(stream))
+		shunt_lane_fetched(stream);
+	shunt_rights_answer(engine, stream);
+	state = atomic_load(&stream->state);
+	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->tx.pin)) {
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+	}
+}
+
 void shunt_link_kill(struct shunt_link *link, const char *reason)
 {
 	struct shunt_engine *engine = link->engine;
@@ -502,53 +462,37 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 
 	if (before == SHUNT_LINK_DEAD)
 		return;
-	if (before == SHUNT_LINK_UP) {
-		engine->group.verbs->modify_qp(link->lane.qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_ERR },
-					       IBV_QP_STATE);
-		shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
-		atomic_fetch_sub(&engine->links_up, 1);
-	}
+	if (before == SHUNT_LINK_UP)
+		shunt_link_stop(link);
+	if (before == SHUNT_LINK_BROKEN)
+		atomic_fetch_sub(&engine->breaking, 1);
 	atomic_store(&link->lane.failed, true);
 	atomic_store(&link->state, SHUNT_LINK_DEAD);
 	shunt_log(SHUNT_LOG_INFO, "link to process %u ended: %s", link->peer_pid, reason);
-	soft_qp_peer_gone(link->lane.qp);
-	shunt_service_forget(link);
-	shunt_private_close(engine, link->channel);
-	link->channel = -1;
+	if (link->device->kind->peer_gone)
+		link->device->kind->peer_gone(link->lane.qp);
+	hang_up(link);
 	abandon_queue(&link->lane);
 	shunt_claim_link_down(link);
-	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
-		struct shunt_stream *stream = link->table[id];
-
-		if (!stream)
-			continue;
-		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_track_detach(engine, stream);
-		if (!shunt_pin_fetched(stream))
-			shunt_lane_fetched(stream);
-		shunt_rights_answer(engine, stream);
-		if ((atomic_load(&stream->state) == SHUNT_CLOSED || atomic_load(&stream->state) == SHUNT_PLAIN) &&
-		    !atomic_load(&stream->tx.pin)) {
-			shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-			shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-		}
-	}
+	for (uint32_t id = 1; id < link->table_size && link->seated; id++)
+		if (link->table[id])
+			leave_stream(engine, link->table[id]);
 }
 
 void shunt_link_destroy(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_group *group = &engine->group;
+	struct shunt_device *device = link->device;
 
 	shunt_group_remove_lane(engine, &link->lane);
 	if (link->lane.qp)
-		group->verbs->destroy_qp(link->lane.qp);
+		device->verbs->destroy_qp(link->lane.qp);
 	shunt_arena_fini(&link->arena);
+	if (link->arena_base)
+		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
 	if (link->pd)
-		group->verbs->dealloc_pd(link->pd);
-	shunt_private_close(engine, link->channel);
-	while (link->outgoing)
-		drop_outgoing(link);
+		device->verbs->dealloc_pd(link->pd);
+	shunt_channel_close(&link->channel);
 	shunt_lane_fini(&link->lane);
 	free(link->table);
 	free(link);

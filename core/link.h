@@ -7,22 +7,23 @@
 #define SHUNT_CORE_LINK_H
 
 #include "core/arena.h"
+#include "core/channel.h"
 #include "core/lane.h"
 #include "core/lock.h"
 #include "core/source.h"
 
 struct shunt_engine;
 
-enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_DEAD };
-
-struct shunt_outgoing;	/* a message that the channel had no room for */
+/* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
+enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_BROKEN, SHUNT_LINK_DEAD };
 
 struct shunt_link {
 	struct shunt_source source;	/* of the service thread's epoll */
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
-	int channel;		/* SOCK_SEQPACKET; the service thread's */
+	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
+	struct shunt_device *device;
 	struct ibv_pd *pd;
 	uint8_t *arena_base;
 	struct shunt_arena arena;
@@ -32,6 +33,7 @@ struct shunt_link {
 	uint64_t peer_arena_bytes;
 	uint32_t peer_streams;
 	uint32_t peer_pid;
+	bool peer_retains;
 	uint32_t peer_receives;	/* depth of its receive queue */
 
 	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */
@@ -42,25 +44,25 @@ struct shunt_link {
 	struct shunt_stream *refused;	/* by the claimant after all; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
 	const char *failure;
+	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	bool resumed;		/* the peer has told of all streams; service thread */
 
 	char name[108];		/* rendezvous name without the leading NUL; "" on the accepting side */
 	uint8_t name_length;
 	bool wants_write;
 	struct shunt_lock send_lock;
-	struct shunt_outgoing *outgoing, **outgoing_tail;
 	struct shunt_link *next;
 };
 
-/* Number of control lines = streams a link can hold. */
-#define SHUNT_LINK_STREAMS 65536
-
-/* Builds the local half around a connected channel; the HELLO is sent. Service thread. */
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, int channel, bool initiator);
+/* Builds the local half around a connected channel, which it takes; the HELLO is sent. Service thread. */
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
 /* The channel is readable (or gone). Service thread. */
 void shunt_link_readable(struct shunt_link *link);
 void shunt_link_writable(struct shunt_link *link);
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);
+/* The queue pair's end: what it has delivered is applied, and it delivers no more. */
+void shunt_link_stop(struct shunt_link *link);
 /* Nothing more will come: every stream goes on over TCP behind what was delivered. */
 void shunt_link_kill(struct shunt_link *link, const char *reason);
 void shunt_link_destroy(struct shunt_link *link);

@@ -9,7 +9,7 @@ core_sources = \
 	core/engine.c core/engine.h \
 	core/private.c \
 	core/stream.h core/streams.c \
-	core/tx.c core/rx.c core/track.c core/retire.c core/rights.c \
+	core/tx.c core/rx.c core/track.c core/retire.c core/fetch.c core/fetch.h core/rights.c \
 	core/lane.c core/lane.h core/chain.c core/chain.h core/stage.c core/stage.h \
 	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
@@ -19,7 +19,8 @@ core_sources = \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
-	core/link.c core/link.h \
+	core/link.c core/link.h core/channel.c core/channel.h core/gate.c core/gate.h \
+	core/failover.c core/linger.c core/linger.h core/device.h core/device_soft.c core/device_verbs.c \
 	core/rendezvous.c core/claim.c core/trim.c \
 	core/service.c core/service.h \
 	core/stats.c

@@ -25,11 +25,10 @@ bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const st
 	struct shunt_engine *engine = stream->engine;
 
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
-	pin->mr = engine->group.verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	pin->mr = stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
 	if (!pin->mr)
 		return false;
-	pin->at = iov->iov_base;
-	pin->bytes = iov->iov_len;
+	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
 	shunt_streams_hold(stream);	/* also over a cancellation and a close */
 	atomic_store(&stream->tx.pin, pin);
 	atomic_fetch_add(&engine->pins, 1);
@@ -64,7 +63,7 @@ static void let_go(struct shunt_stream *stream)
 {
 	struct shunt_pin *pin = stream->tx.pin;
 
-	stream->engine->group.verbs->deregister_mr(pin->mr);
+	stream->lane->link->device->verbs->deregister_mr(pin->mr);
 	atomic_store(&stream->tx.pin, NULL);
 	let_seat_go(stream);
 }
@@ -100,6 +99,32 @@ void shunt_pin_cancelled(void *arg)
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_streams_end_orphan(stream->engine, stream);
 	shunt_streams_unhold(stream);
+}
+
+void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_pin *pin = tx->pin;
+
+	if (pin->from == pin->to) {
+		pin->from = offset;
+		pin->first = (const char *)(uintptr_t)sge->addr;
+	}
+	pin->to = offset + sge->length;
+	if (!is_inline || stream->lane->retains)
+		atomic_store(&tx->pinned_wr, number);
+}
+
+size_t shunt_pin_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	const struct shunt_pin *pin = stream->tx.pin;
+
+	if (!pin || from < pin->from || from >= pin->to)
+		return 0;
+	if (to > pin->to)
+		to = pin->to;
+	memcpy(out, pin->first + (from - pin->from), to - from);
+	return to - from;
 }
 
 /* --- from which size on --- */

@@ -16,6 +16,8 @@ struct shunt_pin {
 	struct ibv_mr *mr;
 	const char *at;
 	size_t bytes;
+	uint64_t from, to;	/* stream offsets: what was posted from it */
+	const char *first;	/* the byte of it that is at `from` */
 };
 
 /* May a send of engine.pin_from bytes or more be one, as things are? tx.lock held. */
@@ -35,10 +37,21 @@ static inline bool shunt_pin_fetched(const struct shunt_stream *stream)
 	return !atomic_load(&stream->tx.pinned_wr);
 }
 
-/* Another thread may be sending something else on the stream. */
-static inline bool shunt_pin_has(const struct shunt_pin *pin, const struct iovec *iov, int iovcnt)
+/* A piece at stream offset `offset` has been posted, with WR number `number`. lane.lock held. */
+void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline);
+/* Copies bytes of the stream from it, as shunt_stage_copy(). Returns how many, at most to - from. tx.lock held. */
+size_t shunt_pin_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+
+/*
+ * Another thread may be sending something else on the stream. Where what was posted may be needed again, it must
+ * be one piece: what does not continue it takes the stage.
+ */
+static inline bool shunt_pin_has(const struct shunt_stream *stream, const struct iovec *iov, int iovcnt)
 {
-	return pin && iovcnt == 1 && iov->iov_base == pin->at && iov->iov_len == pin->bytes;
+	const struct shunt_pin *pin = stream->tx.pin;
+
+	return pin && iovcnt == 1 && iov->iov_base == pin->at && iov->iov_len == pin->bytes &&
+	       (pin->from == pin->to || pin->to == stream->tx.offset);
 }
 
 #endif

@@ -313,7 +313,7 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 	asleep = __atomic_load_n(&p->sleeper.asleep, __ATOMIC_RELAXED);
 	if (asleep && !shunt_thread.signalled) {
 		if (p->sleeper.leader && engine->group.open)
-			extra[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
+			extra[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 		result = kernel_poll(p, deadline, mask);
 	}
 	shunt_thread.sleep_fd = 0;

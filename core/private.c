@@ -113,7 +113,7 @@ int shunt_private_copy(struct shunt_engine *engine, int fd)
 	return high;
 }
 
-static void forget(struct shunt_engine *engine, int fd)
+void shunt_private_forget(struct shunt_engine *engine, int fd)
 {
 	if (fd >= 0 && (size_t)fd < engine->files->limit)
 		shunt_files_set(engine->files, fd, NULL);
@@ -123,6 +123,6 @@ void shunt_private_close(struct shunt_engine *engine, int fd)
 {
 	if (fd < 0)
 		return;
-	forget(engine, fd);
+	shunt_private_forget(engine, fd);
 	engine->sys->close(fd);
 }

@@ -67,7 +67,7 @@ static bool has_room(const struct shunt_stream *stream)
 	if (shunt_tx_turns(tx))
 		return true;
 	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
-	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.fetched_wr, 1) || shunt_stage_roomy(stream));
+	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) || shunt_stage_roomy(stream));
 }
 
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
@@ -107,7 +107,8 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
-	} else if (!sends_tcp(stream) && link_writable(stream)) {
+	} else if (!sends_tcp(stream) && !atomic_load_explicit(&tx->halted, memory_order_relaxed) &&
+		   link_writable(stream)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 	}
 	return ready;
@@ -121,7 +122,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend))
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted))
 		ask |= EPOLLOUT | EPOLLWRNORM;
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
 	else if (atomic_load(&stream->tx.unpassed))

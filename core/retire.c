@@ -13,9 +13,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "core/fetch.h"
+#include "core/linger.h"
+#include "core/pin.h"
 #include "core/service.h"
 #include "core/stage.h"
-#include "core/soft/soft.h"
 #include "core/thread.h"
 
 #define SETTLING 1000000000ull	/* ns that the modelled device may take for what a full queue holds */
@@ -154,38 +156,35 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 
 /* --- the other end --- */
 
-/* A copy of the stream's bytes [from, to) as they lie in the peer's ring. */
-static bool copy_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+/* What we still have ourselves of the stream's bytes [from, to). */
+static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_lane *lane = stream->lane;
+	const struct shunt_pin *pin = stream->tx.pin;
 
 	while (from < to) {
-		bool old = from < tx->ring_from && tx->old_bytes;
-		uint32_t bytes = old ? tx->old_bytes : tx->ring_bytes;
-		uint64_t at = from & (bytes - 1);
-		uint64_t part = bytes - at;
-		const void *seen;
+		size_t part = shunt_pin_copy(stream, out, from, to);
 
-		if (old && part > tx->ring_from - from)
-			part = tx->ring_from - from;
-		if (part > to - from)
-			part = to - from;
-		seen = soft_qp_peek(lane->qp, (old ? tx->old_address : tx->ring_address) + at,
-				    old ? tx->old_rkey : tx->ring_rkey, part);
-		if (!seen)
-			return false;
-		memcpy(out, seen, part);
+		if (!part) {
+			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
+			if (!shunt_stage_copy(stream, out, from, from + part))
+				return false;
+		}
 		out += part;
 		from += part;
 	}
 	return true;
 }
 
-static void copy_stage(struct shunt_tx *tx, uint8_t *out, uint64_t from, uint64_t to)
+/* The bytes [from, to) that have been posted: from our own memory, or as they lie in the peer's ring. */
+static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	for (; from < to; from++)
-		*out++ = *(const uint8_t *)shunt_stage_at(&tx->stage, from);
+	struct shunt_lane *lane = stream->lane;
+
+	if (from == to)
+		return true;
+	if (lane->retains && copy_kept(stream, out, from, to))
+		return true;
+	return !atomic_load(&lane->failed) && shunt_fetch_ring(stream, out, from, to);
 }
 
 /*
@@ -196,7 +195,7 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	uint64_t until = shunt_now(engine) + SETTLING;
 
-	while (!soft_qp_settled(lane->qp)) {
+	while (!lane->retains && !shunt_lane_arrived(lane)) {
 		if (!engine->config.soft_model[0] || atomic_load(&lane->failed) || shunt_now(engine) >= until)
 			return false;
 		sched_yield();
@@ -205,7 +204,7 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
 }
 
 /* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */
-static bool take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
@@ -213,18 +212,18 @@ static bool take_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 
 	if (offset == SHUNT_NEVER)
 		offset = atomic_load(&tx->upgrade_at);
-	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && offset < staged) ||
-	    !settle(engine, stream->lane))
+	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && tx->end_fd < 0 && offset < staged) ||
+	    (offset < posted && !settle(engine, stream->lane)))
 		return false;
 	bytes = staged - offset;
 	if (bytes) {
 		tx->resend = malloc(bytes);
-		if (!tx->resend || !copy_ring(stream, tx->resend, offset, posted)) {
+		if (!tx->resend || !copy_posted(stream, tx->resend, offset, posted) ||
+		    !copy_kept(stream, tx->resend + (posted - offset), posted, staged)) {
 			free(tx->resend);
 			tx->resend = NULL;
 			return false;
 		}
-		copy_stage(tx, tx->resend + (posted - offset), posted, staged);
 	}
 	tx->resend_bytes = bytes;
 	tx->resend_done = 0;
@@ -232,6 +231,16 @@ static bool take_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE));
 	tx->track = SHUNT_TCP;
 	return true;
+}
+
+/* The kernel says an error once, and has said it to us. */
+static void keep_error(struct shunt_stream *stream, int error)
+{
+	if (error == EPIPE || atomic_load(&stream->rx.reset))
+		return;
+	atomic_store(&stream->rx.error, error);
+	atomic_store(&stream->rx.reset, true);
+	atomic_store(&stream->tx.dead, true);
 }
 
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
@@ -246,6 +255,8 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 			return -EAGAIN;
 		tx->resend_done += sent < 0 ? 0 : sent;
+		if (sent < 0)
+			keep_error(stream, errno);
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
 			free(tx->resend);
 			tx->resend = NULL;
@@ -271,11 +282,13 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
 	if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
 		shunt_lock_take(&stream->lane->lock);
-		good = take_back(engine, stream, offset);
+		good = shunt_retire_take_back(engine, stream, offset);
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}
-	if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+	if (good && tx->end_fd >= 0)
+		shunt_linger_resume(stream);
+	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_service_await(engine, stream);
 	return good;
 }
@@ -295,11 +308,13 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 
-	atomic_store(&stream->asked, SHUNT_ANSWERED);
+	atomic_store(&stream->asked, SHUNT_DECLINED);
 	if (!stream->link)
 		return;
 	shunt_lock_take(&stream->tx.lock);
 	message.reason = !give_back(engine, stream, stream->asked_offset);
+	if (!message.reason)
+		atomic_store(&stream->asked, SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_link_send(stream->link, &message, NULL, 0);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);

@@ -216,7 +216,8 @@ static bool tcp_end_counts(struct shunt_stream *stream)
 	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER) &&
 	    shunt_stream_tcp_closed(stream))
 		return true;
-	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) || stream->rx.final ||
+	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) ||
+	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
 

@@ -29,15 +29,15 @@ void shunt_service_want_write(struct shunt_link *link, bool on)
 	struct shunt_service *service = link->engine->service;
 	struct epoll_event event = { .events = EPOLLIN | (on ? EPOLLOUT : 0), .data.ptr = &link->source };
 
-	if (link->wants_write == on || link->channel < 0)
+	if (link->wants_write == on || link->channel.fd < 0)
 		return;
 	link->wants_write = on;
-	link->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, link->channel, &event);
+	link->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, link->channel.fd, &event);
 }
 
 void shunt_service_forget(struct shunt_link *link)
 {
-	link->engine->sys->epoll_ctl(link->engine->service->epfd, EPOLL_CTL_DEL, link->channel, NULL);
+	link->engine->sys->epoll_ctl(link->engine->service->epfd, EPOLL_CTL_DEL, link->channel.fd, NULL);
 }
 
 void shunt_service_wake(struct shunt_engine *engine)
@@ -81,16 +81,18 @@ static void take_offers(struct shunt_service *service)
 static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
 {
 	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
 	struct shunt_link *link;
-	int channel;
+	int fd;
 
-	while ((channel = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
-		link = shunt_link_create(engine, channel, false);
+	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+		link = shunt_link_create(engine, &channel, false);
 		if (!link)
 			continue;
 		link->next = service->links;
 		service->links = link;
-		if (shunt_service_add(service, channel, &link->source))
+		if (shunt_service_add(service, fd, &link->source))
 			shunt_link_kill(link, "out of memory");
 	}
 }
@@ -100,8 +102,11 @@ static void bury_links(struct shunt_service *service)
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 
-		if (atomic_load(&link->lane.failed))
-			shunt_link_kill(link, link->failure ? link->failure : "the peer is gone");
+		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
+		    (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
+			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
+		else if (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
+			shunt_failover_begin(link, link->failure ? link->failure : "no more receives can be posted");
 		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {
 			*p = link->next;
 			shunt_link_destroy(link);
@@ -193,10 +198,16 @@ static void resend(struct shunt_service *service, struct shunt_stream *stream)
 	stream->tx.resend_fin = false;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
+	stream->awaited = false;
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT);
 	shunt_streams_unhold(stream);
+}
+
+static void hear_device(struct shunt_device *device)
+{
+	device->kind->hear(device);
 }
 
 static void hear(struct shunt_service *service, struct epoll_event *event)
@@ -220,6 +231,9 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		break;
 	case SHUNT_SOURCE_STREAM:
 		resend(service, container(source));
+		break;
+	case SHUNT_SOURCE_DEVICE:
+		hear_device((struct shunt_device *)((char *)source - offsetof(struct shunt_device, source)));
 		break;
 	case SHUNT_SOURCE_LINK:
 		if (event->events & EPOLLOUT)
@@ -245,7 +259,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .fd = service->epfd, .events = POLLIN },
-				 { .fd = group->channel->fd, .events = POLLIN } };
+				 { .fd = atomic_load(&group->bell), .events = POLLIN } };
 	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
 	shunt_lock_take(&group->lock);
@@ -281,7 +295,8 @@ static bool unfinished(struct shunt_service *service, uint64_t served_until)
 		sched_yield();
 		idle = shunt_group_idle(service->engine, &served);
 	}
-	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service);
+	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
+	       atomic_load(&service->engine->breaking);
 }
 
 void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
@@ -292,7 +307,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 	struct timespec left;
 
 	while (engine->service && unfinished(engine->service, served_until) && shunt_now(engine) < until) {
-		fds[0].fd = group->channel->fd;
+		fds[0].fd = atomic_load(&group->bell);
 		if (atomic_load(&engine->service->resends))
 			fds[1].fd = engine->service->epfd;
 		shunt_lock_take(&group->lock);
@@ -305,6 +320,14 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 		    fds[0].revents)
 			shunt_group_take_event(engine);
 	}
+}
+
+/* Before the first claim comes: libraries are loaded, and an RDMA device takes its time. */
+static void open_device(struct shunt_engine *engine)
+{
+	shunt_private_begin(engine);
+	shunt_group_open(engine, SHUNT_VERBS);
+	shunt_private_end(engine);
 }
 
 /* Of two time-outs in ms; negative: none. */
@@ -325,6 +348,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	struct epoll_event events[EVENTS];
 	int due, n;
 
+	if (atomic_exchange(&service->opening, false))
+		open_device(engine);
 	take_offers(service);
 	due = shunt_claim_tick(service);
 	shunt_retire_tick(service);
@@ -465,9 +490,10 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
 	struct shunt_service *service = engine->service;
 
-	if (stream->resend_fd >= 0)
+	if (stream->awaited)
 		return;
-	stream->resend_fd = shunt_private_copy(engine, stream->fd);
+	if (stream->resend_fd < 0)
+		stream->resend_fd = shunt_private_copy(engine, stream->fd);
 	if (stream->resend_fd < 0 ||
 	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
@@ -476,6 +502,7 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_streams_reset_tcp(engine, stream->fd);
 		return;
 	}
+	stream->awaited = true;
 	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
 }
@@ -519,6 +546,10 @@ void shunt_service_listen(struct shunt_engine *engine, int fd)
 	service->rendezvous = rendezvous;
 	shunt_service_add(service, rendezvous->fd, &rendezvous->source);
 	shunt_lock_leave(&service->inbox_lock);
+	if (engine->device_choice == SHUNT_DEVICE_VERBS) {
+		atomic_store(&service->opening, true);
+		shunt_service_wake(engine);
+	}
 	errno = saved;
 }
 
@@ -568,5 +599,5 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
 		shunt_private_close(engine, r->fd);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		shunt_private_close(engine, link->channel);
+		shunt_private_close(engine, link->channel.fd);
 }

@@ -51,6 +51,7 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
+	_Atomic bool opening;		/* any thread: the device is to be opened */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
 	_Atomic bool trimming;		/* any thread: there may be memory to let go */

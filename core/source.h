@@ -11,6 +11,7 @@ enum shunt_source_kind {
 	SHUNT_SOURCE_LINK,
 	SHUNT_SOURCE_RIGHTS,
 	SHUNT_SOURCE_STREAM,
+	SHUNT_SOURCE_DEVICE,
 };
 
 struct shunt_source {

@@ -66,14 +66,14 @@ void shunt_stage_begin(struct shunt_stream *stream)
 	atomic_store(&tx->staged, tx->offset);
 	atomic_store(&tx->posted, tx->offset);
 	atomic_store(&tx->exposed, tx->offset);
-	atomic_store(&tx->stage.fetched_wr, 0);
+	atomic_store(&tx->stage.kept_wr, 0);
 	atomic_store(&tx->stage.reusable, tx->offset);
 	tx->stage.mark_wr = 0;
 	tx->stage.mark_offset = tx->offset;
 }
 
 /*
- * Stream offset up to which bytes may be overwritten. What is posted is fetched once the last of its WRs
+ * Stream offset up to which bytes may be overwritten. What is posted is kept until the last of its WRs
  * is complete. While more are posted that is never so; then it is true of those that a mark was set behind.
  */
 static uint64_t reusable(struct shunt_stream *stream)
@@ -83,13 +83,13 @@ static uint64_t reusable(struct shunt_stream *stream)
 	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
 	uint64_t retired, offset;
 
-	if (!stream->lane->fetches)
+	if (!shunt_lane_keeps(stream->lane))
 		return posted;
 	retired = atomic_load_explicit(&stream->lane->retired, memory_order_acquire);
 	if (retired < stage->mark_wr)
 		return atomic_load(&stage->reusable);
 	offset = stage->mark_offset;
-	stage->mark_wr = atomic_load(&stage->fetched_wr);	/* set before `posted`: not of an earlier WR */
+	stage->mark_wr = atomic_load(&stage->kept_wr);	/* set before `posted`: not of an earlier WR */
 	stage->mark_offset = posted;
 	if (retired >= stage->mark_wr)
 		offset = posted;
@@ -102,10 +102,10 @@ bool shunt_stage_roomy(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_stage *stage = &tx->stage;
 	const struct shunt_cuts *cuts = stage->cuts;
-	uint64_t from = atomic_load(&tx->posted), fetched = atomic_load(&stage->fetched_wr);
+	uint64_t from = atomic_load(&tx->posted), kept = atomic_load(&stage->kept_wr);
 	int64_t used;
 
-	if (__builtin_expect(fetched != 0, 0) && atomic_load(&stream->lane->retired) < fetched)
+	if (__builtin_expect(kept != 0, 0) && atomic_load(&stream->lane->retired) < kept)
 		from = atomic_load(&stage->reusable);
 	/* While a send goes straight from the program's buffer, `posted` runs ahead. */
 	used = atomic_load(&tx->staged) - from;
@@ -159,6 +159,26 @@ size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, si
 	}
 	atomic_store_explicit(&tx->staged, tx->offset, memory_order_release);
 	return bytes;
+}
+
+bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	if (from >= to)
+		return true;
+	if (!tx->stage.bytes || to - from > SHUNT_STAGE_BYTES || from < atomic_load(&tx->stage.reusable))
+		return false;
+	while (from < to) {
+		uint64_t part = SHUNT_STAGE_BYTES - (from & (SHUNT_STAGE_BYTES - 1));
+
+		if (part > to - from)
+			part = to - from;
+		memcpy(out, shunt_stage_at(&tx->stage, from), part);
+		out += part;
+		from += part;
+	}
+	return true;
 }
 
 /* The first end of a send behind `offset`, or `end`. */

@@ -1,8 +1,9 @@
 /*
  * The staging buffer of a stream: bytes that were accepted and that the device does not have yet, because the
  * lane could not post them, or because the device fetches what a WR cannot carry itself (shunt_lane.fetches).
- * Then it is carved from the link's registered memory (preMR, RB-09), and a byte may be overwritten only when
- * the WR it belongs to is complete. Written under tx.lock, emptied under lane.lock.
+ * Then it is carved from the link's registered memory (preMR, RB-09). There, and where what was posted is kept
+ * in case the queue pair dies (shunt_lane.retains), a byte may be overwritten only when the WR it belongs to is
+ * complete. Written under tx.lock, emptied under lane.lock.
  */
 #ifndef SHUNT_CORE_STAGE_H
 #define SHUNT_CORE_STAGE_H
@@ -26,6 +27,8 @@ size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, si
 uint64_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end);
 /* Bytes up to `offset` have been posted. */
 void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset);
+/* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */
+bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
 /* The stream leaves its link: nothing is fetched any more. */
 void shunt_stage_leave(struct shunt_stream *stream);
 void shunt_stage_free(struct shunt_stage *stage);

@@ -198,8 +198,8 @@ static void put_gauges(struct text *text, struct shunt_group *group)
 {
 	struct soft_gauges gauges = { 0 };
 
-	if (group->open)
-		soft_read_gauges(group->context, &gauges);
+	if (group->devices[SHUNT_SOFT].open)
+		soft_read_gauges(group->devices[SHUNT_SOFT].context, &gauges);
 	if (!gauges.wr_max)
 		return;
 	put_number(text, "model_wr", gauges.wr);
@@ -233,6 +233,7 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put(text, "\"counters\":{");
 	text->comma = false;
 	put_number(text, "links", atomic_load(&engine->links_up));
+	put_number(text, "failovers", atomic_load(&engine->failovers));
 	put_number(text, "upgrades", atomic_load(&engine->upgrades));
 	put_number(text, "handbacks", atomic_load(&engine->handbacks));
 	put_number(text, "claims", atomic_load(&engine->claims));
@@ -286,6 +287,18 @@ static void put_program(struct text *text)
 	put(text, "\",");
 }
 
+static const char *device_name(struct shunt_engine *engine)
+{
+	if (engine->device_choice == SHUNT_DEVICE_NONE || engine->device_error[0])
+		return "none";
+	return engine->device_choice == SHUNT_DEVICE_VERBS ? "verbs" : "soft";
+}
+
+static const char *device_reason(struct shunt_engine *engine)
+{
+	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
+}
+
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
 	struct text text = { .start = malloc(8192), .room = 8192 };
@@ -298,9 +311,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	sum.totals = engine->totals;
 	put(&text, "{\"pid\":%d,", (int)engine->pid);
 	put_program(&text);
-	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,",
-	    engine->config.device == SHUNT_DEVICE_NONE ? "none" : "soft",
-	    engine->config.device == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : "",
+	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	put_polling(&text, engine);
 	put_counters(&text, engine);

@@ -37,8 +37,8 @@ enum shunt_state {
 /* Being handed back for good: asked, and what the peer said. */
 enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
-/* Asked to hand back by the peer. */
-enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_ANSWERED };
+/* Asked to hand back by the peer; what was answered. */
+enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
 
 enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
 
@@ -72,10 +72,10 @@ struct shunt_bytes {	/* by track, for statistics */
 struct shunt_stage {	/* tx.lock; see stage.h */
 	uint8_t *bytes;		/* NULL: none yet */
 	struct shunt_cuts *_Atomic cuts;
-	/* where the device fetches from it */
-	uint64_t place;		/* offset in the link's arena */
+	uint64_t place;		/* where the device fetches from it: offset in the link's arena */
 	uint32_t lkey;
-	_Atomic uint64_t fetched_wr;	/* lane.lock: number of the last WR that it is fetched for; 0 none */
+	/* where it keeps what was posted */
+	_Atomic uint64_t kept_wr;	/* lane.lock: number of the last WR that it is kept for; 0 none */
 	uint64_t mark_wr;	/* once this one is complete, bytes before mark_offset may be overwritten */
 	uint64_t mark_offset;
 	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
@@ -107,6 +107,9 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
+	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
+	int end_fd;		/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
+	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see pin.h; NULL none */
 	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
@@ -204,6 +207,7 @@ struct shunt_stream {
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
 	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
+	bool awaited;		/* it does; tx.lock */
 	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
 	uint64_t asked_offset, asked_announced;
 	struct shunt_stream *next_asked;

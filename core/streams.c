@@ -59,11 +59,15 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->dissolving = false;
 	stream->orphan = false;
 	stream->resend_fd = -1;
+	stream->awaited = false;
 	stream->refusing = false;
 	atomic_store(&stream->asked, SHUNT_NOT_ASKED);
 	tx->announced = 0;
 	atomic_store(&rx->announced, 0);
 	tx->resend_fin = false;
+	tx->end_fd = -1;
+	tx->fin_wr = 0;
+	atomic_store(&tx->halted, false);
 	stream->in_chain = 0;
 	stream->let_go = false;
 	tx->pin = NULL;
@@ -296,7 +300,7 @@ static void become_candidate(struct shunt_engine *engine, struct shunt_stream *s
 {
 	stream->role = role;
 	stream->born = shunt_now(engine);
-	atomic_store(&stream->state, engine->config.device == SHUNT_DEVICE_NONE ? SHUNT_PLAIN :
+	atomic_store(&stream->state, engine->device_choice == SHUNT_DEVICE_NONE ? SHUNT_PLAIN :
 		     SHUNT_CANDIDATE);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.streams++;
@@ -327,7 +331,7 @@ void shunt_file_listening(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
-	if (!stream || engine->config.device == SHUNT_DEVICE_NONE)
+	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE)
 		return;
 	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
 		return;	/* only its backlog changes */
@@ -409,12 +413,10 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		stream->tx.shut = true;
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 	} else {
-		if (!stream->tx.shut && !stream->tx.resend)	/* before FIN, as in shutdown() */
-			engine->sys->shutdown(fd, SHUT_WR);
-		shunt_tx_finish(stream);
+		shunt_tx_end(stream, fd);
 	}
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-	if (atomic_load(&stream->lane->failed)) {	/* nobody is there to release it */
+	if (!stream->link || atomic_load(&stream->link->state) == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		shunt_service_wake(engine);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 #include "core/engine.h"
 #include "core/epset.h"
-#include "core/soft/soft.h"
 #include "core/stage.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
@@ -359,40 +358,65 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 	return unused;
 }
 
-/* A word that the peer has written in its line of the stream; `otherwise` where it cannot be seen. */
-static uint64_t peers_word(struct shunt_stream *stream, uint32_t word, uint64_t otherwise)
+/* A word that the peer has written in its line of the stream. False: it cannot be seen. */
+static bool peers_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
 {
 	struct shunt_lane *lane = stream->lane;
-	const uint64_t *seen = soft_qp_peek(lane->qp, lane->peer_controls + word * 8 +
-					    stream->peer_id * sizeof(struct shunt_control),
-					    lane->rkey, sizeof(*seen));
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+	const uint64_t *seen = !kind->peek ? NULL :
+			       kind->peek(lane->qp, lane->peer_controls + word * 8 +
+					  stream->peer_id * sizeof(struct shunt_control), lane->rkey, sizeof(*seen));
 
-	return seen ? __atomic_load_n(seen, __ATOMIC_RELAXED) : otherwise;
+	if (seen)
+		*value = __atomic_load_n(seen, __ATOMIC_RELAXED);
+	return seen != NULL;
 }
 
-/* Bytes that the program has sent and the dead peer's has not read: the kernel would reset. */
+/*
+ * Bytes that the program has sent and the dead peer's has not read: the kernel would reset. Where we do not see how
+ * far it has read, what has not arrived is lost for certain.
+ */
 static bool lost_bytes(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted);
+	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted), read;
 
 	if (handed < sent)
 		return true;
 	if (tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed))
 		return false;
-	return handed > atomic_load(&tx->upgrade_at) &&
-	       peers_word(stream, SHUNT_CONTROL_READ, handed) < handed;
+	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
+		return atomic_load(&stream->lane->retired) < tx->last_wr;
+	return handed > atomic_load(&tx->upgrade_at) && read < handed;
 }
 
 /*
  * Bytes that the peer's program has sent for the link, and that it has not brought, perhaps not even the upgrade
- * before them; the kernel's FIN may be there already. What a retirement took back comes over TCP.
+ * before them; the kernel's FIN may be there already. What a retirement took back comes over TCP. Where we do not
+ * see what it had accepted, only its own end says that there was nothing more.
  */
-static bool missing_bytes(struct shunt_stream *stream)
+bool shunt_track_misses(struct shunt_stream *stream)
 {
-	uint64_t tail = atomic_load(&stream->rx.tail);
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load(&rx->tail), accepted;
 
-	return !atomic_load(&stream->rx.retired) && peers_word(stream, SHUNT_CONTROL_ACCEPTED, tail) > tail;
+	if (atomic_load(&rx->retired))
+		return false;
+	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
+		return rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER;
+	return accepted > tail;
+}
+
+void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	atomic_store(&rx->error, ECONNRESET);
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	if (stream->fd >= 0)
+		shunt_streams_reset_tcp(engine, stream->fd);
+	rx->tcp_eof = true;
 }
 
 /*
@@ -408,14 +432,8 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
-		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || missing_bytes(stream))) {
-			atomic_store(&rx->error, ECONNRESET);
-			atomic_store(&rx->reset, true);
-			atomic_store(&tx->dead, true);
-			/* TCP must not go on behind a hole. */
-			shunt_streams_reset_tcp(engine, stream->fd);
-			rx->tcp_eof = true;
-		}
+		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || shunt_track_misses(stream)))
+			shunt_track_lose(engine, stream);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
@@ -425,6 +443,7 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_store(&tx->want_link, false);
 		atomic_store(&tx->unpassed, 0);
 		tx->flip_at = SHUNT_NEVER;
+		atomic_store(&tx->halted, false);
 		shunt_track_settle(engine, stream);
 	}
 	shunt_lock_leave(&tx->lock);

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
 #include "core/engine.h"
+#include "core/linger.h"
 #include "core/pin.h"
 #include "core/stage.h"
 #include "core/thread.h"
@@ -198,8 +199,9 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(!tx->quick, 0)) {
 		if (tx->shut)
 			return -EPIPE;
-		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
-			return -EAGAIN;	/* the peer may want what the link carried sent again first */
+		/* The peer may want what the link carried sent again first. */
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING || atomic_load(&tx->halted))
+			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
 		    tx->flip_at > tx->offset)
@@ -343,6 +345,25 @@ void shunt_tx_finish(struct shunt_stream *stream)
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
 }
 
+/* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
+static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	if (!stream->tx.resend)
+		return shunt_linger_keep(stream, fd);
+	stream->tx.resend_fin = true;
+	shunt_service_await(engine, stream);
+	return true;
+}
+
+void shunt_tx_end(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	if (!kernel_must_wait(engine, stream, fd) && !stream->tx.shut)	/* before FIN, as in shutdown() */
+		engine->sys->shutdown(fd, SHUT_WR);
+	shunt_tx_finish(stream);
+}
+
 /*
  * Neither direction is wanted any more: data that still comes is answered by a reset
  * (TCPABORTONDATA), also when the program calls nothing any more; and a sender that is waiting for room
@@ -372,11 +393,12 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (send && stream->tx.resend) {	/* the kernel's end must wait until these are written */
-		stream->tx.resend_fin = true;
-		shunt_service_await(engine, stream);
-		how = how == SHUT_RDWR ? SHUT_RD : -1;
+	if (linked && stream->tx.shut && stream->lane->retains && atomic_load(&stream->rx.fin) != SHUNT_NEVER) {
+		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (linger.h) */
+		goto leave;
 	}
+	if (send && kernel_must_wait(engine, stream, fd))
+		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	/* Before FIN: who has seen that finds the connection closed. */
 	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	if (send && shunt_stream_is(engine, fd, stream))
@@ -385,6 +407,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		stream->rx.shut = true;
 	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
 		refuse_more(engine, stream);
+leave:
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)

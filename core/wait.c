@@ -156,7 +156,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	asleep = atomic_load(&sleep.sleeper.asleep) && !shunt_thread.signalled;
 	while (asleep) {
 		if (sleep.sleeper.leader && engine->group.open)
-			fds[1] = (struct pollfd) { .fd = engine->group.channel->fd, .events = POLLIN };
+			fds[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 		kernel = shunt_ready_kernel(stream, events) & (events | EPOLLERR);
 		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1, .events = kernel };
 		pthread_cleanup_push(cancelled, &sleep);

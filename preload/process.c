@@ -110,9 +110,20 @@ bool shunt_process_foreign(void)
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
+static bool is_helper(const char *address)
+{
+	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
+	unsigned int count = atomic_load(&files->helper_count);
+
+	while (count--)
+		if (address >= files->helpers[count].from && address < files->helpers[count].to)
+			return true;
+	return false;
+}
+
 bool shunt_process_is_code(const void *address)
 {
-	return (const char *)address >= __ehdr_start && (const char *)address < etext;
+	return ((const char *)address >= __ehdr_start && (const char *)address < etext) || is_helper(address);
 }
 
 void shunt_process_drop(int fd)

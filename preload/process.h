@@ -33,7 +33,7 @@ bool shunt_process_enabled(void);
  * signal handlers are its own, so what it does to them must not be written down.
  */
 bool shunt_process_foreign(void);
-/* Is the address in Shunt's own code? */
+/* Is the address in Shunt's own code, or in that of a library which its device uses? */
 bool shunt_process_is_code(const void *address);
 /* At the end of the process; nothing in a process that is not the engine's. */
 void shunt_process_finish(void);

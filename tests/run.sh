@@ -22,7 +22,7 @@ expect 7 "$shunt" run sh -c 'echo "$1"; exit 7' sh --help
 expect 2 env SHUNT_SPIN_US=abc SHUNT_DEVICE=hard "$shunt" run echo started
 lacks "$out" started
 has "$err" '^shunt run: SHUNT_SPIN_US=abc .*0\.\.1000 us.*default.* 25$'
-has "$err" '^shunt run: SHUNT_DEVICE=hard .*auto\|soft\|none.*default.* auto$'
+has "$err" '^shunt run: SHUNT_DEVICE=hard .*auto\|soft\|verbs\[:NAME\]\|none'
 [ "$(grep -c SHUNT_ <<<"$err")" = 2 ] || problem "not one line a value: $err"
 expect 0 env SHUNT_SPINUS=1 "$shunt" run echo started
 has "$out" started

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 2
+#define SHUNT_WIRE_VERSION 3
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -83,7 +83,7 @@ struct shunt_control {
 /* --- the link channel --- */
 
 enum shunt_message_type {
-	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors: estate, wake-up eventfd */
+	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: estate, wake-up eventfd */
 	SHUNT_MSG_CLAIM,	/* + 1 descriptor: the claimant's TCP socket, as proof */
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
@@ -91,6 +91,8 @@ enum shunt_message_type {
 	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
 	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
+	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
+	SHUNT_MSG_RESUMED,	/* and that were all streams */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 };
 
@@ -120,7 +122,9 @@ struct shunt_hello {
 	uint32_t receives;	/* posted on the lane */
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
-	uint8_t address[64];	/* struct soft_address */
+	uint32_t kind;		/* of device: 1 soft, 2 verbs */
+	uint32_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
+	uint8_t address[64];	/* of the lane's QP, as the kind of device tells it */
 };
 
 struct shunt_message {
@@ -138,6 +142,10 @@ struct shunt_message {
 			uint64_t offset;
 			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */
 		} retire;
+		struct {
+			uint64_t offset;	/* behind the last byte that the link has delivered */
+			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
+		} resume;
 		uint32_t reason;
 	};
 };

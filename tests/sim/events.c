@@ -6,7 +6,7 @@
 /* An event is there for who sleeps on the channel of engine 0; it is taken. */
 static bool woken(void)
 {
-	struct pollfd fd = { .fd = engines[0]->group.channel->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = engines[0]->group.bell, .events = POLLIN };
 	bool is = poll(&fd, 1, 0) == 1;
 
 	shunt_group_take_event(engines[0]);

@@ -122,14 +122,20 @@ static void kill_link(void)
 {
 	struct shunt_link *link = some_link();
 
-	if (!link || !sim_world.kills || link->channel < 0)
+	if (!link || !sim_world.kills || link->channel.fd < 0)
 		return;
 	trace("a link is killed");
-	sim_world.killed = true;
-	if (sim_one_in(2))
-		shutdown(link->channel, SHUT_RDWR);
+	if (sim_one_in(4)) {
+		sim_world.killed = true;
+		shutdown(link->channel.fd, SHUT_RDWR);
+		return;
+	}
+	/* Who keeps what he has sent loses nothing with his queue pair. */
+	if (sim_world.engine[0]->config.retain && sim_world.engine[1]->config.retain)
+		sim_world.broken = true;
 	else
-		soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
+		sim_world.killed = true;
+	soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
 }
 
 /* --- programs --- */
@@ -146,7 +152,7 @@ static void retire(struct sim_end *end)
 	result = shunt_stream_retire(sim_world.engine[end->which], end->fd, stream, "the script");
 	trace("connection %d end %d: retired: %d", (int)(end->conn - sim_world.conn), end->side, result);
 	/* The handback may wait for receives that only the peer's program would post: then it gives up. */
-	if (result && result != -EBUSY && result != -ETIMEDOUT && !sim_world.killed && !sim_world.faulty)
+	if (result && result != -EBUSY && result != -ETIMEDOUT && !sim_world.killed && !sim_world.broken && !sim_world.faulty)
 		sim_fail("retire fails with error %d", -result);
 }
 
@@ -338,7 +344,7 @@ static bool seated(void)
 		struct shunt_service *one = sim_world.engine[i]->service;
 
 		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next)
-			if (link->seated || link->outgoing)
+			if (link->seated || shunt_channel_waits(&link->channel))
 				return true;
 	}
 	return false;

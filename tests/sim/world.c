@@ -61,6 +61,7 @@ static void choose_config(struct shunt_config *config)
 	config->window_bytes = sim_one_in(2) ? 0 : sim_size(100000);
 	config->window_wrs = sim_one_in(2) ? 0 : sim_between(1, 40);
 	config->window_device = sim_one_in(4) ? sim_size(100000) + 1 : 0;
+	config->retain = sim_below(2);
 	config->claim_ms = sim_between(10, 1000);
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 }
@@ -164,7 +165,7 @@ static void check_engine(struct shunt_engine *engine)
 	for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next) {
 		if (link->seated)
 			sim_fail("%u seats are taken", link->seated);
-		if (link->outgoing)
+		if (shunt_channel_waits(&link->channel))
 			sim_fail("a message was not sent");
 		check_arena(&link->arena);
 	}
@@ -288,7 +289,7 @@ void sim_world_show(void)
 			show_link(link);
 		sim_ep_show(sim_ep_of[sim_world.epfd[i]], 1);
 	}
-	printf("# kills %d killed %d faulty %d retires %d\n", sim_world.kills, sim_world.killed,
+	printf("# kills %d killed %d broken %d faulty %d retires %d\n", sim_world.kills, sim_world.killed, sim_world.broken,
 	       sim_world.faulty, sim_world.retires);
 	for (int i = 0; i < sim_world.conns; i++) {
 		printf("# connection %d: established %d reset_ok %d\n", i, sim_world.conn[i].established,

@@ -58,7 +58,7 @@ static void test_defaults(void **state)
 	memset(&c, 0xff, sizeof(c));
 	assert_int_equal(shunt_config_load(&c, env_get, NULL, NULL, NULL), 0);
 	assert_int_equal(c.enable, 1);
-	assert_int_equal(c.device, SHUNT_DEVICE_AUTO);
+	assert_string_equal(c.device, "");
 	assert_int_equal(c.ring_min, 16384);
 	assert_int_equal(c.arena_bytes, 1ULL << 30);
 	assert_string_equal(c.log_file, "");
@@ -145,8 +145,8 @@ static void test_words(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	assert_int_equal(load(&c, "SHUNT_DEVICE", "none", &seen), 0);
-	assert_int_equal(c.device, SHUNT_DEVICE_NONE);
+	assert_int_equal(load(&c, "SHUNT_RETAIN", "always", &seen), 0);
+	assert_int_equal(c.retain, 1);
 	assert_int_equal(load(&c, "SHUNT_LOG", "debug", &seen), 0);
 	assert_int_equal(c.log_level, 4);
 	assert_int_equal(load(&c, "SHUNT_ENABLE", "off", &seen), 0);
@@ -154,10 +154,37 @@ static void test_words(void **state)
 	assert_int_equal(load(&c, "SHUNT_ENABLE", "true", &seen), 0);
 	assert_int_equal(c.enable, 1);
 	assert_int_equal(load(&c, "SHUNT_ENABLE", "2", &seen), 1);
-	assert_int_equal(load(&c, "SHUNT_DEVICE", "sof", &seen), 1);
-	assert_non_null(strstr(seen.last, "auto|soft|none"));
-	assert_int_equal(load(&c, "SHUNT_DEVICE", "auto|soft", &seen), 1);
-	assert_int_equal(c.device, SHUNT_DEVICE_AUTO);
+	assert_int_equal(load(&c, "SHUNT_RETAIN", "alway", &seen), 1);
+	assert_non_null(strstr(seen.last, "auto|always"));
+	assert_int_equal(load(&c, "SHUNT_RETAIN", "auto|always", &seen), 1);
+	assert_int_equal(c.retain, 0);
+}
+
+static void test_device(void **state)
+{
+	static const struct {
+		const char *text;
+		int choice;
+		const char *name;
+	} good[] = { { "", SHUNT_DEVICE_AUTO, NULL }, { "auto", SHUNT_DEVICE_AUTO, NULL },
+		     { "soft", SHUNT_DEVICE_SOFT, NULL }, { "verbs", SHUNT_DEVICE_VERBS, NULL },
+		     { "verbs:mlx5_0", SHUNT_DEVICE_VERBS, "mlx5_0" }, { "none", SHUNT_DEVICE_NONE, NULL } };
+	static const char *const bad[] = { "sof", "auto|soft", "verbs:", "soft:x", "none:x" };
+	struct complaints seen;
+	struct shunt_config c;
+	const char *name;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(load(&c, "SHUNT_DEVICE", good[i].text, &seen), 0);
+		assert_int_equal(shunt_config_device(c.device, &name), good[i].choice);
+		assert_true(good[i].name ? name && !strcmp(name, good[i].name) : !name);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(load(&c, "SHUNT_DEVICE", bad[i], &seen), 1);
+		assert_non_null(strstr(seen.last, "auto|soft|verbs[:NAME]|none"));
+		assert_string_equal(c.device, "");
+	}
 }
 
 static void test_paths(void **state)
@@ -273,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_auto),
 		cmocka_unit_test(test_bad_numbers),
 		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_empty_is_unset),

@@ -211,8 +211,11 @@ static void make(int mode)
 		engine.group.cqs[i] = &cqs[i].ibv;
 	}
 	engine.group.cq_count = 1;
-	engine.group.channel = &channel;
-	engine.group.verbs = &verbs;
+	engine.group.devices[SHUNT_SOFT].channel = &channel;
+	engine.group.devices[SHUNT_SOFT].open = true;
+	engine.group.bell = channel.fd;
+	engine.group.devices[SHUNT_SOFT].verbs = &verbs;
+	engine.group.devices[SHUNT_SOFT].context = &context;
 	engine.group.open = true;
 	clock_now = 1000000;
 	arrival_count = arrived = kicks = sleeps = hang_ups = 0;
@@ -587,8 +590,16 @@ static void lanes_take_turns(void **state)
 	(void)state;
 	make(ADAPTIVE);
 	engine.group.cq_count = 3;
-	for (int i = 0; i < 9; i++)
-		assert_ptr_equal(shunt_group_cq(&engine), &cqs[i % 3].ibv);
+	engine.group.devices[SHUNT_SOFT].cq_room = 3;
+	for (int i = 0; i < 9; i++) {
+		assert_ptr_equal(shunt_group_cq(&engine, &engine.group.devices[SHUNT_SOFT]), &cqs[i % 3].ibv);
+		engine.group.cq_lanes[i % 3]++;
+	}
+	/* No more than they have room for, and no CQ is to be had beside them. */
+	engine.group.cq_count = SHUNT_CQS_MAX;
+	for (int i = 3; i < SHUNT_CQS_MAX; i++)
+		engine.group.cq_lanes[i] = 3;
+	assert_null(shunt_group_cq(&engine, &engine.group.devices[SHUNT_SOFT]));
 }
 
 /* --- what is counted --- */

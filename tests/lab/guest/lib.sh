@@ -145,3 +145,20 @@ gauge_end() {
 	check "$name: the packets of rxe can have carried them" [ $((packets * 1024)) -ge "$linked" ]
 	check "$name: rxe has missed nothing" [ "$(wrong_of_rxe)" = "$gauge_wrong" ]
 }
+
+# cmocka_report COUNT: what a program with cmocka says becomes ours, line by line; it must run so many tests at least.
+cmocka_report() {
+	local line name='' ran=0
+	while IFS= read -r line; do
+		echo "$line" >&2
+		case $line in
+		"# "*) echo "$line" ;;
+		"[ RUN      ] "*) name=${line#*] } ran=$((ran + 1)) ;;
+		"[       OK ] $name") ok "$name" && name='' ;;
+		"[  FAILED  ] $name") not_ok "$name" && name='' ;;
+		"[==========] "*"run.") break ;;
+		esac
+	done
+	[ -z "$name" ] || not_ok "$name: the program ended in its midst"
+	[ "$ran" -ge "$1" ] || not_ok "only $ran tests"
+}

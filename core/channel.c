@@ -1,0 +1,276 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/channel.h"
+#include "core/engine.h"
+
+struct shunt_outgoing {
+	struct shunt_outgoing *next;
+	uint32_t bytes, sent;
+	int count;
+	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
+	union {
+		struct shunt_message message;
+		uint8_t data[sizeof(struct shunt_message)];
+	};
+};
+
+/* --- sending --- */
+
+/* So many of the bytes, or -errno. A Unix channel takes all or nothing. */
+static ssize_t put(struct shunt_channel *channel, const void *data, size_t bytes, const int *fds, int count)
+{
+	struct iovec iov = { (void *)data, bytes };
+	char space[CMSG_SPACE(SHUNT_CHANNEL_FDS * sizeof(int))] = { 0 };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *control;
+	ssize_t sent;
+
+	if (count) {
+		header.msg_control = space;
+		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control = CMSG_FIRSTHDR(&header);
+		control->cmsg_level = SOL_SOCKET;
+		control->cmsg_type = SCM_RIGHTS;
+		control->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(control), fds, count * sizeof(int));
+	}
+	sent = channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent;
+}
+
+static void drop_first(struct shunt_channel *channel)
+{
+	struct shunt_outgoing *out = channel->first;
+
+	channel->first = out->next;
+	if (!channel->first)
+		channel->last = NULL;
+	for (int i = 0; i < out->count; i++)
+		shunt_private_close(channel->engine, out->fds[i]);
+	free(out);
+}
+
+/* Keeps what is left of `data` after `sent` bytes, with its own hold on the descriptors. */
+static int keep(struct shunt_channel *channel, const void *data, size_t bytes, size_t sent, const int *fds, int count)
+{
+	struct shunt_outgoing *out = calloc(1, sizeof(*out));
+
+	if (!out)
+		return -ENOMEM;
+	memcpy(out->data, data, bytes);
+	out->bytes = bytes;
+	out->sent = sent;
+	for (int i = 0; i < count; i++) {
+		out->fds[i] = shunt_private_copy(channel->engine, fds[i]);
+		if (out->fds[i] < 0) {
+			while (i--)
+				shunt_private_close(channel->engine, out->fds[i]);
+			free(out);
+			return -EMFILE;
+		}
+	}
+	out->count = count;
+	if (channel->last)
+		channel->last->next = out;
+	else
+		channel->first = out;
+	channel->last = out;
+	return 0;
+}
+
+int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count)
+{
+	ssize_t sent = -EAGAIN;
+	int result;
+
+	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
+		return -EINVAL;
+	if (!channel->first)
+		sent = put(channel, message, sizeof(*message), fds, count);
+	if (sent < 0 && sent != -EAGAIN)
+		return sent;
+	if (sent == sizeof(*message))
+		return 0;
+	result = keep(channel, message, sizeof(*message), sent < 0 ? 0 : sent, fds, count);
+	/* The peer would take what comes next for the rest of this. */
+	if (result && sent > 0)
+		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
+	return result;
+}
+
+void shunt_channel_flush(struct shunt_channel *channel)
+{
+	while (channel->first) {
+		struct shunt_outgoing *out = channel->first;
+		ssize_t sent = put(channel, out->data + out->sent, out->bytes - out->sent, out->fds, out->count);
+
+		if (sent == -EAGAIN)
+			return;
+		if (sent >= 0)
+			out->sent += sent;
+		if (sent < 0 || out->sent == out->bytes)
+			drop_first(channel);
+	}
+}
+
+bool shunt_channel_waits(const struct shunt_channel *channel)
+{
+	return channel->first;
+}
+
+/* --- receiving --- */
+
+static void take_fds(struct shunt_channel *channel, struct msghdr *header, int *fds, int *count)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		int *given = (int *)CMSG_DATA(c);
+		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (int i = 0; i < n; i++) {
+			if (*count < SHUNT_CHANNEL_FDS)
+				fds[(*count)++] = given[i];
+			else
+				channel->engine->sys->close(given[i]);
+		}
+	}
+}
+
+static int wrong(struct shunt_channel *channel, const char *what)
+{
+	channel->wrong = what;
+	return -EPROTO;
+}
+
+static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
+{
+	const struct shunt_sys *sys = channel->engine->sys;
+	struct iovec iov = { message, sizeof(*message) };
+	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				 .msg_controllen = sizeof(space) };
+	ssize_t got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	take_fds(channel, &header, fds, count);
+	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return 1;
+	while (*count)
+		sys->close(fds[--*count]);
+	return got ? wrong(channel, "a message of the wrong size") : -EPIPE;
+}
+
+/* Sizes and numbers are each side's own: a peer that writes them otherwise must not be read at all. */
+static int check_first(struct shunt_channel *channel)
+{
+	const struct shunt_message *message = &channel->in.message;
+
+	if (message->hello.magic == __builtin_bswap32(SHUNT_WIRE_MAGIC))
+		return wrong(channel, "its byte order is another one");
+	if (message->type != SHUNT_MSG_HELLO || message->hello.magic != SHUNT_WIRE_MAGIC)
+		return wrong(channel, "it does not introduce itself");
+	channel->begun = true;
+	return 0;
+}
+
+static int receive_stream(struct shunt_channel *channel, struct shunt_message *message)
+{
+	struct iovec iov = { channel->in.bytes + channel->in_bytes, sizeof(*message) - channel->in_bytes };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got;
+
+	if (channel->wrong)
+		return -EPROTO;
+	got = channel->engine->sys->recvmsg(channel->fd, &header, MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!got)
+		return -EPIPE;
+	channel->in_bytes += got;
+	if (channel->in_bytes < sizeof(*message))
+		return 0;
+	channel->in_bytes = 0;
+	if (!channel->begun && check_first(channel))
+		return -EPROTO;
+	*message = channel->in.message;
+	return 1;
+}
+
+int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *message, int fds[SHUNT_CHANNEL_FDS],
+			  int *count)
+{
+	*count = 0;
+	return channel->kind == SHUNT_CHANNEL_UNIX ? receive_packet(channel, message, fds, count) :
+						     receive_stream(channel, message);
+}
+
+/* --- life --- */
+
+void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
+			int fd)
+{
+	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd };
+}
+
+void shunt_channel_close(struct shunt_channel *channel)
+{
+	while (channel->first)
+		drop_first(channel);
+	shunt_private_close(channel->engine, channel->fd);
+	channel->fd = -1;
+}
+
+/* The kernel probes an idle peer after a third of the time, and twice more. */
+int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms)
+{
+	const int seconds = silence_ms > 3000 ? silence_ms / 3000 : 1;
+	const struct option {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, seconds },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, seconds },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 2 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (engine->sys->setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int)))
+			return -errno;
+	return 0;
+}
+
+static socklen_t size_of(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
+			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
+{
+	const struct shunt_sys *sys = engine->sys;
+	int fd = shunt_private_make(engine, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+							IPPROTO_TCP));
+	int result;
+
+	if (fd < 0)
+		return fd;
+	shunt_channel_init(channel, engine, SHUNT_CHANNEL_TCP, fd);
+	result = shunt_channel_options(engine, fd, silence_ms);
+	if (!result && from && sys->bind(fd, from, size_of(from)))
+		result = -errno;
+	if (!result && sys->connect(fd, to, size_of(to)) && errno != EINPROGRESS)
+		result = -errno;
+	if (!result)
+		result = keep(channel, cookie, SHUNT_COOKIE_BYTES, 0, NULL, 0);
+	if (result)
+		shunt_channel_close(channel);
+	return result;
+}

@@ -1,0 +1,228 @@
+/*
+ * A queue pair has died and both processes live: every stream goes on over TCP (XR-07, PF-54). Each end stops its
+ * QP, takes what has been delivered, and tells the other of every stream how far the link had brought it
+ * (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what has not arrived again,
+ * from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/linger.h"
+#include "core/pin.h"
+#include "core/service.h"
+#include "core/thread.h"
+
+#define FLUSH_NS 1000000000ull	/* that a device may take to give back the receives of a dead QP */
+
+/* --- the queue pair --- */
+
+/* What was posted is either delivered or given back: nothing will arrive after this. group.lock held. */
+static bool is_flushed(const struct shunt_lane *lane)
+{
+	return lane->received + lane->flushed >= lane->reposted;
+}
+
+static bool look(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+	bool flushed;
+
+	shunt_lock_take(&group->lock);
+	shunt_group_arm(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&group->lock);
+	flushed = is_flushed(lane);
+	shunt_lock_leave(&group->lock);
+	return flushed;
+}
+
+static void await_flush(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	uint64_t until = shunt_now(engine) + FLUSH_NS;
+	struct pollfd fd = { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
+	struct timespec left;
+
+	while (!look(engine, lane) && shunt_now(engine) < until)
+		if (engine->sys->ppoll(&fd, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+			shunt_group_take_event(engine);
+}
+
+/* --- telling the peer --- */
+
+/* The reader takes what has been delivered, then TCP; the sender waits. Both locks held. */
+static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_lock_take(&engine->group.lock);
+	rx->final = true;
+	if (rx->track == SHUNT_LINK)
+		atomic_store(&rx->boundary, atomic_load(&rx->tail));
+	shunt_lock_leave(&engine->group.lock);
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	atomic_store(&stream->lane_work, 0);
+}
+
+static void tell(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_message message = { .type = SHUNT_MSG_RESUME };
+	uint8_t state;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	state = atomic_load(&stream->state);
+	if (state == SHUNT_LINKED)
+		halt(engine, stream);
+	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
+	message.stream = stream->peer_id;
+	message.resume.offset = atomic_load(&stream->rx.tail);
+	message.resume.announced = atomic_load(&stream->rx.announced);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_track_settle(engine, stream);
+	shunt_track_rehome(engine, stream, EPOLLIN);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!shunt_pin_fetched(stream))
+		shunt_lane_fetched(stream);
+	if (state != SHUNT_CANDIDATE)
+		shunt_link_send(link, &message, NULL, 0);
+}
+
+void shunt_failover_begin(struct shunt_link *link, const char *why)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
+	struct shunt_engine *engine = link->engine;
+
+	shunt_log(SHUNT_LOG_WARN, "link to process %u: %s; its streams go on over TCP", link->peer_pid, why);
+	atomic_fetch_add(&engine->breaking, 1);
+	shunt_link_stop(link);
+	await_flush(engine, &link->lane);
+	shunt_lock_take(&engine->group.lock);
+	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
+	shunt_lock_leave(&engine->group.lock);
+	atomic_fetch_add(&engine->failovers, 1);
+	shunt_claim_link_down(link);
+	for (uint32_t id = 1; id < link->top; id++)
+		if (link->table[id])
+			tell(link, link->table[id]);
+	shunt_link_send(link, &message, NULL, 0);
+}
+
+/* --- hearing of it --- */
+
+/* From where the peer wants our direction again; SHUNT_NEVER: from nowhere. tx.lock held. */
+static uint64_t again_from(struct shunt_stream *stream, uint64_t offset, uint64_t unseen)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->asked) == SHUNT_GIVEN)
+		return SHUNT_NEVER;	/* it has been TCP's since then */
+	if (tx->track == SHUNT_LINK)
+		return unseen ? atomic_load(&tx->upgrade_at) : offset;
+	if (!unseen)
+		return SHUNT_NEVER;
+	return unseen == 1 ? offset : atomic_load(&tx->upgrade_at);	/* the HANDBACK has not come; nor what it is of */
+}
+
+/* Our direction is TCP's from here on. False: the peer lacks bytes that we have no longer. tx.lock held. */
+static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool good = true;
+
+	if (from != SHUNT_NEVER) {
+		shunt_lock_take(&stream->lane->lock);
+		good = shunt_retire_take_back(engine, stream, from);
+		shunt_lock_leave(&stream->lane->lock);
+	}
+	tx->track = SHUNT_TCP;
+	atomic_store(&tx->unpassed, 0);
+	atomic_store(&tx->halted, false);
+	if (good)
+		shunt_linger_resume(stream);
+	return good;
+}
+
+static void done(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED);
+	shunt_rights_answer(engine, stream);
+}
+
+/* The peer has not kept what the link has not brought. */
+static bool gone(struct shunt_link *link, struct shunt_stream *stream)
+{
+	return !link->peer_retains && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&stream->rx.reset) &&
+	       shunt_track_misses(stream);
+}
+
+static void on_resume(struct shunt_link *link, struct shunt_stream *stream, uint64_t offset, uint64_t announced)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_tx *tx = &stream->tx;
+	bool good = true, sound;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&tx->lock);
+	sound = announced <= tx->announced && tx->announced - announced <= 2;
+	if (sound && atomic_load(&tx->halted))
+		good = resume(engine, stream, again_from(stream, offset, tx->announced - announced));
+	if (!good || gone(link, stream))
+		shunt_track_lose(engine, stream);
+	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (sound)
+		done(engine, stream);
+	else
+		shunt_link_distrust(link, "announcements that were not made");
+}
+
+/* The peer has told of all it has: of the others it never knew, or they are closed there. */
+static void on_resumed(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+
+	link->resumed = true;
+	for (uint32_t id = 1; id < link->top; id++) {
+		struct shunt_stream *stream = link->table[id];
+
+		if (!stream || !atomic_load(&stream->tx.halted))
+			continue;
+		shunt_lock_take(&stream->tx.lock);
+		resume(engine, stream, SHUNT_NEVER);
+		shunt_lock_leave(&stream->tx.lock);
+		done(engine, stream);
+	}
+}
+
+bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
+{
+	struct shunt_stream *stream;
+
+	if (message->type != SHUNT_MSG_RESUME && message->type != SHUNT_MSG_RESUMED)
+		return false;
+	if (atomic_load(&link->state) == SHUNT_LINK_UP)
+		shunt_failover_begin(link, "the peer's queue pair failed");
+	if (message->type == SHUNT_MSG_RESUMED) {
+		on_resumed(link);
+		return true;
+	}
+	stream = shunt_link_hold(link, message->stream);
+	if (!stream)
+		return true;
+	on_resume(link, stream, message->resume.offset, message->resume.announced);
+	shunt_streams_unhold(stream);
+	return true;
+}
+
+bool shunt_failover_over(struct shunt_link *link)
+{
+	return atomic_load(&link->state) == SHUNT_LINK_BROKEN && link->resumed && !shunt_channel_waits(&link->channel);
+}

@@ -1,0 +1,67 @@
+#include "core/linger.h"
+#include <sys/socket.h>
+#include "core/engine.h"
+
+bool shunt_linger_keep(struct shunt_stream *stream, int fd)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
+		return false;
+	if (tx->end_fd >= 0)
+		return true;
+	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
+	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
+	    tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset))
+		return false;
+	tx->end_fd = shunt_private_copy(stream->engine, fd);
+	return tx->end_fd >= 0;
+}
+
+/* lane.lock held, or nobody posts any more. */
+static void end(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_tx *tx = &stream->tx;
+
+	engine->sys->shutdown(tx->end_fd, SHUT_WR);
+	shunt_private_close(engine, tx->end_fd);
+	tx->end_fd = -1;
+}
+
+bool shunt_linger_look(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (__builtin_expect(tx->end_fd < 0, 1))
+		return false;
+	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr)
+		return true;
+	end(stream);
+	return false;
+}
+
+void shunt_linger_resume(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->end_fd < 0) {
+		if (tx->resend && stream->fd >= 0)
+			shunt_service_await(stream->engine, stream);
+		return;
+	}
+	if (!tx->resend) {
+		end(stream);
+		return;
+	}
+	tx->resend_fin = true;
+	stream->resend_fd = tx->end_fd;
+	tx->end_fd = -1;
+	shunt_service_await(stream->engine, stream);
+}
+
+void shunt_linger_end(struct shunt_stream *stream)
+{
+	if (stream->tx.end_fd >= 0)
+		end(stream);
+}

@@ -1,0 +1,125 @@
+/* The connection manager where there is none, and what a peer's private data may look like. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "core/cm/inside.h"
+
+static void a_machine_without_the_library(void **state)
+{
+	struct cm cm;
+
+	(void)state;
+	assert_int_equal(cm_library_open(&cm, "librdmacm.so.none"), -ENOENT);
+	assert_non_null(strstr(cm.error, "librdmacm.so.none"));
+	assert_null(cm.library);
+}
+
+static void a_library_that_lacks_a_call(void **state)
+{
+	struct cm cm;
+
+	(void)state;
+	assert_int_equal(cm_library_open(&cm, "libc.so.6"), -ENOSYS);
+	assert_non_null(strstr(cm.error, "rdma_create_event_channel"));
+	assert_null(cm.library);
+}
+
+/* tests/lab has the machine with a device. */
+static void a_machine_without_a_device(void **state)
+{
+	static const struct cm_callbacks callbacks;
+	struct cm cm;
+	int result, fd = dup(0);
+
+	(void)state;
+	close(fd);
+	result = cm_open(&cm, &callbacks, NULL);
+	if (!result) {
+		cm_close(&cm);
+		skip();
+	}
+	assert_true(result == -ENODEV || result == -ENOENT || result == -EACCES);
+	assert_true(strlen(cm.error) > 0);
+	assert_null(cm.library);
+	assert_int_equal(dup(0), fd);
+	close(fd);
+}
+
+static void what_is_framed_is_read(void **state)
+{
+	uint8_t padded[148] = { 0 }, data[CM_ANSWER_MAX];
+	struct cm_frame frame, read;
+
+	(void)state;
+	memset(data, 7, sizeof(data));
+	for (unsigned int bytes = 0; bytes <= CM_ANSWER_MAX; bytes++) {
+		uint8_t length = cm_frame_make(&frame, CM_KIND_ANSWER, data, bytes);
+
+		assert_in_range(length, bytes, sizeof(padded));
+		memcpy(padded, &frame, length);
+		assert_int_equal(cm_frame_read(&read, CM_KIND_ANSWER, CM_ANSWER_MAX, padded, sizeof(padded)), bytes);
+		assert_int_equal(cm_frame_read(&read, CM_KIND_ANSWER, CM_ANSWER_MAX, padded, length), bytes);
+		assert_memory_equal(read.data, data, bytes);
+		assert_int_equal(cm_frame_read(&read, CM_KIND_ANSWER, CM_ANSWER_MAX, padded, length - 1), -EPROTO);
+		assert_int_equal(cm_frame_read(&read, CM_KIND_QUESTION, CM_ANSWER_MAX, padded, length), -EPROTO);
+	}
+}
+
+static void garbage_is_not_read(void **state)
+{
+	uint8_t given[56] = { 0 };
+	struct cm_frame frame;
+
+	(void)state;
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, NULL, 0), -EPROTO);
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, NULL, 56), -EPROTO);
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, given, sizeof(given)), -EPROTO);
+	cm_frame_make(&frame, CM_KIND_QUESTION, given, 20);
+	memcpy(given, &frame, CM_FRAME_HEAD);
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, given, 3), -EPROTO);
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, 19, given, sizeof(given)), -EPROTO);
+	for (unsigned int claimed = CM_QUESTION_MAX + 1; claimed < 256; claimed++) {
+		given[3] = claimed;
+		assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, given, sizeof(given)), -EPROTO);
+	}
+	given[3] = CM_QUESTION_MAX;
+	assert_int_equal(cm_frame_read(&frame, CM_KIND_QUESTION, CM_QUESTION_MAX, given, sizeof(given)), CM_QUESTION_MAX);
+}
+
+static void mapped_addresses_are_ipv4(void **state)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(80) };
+	struct sockaddr unix_address = { .sa_family = AF_UNIX };
+	union cm_address address;
+
+	(void)state;
+	inet_pton(AF_INET6, "::ffff:10.1.2.3", &v6.sin6_addr);
+	assert_int_equal(cm_address(&address, (struct sockaddr *)&v6), 0);
+	assert_int_equal(address.v4.sin_family, AF_INET);
+	assert_int_equal(address.v4.sin_port, htons(80));
+	assert_int_equal(ntohl(address.v4.sin_addr.s_addr), 0x0a010203);
+	inet_pton(AF_INET6, "fd77::1", &v6.sin6_addr);
+	assert_int_equal(cm_address(&address, (struct sockaddr *)&v6), 0);
+	assert_memory_equal(&address.v6, &v6, sizeof(v6));
+	assert_int_equal(cm_address(&address, &unix_address), -EAFNOSUPPORT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_machine_without_the_library),
+		cmocka_unit_test(a_library_that_lacks_a_call),
+		cmocka_unit_test(a_machine_without_a_device),
+		cmocka_unit_test(what_is_framed_is_read),
+		cmocka_unit_test(garbage_is_not_read),
+		cmocka_unit_test(mapped_addresses_are_ipv4),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
