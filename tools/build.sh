@@ -8,7 +8,7 @@ compare_packages="redis-server redis-tools iperf3"
 # shellcheck disable=SC2034
 check_packages="libcmocka-dev shellcheck cppcheck"
 # shellcheck disable=SC2034 # to run guests with RDMA devices, and what runs in them
-lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers"
+lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers nftables jq strace redis-server redis-tools iperf3"
 
 say() {
 	printf '\n== %s\n' "$*"

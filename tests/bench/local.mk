@@ -4,6 +4,19 @@ tests_bench_pp_SOURCES = tests/bench/pp.c
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
+# When the bytes of a new connection leave TCP.
+check_PROGRAMS += tests/bench/upgrade
+tests_bench_upgrade_SOURCES = tests/bench/upgrade.c
+tests_bench_upgrade_CFLAGS = $(plain_cflags)
+tests_bench_upgrade_LDFLAGS =
+
+# To be preloaded: AF_SMC, to compare with. (A module that is not installed needs an -rpath to become shared.)
+check_LTLIBRARIES += tests/bench/smc.la
+tests_bench_smc_la_SOURCES = tests/bench/smc.c
+tests_bench_smc_la_CFLAGS = $(plain_cflags)
+tests_bench_smc_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+tests_bench_smc_la_LIBADD = -ldl
+
 # Whether a receiver that reads the sender's memory itself would be faster than two copies.
 check_PROGRAMS += tests/bench/one_copy
 tests_bench_one_copy_SOURCES = tests/bench/one_copy.c

@@ -1,6 +1,7 @@
 /*
  * pp server				serves one client program, prints "port N"
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
+ * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server
  *
  * rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
  * rate: one way; prints messages a second, counted when the server has them all.
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -276,11 +278,13 @@ static int word(const char *s, const char *a, const char *b, const char *c)
 int main(int argc, char **argv)
 {
 	struct plan plan = {.size = 8, .pairs = 1};
-	int c, kind = -1, wait = BLOCKING;
+	int c, kind = -1, wait = BLOCKING, wrong = 0;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((c = getopt(argc, argv, "n:s:p:m:")) != -1) {
+	while ((c = getopt(argc, argv, "a:n:s:p:m:P:")) != -1) {
 		switch (c) {
+		case 'a': wrong |= inet_pton(AF_INET, optarg, &addr.sin_addr) != 1; break;
+		case 'P': addr.sin_port = htons(atoi(optarg)); break;
 		case 'n': plan.count = strtoull(optarg, NULL, 10); break;
 		case 's': plan.size = atoi(optarg); break;
 		case 'p': plan.pairs = atoi(optarg); break;
@@ -288,14 +292,14 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	}
-	if (optind < argc && !strcmp(argv[optind], "server"))
+	if (!wrong && optind < argc && !strcmp(argv[optind], "server"))
 		return server();
 	if (optind + 2 < argc && !strcmp(argv[optind], "client"))
 		kind = word(argv[optind + 2], "rtt", "rate", "connect");
-	if (kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS ||
+	if (wrong || kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS ||
 	    plan.size < 1 || plan.size > BUFFER) {
 		fprintf(stderr, "usage: pp server | client PORT rtt|rate|connect [-n COUNT] "
-				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]\n");
+				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll] [-a ADDRESS] [-P PORT]\n");
 		return 2;
 	}
 	plan.kind = kind;

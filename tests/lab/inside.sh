@@ -7,11 +7,11 @@
 #	lab: done
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8
 # shellcheck disable=SC1091
-. /tmp/lab/job # lab_source, lab_build, lab_tests
+. /tmp/lab/job # lab_source, lab_build, lab_self, lab_kind, lab_tests, lab_modules, LAB_STRICT, LAB_DEVICE
 exec {said}>/dev/ttyS1
 stty raw -echo -F /dev/ttyS1
 # shellcheck disable=SC2154
-export top_srcdir=$lab_source top_builddir=$lab_build
+export top_srcdir=$lab_source top_builddir=$lab_build lab_self lab_modules LAB_STRICT LAB_DEVICE
 
 say() {
 	echo "$*" >&"$said"
@@ -38,8 +38,21 @@ cable_make() {
 	ip rule del pref 0
 }
 
+# One end of the wire to the other machine: .1 is one, .2 is two. Addresses outlive an `ip link set down`.
+wire_make() {
+	local last=1
+	[ "$lab_self" = one ] || last=2
+	ip link set lo up
+	echo 1 >/proc/sys/net/ipv6/conf/all/keep_addr_on_down
+	ip address add "10.78.0.$last/24" dev eth0
+	ip address add "fd78::$last/64" dev eth0 nodad
+	ip link set eth0 up
+	rdma link add rxe0 type rxe netdev eth0 || say "# there is no rxe0"
+}
+
 run() {
-	local name=$1 script=$lab_source/tests/lab/guest/$1.sh limit start=$SECONDS
+	# shellcheck disable=SC2154
+	local name=$1 script=$lab_source/tests/lab/$lab_kind/$1.sh limit start=$SECONDS
 	limit=$(sed -n 's/^# limit: //p' "$script")
 	say "lab: test $name"
 	cd /tmp || return
@@ -48,7 +61,8 @@ run() {
 	say "lab: end $name ${PIPESTATUS[0]} $((SECONDS - start))"
 }
 
-cable_make
+# shellcheck disable=SC2154
+if [ "$lab_kind" = pair ]; then wire_make; else cable_make; fi
 say "# $(uname -r), up after $(cut -d ' ' -f 1 /proc/uptime) s"
 # shellcheck disable=SC2154
 for name in $lab_tests; do

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests that need RDMA devices, run in a guest whose kernel has software ones (rxe). TAP. README.md tells more.
+# Tests that need RDMA devices, run in guests whose kernel has software ones (rxe): those of guest/ in one, those
+# of pair/ in two that are joined by a wire. TAP. README.md tells more.
 #
 #	lab.sh			all of them
 #	lab.sh NAME...		these
@@ -7,6 +8,7 @@
 #	LAB_ACCEL=kvm|tcg	how the guest is run
 #	LAB_KERNEL=PACKAGE	with which Debian kernel
 #	LAB_KEEP=DIR		keeps the logs and results there
+#	LAB_STRICT=1		a peer that is faster than it should be is a failure
 # shellcheck disable=SC2317 # called by name
 # shellcheck source-path=SCRIPTDIR
 set -u
@@ -21,10 +23,10 @@ lab_cache=${LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/shunt-lab}
 # shellcheck source=machine.sh
 . "$lab_dir/machine.sh"
 boot_limit=120	# seconds, as all limits
-slack=30	# for the guest to end a test itself
+slack=30	# for a guest to end a test itself
 count=0 failures=0
-running='' running_count='' running_plan=''	# the test that the guest is at
-ended=" "
+# Of each machine: the test that it is at, its results and its plan; the tests that it has ended.
+declare -A running=() running_count=() running_plan=() ended=()
 
 ok() {
 	count=$((count + 1))
@@ -41,58 +43,115 @@ skip_all() {
 	exit 77
 }
 
+# Of one kind: guest or pair.
 all_tests() {
 	local script
-	for script in "$lab_dir"/guest/*.sh; do
+	for script in "$lab_dir/$1"/*.sh; do
 		script=${script##*/}
 		[ "$script" = lib.sh ] || echo "${script%.sh}"
 	done
 }
 
-test_begin() {
+limit_of() { # NAME
 	local limit
-	running=$1 running_count=0 running_plan=
-	limit=$(sed -n 's/^# limit: //p' "$lab_dir/guest/$1.sh")
-	machine_allow one $((${limit:-120} + slack))
+	limit=$(sed -n 's/^# limit: //p' "$lab_dir"/*/"$1.sh")
+	echo "${limit:-120}"
 }
 
-test_end() { # NAME STATUS SECONDS
-	local name=$1 status=$2 took=$3
+# A test of two machines says whose result it is.
+title() { # MACHINE NAME
+	echo "$2${pairs:+, $1}"
+}
+
+test_begin() { # MACHINE NAME
+	running[$1]=$2 running_count[$1]=0 running_plan[$1]=
+	machine_allow "$1" $(($(limit_of "$2") + slack))
+}
+
+test_end() { # MACHINE NAME STATUS SECONDS
+	local machine=$1 name=$2 status=$3 took=$4 title
+	title=$(title "$machine" "$name")
 	if [ "$status" = 124 ] || [ "$status" = 137 ]; then
-		not_ok "$name: not over after $took s"
-	elif [ -z "$running_plan" ]; then
-		not_ok "$name: ended in its midst, with status $status"
-	elif [ "$running_plan" != "$running_count" ]; then
-		not_ok "$name: $running_count results, planned were $running_plan"
+		not_ok "$title: not over after $took s"
+	elif [ -z "${running_plan[$machine]}" ]; then
+		not_ok "$title: ended in its midst, with status $status"
+	elif [ "${running_plan[$machine]}" != "${running_count[$machine]}" ]; then
+		not_ok "$title: ${running_count[$machine]} results, planned were ${running_plan[$machine]}"
 	fi
-	[ "$status" = 0 ] || [ "$status" = 77 ] || tail -n 20 "$lab_work/one/share/$name.err" | sed 's/^/#   /'
-	echo "# $name took $took s"
-	ended+="$name "
-	running=
-	machine_allow one "$slack"
+	[ "$status" = 0 ] || [ "$status" = 77 ] || tail -n 20 "$lab_work/$machine/share/$name.err" | sed 's/^/#   /'
+	echo "# $title took $took s"
+	ended[$machine]+=" $name "
+	running[$machine]=
+	machine_allow "$machine" "$slack"
 }
 
-# A line of the guest. Its tests count for themselves, we count on.
-heard() {
-	local line=$1 name status took
+# One more result of the test that a machine is at. The guest's tests count for themselves, we count on.
+result() { # MACHINE ok|not_ok TEXT
+	running_count[$1]=$((running_count[$1] + 1))
+	"$2" "$(title "$1" "${running[$1]}"): $3"
+}
+
+heard() { # MACHINE LINE
+	local machine=$1 line=$2 name status took
 	case $line in
-	"lab: test "*) test_begin "${line#lab: test }" ;;
-	"lab: end "*) read -r _ _ name status took <<<"$line" && test_end "$name" "$status" "$took" ;;
-	1..0*) running_plan=0 && ok "$running # SKIP ${line#*SKIP }" ;;
-	1..*) running_plan=${line#1..} && running_plan=${running_plan%% *} ;;
-	"ok "*) running_count=$((running_count + 1)) && ok "$running: ${line#ok * - }" ;;
-	"not ok "*) running_count=$((running_count + 1)) && not_ok "$running: ${line#not ok * - }" ;;
+	"lab: test "*) test_begin "$machine" "${line#lab: test }" ;;
+	"lab: end "*) read -r _ _ name status took <<<"$line" && test_end "$machine" "$name" "$status" "$took" ;;
+	1..0*) running_plan[$machine]=0 && ok "$(title "$machine" "${running[$machine]}") # SKIP ${line#*SKIP }" ;;
+	1..*) line=${line#1..} && running_plan[$machine]=${line%% *} ;;
+	"ok "*) result "$machine" ok "${line#ok * - }" ;;
+	"not ok "*) result "$machine" not_ok "${line#not ok * - }" ;;
 	"#"*) echo "$line" ;;
 	esac
 }
 
 # The guest is gone, or has been too slow: whatever has not come to its end has failed.
-lost() { # WHY TEST…
-	local why=$1 name
-	shift
+lost() { # MACHINE WHY TEST…
+	local machine=$1 why=$2 name
+	shift 2
 	for name; do
-		[[ $ended = *" $name "* ]] || not_ok "$name: $why${running:+ during $running}"
+		[[ ${ended[$machine]-} = *" $name "* ]] ||
+			not_ok "$(title "$machine" "$name"): $why${running[$machine]:+ during ${running[$machine]}}"
 	done
+}
+
+# One that died says why: show its console.
+judge() { # MACHINE TEST…
+	case ${machine_end[$1]} in
+	died) lost "$1" "the guest died" "${@:2}" ;;
+	late) lost "$1" "the guest did not answer in time" "${@:2}" ;;
+	*) lost "$1" "the guest left it out" "${@:2}" ;;
+	esac
+	[ "${machine_end[$1]}" = ended ] || machine_last_words "$1"
+}
+
+job() { # MACHINE KIND TEST…
+	mkdir -p "$lab_work/$1/share" && printf '%s=%q\n' lab_source "$lab_source" lab_build "$lab_build" lab_self "$1" \
+		lab_kind "$2" lab_tests "${*:3}" lab_modules "$kernel_modules" LAB_STRICT "${LAB_STRICT-}" LAB_DEVICE "${LAB_DEVICE-}" >"$lab_work/$1/share/job"
+}
+
+run_guest() { # TEST…
+	pairs=''
+	job alone guest "$@" && machine_start alone "${LAB_CPUS:-2}" || return
+	machine_allow alone "$boot_limit"
+	machines_follow heard alone
+	judge alone "$@"
+	machine_stop alone
+}
+
+# Both are booted once for all.
+run_pair() { # TEST…
+	pairs=1
+	rm -f "$lab_work/wire"
+	job one pair "$@" && job two pair "$@" || return
+	# shellcheck disable=SC2046 # words
+	machine_start one 1 $(wire_end on 52:54:00:4e:00:01) && wire_wait &&
+		machine_start two 1 $(wire_end off 52:54:00:4e:00:02) || return
+	machine_allow one "$boot_limit"
+	machine_allow two "$boot_limit"
+	machines_follow heard one two
+	judge one "$@"
+	judge two "$@"
+	machines_stop
 }
 
 finish() {
@@ -101,11 +160,19 @@ finish() {
 	[ -n "${LAB_KEEP:-}" ] || [ "$failures" -gt 0 ] || rm -rf "$lab_work"
 }
 
-[ "${1-}" != --list ] || { all_tests && exit; }
+[ "${1-}" != --list ] || { all_tests guest && all_tests pair && exit; }
+guest=() pair=()
 # shellcheck disable=SC2046 # names are words
-[ $# -gt 0 ] || set -- $(all_tests)
+[ $# -gt 0 ] || set -- $(all_tests guest) $(all_tests pair)
 for name; do
-	[ -f "$lab_dir/guest/$name.sh" ] || { echo "lab.sh: there is no test $name; see --list" >&2 && exit 2; }
+	if [ -f "$lab_dir/guest/$name.sh" ]; then
+		guest+=("$name")
+	elif [ -f "$lab_dir/pair/$name.sh" ]; then
+		pair+=("$name")
+	else
+		echo "lab.sh: there is no test $name; see --list" >&2
+		exit 2
+	fi
 done
 [ "$(uname -m)" = x86_64 ] || skip_all "the guest is an x86-64 kernel"
 [ -x "$lab_build/tools/shunt" ] || skip_all "$lab_build is no build folder; start this in one"
@@ -115,22 +182,14 @@ command -v qemu-system-x86_64 busybox >/dev/null || skip_all "there is no qemu-s
 kernel_find || skip_all "there is no package of a kernel to be had"
 
 lab_work=${LAB_KEEP:-$(mktemp -d "${TMPDIR:-/tmp}/shunt-lab.XXXXXX")}
-mkdir -p "$lab_work" || exit
+mkdir -p "$lab_work" && lab_work=$(cd "$lab_work" && pwd) || exit
 trap finish EXIT
 trap 'exit 130' INT TERM
 initramfs_make "$lab_work/initramfs.cpio" || { echo "Bail out! no initramfs" && exit 99; }
-mkdir -p "$lab_work/one/share"
-printf '%s=%q\n' lab_source "$lab_source" lab_build "$lab_build" lab_tests "$*" >"$lab_work/one/share/job"
 
 echo "# ${kernel##*/}, $(machine_accel)"
-machine_start one
-machine_allow one "$boot_limit"
-machine_follow one heard
-case $? in
-1) lost "the guest died" "$@" ;;
-2) lost "the guest did not answer in time" "$@" ;;
-*) lost "the guest left it out" "$@" ;;
-esac
-[ "$failures" = 0 ] || machine_last_words one
+[ ${#guest[@]} = 0 ] || run_guest "${guest[@]}" || not_ok "a guest could be started"
+[ ${#pair[@]} = 0 ] || run_pair "${pair[@]}" || not_ok "two guests could be started"
+[ "$failures" = 0 ] || echo "# logs are in $lab_work"
 echo "1..$count"
 exit $((failures > 0))

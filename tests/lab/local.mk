@@ -1,7 +1,16 @@
-# Tests that need RDMA devices, in a guest under QEMU: not part of make check. tests/lab/README.md tells more.
+# Tests that need RDMA devices, in guests under QEMU: not part of make check. tests/lab/README.md tells more.
 EXTRA_DIST += tests/lab/README.md tests/lab/lab.sh tests/lab/kernel.sh tests/lab/machine.sh tests/lab/init \
-	tests/lab/inside.sh tests/lab/guest/lib.sh tests/lab/guest/channel.sh tests/lab/guest/cm.sh tests/lab/guest/conform.sh tests/lab/guest/devices.sh tests/lab/guest/harmless.sh \
-	tests/lab/guest/pingpong.sh tests/lab/guest/soft.sh
+	tests/lab/inside.sh
+
+# In one guest.
+EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/guest/calls.sh \
+	tests/lab/guest/channel.sh tests/lab/guest/cm.sh tests/lab/guest/conform.sh \
+	tests/lab/guest/devices.sh tests/lab/guest/doorbells.sh tests/lab/guest/flips.sh tests/lab/guest/harmless.sh \
+	tests/lab/guest/links.sh tests/lab/guest/peers.sh tests/lab/guest/pingpong.sh tests/lab/guest/soft.sh \
+	tests/lab/guest/without.sh
+
+# In two.
+EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/wire.sh
 
 check_PROGRAMS += tests/lab/channel tests/lab/cm
 tests_lab_channel_SOURCES = tests/lab/channel.c

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # lab_*, kernel: of lab.sh and kernel.sh
 # Guests: starting one, following what it says, ending it. Sourced by lab.sh. Everything is by name, so
-# that there can be two that are joined by a link.
+# that there can be two that are joined by a wire.
 #
 # A machine NAME has a folder $lab_work/NAME:
 #	console.log	its first serial line: kernel and init
@@ -9,6 +9,8 @@
 
 declare -A machine_pid=()
 declare -A machine_deadline=()	# in $SECONDS
+declare -A machine_end=()	# how machine NAME came to its end: ended, died, late
+declare -A machine_line=() machine_part=()	# of its second serial line: descriptor, what has come of a line
 
 # Hardware help only where it is hardware: some hosts offer /dev/kvm, and with it a boot does not end.
 machine_accel() {
@@ -21,12 +23,13 @@ machine_accel() {
 	fi
 }
 
-# machine_start NAME [QEMU ARGUMENT…]
+# machine_start NAME CPUS [QEMU ARGUMENT…]
 machine_start() {
-	local name=$1 dir=$lab_work/$1
-	shift
+	local name=$1 dir=$lab_work/$1 cpus=$2
+	shift 2
 	mkdir -p "$dir/share" && : >"$dir/said" || return
-	qemu-system-x86_64 -accel "$(machine_accel)" -cpu max -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-1024}" \
+	cd "$lab_work" || return # paths of sockets must be short
+	qemu-system-x86_64 -accel "$(machine_accel)" -cpu max -smp "$cpus" -m "${LAB_MEMORY:-1024}" \
 		-nodefaults -display none -no-reboot \
 		-kernel "$kernel" -initrd "$lab_work/initramfs.cpio" \
 		-append "console=ttyS0 loglevel=5 panic=-1 oops=panic" \
@@ -35,6 +38,7 @@ machine_start() {
 		-virtfs "local,path=$dir/share,mount_tag=lab,security_model=none" \
 		"$@" </dev/null >"$dir/qemu.log" 2>&1 &
 	machine_pid[$name]=$!
+	cd - >/dev/null || return
 }
 
 machine_runs() {
@@ -67,26 +71,77 @@ machine_allow() { # NAME SECONDS
 	machine_deadline[$1]=$((SECONDS + $2))
 }
 
-# machine_follow NAME FUNCTION: calls FUNCTION with each line the guest says, until it has said
-# "lab: done" (0), has died (1) or its time is over (2). FUNCTION may allow it more.
-machine_follow() {
-	local name=$1 each=$2 line part='' gone='' fd
-	exec {fd}<"$lab_work/$name/said"
-	while :; do
-		if IFS= read -r line <&"$fd"; then
-			line=${part}${line%$'\r'} part=''
-			[ "$line" != "lab: done" ] || break
-			"$each" "$line"
-			continue
-		fi
-		part+=$line # the rest of the line is still to come
-		[ -z "$gone" ] || break
-		machine_runs "$name" || { gone=1 && continue; } # once more: what it said last
-		[ "$SECONDS" -lt "${machine_deadline[$name]}" ] || { gone=2 && break; }
+# The arguments for QEMU of the two ends of a wire; the second end can be started when the first is there.
+# The address of its card is the machine's own, so that addresses made from it are too.
+wire_end() { # on|off ADDRESS
+	echo "-netdev stream,id=wire,server=$1,addr.type=unix,addr.path=wire" \
+		"-device virtio-net-pci,netdev=wire,mac=$2"
+}
+
+# Until the first end is there.
+wire_wait() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ ! -S "$lab_work/wire" ] || return 0
 		sleep 0.1
 	done
-	exec {fd}<&-
-	return "${gone:-0}"
+	return 1
+}
+
+# Takes the lines that have come. False if "lab: done" was one of them.
+machine_hear() { # FUNCTION NAME
+	local each=$1 name=$2 line
+	while IFS= read -r line <&"${machine_line[$name]}"; do
+		line=${machine_part[$name]}${line%$'\r'} machine_part[$name]=''
+		[ "$line" != "lab: done" ] || return 1
+		"$each" "$name" "$line"
+	done
+	machine_part[$name]+=$line # the rest of the line is still to come
+}
+
+# machine_step FUNCTION NAME: hears it, and looks whether it is at its end.
+machine_step() {
+	local name=$2 runs=1
+	machine_runs "$name" || runs='' # before it is heard: what it said last
+	if ! machine_hear "$@"; then
+		machine_end[$name]=ended
+	elif [ -z "$runs" ]; then
+		machine_end[$name]=died
+	elif [ "$SECONDS" -ge "${machine_deadline[$name]}" ]; then
+		machine_end[$name]=late
+	fi
+}
+
+machines_hurry() {
+	local name
+	for name; do
+		machine_deadline[$name]=$SECONDS
+	done
+}
+
+# machines_follow FUNCTION NAME…: calls FUNCTION with the name and each line that a guest says, until each has
+# said "lab: done", has died or its time is over; machine_end tells. FUNCTION may allow a guest more. A guest
+# whose partner has died or is too slow has no more time either.
+machines_follow() {
+	local each=$1 name fd going
+	shift
+	for name; do
+		exec {fd}<"$lab_work/$name/said"
+		machine_line[$name]=$fd machine_part[$name]=''
+	done
+	while [ $# -gt 0 ]; do
+		going=()
+		for name; do
+			machine_step "$each" "$name"
+			case ${machine_end[$name]-} in
+			'') going+=("$name") ;;
+			ended) ;;
+			*) machines_hurry "$@" ;;
+			esac
+		done
+		set -- "${going[@]}"
+		sleep 0.1
+	done
 }
 
 # The end of what machine NAME has put on its console, as comments.

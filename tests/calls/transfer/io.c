@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -16,6 +17,14 @@
 
 #define PIECES 8
 #define FILE_MAX (64 << 10)
+
+double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
 
 uint64_t mix(uint64_t x)
 {
@@ -278,6 +287,15 @@ static void wrong_byte(struct conn *c, size_t len)
 	fail(c, "wrong byte", c->rx.at + i);
 }
 
+static void came(struct dir *d)
+{
+	double t = now();
+
+	if (t - d->last > d->stall)
+		d->stall = t - d->last;
+	d->last = t;
+}
+
 /* Past the last byte one more is asked for, so that the end of the stream is seen. */
 int recv_some(struct conn *c)
 {
@@ -288,6 +306,7 @@ int recv_some(struct conn *c)
 		return 0;
 	if (r < 0)
 		fail(c, "receive failed", d->at);
+	came(d);
 	if (!r) {
 		if (d->at < d->total)
 			fail(c, "early end", d->at);

@@ -2,10 +2,13 @@
  * transfer server [options]	prints "port N" and serves
  * transfer client PORT [options]
  *
+ * -a ADDRESS (127.0.0.1) that the server has, IPv4 or IPv6  -p PORT of the server's choice
+ *
  * -n BYTES (K, M, G)  -s SEED  -m blocking|poll|select|epoll-lt|epoll-et|epoll-oneshot
  * -c CONNECTIONS  --chunk-max BYTES  --one-way  --no-sendfile	the same for both ends, -m may differ
  * With TEST_WARM there is a little other traffic on the connections before.
- * Standard output is the transcript; the speed goes to standard error.
+ * Standard output is the transcript; the speed, and the longest time in which nothing came that was
+ * still to come, go to standard error.
  */
 #include "transfer.h"
 
@@ -14,8 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -40,7 +43,7 @@ static uint64_t size(const char *s)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: transfer server|client PORT [-n BYTES] [-s SEED] [-m MODE] "
+	fprintf(stderr, "usage: transfer server|client PORT [-a ADDRESS] [-p PORT] [-n BYTES] [-s SEED] [-m MODE] "
 			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way] [--no-sendfile]\n");
 	exit(2);
 }
@@ -64,8 +67,10 @@ static void parse(struct options *o, int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "n:s:m:c:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "a:p:n:s:m:c:", longs, NULL)) != -1) {
 		switch (c) {
+		case 'a': o->address = optarg; break;
+		case 'p': o->port = atoi(optarg); break;
 		case 'n': o->bytes = size(optarg); break;
 		case 's': o->seed = size(optarg); break;
 		case 'm': o->mode = mode_of(optarg); break;
@@ -81,7 +86,8 @@ static void parse(struct options *o, int argc, char **argv)
 	o->server = !strcmp(argv[optind], "server");
 	if (!o->server && optind + 1 >= argc)
 		usage();
-	o->port = o->server ? 0 : atoi(argv[optind + 1]);
+	if (!o->server)
+		o->port = atoi(argv[optind + 1]);
 	if (o->connections < 1 || !o->chunk_max)
 		usage();
 }
@@ -105,27 +111,49 @@ static void start_dir(struct dir *d, int index, int from_server, int sending)
 		die("transfer");
 }
 
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t address(union address *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET6, opt->address, &a->v6.sin6_addr) == 1) {
+		a->v6.sin6_family = AF_INET6;
+		a->v6.sin6_port = htons(opt->port);
+		return sizeof(a->v6);
+	}
+	if (inet_pton(AF_INET, opt->address, &a->v4.sin_addr) != 1)
+		usage();
+	a->v4.sin_family = AF_INET;
+	a->v4.sin_port = htons(opt->port);
+	return sizeof(a->v4);
+}
+
 static int listener(void)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	union address a;
+	socklen_t len = address(&a);
+	int fd = socket(a.any.sa_family, SOCK_STREAM, 0), one = 1;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 100) ||
-	    getsockname(fd, (struct sockaddr *)&a, &len))
+	if (fd >= 0 && opt->port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd < 0 || bind(fd, &a.any, len) || listen(fd, 100) || getsockname(fd, &a.any, &len))
 		die("listen");
-	printf("port %d\n", ntohs(a.sin_port));
+	printf("port %d\n", ntohs(a.v4.sin_port));	/* where v6 has it too */
 	fflush(stdout);
 	return fd;
 }
 
 static int dial(void)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				.sin_port = htons(opt->port)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	union address a;
+	socklen_t len = address(&a);
+	int fd = socket(a.any.sa_family, SOCK_STREAM, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
+	if (fd < 0 || connect(fd, &a.any, len))
 		die("connect");
 	return fd;
 }
@@ -143,14 +171,6 @@ static void open_all(struct conn *c)
 		start_dir(&c[i].tx, i, opt->server, 1);
 		start_dir(&c[i].rx, i, !opt->server, 0);
 	}
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 static char swap_byte(const struct conn *c, char b)
@@ -181,20 +201,23 @@ static void warm(const struct conn *c)
 static void report(const struct conn *c, double seconds)
 {
 	uint64_t moved = 0;
+	double stall = 0;
 
 	for (int i = 0; i < opt->connections; i++) {
 		printf("connection %d: sent %llu sum %llx, received %llu sum %llx, ended twice\n", i,
 		       (unsigned long long)c[i].tx.at, (unsigned long long)c[i].tx.sum,
 		       (unsigned long long)c[i].rx.at, (unsigned long long)c[i].rx.sum);
 		moved += c[i].tx.at + c[i].rx.at;
+		if (c[i].rx.stall > stall)
+			stall = c[i].rx.stall;
 	}
-	fprintf(stderr, "transfer %s: %.3f s, %.1f MB/s\n", opt->server ? "server" : "client",
-		seconds, moved / seconds / 1e6);
+	fprintf(stderr, "transfer %s: %.3f s, %.1f MB/s, longest stall %.3f s\n",
+		opt->server ? "server" : "client", seconds, moved / seconds / 1e6, stall);
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = {.bytes = 1 << 20, .seed = 1, .chunk_max = 4 << 20, .connections = 1};
+	struct options o = {.address = "127.0.0.1", .bytes = 1 << 20, .seed = 1, .chunk_max = 4 << 20, .connections = 1};
 	struct conn *c;
 	double start;
 
@@ -206,6 +229,8 @@ int main(int argc, char **argv)
 	open_all(c);
 	warm(c);
 	start = now();
+	for (int i = 0; i < o.connections; i++)
+		c[i].rx.last = start;
 	if (o.mode == BLOCKING)
 		run_threads(c, o.connections);
 	else

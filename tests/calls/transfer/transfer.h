@@ -20,7 +20,8 @@ struct options {
 	int no_sendfile;	/* for runs that may not have files */
 	int one_way;		/* only from the client to the server */
 	int server;
-	int port;
+	int port;		/* 0: any */
+	const char *address;
 };
 
 /* One direction of a connection, as one end sees it. */
@@ -29,6 +30,7 @@ struct dir {
 	uint64_t rng;		/* of the choices; differs at the two ends */
 	uint64_t at, total;
 	uint64_t sum;		/* of all bytes */
+	double last, stall;	/* when bytes came, and the longest time without any, in seconds */
 	int done;		/* sent and shut down, or the end was read */
 	unsigned char *buf, *want;	/* chunk_max and a bit */
 	size_t pending;		/* bytes of a chunk that are still to be sent */
@@ -43,6 +45,7 @@ struct conn {
 
 extern const struct options *opt;
 
+double now(void);
 uint64_t mix(uint64_t x);
 uint64_t roll(struct dir *d);	/* the next random number */
 size_t chunk(struct dir *d, uint64_t left);	/* a size, log-uniform */

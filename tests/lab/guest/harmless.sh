@@ -16,8 +16,11 @@ says() {
 for what in "pingpong '' rxe0 rxe1" "pingpong '' rxe0 rxe1 -e -n 300" "rping_pair ''"; do
 	check "bare: $what" eval "$what"
 	said server >"$work/server.bare" && said client >"$work/client.bare"
-	check "shunted: $what" eval "${what/\'\'/\"\$shunt_run\"}"
-	check "the server says the same" says server
-	check "the client says the same" says client
+	for device in auto "$lab_device"; do
+		knows_device "$device" || continue
+		check "shunted, $device: $what" eval "SHUNT_DEVICE=$device ${what/\'\'/\"\$shunt_run\"}"
+		check "the server says the same" says server
+		check "the client says the same" says client
+	done
 done
 plan

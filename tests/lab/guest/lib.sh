@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For the tests in a guest: TAP and pairs of processes as in tests/calls, and the two ends of the cable:
-# devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
+# For the tests in guests: TAP and pairs of processes as in tests/calls. In one guest there are two ends of a
+# cable: devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.
 # shellcheck disable=SC2034,SC2154,SC2086
 # shellcheck source-path=SCRIPTDIR source=../../calls/lib.sh
 . "${top_srcdir:?}/tests/calls/lib.sh"
@@ -9,7 +9,7 @@
 gid_index() {
 	local gid
 	for gid in /sys/class/infiniband/"$1"/ports/1/gids/*; do
-		grep -qs '0000:ffff:0a4d' "$gid" && echo "${gid##*/}" && return
+		grep -qsE '0000:ffff:0a4[de]' "$gid" && echo "${gid##*/}" && return
 	done
 	return 1
 }
@@ -61,6 +61,89 @@ pingpong() {
 # rping_pair WRAP: over the cable, by the connection manager; it checks each message too.
 rping_pair() {
 	both "$1" rping -s -a 10.77.0.1 -V -C 100 -- cm_listens -- rping -c -a 10.77.0.1 -I 10.77.0.2 -V -C 100
+}
+
+# hw_counter NAME [DEVICE]: a counter of rxe.
+hw_counter() {
+	cat "/sys/class/infiniband/${2:-rxe0}/ports/1/hw_counters/$1"
+}
+
+# link_share FILE…: of all bytes in these statistics, sent and received, how many hundredths went by the link,
+# cut to a whole number; of those after the first 256 KiB of each stream, if there are any.
+link_share() {
+	cat "$@" | jq -s 'map(.totals | .tx, .rx) | (map(.late) | add) as $late |
+		if $late > 0 then 100 * (1 - (map(.late_tcp) | add) / $late)
+		else 100 * (map(.link) | add) / ((map(.link + .tcp) | add) + 0.001) end | floor'
+}
+
+# link_bytes FILE…: that were sent by the link.
+link_bytes() {
+	cat "$@" | jq -s 'map(.totals.tx.link) | add'
+}
+
+# The devices that processes say they use.
+devices_used() {
+	cat "$@" | jq -rs 'map(.device) | unique | join(", ")'
+}
+
+# check_device NAME FILE…: processes that had streams on a link say that it was over RDMA. Nothing without RDMA.
+check_device() {
+	local name=$1
+	shift
+	is_verbs || return 0
+	check "$name" jq -es 'map(select(.counters.upgrades > 0) | .device | startswith("verbs")) | length > 0 and all' "$@"
+}
+
+# knows_device DEVICE: does this build take it as SHUNT_DEVICE?
+knows_device() {
+	SHUNT_DEVICE=$1 $shunt_run true 2>/dev/null
+}
+
+# need_device DEVICE: all of a test is left out where the build does not know it. From then on it is used.
+need_device() {
+	knows_device "$1" || {
+		echo "1..0 # SKIP this build does not know SHUNT_DEVICE=$1"
+		exit 77
+	}
+	export SHUNT_DEVICE=$1
+}
+
+# The device that the tests of Shunt over RDMA are about. LAB_DEVICE=soft tries the tests themselves without one.
+lab_device=${LAB_DEVICE:-verbs:rxe0}
+
+# What only an RDMA device can show is not asked of another one.
+is_verbs() {
+	[[ ${SHUNT_DEVICE:-} = verbs* ]]
+}
+
+# --- what an application has moved, by Shunt's statistics, by the network interface and by rxe ---
+
+# All bytes on a track of TCP go through lo; a packet of rxe carries up to 1024 bytes.
+gauge_begin() {
+	rm -f "$work"/stat.*
+	gauge_lo=$(cat /sys/class/net/lo/statistics/tx_bytes)
+	gauge_sent=$(hw_counter sent_pkts)
+	gauge_wrong=$(wrong_of_rxe)
+}
+
+# Receiver not ready, retries for that, and packets that are missing: none of them may be on a wire without faults.
+wrong_of_rxe() {
+	echo "$(hw_counter rcvd_rnr_err) $(hw_counter send_rnr_err) $(hw_counter retry_rnr_exceeded_err)" \
+		"$(hw_counter out_of_seq_request)"
+}
+
+# gauge_end NAME SHARE: the results of what has happened since gauge_begin, by the processes that have ended.
+gauge_end() {
+	local name=$1 wanted=$2 share linked lo packets
+	share=$(link_share "$work"/stat.*) linked=$(link_bytes "$work"/stat.*)
+	lo=$(($(cat /sys/class/net/lo/statistics/tx_bytes) - gauge_lo))
+	packets=$(($(hw_counter sent_pkts) - gauge_sent))
+	echo "# $name: $linked bytes by the link, $lo on lo, $packets packets of rxe, device $(devices_used "$work"/stat.*)"
+	check "$name: at least $wanted % of the bytes by the link" [ "${share:-0}" -ge "$wanted" ]
+	check_device "$name: the link is over RDMA" "$work"/stat.*
+	is_verbs || return
+	check "$name: the packets of rxe can have carried them" [ $((packets * 1024)) -ge "$linked" ]
+	check "$name: rxe has missed nothing" [ "$(wrong_of_rxe)" = "$gauge_wrong" ]
 }
 
 # cmocka_report COUNT: what a program with cmocka says becomes ours, line by line; it must run so many tests at least.

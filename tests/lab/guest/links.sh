@@ -1,0 +1,84 @@
+# limit: 150
+# Many connections between two processes are one link, and with it few QPs; how long the way to the link is, beside
+# connections of rdma_cm.
+# shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
+. "${BASH_SOURCE%/*}/lib.sh"
+
+connections=1000
+most_qps=4
+many=$builddir/tests/calls/many
+upgrade=$builddir/tests/bench/upgrade
+need "$many" "$upgrade" jq cmtime
+need_device "$lab_device"
+ulimit -n 65536
+export SHUNT_STATS=$work/stat.%p
+
+# An echo server; sets pid and port.
+serve() {
+	rm -f "$work/fifo"
+	mkfifo "$work/fifo"
+	$shunt_run "$many" server >"$work/fifo" 2>>"$work/err" &
+	pid=$!
+	children+=("$pid")
+	exec {in}<"$work/fifo"
+	read -r -t 20 _ port <&"$in"
+}
+
+# The QPs that programs have, of all devices.
+qps() {
+	rdma resource show qp | grep -c 'type RC'
+}
+
+crowd() {
+	local client served out
+	serve || return
+	mkfifo "$work/answers" "$work/stay"
+	exec {out}<>"$work/stay"
+	$shunt_run "$many" client "$port" $connections 3 idle <"$work/stay" {out}<&- >"$work/answers" 2>>"$work/err" &
+	client=$!
+	children+=("$client")
+	exec {in2}<"$work/answers"
+	read -r -t 100 _ served <&"$in2"
+	had=$(qps)
+	exec {out}>&- # the client's standard input ends
+	wait "$client" "$pid" || return
+	[ "$served" = $((connections * 3)) ]
+}
+
+before=$(qps)
+check "$connections connections are served" crowd
+sort "$work/err" | uniq -c | head -n 5 >&2
+echo "# $((had - before)) QPs; upgrades: $(cat "$work"/stat.* | jq -c .counters.upgrades | paste -sd ' ');" \
+	"links: $(cat "$work"/stat.* | jq -c .counters.links | paste -sd ' ')"
+check "at both ends $connections were upgraded" [ "$(counter upgrades "$work"/stat.*)" -ge $((2 * connections)) ]
+check "they were one link" [ "$(counter links "$work"/stat.*)" = 2 ]
+! is_verbs || check "there are QPs, no more than $most_qps" [ $((had - before)) -gt 0 -a $((had - before)) -le $most_qps ]
+check_device "the link is over RDMA" "$work"/stat.*
+check "no QP is left" [ "$(qps)" = "$before" ]
+
+# Microseconds from connect() to the first answer by the link: of the first connection, which makes the link, and of later ones.
+times() {
+	serve && timeout 60 $shunt_run "$upgrade" "$port" 21 >"$work/times" && wait "$pid"
+}
+check "each of 21 connections is upgraded" times
+check "none took more than 2 s" [ "$(grep -vcx 0 "$work/times")" = 21 ]
+echo "# microseconds to the link: the first $(sed -n 1p "$work/times"), the second $(sed -n 2p "$work/times")," \
+	"median of those after it $(tail -n +3 "$work/times" | median)"
+
+# What rdma_cm takes for each, without Shunt: the total of its steps to a connection.
+cm() { # COUNT
+	local server rc=0
+	timeout 40 cmtime -c "$1" >&2 & # it stays when its connections are gone
+	server=$!
+	patiently cm_listens && timeout 30 cmtime -s 10.77.0.1 -c "$1" >"$work/client" || rc=1
+	kill $server
+	wait $server 2>/dev/null
+	return $rc
+}
+for count in 1 20; do
+	check "cmtime, $count at once" cm $count
+	sed -n 's/^\(.*[a-z]\) *: *\([0-9.]*\) .* \([0-9.]*\)$/\1 \3/p' "$work/client" |
+		awk -v n=$count '/^(create|resolve|connect)/ { sum += $NF; if ($1 == "connect") c = $NF }
+			END { printf "# rdma_cm, %d at once: %.0f microseconds for each, %.0f of it in connect\n", n, sum, c }'
+done
+plan

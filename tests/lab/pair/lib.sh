@@ -1,0 +1,153 @@
+# shellcheck shell=bash
+# For the tests of two machines, which run the same script: $lab_self is one or two. They have addresses $mine and
+# $theirs and a device rxe0 each, and agree about order by lines over a TCP connection of the script's. Sourced.
+# shellcheck disable=SC2034,SC2154,SC2317
+# shellcheck source-path=SCRIPTDIR source=../guest/lib.sh
+. "${BASH_SOURCE%/*}/../guest/lib.sh"
+
+if [ "$lab_self" = one ]; then
+	mine=10.78.0.1 theirs=10.78.0.2 mine6=fd78::1 theirs6=fd78::2
+else
+	mine=10.78.0.2 theirs=10.78.0.1 mine6=fd78::2 theirs6=fd78::1
+fi
+port=7800
+patience=60	# seconds that one waits for the other
+
+# --- agreeing about order ---
+
+# A port of its own for each script: nothing that is left of the one before is in the way.
+peer_find() {
+	local i meeting=$((7000 + $(cksum <<<"$0" | cut -d ' ' -f 1) % 500))
+	if [ "$lab_self" = one ]; then
+		coproc busybox nc -l -p "$meeting"
+		children+=("$COPROC_PID")
+		exec {from_peer}<&"${COPROC[0]}" {to_peer}>&"${COPROC[1]}"
+	else
+		for ((i = 0; i < patience * 2; i++)); do
+			{ exec {from_peer}<>"/dev/tcp/$theirs/$meeting"; } 2>/dev/null && break
+			sleep 0.5
+		done
+		to_peer=$from_peer
+	fi
+	meet start || { echo "Bail out! the other machine is not there" && exit 99; }
+}
+
+tell() {
+	echo "$*" >&"$to_peer"
+}
+
+# hear: the other's next line, in $heard.
+hear() {
+	IFS= read -r -t "$patience" heard <&"$from_peer"
+}
+
+# await LINE: the other's next line is this one.
+await() {
+	heard=
+	hear && [ "$heard" = "$*" ] && return
+	echo "waited for '$*', heard '$heard'" >&2
+	return 1
+}
+
+# meet WORD: both are here. Without that nothing that follows makes sense.
+meet() {
+	tell "$1" && await "$1" && return
+	echo "Bail out! the other machine is not at '$1'"
+	exit 99
+}
+
+# between SERVER-COMMAND… -- READY-COMMAND… -- CLIENT-COMMAND…: as `both`, the server on machine one and the
+# client on two. What mine says is in $work/said. Did both end well?
+between() {
+	local serve=() ready=() pid rc=0
+	while [ "$1" != -- ]; do serve+=("$1") && shift; done
+	shift
+	while [ "$1" != -- ]; do ready+=("$1") && shift; done
+	shift
+	if [ "$lab_self" = one ]; then
+		timeout "$patience" "${serve[@]}" >"$work/said" 2>&1 &
+		pid=$!
+		patiently "${ready[@]}" || rc=1
+		meet ready
+		wait "$pid" || rc=1
+	else
+		meet ready
+		timeout "$patience" "$@" >"$work/said" 2>&1 || rc=1
+	fi
+	tell "ended $rc"
+	hear || rc=1
+	[ $rc = 0 ] || tail -n 20 "$work/said" >&2
+	[ $rc = 0 ] && [ "$heard" = "ended 0" ]
+}
+
+# between_them COMMAND…: does it succeed on one of the two machines?
+between_them() {
+	local rc=0
+	"$@" || rc=1
+	tell "said $rc"
+	hear || return
+	[ $rc = 0 ] || [ "$heard" = "said 0" ]
+}
+
+wire_rping() { # ADDRESS-OF-ONE COUNT
+	between rping -s -a "$1" -V -C "$2" -- cm_listens -- rping -c -a "$1" -V -C "$2"
+}
+
+wire_pingpong() { # [OPTION…]
+	between ibv_rc_pingpong -c -d rxe0 -g "$(gid_index rxe0)" "$@" -- somebody_listens 18515 -- \
+		ibv_rc_pingpong -c -d rxe0 -g "$(gid_index rxe0)" "$@" 10.78.0.1
+}
+
+wire_iperf() { # [OPTION…]
+	between iperf3 -s -1 -J -p $port -- somebody_listens $port -- iperf3 -c 10.78.0.1 -J -p $port "$@"
+}
+
+# What was received by machine two's last wire_iperf, in bytes.
+iperf_received() {
+	jq '.end.sum_received.bytes | floor' "$work/said"
+}
+
+# --- faults of the wire ---
+#
+# fault_on NAME and fault_off NAME do this machine's part; both machines call them.
+
+faults="loss1 loss5 delay reorder down block"
+
+fault_on() {
+	case $1 in
+	loss1) tc qdisc add dev eth0 root netem loss 1% ;;
+	loss5) tc qdisc add dev eth0 root netem loss 5% ;;
+	delay) tc qdisc add dev eth0 root netem delay 50ms ;;
+	reorder) tc qdisc add dev eth0 root netem delay 5ms reorder 75% 50% ;;
+	down) [ "$lab_self" = two ] || ip link set eth0 down ;; # two must have a way to start to connect
+	block) nft -f - <<-END ;;
+		table inet lab {
+			chain in { type filter hook input priority 0; udp dport 4791 counter drop; }
+			chain out { type filter hook output priority 0; udp dport 4791 counter drop; }
+		}
+	END
+	*) return 1 ;;
+	esac
+}
+
+fault_off() {
+	case $1 in
+	loss? | delay | reorder) tc qdisc del dev eth0 root ;;
+	down) [ "$lab_self" = two ] || ip link set eth0 up ;;
+	block) nft delete table inet lab ;;
+	*) return 1 ;;
+	esac
+}
+
+fault_says() {
+	case $1 in
+	loss1) echo "1 % of packets lost" ;;
+	loss5) echo "5 % of packets lost" ;;
+	delay) echo "50 ms of delay each way" ;;
+	reorder) echo "packets out of order" ;;
+	down) echo "a link that is down for 3 s" ;;
+	block) echo "UDP port 4791 blocked" ;;
+	esac
+}
+
+peer_find
