@@ -22,7 +22,7 @@ struct shunt_file {
 	enum shunt_file_kind kind;
 };
 
-#define SHUNT_HELPERS 16
+#define SHUNT_HELPERS 64	/* libibverbs alone loads some twenty */
 
 struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
