@@ -120,12 +120,14 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 }
 
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
-static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (shunt_proof_pending(rx))
-		return;	/* if it is the peer's, the kernel says so too */
+	if (shunt_proof_pending(rx)) {
+		rx->early_reset = true;
+		return;
+	}
 	if (!atomic_load(&rx->reset))
 		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	atomic_store(&rx->reset, true);
@@ -198,7 +200,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_FIN:
 		return on_fin(engine, stream, value);
 	case SHUNT_IMM_RESET:
-		on_reset(engine, stream);
+		shunt_arrival_reset(engine, stream);
 		return NULL;
 	case SHUNT_IMM_RING:
 		return on_ring(engine, stream, value);
@@ -206,6 +208,10 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		atomic_store(&stream->released, true);
+		if (__builtin_expect(stream->tx.end_fd >= 0, 0)) {	/* it may not have to wait for EXPECT any more */
+			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
+			shunt_group_kick_lane(engine, stream->lane);
+		}
 		shunt_epset_rehome(engine, stream);
 		shunt_group_notify(engine, stream, EPOLLOUT);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);

@@ -16,10 +16,10 @@ static struct shunt_service *service_of(struct shunt_link *link)
 	return link->engine->service;
 }
 
-/* To another host: no descriptor can be shown, so nonces are. */
-static bool is_abroad(const struct shunt_link *link)
+/* No descriptor can be shown to another host, so nonces are. */
+static bool needs_nonce(const struct shunt_link *link)
 {
-	return link->channel.kind == SHUNT_CHANNEL_TCP;
+	return link->nonces;
 }
 
 static int reply(struct shunt_link *link, enum shunt_message_type type, uint32_t stream)
@@ -93,13 +93,13 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		give_up(engine, stream, "the link's arena is full");
 		return;
 	}
-	if (is_abroad(link) && !shunt_proof_demand(stream, message.claim.nonce)) {
+	if (needs_nonce(link) && !shunt_proof_demand(stream, message.claim.nonce)) {
 		give_up(engine, stream, "the system has no randomness yet");
 		return;
 	}
 	fd = stream->fd;
 	atomic_fetch_add(&engine->claims, 1);
-	if (shunt_link_send(link, &message, &fd, is_abroad(link) ? 0 : 1))
+	if (shunt_link_send(link, &message, &fd, needs_nonce(link) ? 0 : 1))
 		give_up(engine, stream, "the claim could not be sent");
 }
 
@@ -284,7 +284,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
 	int result = shunt_link_seat(link, stream, &message.accept.place);
 
-	if (!result && is_abroad(link)) {
+	if (!result && needs_nonce(link)) {
 		shunt_proof_owe(stream, nonce);
 		result = shunt_proof_demand(stream, message.accept.nonce) ? 0 : -EAGAIN;
 	}
@@ -344,11 +344,11 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	const struct shunt_place *place = &message->claim.place;
 	struct shunt_stream *stream;
 
-	if (link->initiator || count != !is_abroad(link) || !place_is_sound(link, place)) {
+	if (link->initiator || count != !needs_nonce(link) || !place_is_sound(link, place)) {
 		shunt_link_distrust(link, "a claim that is not one");
 		return;
 	}
-	if (!is_abroad(link) && !proven(link->engine, &message->claim.tuple, fds[0])) {
+	if (!needs_nonce(link) && !proven(link->engine, &message->claim.tuple, fds[0])) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
 		return;
@@ -403,7 +403,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
 	}
-	if (is_abroad(link))
+	if (needs_nonce(link))
 		shunt_proof_owe(stream, message->accept.nonce);
 	if (shunt_track_attach(engine, stream, place)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */

@@ -73,6 +73,9 @@ UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", FIXED,
 ENUM(RETAIN, retain, "auto|always", 0, FIXED,
 	"keep what was sent until it has arrived, so that a queue pair's death loses nothing; auto where the peer's "
 	"memory cannot be seen instead")
+ENUM(PROOF, proof, "auto|nonce", 0, FIXED,
+	"how it is shown that a claimed connection is one's own: auto hands over the socket, and between hosts "
+	"writes a nonce into it; nonce does that always")
 UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
 	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,

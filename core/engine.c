@@ -189,6 +189,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
 	stream->awaited = false;
+	shunt_private_close(engine, stream->rx.proof_fd);
+	stream->rx.proof_fd = -1;
 	shunt_private_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
 	stream->refusing = false;

@@ -140,6 +140,8 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_watch(struct shunt_engine *engine);
 /* A message on the channel wants to be written, or a stream reaped. */
 void shunt_service_wake(struct shunt_engine *engine);
+/* The service thread's epoll descriptor. */
+int shunt_service_epoll(struct shunt_engine *engine);
 /* One round, waiting at most `timeout_ms`. */
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
 /* Offers a rendezvous for the address that `fd` listens on; withdraws it. */
@@ -165,6 +167,8 @@ void shunt_service_abandon(struct shunt_engine *engine);
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
+/* The kernel says an error once, and has said it to us instead of the program. */
+void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */
 void shunt_stream_corked(struct shunt_stream *stream, bool on);
 /* What waits for more that was announced waits no longer. tx.lock held. */
@@ -258,6 +262,9 @@ void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *strea
 
 /* Applies one completion. group.lock held. */
 void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc);
+
+/* The peer's end is gone. group.lock held. */
+void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* --- stats.c --- */
 

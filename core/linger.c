@@ -36,7 +36,8 @@ bool shunt_linger_look(struct shunt_stream *stream)
 
 	if (__builtin_expect(tx->end_fd < 0, 1))
 		return false;
-	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_proof_owed(tx))
+	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
+	    shunt_proof_owed(stream))
 		return true;
 	end(stream);
 	return false;

@@ -193,6 +193,7 @@ static int say_hello(struct shunt_link *link)
 	hello->pid = link->engine->pid;
 	hello->kind = link->device->kind->number;
 	hello->retains = link->lane.retains;
+	hello->nonces = link->nonces;
 	return shunt_link_send(link, &message, fds, count);
 }
 
@@ -216,6 +217,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
+	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
 	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))
 		goto destroy;
@@ -247,8 +249,10 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 		return "it introduces itself twice";
 	if (hello->kind != link->device->kind->number)
 		return "it uses another kind of device (SHUNT_DEVICE)";
+	if (hello->nonces != link->nonces)
+		return "it proves its connections in another way (SHUNT_PROOF)";
 	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
-	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 ||
+	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 || hello->reserved ||
 	    hello->arena_bytes < controls || hello->arena_address + hello->arena_bytes < hello->arena_address)
 		return "its numbers make no sense";
 	return NULL;

@@ -34,6 +34,7 @@ struct shunt_link {
 	uint32_t peer_streams;
 	uint32_t peer_pid;
 	bool peer_retains;
+	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
 	uint32_t peer_receives;	/* depth of its receive queue */
 
 	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */

@@ -1,8 +1,11 @@
 #include "core/proof.h"
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include "core/engine.h"
 #include "core/linger.h"
 
@@ -23,16 +26,85 @@ void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONC
 	stream->tx.must_prove = true;
 }
 
+/*
+ * The nonce is no business of the program's waits, so the service thread waits for it. An edge is enough: what comes
+ * while there are bytes before it is looked at by who reads those.
+ */
+static void watch(struct shunt_stream *stream)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = &stream->proof_source };
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_rx *rx = &stream->rx;
+
+	if (stream->fd < 0 || rx->proof_fd >= 0)
+		return;
+	rx->proof_fd = shunt_private_copy(engine, stream->fd);
+	if (rx->proof_fd < 0)
+		return;
+	if (engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_ADD, rx->proof_fd, &event)) {
+		shunt_private_close(engine, rx->proof_fd);
+		rx->proof_fd = -1;
+		return;
+	}
+	shunt_streams_hold(stream);
+}
+
+static void unwatch(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_rx *rx = &stream->rx;
+
+	if (rx->proof_fd < 0)
+		return;
+	if (rx->end_reading)
+		engine->sys->shutdown(rx->proof_fd, SHUT_RD);
+	engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_DEL, rx->proof_fd, NULL);
+	shunt_private_close(engine, rx->proof_fd);
+	rx->proof_fd = -1;
+	shunt_streams_unhold(stream);
+}
+
+static bool is_next(const struct shunt_rx *rx)
+{
+	return rx->proof_fd >= 0 && atomic_load(&rx->boundary) == atomic_load(&rx->head) && !atomic_load(&rx->reset);
+}
+
+void shunt_proof_leave(struct shunt_stream *stream)
+{
+	if (!is_next(&stream->rx))
+		unwatch(stream);
+}
+
+bool shunt_proof_end_reading(struct shunt_stream *stream)
+{
+	stream->rx.end_reading = is_next(&stream->rx);
+	return stream->rx.end_reading;
+}
+
+void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->rx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_track_settle(engine, stream);
+	else if (stream->rx.proof_fd >= 0 && shunt_proof_read(engine, stream))
+		unwatch(stream);	/* closed; now the kernel's socket is, too */
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
+}
+
 void shunt_proof_expect(struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_EXPECT, .stream = stream->peer_id };
 	struct shunt_rx *rx = &stream->rx;
 
 	if (atomic_load(&rx->proof) != SHUNT_UNPROVEN || atomic_load(&rx->boundary) == SHUNT_NEVER ||
+	    atomic_load(&stream->retiring) == SHUNT_RETIRING || rx->shut ||	/* nobody will read it */
 	    atomic_load(&stream->lane->failed))
 		return;
-	if (!shunt_link_send(stream->link, &message, NULL, 0))
-		atomic_store(&rx->proof, SHUNT_EXPECTED);
+	if (shunt_link_send(stream->link, &message, NULL, 0))
+		return;
+	atomic_store(&rx->proof, SHUNT_EXPECTED);
+	watch(stream);
 }
 
 /* --- the reader --- */
@@ -52,13 +124,16 @@ static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->fin, atomic_exchange(&rx->early_fin, SHUNT_NEVER));
+	if (rx->early_reset)
+		shunt_arrival_reset(engine, stream);
 	shunt_lock_leave(&engine->group.lock);
+	unwatch(stream);
 	/* The accepting end has waited for this with its own direction: the next send begins it. */
-	if (atomic_load(&stream->agreed) && atomic_load(&stream->retiring) == SHUNT_STAYING)
+	if (atomic_load(&stream->agreed) && atomic_load(&stream->retiring) == SHUNT_STAYING && !rx->final)
 		atomic_store(&stream->tx.want_link, true);
 }
 
-/* The claim was forged, or its link is gone: TCP goes on as if nothing had been. */
+/* Nothing was shown: TCP goes on as if there were no link. */
 static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -73,26 +148,47 @@ static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->second, SHUNT_NEVER);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	shunt_lock_leave(&engine->group.lock);
-	if (!rx->final)
-		shunt_link_distrust(stream->link, "it claims a connection that is not its own");
+	unwatch(stream);
+}
+
+static bool peer_has_ended(struct shunt_engine *engine, int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	return engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	       (info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 && info.tcpi_state != TCP_FIN_WAIT2);
 }
 
 int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	int fd = rx->proof_fd >= 0 ? rx->proof_fd : stream->fd;
 	uint8_t bytes[SHUNT_NONCE_BYTES];
 	ssize_t got;
 
-	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || stream->fd < 0)
+	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || fd < 0)
 		return 0;
-	got = receive(engine, stream->fd, bytes, sizeof(bytes), MSG_PEEK);
+	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
+	/* A part of it, and no more will come. */
+	if (got > 0 && got < (ssize_t)sizeof(bytes) && !memcmp(bytes, rx->nonce, got) && peer_has_ended(engine, fd)) {
+		receive(engine, fd, bytes, got, 0);
+		got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
+	}
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got == 0 && rx->shut && !peer_has_ended(engine, fd))
+		return 0;	/* it is the program that has */
 	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	if (got == 0 || memcmp(bytes, rx->nonce, got)) {
+		shunt_stream_keep_error(stream, errno);
+	/* To who has closed, a peer that knows sends what it likes. */
+	if (got > 0 && memcmp(bytes, rx->nonce, got) && !rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_link_distrust(stream->link, "it claims a connection that is not its own");
+	if (got <= 0 || memcmp(bytes, rx->nonce, got)) {
 		disprove(engine, stream);
 		return -1;
 	}
-	if (got < (ssize_t)sizeof(bytes) || receive(engine, stream->fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
+	if (got < (ssize_t)sizeof(bytes) || receive(engine, fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return 0;
 	proven(engine, stream);
 	return 1;
@@ -128,11 +224,13 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint8_t *room;
 
 	shunt_lock_take(&tx->lock);
-	room = shunt_proof_owed(tx) && (stream->fd >= 0 || tx->end_fd >= 0) ?
+	room = shunt_proof_owed(stream) && (stream->fd >= 0 || tx->end_fd >= 0) ?
 	       shunt_retire_add(tx, sizeof(tx->nonce)) : NULL;
 	if (room) {
 		memcpy(room, tx->nonce, sizeof(tx->nonce));
 		tx->must_prove = false;
+		tx->shown = true;
+		tx->shown_tcp = tx->bytes.tcp;
 		if (shunt_retire_resend(engine, stream->fd >= 0 ? stream->fd : tx->end_fd, stream) == -EAGAIN)
 			shunt_linger_resume(stream);
 		else

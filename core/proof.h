@@ -19,6 +19,8 @@ void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONC
 void shunt_proof_expect(struct shunt_stream *stream);
 /* The reader stands there. 1: it has been read; 0: not yet; -1: the bytes there are the program's. rx.lock held. */
 int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Something has come on TCP, perhaps that. Service thread. */
+void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The peer expects ours. Service thread. */
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
 /*
@@ -27,10 +29,26 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
  */
 bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
 
-/* The direction begins on the link, and TCP has to carry our nonce before anything else. */
-static inline bool shunt_proof_owed(const struct shunt_tx *tx)
+/*
+ * The program closes it, or ends reading. A nonce that is still to come must find the socket open, or the kernel
+ * would answer it with a reset: true if the kernel's end comes behind it. rx.lock held.
+ */
+void shunt_proof_leave(struct shunt_stream *stream);
+bool shunt_proof_end_reading(struct shunt_stream *stream);
+
+/* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
+static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 {
-	return __builtin_expect(tx->must_prove, 0) && tx->announced;
+	int64_t rest = tx->shown ? unsent - (int64_t)(tx->bytes.tcp - tx->shown_tcp) : 0;
+
+	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? rest : SHUNT_NONCE_BYTES;
+}
+
+/* The direction begins on the link, and TCP has to carry our nonce before anything else; not to a peer that is gone. */
+static inline bool shunt_proof_owed(const struct shunt_stream *stream)
+{
+	return __builtin_expect(stream->tx.must_prove, 0) && stream->tx.announced &&
+	       !atomic_load(&((struct shunt_stream *)stream)->released);
 }
 
 static inline bool shunt_proof_pending(const struct shunt_rx *rx)

@@ -27,8 +27,8 @@ static bool reads_tcp(const struct shunt_rx *rx)
 	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
 	    atomic_load(&rx->tcp_eof))
 		return false;
-	if (shunt_proof_pending(rx))
-		return true;	/* that turn needs a nonce, which comes over TCP */
+	if (shunt_proof_pending(rx) && turns)
+		return false;	/* that turn needs a nonce, for which the service thread waits */
 	return (rx->track == SHUNT_TCP) != turns;
 }
 
@@ -126,7 +126,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
-	    !shunt_proof_owed(&stream->tx))
+	    !shunt_proof_owed(stream))
 		ask |= EPOLLOUT | EPOLLWRNORM;
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
 	else if (atomic_load(&stream->tx.unpassed))

@@ -40,6 +40,8 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
 {
 	shunt_lock_take(&engine->group.lock);
 	rx->track = SHUNT_TCP;
+	atomic_store(&rx->proof, SHUNT_PROVEN);	/* it was not told to show anything */
+	atomic_store(&rx->early_fin, SHUNT_NEVER);
 	atomic_store(&rx->retired, true);
 	atomic_store(&rx->boundary, SHUNT_NEVER);
 	atomic_store(&rx->second, SHUNT_NEVER);
@@ -65,7 +67,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED &&
 	    atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->rx.final) {
 		atomic_store(&stream->retiring, SHUNT_RETIRING);
 		stream->reason = reason;
@@ -132,23 +134,22 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_rights_answer(engine, stream);
 }
 
-/* Another reader must not find the peer's nonce. False: the program has to read what is before it first. */
-static bool await_proof(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t deadline)
+/* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
+static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason,
+			       uint64_t deadline)
 {
 	struct shunt_rx *rx = &stream->rx;
-	bool waits = shunt_proof_pending(rx);
 
-	while (waits) {
-		shunt_lock_take(&rx->lock);
-		shunt_track_settle(engine, stream);
-		waits = shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head);
-		shunt_lock_leave(&rx->lock);
-		if (!waits || shunt_now(engine) >= deadline)
-			break;
+	for (;;) {
+		shunt_retire_begin(engine, stream, reason);
+		if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
+			return true;
+		if (atomic_load(&rx->boundary) != atomic_load(&rx->head) || shunt_now(engine) >= deadline)
+			return false;
 		shunt_thread_begin();
-		shunt_wait_stream(engine, stream, EPOLLIN, deadline);
+		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
+		shunt_proof_heard(engine, stream);
 	}
-	return !shunt_proof_pending(rx) || atomic_load(&rx->boundary) == SHUNT_NEVER;
 }
 
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -162,9 +163,8 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_streams_plain(engine, stream, reason);
 	if (shunt_stream_is_plain(stream))
 		return 0;
-	if (!await_proof(engine, stream, deadline))
+	if (!begin_behind_proof(engine, stream, reason, deadline))
 		return -EBUSY;
-	shunt_retire_begin(engine, stream, reason);
 	while (!complete(engine, stream)) {
 		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
@@ -268,16 +268,6 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 	return true;
 }
 
-/* The kernel says an error once, and has said it to us. */
-static void keep_error(struct shunt_stream *stream, int error)
-{
-	if (error == EPIPE || atomic_load(&stream->rx.reset))
-		return;
-	atomic_store(&stream->rx.error, error);
-	atomic_store(&stream->rx.reset, true);
-	atomic_store(&stream->tx.dead, true);
-}
-
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -295,7 +285,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 			return -EAGAIN;
 		tx->resend_done += sent < 0 ? 0 : sent;
 		if (sent < 0)
-			keep_error(stream, errno);
+			shunt_stream_keep_error(stream, errno);
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
 			free(tx->resend);
 			tx->resend = NULL;
@@ -314,6 +304,7 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
+	tx->must_prove = false;	/* it would have said that it expects it */
 	if (tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) &&
 	    (offset == SHUNT_NEVER || offset < atomic_load(&tx->handback_at)) &&
 	    (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream)))

@@ -182,6 +182,15 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 	return error;
 }
 
+void shunt_stream_keep_error(struct shunt_stream *stream, int error)
+{
+	if (error == EPIPE || atomic_load(&stream->rx.reset))
+		return;
+	atomic_store(&stream->rx.error, error);
+	atomic_store(&stream->rx.reset, true);
+	atomic_store(&stream->tx.dead, true);
+}
+
 /* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
 static ssize_t at_end(struct shunt_stream *stream)
 {
@@ -217,6 +226,8 @@ static bool tcp_end_counts(struct shunt_stream *stream)
 	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER) &&
 	    shunt_stream_tcp_closed(stream))
 		return true;
+	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+		return true;	/* an end that comes before the proof is the kernel's to tell */
 	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) ||
 	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
@@ -236,7 +247,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_pending(rx))
 			shunt_track_settle(engine, stream);
 		if (shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head))
-			return -EAGAIN;
+			return at_end(stream);
 		if (rx->track == SHUNT_LINK) {
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? at_end(stream) : got;
@@ -432,7 +443,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		if ((uint64_t)tcp > boundary - head)
 			tcp = boundary - head;
 	}
-	if (rx->track == SHUNT_LINK || boundary != SHUNT_NEVER) {
+	if (!shunt_proof_pending(rx) && (rx->track == SHUNT_LINK || boundary != SHUNT_NEVER)) {
 		uint64_t from = rx->track == SHUNT_LINK ? head : boundary;
 
 		if (head + tcp == from)

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include "core/abroad.h"
 #include "core/polling.h"
+#include "core/proof.h"
 #include "core/service.h"
 #include "core/thread.h"
 
@@ -23,6 +24,11 @@ int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source
 	struct epoll_event event = { .events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = source };
 
 	return service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int shunt_service_epoll(struct shunt_engine *engine)
+{
+	return engine->service->epfd;
 }
 
 void shunt_service_want_write(struct shunt_link *link, bool on)
@@ -232,6 +238,10 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		break;
 	case SHUNT_SOURCE_STREAM:
 		resend(service, container(source));
+		break;
+	case SHUNT_SOURCE_PROOF:
+		shunt_proof_heard(service->engine, (struct shunt_stream *)((char *)source -
+						   offsetof(struct shunt_stream, proof_source)));
 		break;
 	case SHUNT_SOURCE_CM:
 	case SHUNT_SOURCE_GATE:

@@ -113,6 +113,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
 	bool must_prove;	/* the peer's nonce is to be written where the link begins */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
+	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
+	uint64_t shown_tcp;	/* bytes.tcp then */
 	int end_fd;		/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
@@ -152,7 +154,10 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
+	bool end_reading;	/* the program has ended reading: the kernel is told behind the nonce */
+	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
 	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
+	bool early_reset;	/* P: the same of RESET */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
 	uint8_t *ring;
@@ -175,7 +180,8 @@ struct shunt_rx {	/* rx.lock, except P */
 
 struct shunt_stream {
 	struct shunt_file file;
-	struct shunt_source source;	/* of the service thread's epoll */
+	struct shunt_source source;	/* of the service thread's epoll: room on the socket */
+	struct shunt_source proof_source;	/* the same: the peer's nonce */
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
 	_Atomic uint8_t role;	/* enum shunt_role */
 	_Atomic bool nonblocking;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/proof.h"
 #include "core/stage.h"
 
 #define SLAB_STREAMS 64
@@ -42,6 +43,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	stream->file.kind = SHUNT_FILE_STREAM;
 	stream->source.kind = SHUNT_SOURCE_STREAM;
+	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
+	rx->proof_fd = -1;
+	rx->end_reading = rx->early_reset = false;
 	stream->in_use = true;
 	stream->fd = fd;
 	stream->numbers = 1;
@@ -119,7 +123,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->fin, SHUNT_NEVER);
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->early_fin, SHUNT_NEVER);
-	tx->must_prove = false;
+	tx->must_prove = tx->shown = false;
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
@@ -442,6 +446,7 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
 	atomic_store(&stream->state, SHUNT_CLOSED);
+	shunt_proof_leave(stream);
 	if (stream->tx.resend)
 		shunt_service_await(engine, stream);
 	shunt_service_refuse(engine, stream, false);

@@ -149,7 +149,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
-	if (shunt_proof_owed(tx))
+	if (shunt_proof_owed(stream))
 		return -EAGAIN;
 	if (__builtin_expect(tx->resend != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
@@ -402,6 +402,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	}
 	if (send && kernel_must_wait(engine, stream, fd))
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
+	if (receive && linked && shunt_proof_end_reading(stream))
+		how = how == SHUT_RDWR ? SHUT_WR : -1;
 	/* Before FIN: who has seen that finds the connection closed. */
 	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	if (send && shunt_stream_is(engine, fd, stream))
@@ -425,6 +427,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 
 	shunt_lock_take(&tx->lock);
 	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
+	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
 		tcp += tx->offset - atomic_load(&tx->posted);
 	shunt_lock_leave(&tx->lock);

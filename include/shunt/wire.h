@@ -126,6 +126,8 @@ struct shunt_hello {
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
 	uint32_t kind;		/* of device: 1 soft, 2 verbs */
+	uint32_t nonces;	/* 1: sockets are not shown, nonces are; both ends alike; or 0 */
+	uint32_t reserved;	/* 0 */
 	uint32_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
 	uint8_t address[64];	/* of the lane's QP, as the kind of device tells it */
 };

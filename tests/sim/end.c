@@ -289,7 +289,8 @@ void sim_end_poll(struct sim_end *end)
 		sim_end_send(end, sim_size(MOST), true);
 	if (fd.revents & POLLIN) {
 		sim_end_receive(end, sim_size(MOST), true, 0);
-	} else if (events & POLLIN && !(fd.revents & (POLLERR | POLLHUP)) && sim_one_in(2)) {
+	} else if (events & POLLIN && !(fd.revents & (POLLERR | POLLHUP)) && !sim_world.nonces && sim_one_in(2)) {
+		/* A nonce that has just come makes what the link has brought readable: to who reads, at once. */
 		uint64_t before = end->received;
 
 		sim_end_receive(end, sim_size(MOST), false, 0);

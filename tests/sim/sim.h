@@ -58,7 +58,7 @@ struct sim_world {
 	struct in_addr address;
 	struct sim_conn conn[SIM_CONNS];
 	int conns;
-	bool retires, kills, killed, broken, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
+	bool retires, nonces, kills, killed, broken, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
 };
 
 extern struct sim_world sim_world;

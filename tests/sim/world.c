@@ -61,7 +61,8 @@ static void choose_config(struct shunt_config *config)
 	config->window_bytes = sim_one_in(2) ? 0 : sim_size(100000);
 	config->window_wrs = sim_one_in(2) ? 0 : sim_between(1, 40);
 	config->window_device = sim_one_in(4) ? sim_size(100000) + 1 : 0;
-	config->retain = sim_below(2);
+	config->proof = sim_world.nonces;
+	config->retain = sim_world.nonces || sim_one_in(2);	/* between hosts it is always so */
 	config->claim_ms = sim_between(10, 1000);
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 }
@@ -121,6 +122,7 @@ void sim_world_make(uint64_t seed)
 	world->no_listener = sim_one_in(50);
 	world->kills = sim_one_in(20) && !sim_avoids("kill");
 	world->faulty = sim_one_in(4) && !sim_avoids("fault");
+	world->nonces = sim_one_in(3) && !sim_avoids("nonce");
 	world->retires = sim_one_in(4) && !sim_avoids("retire");
 	sim_busy_channel = sim_one_in(4) && !sim_avoids("busy") ? sim_between(2, 6) : 0;
 	make_engine(0);
@@ -289,8 +291,8 @@ void sim_world_show(void)
 			show_link(link);
 		sim_ep_show(sim_ep_of[sim_world.epfd[i]], 1);
 	}
-	printf("# kills %d killed %d broken %d faulty %d retires %d\n", sim_world.kills, sim_world.killed, sim_world.broken,
-	       sim_world.faulty, sim_world.retires);
+	printf("# kills %d killed %d broken %d faulty %d retires %d nonces %d\n", sim_world.kills, sim_world.killed, sim_world.broken,
+	       sim_world.faulty, sim_world.retires, sim_world.nonces);
 	for (int i = 0; i < sim_world.conns; i++) {
 		printf("# connection %d: established %d reset_ok %d\n", i, sim_world.conn[i].established,
 		       sim_world.conn[i].reset_ok);
