@@ -7,7 +7,7 @@
 device=verbs	# of both ends; where the build does not know it: auto
 share=0		# per cent of the bytes that have to go by the link under faults that let RDMA through
 bytes=24M	# in each direction; with less the end may be there before the fault is
-export TEST_WARM=300 TEST_LIMIT=50
+export TEST_WARM=300 TEST_LIMIT=50 SHUNT_CLAIM_MS=20000
 
 need "$transfer"
 need_shunt
