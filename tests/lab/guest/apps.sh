@@ -1,6 +1,6 @@
 # limit: 200
-# redis and iperf3 over RDMA: all goes by the link as soon as there is one, and rxe has carried it. The
-# first seconds do not count: until there is a link the bytes go by TCP.
+# redis and iperf3 over RDMA: all goes by the link as soon as there is one, and rxe has carried it. What
+# comes before the link carries does not count: until there is one the bytes go by TCP.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
@@ -14,7 +14,6 @@ redis() {
 	start_redis "$shunt_run" || return
 	timeout 60 $shunt_run redis-benchmark -p "$server_port" -t set,get -c 4 -n 6000 -d 4096 --csv >"$work/said" 2>&1 &
 	client=$!
-	sleep 2
 	gauge_mark
 	wait $client || rc=1
 	kill "$server_pid"
@@ -25,9 +24,8 @@ redis() {
 iperf() {
 	local client rc=0
 	start_server $shunt_run iperf3 -s -1 -p || return
-	timeout 40 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -t 5 -J "$@" >"$work/said" &
+	timeout 50 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -n 100M -J "$@" >"$work/said" &
 	client=$!
-	sleep 3
 	gauge_mark
 	wait $client || rc=1
 	wait "$server_pid"

@@ -127,11 +127,19 @@ gauge_begin() {
 # as bytes move while shunt stat starts.
 gauge_mark() {
 	local now
+	patiently link_carries
 	gauge_lo=$(cat /sys/class/net/lo/statistics/tx_bytes)
 	gauge_sent=$(hw_counter sent_pkts)
 	gauge_wrong=$(wrong_of_rxe)
 	now=$("$builddir/tools/shunt" stat --json | jq -r "$gauge_sums")
 	gauge_tcp=${now% *} gauge_link=${now#* }
+}
+
+# More than its first megabytes.
+link_carries() {
+	local now
+	now=$("$builddir/tools/shunt" stat --json | jq -r "$gauge_sums")
+	[[ ${now#* } =~ ^[0-9]+$ ]] && [ "${now#* }" -gt 4000000 ]
 }
 
 # What was sent, by TCP and by the link. shunt stat gives a list of processes, files are one each.
@@ -153,6 +161,7 @@ gauge_end() {
 	packets=$(($(hw_counter sent_pkts) - gauge_sent))
 	echo "# $name: $linked bytes by the link, $tcp by TCP, $lo on lo, $packets packets of rxe, device $(devices_used "$work"/stat.*)"
 	check "$name: at least $wanted % of the bytes by the link" [ "${share:-0}" -ge "$wanted" ]
+	check "$name: there were enough to tell" [ "$linked" -gt 10000000 ]
 	check_device "$name: the link is over RDMA" "$work"/stat.*
 	is_verbs || return
 	check "$name: at least $wanted % of them not on lo" [ $((100 * lo)) -le $(((100 - wanted) * linked + 10000000)) ]
