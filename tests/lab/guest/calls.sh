@@ -1,4 +1,4 @@
-# limit: 200
+# limit: 300
 # Plain programs over RDMA: their transcripts are those of a bare run. One case or two of each kind; all of them
 # (tests/calls/diff.sh) take a quarter of an hour in a guest without hardware help.
 # shellcheck shell=bash disable=SC2154 source-path=SCRIPTDIR source=lib.sh
@@ -11,7 +11,7 @@ cases+="|process_child_takes_over|process_exec|process_passed|thread_two_writers
 
 need_device "$lab_device"
 rm -rf /tmp/calls
-export TEST_WARM=600	# milliseconds: a link over rxe takes longer than one over shared memory
+export TEST_WARM=1500	# milliseconds: a link over rxe takes longer than one over shared memory
 PASSES="cold warm" JOBS=1 CALLS_OUT=/tmp/calls "$top_srcdir/tests/calls/diff.sh" "^($cases)$" >"$work/tap" 2>&1
 while IFS= read -r line; do
 	case $line in
@@ -22,6 +22,6 @@ while IFS= read -r line; do
 done <"$work/tap"
 check "all of them have run" [ "$tests" -ge 50 ]
 upgraded=$(grep -l '"upgrades":[1-9]' /tmp/calls/*.warm.stat.* | sed 's/\.warm.*//' | sort -u | wc -l)
-check "streams of 20 warm cases were upgraded ($upgraded)" [ "$upgraded" -ge 20 ]
+check "streams of 8 warm cases were upgraded ($upgraded)" [ "$upgraded" -ge 8 ]
 check_device "the link is over RDMA" /tmp/calls/*.stat.*
 plan
