@@ -124,6 +124,7 @@ for who in $columns; do
 	printf ' %10s' "${sent[$who]:--}"
 done
 echo
+[ "${sent[smc]-}" != 0 ] || echo "# smc has sent nothing by rxe: it has fallen back to TCP"
 echo "# rtt: nanoseconds for 8 bytes and back; iperf3: Mbit/s; redis: GETs a second of 1 client; packets: of rxe"
 
 # behind WHAT: is Shunt worse than rsocket?
