@@ -92,6 +92,8 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* Pending error for SO_ERROR that the kernel socket does not know, cleared by the call; 0 if none. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
+/* For the next call that asks: an error that came behind something that was reported. */
+void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */

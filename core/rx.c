@@ -2,6 +2,7 @@
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -336,10 +337,10 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 	if (!to->left)
 		return 0;
-	if (__builtin_expect(stream->rx.kept_error, 0)) {
-		got = -stream->rx.kept_error;
-		stream->rx.kept_error = 0;
-		return got;
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.kept_error, memory_order_relaxed), 0)) {
+		got = -atomic_exchange(&stream->rx.kept_error, 0);
+		if (got)
+			return got;
 	}
 	for (;;) {
 		const uint8_t *ring = stream->rx.ring;
@@ -370,7 +371,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
-		stream->rx.kept_error = -got;
+		atomic_store(&stream->rx.kept_error, -got);
 	return done ? (ssize_t)done : got;
 }
 
@@ -410,10 +411,31 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	return got;
 }
 
+/* What can be read now, over every switch that has been announced. rx.lock held. */
+static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
+{
+	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
+	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
+	bool link = rx->track == SHUNT_LINK;
+
+	for (int i = 0; i < 3; i++, link = !link) {
+		uint64_t there = link ? (tail > at ? tail - at : 0) : tcp;
+
+		if (there > ends[i] - at)
+			there = ends[i] - at;
+		at += there;
+		if (!link)
+			tcp -= there;
+		if (at != ends[i])
+			break;
+	}
+	return at - head;
+}
+
 int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t head, boundary;
+	uint64_t bytes;
 	int tcp = 0;
 
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
@@ -421,21 +443,11 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_group_poll(engine);
 	shunt_lock_take(&rx->lock);
 	shunt_track_settle(engine, stream);
-	head = atomic_load(&rx->head);
-	boundary = atomic_load(&rx->boundary);
-	if (rx->track == SHUNT_TCP) {
+	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
-		if ((uint64_t)tcp > boundary - head)
-			tcp = boundary - head;
-	}
-	if (rx->track == SHUNT_LINK || boundary != SHUNT_NEVER) {
-		uint64_t from = rx->track == SHUNT_LINK ? head : boundary;
-
-		if (head + tcp == from)
-			tcp += atomic_load(&rx->tail) - from;
-	}
+	bytes = readable(rx, tcp > 0 ? (uint64_t)tcp : 0);
 	shunt_lock_leave(&rx->lock);
-	return tcp;
+	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }
 
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

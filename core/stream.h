@@ -129,7 +129,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;
 	_Atomic bool shut;	/* shutdown(SHUT_RD) */
-	int kept_error;		/* came behind bytes that were reported; for the next receive */
+	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */

@@ -608,8 +608,15 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->state) != SHUNT_LINKED)
-		return 0;
+	int error = atomic_exchange(&stream->rx.kept_error, 0);
+
+	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
+		return error;
 	shunt_group_poll(engine);
 	return shunt_stream_pop_error(stream);
+}
+
+void shunt_stream_keep_error(struct shunt_stream *stream, int error)
+{
+	atomic_store(&stream->rx.kept_error, error);
 }

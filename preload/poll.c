@@ -37,6 +37,8 @@ static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *tim
 {
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
+	if (mask && shunt_bad_pointer(mask))
+		return shunt_fail(EFAULT);
 	return (int)shunt_result(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask));
 }
 

@@ -7,8 +7,8 @@ plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
 
 # _FORTIFY_SOURCE is not asked for: wrong arguments must reach the calls.
 tests_calls_cases_cases_SOURCES = \
-	tests/calls/cases/accept.c \
 	tests/calls/cases/cases.h \
+	tests/calls/cases/accept.c \
 	tests/calls/cases/close.c \
 	tests/calls/cases/connect.c \
 	tests/calls/cases/epoll.c \
@@ -16,16 +16,23 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/epoll_sets.c \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \
+	tests/calls/cases/flags.c \
+	tests/calls/cases/lengths.c \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
+	tests/calls/cases/messages.c \
 	tests/calls/cases/net.c \
 	tests/calls/cases/options.c \
+	tests/calls/cases/pipes.c \
+	tests/calls/cases/pointers.c \
 	tests/calls/cases/poll.c \
 	tests/calls/cases/processes.c \
 	tests/calls/cases/receive.c \
 	tests/calls/cases/reset.c \
+	tests/calls/cases/shared.c \
 	tests/calls/cases/shut.c \
 	tests/calls/cases/signals.c \
+	tests/calls/cases/stdio.c \
 	tests/calls/cases/stream.c \
 	tests/calls/cases/threads.c \
 	tests/calls/cases/timeouts.c \
