@@ -17,6 +17,7 @@ struct cursor {
 	int iovcnt;
 	size_t skip;		/* into iov[0] */
 	size_t left;		/* room in all */
+	bool cut;		/* the kernel was asked for less, and that much was there */
 };
 
 static void advance(struct cursor *to, size_t bytes)
@@ -147,15 +148,24 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	struct iovec iov[IOV_BATCH];
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
+	size_t batch = 0;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
 	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
 		message.msg_iov = iov;
 		message.msg_iovlen = tcp_iov(rx, to, iov);
+		for (size_t i = 0; message.msg_iovlen == IOV_BATCH && i < IOV_BATCH; i++)
+			batch += iov[i].iov_len;
 	}
 	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
-	if (got < 0 && errno == ECONNRESET)
-		atomic_store(&rx->error, 0);	/* the same one, told by the link as well */
+	if (got < 0 && errno == ECONNRESET) {	/* the link tells the same one as well */
+		atomic_store(&rx->error, 0);
+		if (atomic_exchange(&rx->told, true)) {
+			rx->tcp_eof = true;
+			return 0;
+		}
+		errno = ECONNRESET;
+	}
 	if (got < 0)
 		return -errno;
 	if (got == 0) {
@@ -163,6 +173,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		return 0;
 	}
 	advance(to, got);
+	to->cut = (size_t)got == batch;
 	if (flags & MSG_PEEK)
 		return got;
 	shunt_bytes_add(&rx->bytes, head, got, false);
@@ -179,7 +190,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 
 	if (error && stream->fd >= 0)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
-	return error;
+	return error && !atomic_exchange(&stream->rx.told, true) ? error : 0;
 }
 
 /* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
@@ -320,9 +331,9 @@ static bool kernel_at_mark(struct shunt_engine *engine, int fd)
  * as in the kernel not past urgent data.
  */
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, uint8_t track,
-		    const uint8_t *ring)
+		    const uint8_t *ring, bool cut)
 {
-	return ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+	return cut || ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
 }
 
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -346,10 +357,11 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		const uint8_t *ring = stream->rx.ring;
 		uint8_t track = stream->rx.track;
 
+		to->cut = false;
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
-		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring))
+		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;

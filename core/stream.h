@@ -136,6 +136,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
+	_Atomic bool told;	/* it has been: the other track may bring the same one later */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */

@@ -104,6 +104,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->grown, false);
 	rx->quiet_tail = rx->quiet_since = 0;
 	rx->kept_error = 0;
+	rx->told = false;
 	atomic_store(&rx->reset, false);
 	atomic_store(&rx->error, 0);
 	atomic_store(&rx->head, 0);
