@@ -378,8 +378,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (!wait)
 			break;
 		got = wait_for_more(engine, &fd, stream, &deadline);
-		if (got)
-			break;
+		if (got || (done && shunt_thread.restarts))
+			break;	/* what is there is not waited for again after a signal */
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)

@@ -590,6 +590,11 @@ static void tcp_option_changed(struct shunt_stream *stream, int name)
 	}
 }
 
+void shunt_stream_never_waits(struct shunt_stream *stream, int name)
+{
+	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
+}
+
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
 {
 	socklen_t length = sizeof(int);

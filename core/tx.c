@@ -245,6 +245,8 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline);
+		if (!taken && done && shunt_thread.restarts)
+			return done;
 		if (taken)
 			break;
 	}

@@ -9,14 +9,18 @@ plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
 tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/cases.h \
 	tests/calls/cases/accept.c \
+	tests/calls/cases/async.c \
 	tests/calls/cases/close.c \
 	tests/calls/cases/connect.c \
 	tests/calls/cases/epoll.c \
 	tests/calls/cases/epoll_modes.c \
+	tests/calls/cases/epoll_more.c \
 	tests/calls/cases/epoll_sets.c \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \
 	tests/calls/cases/flags.c \
+	tests/calls/cases/halves.c \
+	tests/calls/cases/interrupts.c \
 	tests/calls/cases/lengths.c \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
@@ -27,8 +31,11 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/pointers.c \
 	tests/calls/cases/poll.c \
 	tests/calls/cases/processes.c \
+	tests/calls/cases/raw.c \
 	tests/calls/cases/receive.c \
 	tests/calls/cases/reset.c \
+	tests/calls/cases/select.c \
+	tests/calls/cases/share.c \
 	tests/calls/cases/shared.c \
 	tests/calls/cases/shut.c \
 	tests/calls/cases/signals.c \
@@ -36,6 +43,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/stream.c \
 	tests/calls/cases/threads.c \
 	tests/calls/cases/timeouts.c \
+	tests/calls/cases/tuning.c \
 	tests/calls/cases/util.c \
 	tests/calls/cases/vectors.c
 tests_calls_cases_cases_CFLAGS = $(plain_cflags)
