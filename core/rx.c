@@ -264,6 +264,49 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 }
 
+/*
+ * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as one switch. Nothing moves.
+ * `at`: what has been seen so far ends there.
+ */
+static size_t peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct cursor *to, uint64_t at,
+		      int flags)
+{
+	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
+	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
+	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at && link;
+	size_t before = to->left, limit;
+	struct iovec iov[IOV_BATCH];
+	struct msghdr message = { .msg_iov = iov };
+	ssize_t got;
+
+	if (turns) {
+		next.ring = rx->next_ring;
+		next.ring_bytes = atomic_load(&rx->next_bytes);
+	}
+	if (turns || (boundary == at && !link)) {
+		atomic_store(&next.next_from, SHUNT_NEVER);
+		atomic_store(&next.tail, turns ? (boundary < tail ? boundary : tail) : second < tail ? second : tail);
+		if (atomic_load(&next.tail) > at)
+			at += take_ring(&next, to, flags & MSG_TRUNC, at);
+	}
+	if (boundary != at || !link || !to->left)
+		return before - to->left;
+	limit = second - at < to->left ? second - at : to->left;
+	next.head = 0;
+	atomic_store(&next.boundary, limit);
+	message.msg_iovlen = tcp_iov(&next, to, iov);
+	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	if (got > 0)
+		advance(to, got);
+	return before - to->left;
+}
+
+static bool ends_ahead(const struct shunt_rx *rx)
+{
+	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) != SHUNT_NEVER ||
+	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) != SHUNT_NEVER;
+}
+
 static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t *cache, int name)
 {
 	uint64_t ns = atomic_load_explicit(cache, memory_order_relaxed);
@@ -361,6 +404,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
+		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
+			done += peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
 		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))

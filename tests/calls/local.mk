@@ -1,6 +1,6 @@
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/plainpeer \
-	tests/calls/many
+	tests/calls/many tests/calls/gen/gen
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
@@ -57,6 +57,10 @@ tests_calls_transfer_transfer_SOURCES = \
 tests_calls_transfer_transfer_CFLAGS = $(plain_cflags)
 tests_calls_transfer_transfer_LDFLAGS =
 
+tests_calls_gen_gen_SOURCES = tests/calls/gen/gen.c
+tests_calls_gen_gen_CFLAGS = $(plain_cflags)
+tests_calls_gen_gen_LDFLAGS =
+
 tests_calls_plainpeer_SOURCES = tests/calls/plainpeer.c
 tests_calls_plainpeer_CFLAGS = $(plain_cflags)
 tests_calls_plainpeer_LDFLAGS =
@@ -66,6 +70,6 @@ tests_calls_many_LDFLAGS =
 
 EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/diff.sh tests/calls/transfer.sh \
 	tests/calls/modes.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py
-EXTRA_DIST += tests/calls/lib.sh tests/README.md
+EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/README.md
 TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/quick_idle.sh
+	tests/calls/gen/gen.sh tests/calls/quick_idle.sh
