@@ -110,6 +110,8 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
 	atomic_store(&rx->fin, at);
+	if (stream->watches)	/* what the kernel is asked may be more now: ready.c */
+		shunt_epset_rehome(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
 	return NULL;
 }

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -264,40 +265,52 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 }
 
+/* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
+static void peek_kernel(struct shunt_engine *engine, int fd, struct cursor *to, uint64_t skip, uint64_t limit, int flags)
+{
+	struct shunt_rx end = { .boundary = limit };
+	struct iovec iov[IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
+	struct msghdr message = { .msg_iov = iov };
+	ssize_t got = -1;
+
+	message.msg_iovlen = 1 + tcp_iov(&end, to, iov + 1);
+	if (!skip || iov[0].iov_base)
+		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
+	free(iov[0].iov_base);
+	if (got > (ssize_t)skip)
+		advance(to, got - skip);
+}
+
 /*
- * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as one switch. Nothing moves.
- * `at`: what has been seen so far ends there.
+ * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as has been announced.
+ * Nothing moves. `at`: what has been seen so far ends there.
  */
 static size_t peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct cursor *to, uint64_t at,
 		      int flags)
 {
 	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
 	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
-	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at && link;
-	size_t before = to->left, limit;
-	struct iovec iov[IOV_BATCH];
-	struct msghdr message = { .msg_iov = iov };
-	ssize_t got;
+	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
+	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
+	size_t before = to->left;
 
-	if (turns) {
-		next.ring = rx->next_ring;
-		next.ring_bytes = atomic_load(&rx->next_bytes);
-	}
-	if (turns || (boundary == at && !link)) {
-		atomic_store(&next.next_from, SHUNT_NEVER);
-		atomic_store(&next.tail, turns ? (boundary < tail ? boundary : tail) : second < tail ? second : tail);
+	if (!link && boundary != at)
+		return 0;
+	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
+		if (turns) {
+			next.ring = rx->next_ring;
+			next.ring_bytes = atomic_load(&rx->next_bytes);
+		}
+		atomic_store(&next.tail, ends < tail ? ends : tail);
+		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
 		if (atomic_load(&next.tail) > at)
 			at += take_ring(&next, to, flags & MSG_TRUNC, at);
+		if (turns || atomic_load(&rx->next_from) != at)
+			break;
+		turns = true;
 	}
-	if (boundary != at || !link || !to->left)
-		return before - to->left;
-	limit = second - at < to->left ? second - at : to->left;
-	next.head = 0;
-	atomic_store(&next.boundary, limit);
-	message.msg_iovlen = tcp_iov(&next, to, iov);
-	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
-	if (got > 0)
-		advance(to, got);
+	if (at == ends && to->left)
+		peek_kernel(engine, fd, to, skip, link ? second - at : SHUNT_NEVER, flags);
 	return before - to->left;
 }
 

@@ -7,6 +7,7 @@
  * same. Call number i depends on SEED and i alone: with KEEP, only calls with these numbers are made, for those who
  * look for the shortest sequence that shows something.
  *
+ * GEN_CAREFUL: no descriptor is shared while it has unread bytes, for streams that move all the time.
  * GEN_WRAP is put before the command of the other process. Nothing here knows of Shunt.
  */
 #include <arpa/inet.h>
@@ -515,8 +516,8 @@ static int certain(struct cmd *c, const struct half *h, const struct half *peer)
 	if (is_wait(c->kind))	/* ended by a send of the other side */
 		return !h->unread && !h->ended && !h->shut_r && !peer->shut_w && !h->nonblocking &&
 		       (c->kind != WAIT_EPOLL || (h->events[c->set] & EPOLLIN && !(h->events[c->set] & (EPOLLOUT | EPOLLONESHOT))));
-	/* Unread bytes of a peer that has ended stay with the process (docs/COMPATIBILITY.md). */
-	if ((c->kind == SEND_CHILD || c->kind == PASS) && h->ended && h->unread)
+	/* Bytes that a peer cannot send again stay with the process (docs/COMPATIBILITY.md). */
+	if ((c->kind == SEND_CHILD || c->kind == PASS) && h->unread && (h->ended || getenv("GEN_CAREFUL")))
 		return 0;
 	if (is_send(c->kind)) {
 		if (peer->shut_r && peer->shut_w)

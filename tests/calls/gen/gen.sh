@@ -15,7 +15,7 @@ unset SHUNT_BUILD
 export top_builddir=$builddir
 gen=${GEN:-$builddir/tests/calls/gen/gen}
 run=${RUN_SHUNT:-$builddir/tools/shunt run}
-ways=${WAYS:-both flip lead answer}
+ways=${WAYS:-both lead answer flip}
 calls=${CALLS:-150}
 work=$(mktemp -d /tmp/calls-gen.XXXXXX)
 export GEN_LIMIT=${GEN_LIMIT:-60}
@@ -25,9 +25,10 @@ sequence() {
 	local way=$1 seed=$2
 	shift 2
 	case $way in
+	careful) GEN_CAREFUL=1 "$gen" "$seed" "$calls" "$@" ;;
 	bare) "$gen" "$seed" "$calls" "$@" ;;
 	both) GEN_WRAP=$run $run "$gen" "$seed" "$calls" "$@" ;;
-	flip) SHUNT_FLIP=${FLIP:-1024} GEN_WRAP=$run $run "$gen" "$seed" "$calls" "$@" ;;
+	flip) GEN_CAREFUL=1 SHUNT_FLIP=${FLIP:-1024} GEN_WRAP=$run $run "$gen" "$seed" "$calls" "$@" ;;
 	lead) $run "$gen" "$seed" "$calls" "$@" ;;
 	answer) GEN_WRAP=$run "$gen" "$seed" "$calls" "$@" ;;
 	esac 2>> "$work/err"
@@ -35,11 +36,14 @@ sequence() {
 
 # differs WAY SEED TIMES [KEEP...]: does it, in one of so many runs?
 differs() {
-	local way=$1 seed=$2 times=$3 i
+	local way=$1 seed=$2 times=$3 i bare=bare
 	shift 3
+	[ "$way" = flip ] && bare=careful
 	# Of a whole sequence the bare run is made once.
-	[ $# = 0 ] && [ "$bare_seed" = "$seed" ] || sequence bare "$seed" "$@" > "$work/bare"
-	bare_seed=$([ $# -gt 0 ] || echo "$seed")
+	if [ $# -gt 0 ] || [ "$had" != "$bare $seed" ]; then
+		sequence "$bare" "$seed" "$@" > "$work/bare"
+	fi
+	had=$([ $# -gt 0 ] || echo "$bare $seed")
 	for ((i = 0; i < times; i++)); do
 		sequence "$way" "$seed" "$@" > "$work/other"
 		cmp -s "$work/bare" "$work/other" || return 0
@@ -71,7 +75,7 @@ shrink() {
 
 [ -x "$gen" ] || { echo "Bail out! $gen is missing"; exit 99; }
 [ -z "${STABLE:-}" ] || ways=bare
-n=0 bad=0 made=0 bare_seed=
+n=0 bad=0 made=0 had=
 for ((seed = ${FIRST:-1}; seed < ${FIRST:-1} + ${SEEDS:-8}; seed++)); do
 	for way in $ways; do
 		n=$((n + 1))
