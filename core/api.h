@@ -92,9 +92,13 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* Pending error for SO_ERROR that the kernel socket does not know, cleared by the call; 0 if none. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
+/* For the next call that asks: an error that came behind something that was reported. */
+void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */
+/* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
+void shunt_stream_never_waits(struct shunt_stream *stream, int name);
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
 /*
  * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done:

@@ -168,7 +168,7 @@ bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */
-void shunt_stream_keep_error(struct shunt_stream *stream, int error);
+void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */
 void shunt_stream_corked(struct shunt_stream *stream, bool on);
 /* What waits for more that was announced waits no longer. tx.lock held. */

@@ -7,6 +7,9 @@
 #include "core/thread.h"
 
 #define MODE_BITS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+/* What EPOLLEXCLUSIVE goes together with (EPOLLEXCLUSIVE_OK_BITS of the kernel). */
+#define EXCLUSIVE_BITS (EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM | EPOLLERR | EPOLLHUP |	\
+			EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE)
 
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
 {
@@ -418,6 +421,8 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 	struct shunt_watch *watch;
 	int result;
 
+	if (event->events & EPOLLEXCLUSIVE && event->events & ~EXCLUSIVE_BITS)
+		return -EINVAL;
 	if (find(stream, set, fd))
 		return -EEXIST;
 	watch = calloc(1, sizeof(*watch));
@@ -596,5 +601,29 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		shunt_private_close(engine, set->kick_fd);
 		set->companion = set->kick_fd = -1;
 		set->sleeping = set->linked = 0;
+		set->inherited = true;
+	}
+}
+
+static bool watched_by(struct shunt_stream *stream, struct shunt_epset *set)
+{
+	struct shunt_watch *watch = stream->watches;
+
+	while (watch && watch->set != set)
+		watch = watch->next_of_stream;
+	return watch;
+}
+
+void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_stream *stream;
+
+	set->inherited = false;
+	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+
+		stream = file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
+		if (stream && atomic_load(&stream->state) == SHUNT_FOREIGN && watched_by(stream, set))
+			shunt_rights_ask(engine, fd, stream);
 	}
 }

@@ -57,6 +57,8 @@ struct shunt_epset {
 	struct shunt_epset *next_nested;
 	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
 	bool kernel_busy;		/* the last look at it found something */
+	bool streams_first;		/* the kernel's part alone has filled the last report */
+	bool inherited;			/* by a fork's child, and not waited in since */
 };
 
 /* Something changed on the stream; see shunt_group_notify(). group.lock held. */
@@ -72,6 +74,8 @@ void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *s
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
 /* In a fork's child: companions are the parent's. */
 void shunt_epset_inherit(struct shunt_engine *engine);
+/* Before the first wait in such a set: its members on the parent's links must be the kernel's. */
+void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
 /* From now on the kernel watches the set for somebody. group.lock held. */
 void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set);

@@ -137,6 +137,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	set->kernel_checked = ticks();
 	if (n < 0)
 		n = 0;
+	set->streams_first = n == max;
 	return look_at_streams(engine, set, events, max, n, heard, NULL);
 }
 
@@ -158,6 +159,11 @@ static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	int n = 0;
 
+	if (__builtin_expect(set->streams_first, 0)) {	/* nor the other way round */
+		set->streams_first = false;
+		n = look_at_streams(engine, set, events, max, 0, false, NULL);
+		return n + (n < max ? look_at_kernel(engine, set, events + n, max - n) : 0);
+	}
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
 	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
 		n = look_at_streams(engine, set, events, max, 0, false, NULL);
@@ -322,6 +328,8 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 	if (!set || set->file.kind != SHUNT_FILE_EPOLL)
 		return -EBADF;
 	shunt_thread_begin();
+	if (__builtin_expect(set->inherited, 0))
+		shunt_epset_ask(engine, set);
 	if (set->companion >= 0) {
 		n = look_first(engine, set, events, max);
 		if (n || now)

@@ -180,7 +180,7 @@ int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (got == 0 && rx->shut && !peer_has_ended(engine, fd))
 		return 0;	/* it is the program that has */
 	if (got < 0)
-		shunt_stream_keep_error(stream, errno);
+		shunt_stream_was_reset(stream, errno);
 	/* To who has closed, a peer that knows sends what it likes. */
 	if (got > 0 && memcmp(bytes, rx->nonce, got) && !rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_link_distrust(stream->link, "it claims a connection that is not its own");

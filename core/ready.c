@@ -13,6 +13,9 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 
 	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least || shunt_proof_pending(rx))
 		return false;
+	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
+	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
+		return true;
 	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
 }
 
@@ -73,6 +76,14 @@ static bool has_room(const struct shunt_stream *stream)
 	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) || shunt_stage_roomy(stream));
 }
 
+/* A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). */
+static bool may_grow(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return !tx->grow_asked && tx->ring_bytes < stream->engine->config.ring_max && !atomic_load(&tx->offer);
+}
+
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
 static bool sends_tcp(const struct shunt_stream *stream)
 {
@@ -92,7 +103,7 @@ static bool link_writable(struct shunt_stream *stream)
 	if (has_room(stream))
 		return true;
 	atomic_store(&tx->starved, true);
-	return has_room(stream);
+	return has_room(stream) || may_grow(stream);
 }
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
@@ -125,6 +136,9 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	/* The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. */
+	else if (atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx))
+		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
 	    !shunt_proof_owed(stream))
 		ask |= EPOLLOUT | EPOLLWRNORM;

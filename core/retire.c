@@ -11,7 +11,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include "core/fetch.h"
 #include "core/linger.h"
@@ -23,6 +26,7 @@
 
 #define SETTLING 1000000000ull	/* ns that the modelled device may take for what a full queue holds */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
+#define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
 
 /* --- the end that wants it --- */
 
@@ -152,10 +156,28 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 	}
 }
 
+/*
+ * What the program could have read before it can read at once after, without waiting. Only while there is
+ * progress: the kernel's buffer may be smaller than the ring was.
+ */
+static void await_bytes(struct shunt_engine *engine, int fd, int wanted)
+{
+	uint64_t until = shunt_now(engine) + ARRIVING;
+	int before = 0, there = 0;
+
+	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted && shunt_now(engine) < until) {
+		if (there > before)
+			until = shunt_now(engine) + ARRIVING;
+		before = there;
+		sched_yield();
+	}
+}
+
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			const char *reason)
 {
 	uint64_t deadline = shunt_now(engine) + PATIENCE;
+	int readable = 0;
 
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		return shunt_rights_ask(engine, fd, stream);
@@ -163,6 +185,8 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_streams_plain(engine, stream, reason);
 	if (shunt_stream_is_plain(stream))
 		return 0;
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		readable = shunt_stream_inq(engine, fd, stream);
 	if (!begin_behind_proof(engine, stream, reason, deadline))
 		return -EBUSY;
 	while (!complete(engine, stream)) {
@@ -173,6 +197,7 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_thread_begin();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
 	}
+	await_bytes(engine, fd, readable);
 	return 0;
 }
 
@@ -268,6 +293,18 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 	return true;
 }
 
+/* What was sent long ago must not wait for an acknowledgement (Nagle) now. */
+static void push(struct shunt_engine *engine, int fd)
+{
+	int nodelay = 0;
+	socklen_t length = sizeof(nodelay);
+
+	if (engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &length) || nodelay)
+		return;
+	for (nodelay = 1; nodelay >= 0; nodelay--)
+		engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay));
+}
+
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -285,10 +322,11 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 			return -EAGAIN;
 		tx->resend_done += sent < 0 ? 0 : sent;
 		if (sent < 0)
-			shunt_stream_keep_error(stream, errno);
+			shunt_stream_was_reset(stream, errno);
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
 			free(tx->resend);
 			tx->resend = NULL;
+			push(engine, fd);
 			shunt_track_rehome(engine, stream, 0);
 		}
 	}

@@ -2,6 +2,8 @@
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -17,6 +19,7 @@ struct cursor {
 	int iovcnt;
 	size_t skip;		/* into iov[0] */
 	size_t left;		/* room in all */
+	bool cut;		/* the kernel was asked for less, and that much was there */
 };
 
 static void advance(struct cursor *to, size_t bytes)
@@ -147,15 +150,24 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	struct iovec iov[IOV_BATCH];
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
+	size_t batch = 0;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
 	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
 		message.msg_iov = iov;
 		message.msg_iovlen = tcp_iov(rx, to, iov);
+		for (size_t i = 0; message.msg_iovlen == IOV_BATCH && i < IOV_BATCH; i++)
+			batch += iov[i].iov_len;
 	}
 	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
-	if (got < 0 && errno == ECONNRESET)
-		atomic_store(&rx->error, 0);	/* the same one, told by the link as well */
+	if (got < 0 && errno == ECONNRESET) {	/* the link tells the same one as well */
+		atomic_store(&rx->error, 0);
+		if (atomic_exchange(&rx->told, true)) {
+			rx->tcp_eof = true;
+			return 0;
+		}
+		errno = ECONNRESET;
+	}
 	if (got < 0)
 		return -errno;
 	if (got == 0) {
@@ -163,6 +175,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		return 0;
 	}
 	advance(to, got);
+	to->cut = (size_t)got == batch;
 	if (flags & MSG_PEEK)
 		return got;
 	shunt_bytes_add(&rx->bytes, head, got, false);
@@ -179,10 +192,10 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 
 	if (error && stream->fd >= 0)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
-	return error;
+	return error && !atomic_exchange(&stream->rx.told, true) ? error : 0;
 }
 
-void shunt_stream_keep_error(struct shunt_stream *stream, int error)
+void shunt_stream_was_reset(struct shunt_stream *stream, int error)
 {
 	if (error == EPIPE || atomic_load(&stream->rx.reset))
 		return;
@@ -267,6 +280,61 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 }
 
+/* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
+static void peek_kernel(struct shunt_engine *engine, int fd, struct cursor *to, uint64_t skip, uint64_t limit, int flags)
+{
+	struct shunt_rx end = { .boundary = limit };
+	struct iovec iov[IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
+	struct msghdr message = { .msg_iov = iov };
+	ssize_t got = -1;
+
+	message.msg_iovlen = 1 + tcp_iov(&end, to, iov + 1);
+	if (!skip || iov[0].iov_base)
+		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
+	free(iov[0].iov_base);
+	if (got > (ssize_t)skip)
+		advance(to, got - skip);
+}
+
+/*
+ * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as has been announced.
+ * Nothing moves. `at`: what has been seen so far ends there.
+ */
+static size_t peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct cursor *to, uint64_t at,
+		      int flags)
+{
+	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
+	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
+	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
+	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
+	size_t before = to->left;
+
+	if ((!link && boundary != at) || shunt_proof_pending(rx))
+		return 0;
+	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
+		if (turns) {
+			next.ring = rx->next_ring;
+			next.ring_bytes = atomic_load(&rx->next_bytes);
+		}
+		atomic_store(&next.tail, ends < tail ? ends : tail);
+		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
+		if (atomic_load(&next.tail) > at)
+			at += take_ring(&next, to, flags & MSG_TRUNC, at);
+		if (turns || atomic_load(&rx->next_from) != at)
+			break;
+		turns = true;
+	}
+	if (at == ends && to->left)
+		peek_kernel(engine, fd, to, skip, link ? second - at : SHUNT_NEVER, flags);
+	return before - to->left;
+}
+
+static bool ends_ahead(const struct shunt_rx *rx)
+{
+	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) != SHUNT_NEVER ||
+	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) != SHUNT_NEVER;
+}
+
 static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t *cache, int name)
 {
 	uint64_t ns = atomic_load_explicit(cache, memory_order_relaxed);
@@ -334,9 +402,9 @@ static bool kernel_at_mark(struct shunt_engine *engine, int fd)
  * as in the kernel not past urgent data.
  */
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, uint8_t track,
-		    const uint8_t *ring)
+		    const uint8_t *ring, bool cut)
 {
-	return ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+	return cut || ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
 }
 
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -351,19 +419,22 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 	if (!to->left)
 		return 0;
-	if (__builtin_expect(stream->rx.kept_error, 0)) {
-		got = -stream->rx.kept_error;
-		stream->rx.kept_error = 0;
-		return got;
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.kept_error, memory_order_relaxed), 0)) {
+		got = -atomic_exchange(&stream->rx.kept_error, 0);
+		if (got)
+			return got;
 	}
 	for (;;) {
 		const uint8_t *ring = stream->rx.ring;
 		uint8_t track = stream->rx.track;
 
+		to->cut = false;
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
-		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring))
+		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
+			done += peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
+		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;
@@ -380,12 +451,12 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (!wait)
 			break;
 		got = wait_for_more(engine, &fd, stream, &deadline);
-		if (got)
-			break;
+		if (got || (done && shunt_thread.restarts))
+			break;	/* what is there is not waited for again after a signal */
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
-		stream->rx.kept_error = -got;
+		atomic_store(&stream->rx.kept_error, -got);
 	return done ? (ssize_t)done : got;
 }
 
@@ -425,10 +496,33 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	return got;
 }
 
+/* What can be read now, over every switch that has been announced. rx.lock held. */
+static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
+{
+	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
+	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
+	bool link = rx->track == SHUNT_LINK;
+
+	for (int i = 0; i < 3; i++, link = !link) {
+		if (i && shunt_proof_pending(rx))
+			break;
+		uint64_t there = link ? (tail > at ? tail - at : 0) : tcp;
+
+		if (there > ends[i] - at)
+			there = ends[i] - at;
+		at += there;
+		if (!link)
+			tcp -= there;
+		if (at != ends[i])
+			break;
+	}
+	return at - head;
+}
+
 int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t head, boundary;
+	uint64_t bytes;
 	int tcp = 0;
 
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
@@ -436,21 +530,11 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_group_poll(engine);
 	shunt_lock_take(&rx->lock);
 	shunt_track_settle(engine, stream);
-	head = atomic_load(&rx->head);
-	boundary = atomic_load(&rx->boundary);
-	if (rx->track == SHUNT_TCP) {
+	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
-		if ((uint64_t)tcp > boundary - head)
-			tcp = boundary - head;
-	}
-	if (!shunt_proof_pending(rx) && (rx->track == SHUNT_LINK || boundary != SHUNT_NEVER)) {
-		uint64_t from = rx->track == SHUNT_LINK ? head : boundary;
-
-		if (head + tcp == from)
-			tcp += atomic_load(&rx->tail) - from;
-	}
+	bytes = readable(rx, tcp > 0 ? (uint64_t)tcp : 0);
 	shunt_lock_leave(&rx->lock);
-	return tcp;
+	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }
 
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

@@ -139,13 +139,14 @@ struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;
 	_Atomic bool shut;	/* shutdown(SHUT_RD) */
-	int kept_error;		/* came behind bytes that were reported; for the next receive */
+	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
+	_Atomic bool told;	/* it has been: the other track may bring the same one later */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */

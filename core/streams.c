@@ -112,6 +112,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->grown, false);
 	rx->quiet_tail = rx->quiet_since = 0;
 	rx->kept_error = 0;
+	rx->told = false;
 	atomic_store(&rx->reset, false);
 	atomic_store(&rx->error, 0);
 	atomic_store(&rx->head, 0);
@@ -600,6 +601,11 @@ static void tcp_option_changed(struct shunt_stream *stream, int name)
 	}
 }
 
+void shunt_stream_never_waits(struct shunt_stream *stream, int name)
+{
+	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
+}
+
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
 {
 	socklen_t length = sizeof(int);
@@ -619,8 +625,15 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->state) != SHUNT_LINKED)
-		return 0;
+	int error = atomic_exchange(&stream->rx.kept_error, 0);
+
+	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
+		return error;
 	shunt_group_poll(engine);
 	return shunt_stream_pop_error(stream);
+}
+
+void shunt_stream_keep_error(struct shunt_stream *stream, int error)
+{
+	atomic_store(&stream->rx.kept_error, error);
 }

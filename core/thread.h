@@ -15,6 +15,7 @@ enum { SHUNT_SIGNAL_BREAKS = 1, SHUNT_SIGNAL_RESTARTS = 2 };
 
 struct shunt_thread {
 	volatile sig_atomic_t signalled;	/* handlers that ran since the wait began */
+	bool restarts;				/* a wait of this call has been begun again after a handler */
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t skip;		/* waits that will not poll */
@@ -36,6 +37,7 @@ void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced);
 static inline void shunt_thread_begin(void)
 {
 	shunt_thread.signalled = 0;
+	shunt_thread.restarts = false;
 }
 
 /*

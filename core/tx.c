@@ -250,12 +250,16 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline);
+		if (!taken && done && shunt_thread.restarts)
+			return done;
 		if (taken)
 			break;
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
-	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE)
+	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
+		atomic_store(&stream->rx.told, false);
 		atomic_store(&stream->rx.error, -taken);
+	}
 	return done ? (ssize_t)done : taken;
 }
 

@@ -186,6 +186,7 @@ static int interrupted(uint64_t deadline)
 	    (shunt_thread.signalled && deadline != SHUNT_NEVER))
 		return -EINTR;
 	shunt_thread.signalled = 0;
+	shunt_thread.restarts = true;
 	return 0;
 }
 

@@ -42,6 +42,7 @@
 	X(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *length))		\
 	X(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t length))		\
 	X(int, ioctl, (int fd, unsigned long request, ...))						\
+	X(int, sockatmark, (int fd))									\
 	X(int, fcntl, (int fd, int command, ...))							\
 	X(int, fcntl64, (int fd, int command, ...))							\
 													\
@@ -116,6 +117,8 @@
 	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,	\
 			      const posix_spawnattr_t *attributes, char *const argv[],			\
 			      char *const envp[]))							\
+	X(int, system, (const char *command))								\
+	X(FILE *, popen, (const char *command, const char *mode))					\
 	X(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int fd,		\
 						  int other))						\
 	X(void, _exit, (int status))									\

@@ -64,12 +64,25 @@ static SHUNT_INLINE bool serves(int *epfd, const struct epoll_event *events, int
 	if (shunt_is_private(set))
 		*epfd = -1;
 	return is_set(set) && max > 0 && max <= INT_MAX / (int)sizeof(*events) &&
-	       !shunt_bad_pointer(events);
+	       !shunt_bad_span(events, (size_t)max * sizeof(*events));
+}
+
+/* Nowhere to write to: found out only when there is an event. */
+static int wait_for_fault(int epfd, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct epoll_event event;
+	ssize_t ready = shunt_result(shunt_epset_wait(shunt_process.engine, epfd, &event, 1, timeout, mask));
+
+	return ready > 0 ? shunt_fail(EFAULT) : (int)ready;
 }
 
 static inline int wait_for(int epfd, struct epoll_event *events, int max,
 			   const struct timespec *timeout, const sigset_t *mask)
 {
+	if (unlikely(mask && shunt_bad_pointer(mask)))
+		return shunt_fail(EFAULT);
+	if (unlikely(shunt_bad_pointer(events)))
+		return wait_for_fault(epfd, timeout, mask);
 	return (int)shunt_result(shunt_epset_wait(shunt_process.engine, epfd, events, max, timeout,
 						  mask));
 }
@@ -97,6 +110,8 @@ int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct tim
 {
 	if (!serves(&epfd, events, max))
 		return real(epoll_pwait2)(epfd, events, max, timeout, mask);
+	if (timeout && shunt_bad_pointer(timeout))
+		return shunt_fail(EFAULT);
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
 	return wait_for(epfd, events, max, timeout, mask);

@@ -59,3 +59,11 @@ int ioctl(int fd, unsigned long request, ...)
 		return control(fd, shunt_as_stream(file), request, argument);
 	return real(ioctl)(shunt_is_private(file) ? -1 : fd, request, argument);
 }
+
+/* Asks the kernel from inside libc. */
+int sockatmark(int fd)
+{
+	int mark;
+
+	return shunt_linked(&fd) ? (ioctl(fd, SIOCATMARK, &mark) ? -1 : mark) : real(sockatmark)(fd);
+}

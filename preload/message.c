@@ -14,6 +14,12 @@ static int refuse(const struct msghdr *message)
 	return message->msg_iovlen && shunt_bad_pointer(message->msg_iov) ? EFAULT : 0;
 }
 
+/* Of a message that is sent the kernel copies the name, although TCP does not look at it. */
+static bool bad_name(const struct msghdr *message)
+{
+	return message->msg_name && message->msg_namelen && shunt_bad_pointer(message->msg_name);
+}
+
 static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
@@ -26,6 +32,8 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 		return real(sendmsg)(fd, message, flags);
 	}
 	error = refuse(message);
+	if (unlikely(!error && bad_name(message)))
+		error = EFAULT;
 	if (error)
 		return shunt_fail(error);
 	if (message->msg_controllen) {
@@ -127,14 +135,14 @@ static bool count_down(const struct timespec *end, struct timespec *timeout)
 
 /*
  * As the kernel: the timeout is looked at only after each message, and an error after the first
- * message is for the next call to find (here: by meeting it again).
+ * message is kept for the next call.
  */
 static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 			 struct timespec *timeout, const struct timespec *end)
 {
 	unsigned int done;
 	int saved = errno;
-	ssize_t got;
+	ssize_t got = 0;
 
 	for (done = 0; done < count;) {
 		got = recv_message(fd, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
@@ -148,17 +156,35 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 	}
 	if (done < count && !done)
 		return -1;
+	if (done < count && got < 0 && errno != EAGAIN && shunt_linked(&fd))
+		shunt_stream_keep_error(shunt_linked(&fd), errno);
 	errno = saved;
 	return (int)done;
+}
+
+/* An error that waits comes before any message. */
+static int error_first(int fd, struct shunt_stream *stream)
+{
+	int error = shunt_stream_take_error(shunt_process.engine, stream), saved = errno;
+	socklen_t length = sizeof(error);
+
+	if (!error)
+		real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	errno = saved;
+	return error;
 }
 
 int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 	     struct timespec *timeout)
 {
+	struct shunt_stream *stream = shunt_linked(&fd);
 	struct timespec end;
+	int error;
 
-	if (!shunt_linked(&fd))
+	if (!stream)
 		return real(recvmmsg)(fd, messages, count, flags, timeout);
+	if (timeout && shunt_bad_pointer(timeout))
+		return shunt_fail(EFAULT);
 	if (timeout) {
 		if (!valid(timeout))
 			return shunt_fail(EINVAL);
@@ -170,5 +196,8 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 			end.tv_nsec -= 1000000000;
 		}
 	}
+	error = error_first(fd, stream);
+	if (error)
+		return shunt_fail(error);
 	return recv_messages(fd, messages, count, flags, timeout, &end);
 }

@@ -7,6 +7,8 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+#define FEW 256		/* descriptors that any process may have; the limit may change at any time */
+
 static bool too_many(nfds_t count)
 {
 	struct rlimit limit;
@@ -22,7 +24,7 @@ static bool concerns(const struct pollfd *fds, nfds_t count)
 
 	if (likely(!shunt_process.engine) || shunt_bad_pointer(fds))
 		return false;
-	if (unlikely(count > shunt_process.files->limit) && too_many(count))
+	if (unlikely(count > FEW) && too_many(count))
 		return false;
 	for (i = 0; i < count; i++) {
 		file = shunt_lookup(fds[i].fd);
@@ -37,6 +39,8 @@ static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *tim
 {
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
+	if (mask && shunt_bad_pointer(mask))
+		return shunt_fail(EFAULT);
 	return (int)shunt_result(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask));
 }
 

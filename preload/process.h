@@ -123,6 +123,14 @@ static inline bool shunt_bad_pointer(const void *pointer)
 	return (uintptr_t)pointer - 65536 > (UINTPTR_MAX >> 1) - 65536;
 }
 
+/* In the kernel's half, or reaches into it: what access_ok() refuses before anything is done. */
+static inline bool shunt_bad_span(const void *pointer, size_t bytes)
+{
+	uintptr_t end = (uintptr_t)pointer + bytes;
+
+	return end < bytes || end > UINTPTR_MAX >> 1;
+}
+
 /* -errno becomes -1 and errno; success leaves errno as it was, whatever happened inside. */
 #define shunt_result(expression)				\
 	({							\

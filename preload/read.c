@@ -1,12 +1,20 @@
 /* read() and its vectors. */
 #include "preload/transfer.h"
 
+/* Unlike recv(), this asks for all of the room before it asks for less. */
+static SHUNT_INLINE ssize_t read_one(int fd, struct shunt_stream *stream, void *buffer, size_t bytes)
+{
+	if (unlikely(shunt_bad_span(buffer, bytes)))
+		return shunt_fail(EFAULT);
+	return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+}
+
 ssize_t read(int fd, void *buffer, size_t bytes)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream)
-		return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+		return read_one(fd, stream, buffer, bytes);
 	return real(read)(fd, buffer, bytes);
 }
 SHUNT_SAME(__read, read);
@@ -16,7 +24,7 @@ ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room)
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream && bytes <= room)
-		return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+		return read_one(fd, stream, buffer, bytes);
 	return real(__read_chk)(fd, buffer, bytes, room);
 }
 
@@ -30,7 +38,7 @@ static ssize_t read_pieces(int fd, struct shunt_stream *stream, const struct iov
 	if (count && shunt_bad_pointer(iov))
 		return shunt_fail(EFAULT);
 	for (i = 0; i < count; i++)
-		if (iov[i].iov_len)
+		if (iov[i].iov_len || shunt_bad_span(iov[i].iov_base, 0))
 			return shunt_transfer_recv(fd, stream, iov, count, flags);
 	return 0;	/* nothing asked for: unlike recv(), this does not wait */
 }

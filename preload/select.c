@@ -29,11 +29,19 @@ static bool word_concerns(unsigned long bits, int first)
 	return false;
 }
 
+static bool bad(const fd_set *set)
+{
+	return set && shunt_bad_pointer(set);
+}
+
+/* What the kernel would refuse is left to it. */
 static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
 {
 	int first;
 
 	if (likely(!shunt_process.engine))
+		return false;
+	if (bad(readable) || bad(writable) || bad(except))
 		return false;
 	if ((size_t)nfds > shunt_process.files->limit)
 		nfds = nfds < 0 ? 0 : (int)shunt_process.files->limit;
@@ -95,6 +103,8 @@ int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
 		return real(pselect)(nfds, readable, writable, except, timeout, mask);
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
+	if (mask && shunt_bad_pointer(mask))
+		return shunt_fail(EFAULT);
 	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
 						   except, timeout, mask));
 }

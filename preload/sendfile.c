@@ -12,8 +12,8 @@ static ssize_t move(int out, struct shunt_stream *stream, int in, off64_t at, ch
 	struct iovec piece = { .iov_base = buffer };
 	ssize_t got = pread64(in, buffer, bytes, at);
 
-	if (got <= 0)
-		return got < 0 ? -errno : 0;
+	if (got <= 0)	/* a directory has a position, but nothing to send */
+		return got == 0 ? 0 : errno == EISDIR ? -EINVAL : -errno;
 	piece.iov_len = (size_t)got;
 	return shunt_transfer_broken(
 		shunt_stream_send(shunt_process.engine, out, stream, &piece, 1, 0), 0);
@@ -47,7 +47,7 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 	off64_t at = offset ? *offset : lseek64(in, 0, SEEK_CUR);
 	ssize_t sent;
 
-	if (at < 0)
+	if (at < 0 || (ssize_t)bytes < 0)
 		return -EINVAL;
 	sent = move_all(out, stream, in, at, shunt_clip(bytes));
 	if (sent > 0 && offset)
@@ -71,7 +71,7 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
 	struct shunt_stream *stream = shunt_linked(&out);
 
-	if (stream && serves(in))
+	if (stream && serves(in) && !(offset && shunt_bad_pointer(offset)))
 		return shunt_result(send_file(out, stream, in, offset, bytes));
 	return real(sendfile64)(out, in, offset, bytes);
 }

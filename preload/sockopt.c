@@ -1,5 +1,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/time.h>
 #include "preload/rights.h"
 
 #ifndef TCP_INQ
@@ -34,6 +35,9 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	saved = errno;
 	if (!result)
 		shunt_stream_option_changed(stream, level, name);
+	if (!result && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
+	    ((const struct timeval *)value)->tv_sec < 0)
+		shunt_stream_never_waits(stream, name);
 	errno = saved;
 	return result;
 }

@@ -1,7 +1,7 @@
 /*
  * posix_spawn() works inside libc, in a child that shares our memory: what the new program will
- * find open goes back to the kernel before. Not system() and popen(): their shells are given no
- * descriptors on purpose, and they are too common to move every stream for.
+ * find open goes back to the kernel before. So do system() and popen(): what has no close-on-exec flag is
+ * the shell's too.
  */
 #include "preload/rights.h"
 
@@ -26,4 +26,18 @@ int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd
 {
 	shunt_rights_retire(fd, "inherited by a program");
 	return real(posix_spawn_file_actions_adddup2)(actions, fd, other);
+}
+
+int system(const char *command)
+{
+	if (unlikely(shunt_process.engine && command))
+		shunt_rights_spawn();
+	return real(system)(command);
+}
+
+FILE *popen(const char *command, const char *mode)
+{
+	if (unlikely(shunt_process.engine))
+		shunt_rights_spawn();
+	return real(popen)(command, mode);
 }

@@ -1,12 +1,50 @@
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include "preload/rights.h"
+#include "preload/transfer.h"
+
+static bool is_pipe(int fd)
+{
+	struct stat status;
+	int saved = errno;
+	bool fifo = !fstat(fd, &status) && S_ISFIFO(status.st_mode);
+
+	errno = saved;
+	return fifo;
+}
+
+/*
+ * A stream that has ended and cannot go back to the kernel: its bytes are taken along by hand, no more than a pipe
+ * with room always takes whole.
+ */
+static ssize_t carry(int in, struct shunt_stream *stream, int pipe, size_t bytes, unsigned int flags)
+{
+	struct pollfd room = { .fd = pipe, .events = POLLOUT };
+	char buffer[PIPE_BUF];
+	ssize_t got;
+
+	if (flags & SPLICE_F_NONBLOCK && real(poll)(&room, 1, 0) == 0)
+		return shunt_fail(EAGAIN);
+	got = shunt_recv_one(in, stream, buffer, bytes < sizeof(buffer) ? bytes : sizeof(buffer), MSG_PEEK);
+	if (got > 0)
+		got = real(write)(pipe, buffer, (size_t)got);
+	return got > 0 ? shunt_recv_one(in, stream, buffer, (size_t)got, 0) : got;
+}
 
 /* Pages move between pipe and socket inside the kernel: the stream must be there too. */
 ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t bytes,
 	       unsigned int flags)
 {
-	if (unlikely(shunt_linked(&in)))
-		shunt_rights_retire(in, "splice");
+	struct shunt_stream *stream = shunt_linked(&in);
+
 	if (unlikely(shunt_linked(&out)))
 		shunt_rights_retire(out, "splice");
+	if (unlikely(stream)) {
+		shunt_rights_retire(in, "splice");
+		if (!shunt_stream_is_plain(stream) && !in_offset && !out_offset && bytes && is_pipe(out))
+			return carry(in, stream, out, bytes, flags);
+	}
 	return real(splice)(in, in_offset, out, out_offset, bytes, flags);
 }

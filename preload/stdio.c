@@ -1,9 +1,49 @@
 /* stdio reads and writes with calls inside libc, which nobody can stand for. */
 #include "preload/rights.h"
 
+static ssize_t read_cookie(void *fd, char *buffer, size_t bytes)
+{
+	return read((int)(intptr_t)fd, buffer, bytes);
+}
+
+static ssize_t write_cookie(void *fd, const char *buffer, size_t bytes)
+{
+	ssize_t written = write((int)(intptr_t)fd, buffer, bytes);
+
+	return written < 0 ? 0 : written;
+}
+
+static int seek_cookie(void *fd, off64_t *offset, int from)
+{
+	(void)fd, (void)offset, (void)from;
+	return shunt_fail(ESPIPE);
+}
+
+static int close_cookie(void *fd)
+{
+	return close((int)(intptr_t)fd);
+}
+
+/* A stream that has ended and cannot go back to the kernel: the calls are made here. */
+static FILE *with_our_calls(int fd, const char *mode)
+{
+	cookie_io_functions_t calls = { read_cookie, write_cookie, seek_cookie, close_cookie };
+	FILE *file = fopencookie((void *)(intptr_t)fd, mode, calls);
+
+	if (file)
+		file->_fileno = fd;
+	return file;
+}
+
 FILE *fdopen(int fd, const char *mode)
 {
-	shunt_rights_retire(fd, "fdopen");
+	struct shunt_stream *stream = shunt_linked(&fd);
+
+	if (stream) {
+		shunt_rights_retire(fd, "fdopen");
+		if (!shunt_stream_is_plain(stream))
+			return with_our_calls(fd, mode);
+	}
 	return real(fdopen)(shunt_is_private(shunt_lookup(fd)) ? -1 : fd, mode);
 }
 

@@ -2,9 +2,13 @@
  * syscall(): system calls by number, as some libraries make them. Only descriptors that the table
  * knows take the way of the libc call; everything else goes to the kernel by a jump, for a raw
  * clone() or vfork() must not return through a frame of ours. That is also why this is not variadic:
- * all seven words are passed on where they are. poll, select and their like are left to the kernel.
+ * all seven words are passed on where they are.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "preload/process.h"
@@ -77,13 +81,50 @@ static long data_call(long number, int fd, long b, long c, long d, long e, long 
 		return sendmsg(fd, P(b), (int)c);
 	case SYS_accept4:
 		return accept4(fd, P(b), P(c), (int)d);
+	case SYS_sendmmsg:
+		return sendmmsg(fd, P(b), (unsigned int)c, (int)d);
+	case SYS_recvmmsg:
+		return recvmmsg(fd, P(b), (unsigned int)c, (int)d, P(e));
+	case SYS_getsockopt:
+		return getsockopt(fd, (int)b, (int)c, P(d), P(e));
+	case SYS_setsockopt:
+		return setsockopt(fd, (int)b, (int)c, P(d), (socklen_t)e);
+	case SYS_sendfile:
+		return sendfile64(fd, (int)b, P(c), (size_t)d);
+#ifdef SYS_epoll_wait
+	case SYS_epoll_wait:
+		return epoll_wait(fd, P(b), (int)c, (int)d);
+#endif
+	case SYS_epoll_pwait:
+		return epoll_pwait(fd, P(b), (int)c, (int)d, P(e));
+	case SYS_epoll_pwait2:
+		return epoll_pwait2(fd, P(b), (int)c, P(d), P(e));
 	default:
 		return epoll_ctl(fd, (int)b, (int)c, P(d));
 	}
 }
 
+/* The calls of the kernel take a mask with its length: struct { const sigset_t *; size_t }. */
+static long waiting_call(long number, long a, long b, long c, long d, long e, long f)
+{
+	switch (number) {
+#ifdef SYS_poll
+	case SYS_poll:
+		return poll(P(a), (nfds_t)b, (int)c);
+#endif
+#ifdef SYS_select
+	case SYS_select:
+		return select((int)a, P(b), P(c), P(d), P(e));
+#endif
+	case SYS_ppoll:
+		return ppoll(P(a), (nfds_t)b, P(c), P(d));
+	default:
+		return pselect((int)a, P(b), P(c), P(d), P(e), f ? *(const sigset_t **)f : NULL);
+	}
+}
+
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, MAKES, DESCRIPTOR, REPLACES, DATA };
+enum call { OTHER, MAKES, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -100,7 +141,22 @@ static SHUNT_INLINE enum call sort(long number)
 		return DESCRIPTOR;
 	case SYS_read: case SYS_write: case SYS_readv: case SYS_writev: case SYS_recvfrom:
 	case SYS_sendto: case SYS_recvmsg: case SYS_sendmsg: case SYS_accept4: case SYS_epoll_ctl:
+	case SYS_sendmmsg: case SYS_recvmmsg: case SYS_getsockopt: case SYS_setsockopt: case SYS_sendfile:
+#ifdef SYS_epoll_wait
+	case SYS_epoll_wait:
+#endif
+	case SYS_epoll_pwait: case SYS_epoll_pwait2:
 		return DATA;
+	case SYS_splice:
+		return SPLICES;
+#ifdef SYS_poll
+	case SYS_poll:
+#endif
+#ifdef SYS_select
+	case SYS_select:
+#endif
+	case SYS_ppoll: case SYS_pselect6:
+		return WAITS;
 	default:
 		return OTHER;
 	}
@@ -125,6 +181,12 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 	switch (call) {
 	case MAKES:
 		return making_call(number, a, b, c);
+	case SPLICES:
+		return splice((int)a, P(b), (int)c, P(d), (size_t)e, (unsigned int)f);
+	case WAITS:
+		if (!shunt_process.engine)
+			return pass(number, a, b, c, d, e, f);
+		return waiting_call(number, a, b, c, d, e, f);
 	case REPLACES:
 		if (hidden(b))
 			return shunt_fail(EBADF);

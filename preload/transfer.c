@@ -5,26 +5,38 @@
 		      MSG_CMSG_CLOEXEC | MSG_WAITFORONE)
 #define RECV_NOTHING (MSG_CONFIRM | MSG_DONTROUTE | MSG_EOR | MSG_MORE | MSG_WAITFORONE)
 
-static bool served(int fd, struct shunt_stream *stream, int *flags, int nothing, int serves)
+static bool go_back(int fd, struct shunt_stream *stream)
 {
-	int saved = errno;
+	int saved = errno, result;
 
-	*flags &= ~nothing;
-	if (!(*flags & ~serves))
-		return true;
-	shunt_stream_retire(shunt_process.engine, fd, stream, "a flag of send or recv");
+	result = shunt_stream_retire(shunt_process.engine, fd, stream, "a flag of send or recv");
 	errno = saved;
-	return false;
+	return !result;
 }
 
 bool shunt_transfer_odd_send(int fd, struct shunt_stream *stream, int *flags)
 {
-	return served(fd, stream, flags, SEND_NOTHING, SHUNT_SEND_FLAGS);
+	*flags &= ~SEND_NOTHING;
+	if (!(*flags & ~SHUNT_SEND_FLAGS))
+		return true;
+	go_back(fd, stream);
+	return false;
 }
 
+/*
+ * Waiting without taking (PEEK and WAITALL) is for the kernel: its queue is one, whatever was switched. Where the
+ * stream cannot go back it has ended, and there is nothing to wait for.
+ */
 bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags)
 {
-	return served(fd, stream, flags, RECV_NOTHING, SHUNT_RECV_FLAGS);
+	bool peeks_all = (*flags & (MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT)) == (MSG_PEEK | MSG_WAITALL);
+	bool odd;
+
+	*flags &= ~RECV_NOTHING;
+	odd = *flags & ~SHUNT_RECV_FLAGS;
+	if (!peeks_all && !odd)
+		return true;
+	return !go_back(fd, stream) && !odd;
 }
 
 ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault)
@@ -45,21 +57,26 @@ ssize_t shunt_transfer_sigpipe(void)
 	return -EPIPE;
 }
 
+#define ONE_BUFFER 32768	/* what the kernel copies to or from one of its buffers, whole or not at all */
+
 /*
  * Checks an array as the kernel's import_iovec() does. `*count` becomes the number of pieces to use:
  * the array is cut before a bad pointer, and where it would exceed SHUNT_TRANSFER_MAX. `first` is
- * for a single piece that does that alone. Returns the bytes asked for, or -EINVAL.
+ * for a single piece that does that alone. Returns the bytes asked for, or -errno.
  */
 static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, bool discards)
 {
 	size_t asked = 0, total = 0;
 	int use = *count, i;
 
+	for (i = 0; i < *count; i++)
+		if ((ssize_t)(*iov)[i].iov_len < 0)
+			return -EINVAL;
 	for (i = 0; i < *count; i++) {
 		size_t bytes = (*iov)[i].iov_len;
 
-		if ((ssize_t)bytes < 0)
-			return -EINVAL;
+		if (shunt_bad_span((*iov)[i].iov_base, *count == 1 ? shunt_clip(bytes) : bytes))
+			return -EFAULT;
 		if (i < use && bytes && shunt_bad_pointer((*iov)[i].iov_base) && !discards)
 			use = i;
 		if (i < use && total + bytes > SHUNT_TRANSFER_MAX)
@@ -77,12 +94,21 @@ static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, 
 	return (ssize_t)asked;
 }
 
-static bool nothing_usable(const struct iovec *iov, int count)
+/* What is left of an array that was cut before a bad pointer. */
+static size_t usable(const struct iovec *iov, int count)
 {
+	size_t bytes = 0;
+
 	while (count-- > 0)
-		if (iov[count].iov_len)
-			return false;
-	return true;
+		bytes += iov[count].iov_len;
+	return bytes;
+}
+
+/* Is what would go into the good pieces followed by something for the bad one? */
+static bool reaches_bad(int fd, struct shunt_stream *stream, size_t good, size_t asked)
+{
+	return unlikely(good < asked) && good < ONE_BUFFER &&
+	       shunt_stream_inq(shunt_process.engine, fd, stream) > (ssize_t)good;
 }
 
 ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
@@ -90,11 +116,14 @@ ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct io
 {
 	struct iovec first;
 	ssize_t asked = check(&iov, &count, &first, flags & MSG_TRUNC);
+	size_t good = usable(iov, asked < 0 ? 0 : count);
 
 	if (asked < 0)
 		return shunt_fail((int)-asked);
-	if (nothing_usable(iov, count))
+	if (!good)
 		return shunt_transfer_recv_nothing(fd, stream, flags, asked);
+	if (reaches_bad(fd, stream, good, (size_t)asked))
+		return shunt_fail(EFAULT);
 	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
 }
 
@@ -103,11 +132,12 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 {
 	struct iovec first;
 	ssize_t asked = check(&iov, &count, &first, false);
+	size_t good = usable(iov, asked < 0 ? 0 : count);
 
-	if (asked > 0 && nothing_usable(iov, count))
-		return shunt_fail(EFAULT);
 	if (asked < 0)
 		return shunt_fail((int)-asked);
+	if (unlikely(good < (size_t)asked) && good < ONE_BUFFER)
+		return shunt_fail(EFAULT);
 	return shunt_result(shunt_transfer_broken(
 		shunt_stream_send(shunt_process.engine, fd, stream, iov, count, flags), flags));
 }

@@ -47,7 +47,7 @@ static inline bool shunt_send_serves(int fd, struct shunt_stream *stream, int *f
 
 static inline bool shunt_recv_serves(int fd, struct shunt_stream *stream, int *flags)
 {
-	return likely(!(*flags & ~SHUNT_RECV_FLAGS)) || shunt_transfer_odd_recv(fd, stream, flags);
+	return likely(!(*flags & ~(SHUNT_RECV_FLAGS & ~MSG_PEEK))) || shunt_transfer_odd_recv(fd, stream, flags);
 }
 
 static inline size_t shunt_clip(size_t bytes)

@@ -5,6 +5,8 @@ ssize_t write(int fd, const void *buffer, size_t bytes)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
+	if (stream && unlikely(shunt_bad_span(buffer, bytes)))
+		return shunt_fail(EFAULT);
 	if (stream)
 		return shunt_send_one(fd, stream, buffer, bytes, 0);
 	return real(write)(fd, buffer, bytes);
@@ -14,11 +16,16 @@ SHUNT_SAME(__write, write);
 static ssize_t write_pieces(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
 			    int flags)
 {
+	int i;
+
 	if ((unsigned int)count > SHUNT_PIECES_MAX)
 		return shunt_fail(EINVAL);
 	if (count && shunt_bad_pointer(iov))
 		return shunt_fail(EFAULT);
-	return shunt_transfer_send(fd, stream, iov, count, flags);
+	for (i = 0; i < count; i++)
+		if (iov[i].iov_len || shunt_bad_span(iov[i].iov_base, 0))
+			return shunt_transfer_send(fd, stream, iov, count, flags);
+	return 0;	/* nothing to send: TCP is not asked, not even whether it still may */
 }
 
 ssize_t writev(int fd, const struct iovec *iov, int count)

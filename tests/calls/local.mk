@@ -1,34 +1,49 @@
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/plainpeer \
-	tests/calls/many
+	tests/calls/many tests/calls/gen/gen
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
 
 # _FORTIFY_SOURCE is not asked for: wrong arguments must reach the calls.
 tests_calls_cases_cases_SOURCES = \
-	tests/calls/cases/accept.c \
 	tests/calls/cases/cases.h \
+	tests/calls/cases/accept.c \
+	tests/calls/cases/async.c \
 	tests/calls/cases/close.c \
 	tests/calls/cases/connect.c \
 	tests/calls/cases/epoll.c \
 	tests/calls/cases/epoll_modes.c \
+	tests/calls/cases/epoll_more.c \
 	tests/calls/cases/epoll_sets.c \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \
+	tests/calls/cases/flags.c \
+	tests/calls/cases/halves.c \
+	tests/calls/cases/interrupts.c \
+	tests/calls/cases/lengths.c \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
+	tests/calls/cases/messages.c \
 	tests/calls/cases/net.c \
 	tests/calls/cases/options.c \
+	tests/calls/cases/pipes.c \
+	tests/calls/cases/pointers.c \
 	tests/calls/cases/poll.c \
 	tests/calls/cases/processes.c \
+	tests/calls/cases/raw.c \
 	tests/calls/cases/receive.c \
 	tests/calls/cases/reset.c \
+	tests/calls/cases/select.c \
+	tests/calls/cases/share.c \
+	tests/calls/cases/shared.c \
 	tests/calls/cases/shut.c \
 	tests/calls/cases/signals.c \
+	tests/calls/cases/stdio.c \
 	tests/calls/cases/stream.c \
 	tests/calls/cases/threads.c \
 	tests/calls/cases/timeouts.c \
+	tests/calls/cases/tuning.c \
 	tests/calls/cases/util.c \
 	tests/calls/cases/vectors.c
 tests_calls_cases_cases_CFLAGS = $(plain_cflags)
@@ -42,6 +57,10 @@ tests_calls_transfer_transfer_SOURCES = \
 tests_calls_transfer_transfer_CFLAGS = $(plain_cflags)
 tests_calls_transfer_transfer_LDFLAGS =
 
+tests_calls_gen_gen_SOURCES = tests/calls/gen/gen.c
+tests_calls_gen_gen_CFLAGS = $(plain_cflags)
+tests_calls_gen_gen_LDFLAGS =
+
 tests_calls_plainpeer_SOURCES = tests/calls/plainpeer.c
 tests_calls_plainpeer_CFLAGS = $(plain_cflags)
 tests_calls_plainpeer_LDFLAGS =
@@ -49,8 +68,8 @@ tests_calls_many_SOURCES = tests/calls/many.c
 tests_calls_many_CFLAGS = $(plain_cflags)
 tests_calls_many_LDFLAGS =
 
-EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/diff.sh tests/calls/transfer.sh \
+EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/diff.sh tests/calls/transfer.sh \
 	tests/calls/modes.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py
-EXTRA_DIST += tests/calls/lib.sh tests/README.md
+EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/README.md
 TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/quick_idle.sh
+	tests/calls/gen/gen.sh tests/calls/quick_idle.sh

@@ -57,7 +57,8 @@ struct test {
 
 #define FILES(X) X(connect) X(accept) X(stream) X(receive) X(timeouts) X(shut) X(reset) X(epoll) \
 	X(epoll_modes) X(epoll_sets) X(poll) X(signals) X(vectors) X(files) X(fds) X(close) \
-	X(options) X(processes) X(threads) X(many)
+	X(options) X(processes) X(threads) X(many) X(pointers) X(flags) X(pipes) X(messages) X(stdio) \
+	X(lengths) X(async) X(halves) X(select) X(interrupts) X(epoll_more) X(raw) X(share) X(tuning)
 #define X(file) extern const struct test cases_##file[];
 FILES(X)
 #undef X
@@ -82,7 +83,7 @@ void ended(struct end *e, int fd, short event);	/* until poll reports event */
 void asleep(struct end *e, pid_t tid);		/* until that thread of this process sleeps */
 double now(void);				/* seconds */
 int settle(void);				/* a short while in ms, for waits that must not end */
-int hidden(int n);				/* n, unknown to the compiler: for wrong arguments */
+long hidden(long n);				/* n, unknown to the compiler: for wrong arguments */
 
 /* Connections. */
 int dial(struct end *e);		/* another connection to the listener */
@@ -96,6 +97,29 @@ void show(struct end *e, int fd, size_t len, int flags);	/* recv and text */
 void drain(struct end *e, int fd);	/* until the end of the stream, counted */
 short polled(int fd, short events, int timeout);	/* revents, or 0 */
 void reset_on_close(struct end *e, int fd);
+
+/* What many cases do. */
+void ask(struct end *e, int fd);	/* sends "echo" and shows what comes back */
+void echo_peer(struct end *e);		/* a peer: sends back what comes, until the end */
+void meet_only(struct end *e);		/* a peer that does nothing but meet */
+void nothing(struct end *e);		/* one that does not even that */
+void so_error(struct end *e, int fd);
+void set_int(struct end *e, int fd, int level, int name, const char *what, int v);
+void get_int(struct end *e, int fd, int level, int name, const char *what);
+#define SET(fd, level, name, v) set_int(e, fd, level, name, "set " #name, v)
+#define GET(fd, level, name) get_int(e, fd, level, name, #name)
+
+/* epoll. */
+int set_of(struct end *e, int fd, unsigned events);	/* a set with one member */
+void add(struct end *e, int ep, int fd, unsigned events, uint64_t data);
+void modify(struct end *e, int ep, int fd, unsigned events);
+void wait_on(struct end *e, int ep, int timeout);	/* epoll_wait and the events, data not shown */
+
+/* Processes. */
+void become(struct end *e, const char *name);	/* another name in the transcript */
+void reap(struct end *e, pid_t pid);		/* waits, and says how it ended */
+void send_fd(struct end *e, int over, int fd);
+int recv_fd(struct end *e, int over);
 
 /* SIGPIPE, counted per thread. */
 void count_sigpipe(struct end *e);

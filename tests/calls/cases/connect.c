@@ -11,15 +11,6 @@ static int new_socket(struct end *e, int type)
 	return MUST(e, socket(e->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | type, 0));
 }
 
-static void so_error(struct end *e, int fd)
-{
-	int err = -1;
-	socklen_t len = sizeof(err);
-
-	TRY(e, getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
-	say(e, "SO_ERROR %s", err ? strerrorname_np(err) : "0");
-}
-
 static uint16_t port_of(const struct sockaddr_storage *s)
 {
 	return s->ss_family == AF_INET6 ? ((struct sockaddr_in6 *)s)->sin6_port :
@@ -44,7 +35,7 @@ static void names(struct end *e, int fd)
 	say(e, "the listener's port is %s", port_of(&you) == port ? "the peer's" : "not the peer's");
 }
 
-static void echo_peer(struct end *e)
+static void answer_peer(struct end *e)
 {
 	int fd = pick_up(e);
 	char buf[5];
@@ -306,10 +297,10 @@ static void dissolve_peer(struct end *e)
 }
 
 const struct test cases_connect[] = {
-	{"connect_blocking", RAW, blocking, echo_peer},
-	{"connect_blocking_v6", RAW | IPV6, blocking, echo_peer},
-	{"connect_blocking_dual", RAW | DUAL, blocking, echo_peer},
-	{"connect_nonblocking", RAW, nonblocking, echo_peer},
+	{"connect_blocking", RAW, blocking, answer_peer},
+	{"connect_blocking_v6", RAW | IPV6, blocking, answer_peer},
+	{"connect_blocking_dual", RAW | DUAL, blocking, answer_peer},
+	{"connect_nonblocking", RAW, nonblocking, answer_peer},
 	{"connect_second", RAW, second_connect, plain_peer},
 	{"connect_pending", ALONE, pending, NULL},
 	{"connect_refused", ALONE, refused, NULL},

@@ -3,31 +3,6 @@
 
 #include <sys/epoll.h>
 
-static int set_of(struct end *e, int fd, unsigned events)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = 0x123456789abcdef0};
-	int ep = MUST(e, epoll_create1(EPOLL_CLOEXEC));
-
-	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
-	return ep;
-}
-
-static void wait_on(struct end *e, int ep, int timeout)
-{
-	struct epoll_event ev[4] = {{0}};
-	long r = result(e, "epoll_wait", epoll_wait(ep, ev, 4, timeout));
-
-	for (long i = 0; i < r; i++)
-		bits(e, "event", ev[i].events);
-}
-
-static void modify(struct end *e, int ep, int fd, unsigned events)
-{
-	struct epoll_event ev = {.events = events};
-
-	TRY(e, epoll_ctl(ep, EPOLL_CTL_MOD, fd, &ev));
-}
-
 static void level(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN);
@@ -103,11 +78,6 @@ static void control(struct end *e)
 	TRY(e, epoll_create1(0x123));
 	close(ep);
 	close(file);
-}
-
-static void nothing(struct end *e)
-{
-	(void)e;
 }
 
 static void user_data(struct end *e)
@@ -191,11 +161,6 @@ static void own_shutdown(struct end *e)
 	wait_on(e, ep, 0);
 	meet(e);
 	close(ep);
-}
-
-static void meet_only(struct end *e)
-{
-	meet(e);
 }
 
 /* A closed descriptor leaves its sets; a duplicate keeps it in. */

@@ -3,33 +3,8 @@
 
 #include <sys/epoll.h>
 
-static int set_of(struct end *e, int fd, unsigned events)
-{
-	struct epoll_event ev = {.events = events};
-	int ep = MUST(e, epoll_create1(EPOLL_CLOEXEC));
-
-	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
-	return ep;
-}
-
-static void wait_on(struct end *e, int ep, int timeout)
-{
-	struct epoll_event ev = {0};
-	long r = result(e, "epoll_wait", epoll_wait(ep, &ev, 1, timeout));
-
-	if (r == 1)
-		bits(e, "event", ev.events);
-}
-
-static void modify(struct end *e, int ep, int fd, unsigned events)
-{
-	struct epoll_event ev = {.events = events};
-
-	TRY(e, epoll_ctl(ep, EPOLL_CTL_MOD, fd, &ev));
-}
-
 /* Asks the peer for n bytes more and waits until have are there. */
-static void ask(struct end *e, int have)
+static void more(struct end *e, int have)
 {
 	tell(e);
 	await(e);
@@ -67,15 +42,15 @@ static void edge_in(struct end *e)
 	int ep = set_of(e, e->fd, EPOLLIN | EPOLLET);
 
 	wait_on(e, ep, 0);
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, -1);
 	wait_on(e, ep, 0);
-	ask(e, 6);
+	more(e, 6);
 	wait_on(e, ep, -1);
 	wait_on(e, ep, 0);
 	show(e, e->fd, 2, 0);
 	wait_on(e, ep, 0);
-	ask(e, 7);
+	more(e, 7);
 	wait_on(e, ep, -1);
 	show(e, e->fd, 100, 0);
 	show(e, e->fd, 100, MSG_DONTWAIT);
@@ -88,8 +63,8 @@ static void edge_two_arrivals(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN | EPOLLET);
 
-	ask(e, 3);
-	ask(e, 6);
+	more(e, 3);
+	more(e, 6);
 	wait_on(e, ep, -1);
 	wait_on(e, ep, 0);
 	show(e, e->fd, 100, 0);
@@ -100,10 +75,10 @@ static void edge_read_before(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN | EPOLLET);
 
-	ask(e, 3);
+	more(e, 3);
 	show(e, e->fd, 100, 0);
 	wait_on(e, ep, 0);
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, -1);
 	show(e, e->fd, 1, 0);
 	modify(e, ep, e->fd, EPOLLIN | EPOLLET);
@@ -117,7 +92,7 @@ static void edge_add(struct end *e)
 {
 	int ep;
 
-	ask(e, 3);
+	more(e, 3);
 	ep = set_of(e, e->fd, EPOLLIN | EPOLLOUT | EPOLLET);
 	wait_on(e, ep, 0);
 	wait_on(e, ep, 0);
@@ -201,10 +176,10 @@ static void oneshot(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN | EPOLLONESHOT);
 
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, -1);
 	wait_on(e, ep, 0);
-	ask(e, 6);
+	more(e, 6);
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, EPOLLIN | EPOLLONESHOT);
 	wait_on(e, ep, -1);
@@ -212,7 +187,7 @@ static void oneshot(struct end *e)
 	show(e, e->fd, 100, 0);
 	modify(e, ep, e->fd, EPOLLIN | EPOLLONESHOT);
 	wait_on(e, ep, 0);
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, -1);
 	modify(e, ep, e->fd, EPOLLIN | EPOLLOUT | EPOLLONESHOT);
 	wait_on(e, ep, -1);
@@ -227,7 +202,7 @@ static void to_out(struct end *e)
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, EPOLLOUT);
 	wait_on(e, ep, 0);
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, EPOLLIN);
 	wait_on(e, ep, -1);
@@ -247,7 +222,7 @@ static void edge_end(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
 
-	ask(e, 3);
+	more(e, 3);
 	wait_on(e, ep, -1);
 	tell(e);
 	await(e);

@@ -7,13 +7,6 @@
 
 #define MANY 6
 
-static void add(struct end *e, int ep, int fd, unsigned events, uint64_t data)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = data};
-
-	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
-}
-
 /* Registered before it is connected: what an unconnected socket says, then the connection. */
 static void before_connect(struct end *e)
 {
@@ -155,7 +148,7 @@ static void select_on(struct job *j)
 	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
 }
 
-static void wait_on(struct job *j)
+static void wait_job(struct job *j)
 {
 	struct epoll_event ev = {0};
 
@@ -172,7 +165,7 @@ static void sleepers(struct end *e)
 	add(e, out, in, EPOLLIN, 2);
 	job_start(e, &j[0], poll_on, in);
 	job_start(e, &j[1], select_on, in);
-	job_start(e, &j[2], wait_on, out);
+	job_start(e, &j[2], wait_job, out);
 	job_start(e, &j[3], poll_on, e->fd);
 	for (int i = 0; i < 4; i++)
 		asleep(e, j[i].tid);
@@ -192,19 +185,19 @@ static void added_late(struct end *e)
 	int ep = MUST(e, epoll_create1(0));
 	struct job j;
 
-	job_start(e, &j, wait_on, ep);
+	job_start(e, &j, wait_job, ep);
 	asleep(e, j.tid);
 	add(e, ep, e->fd, EPOLLIN, 1);
 	asleep(e, j.tid);
 	tell(e);
 	job_join(e, &j);
 	say(e, "woken: %ld", j.result);
-	job_start(e, &j, wait_on, ep);
+	job_start(e, &j, wait_job, ep);
 	job_join(e, &j);
 	await(e);
 	arrived(e, e->fd, 1);
 	show(e, e->fd, 10, 0);
-	job_start(e, &j, wait_on, ep);
+	job_start(e, &j, wait_job, ep);
 	asleep(e, j.tid);
 	MUST(e, epoll_ctl(ep, EPOLL_CTL_MOD, e->fd, &(struct epoll_event){.events = EPOLLOUT}));
 	job_join(e, &j);

@@ -3,23 +3,6 @@
 
 #include <sys/stat.h>
 
-static void echo_peer(struct end *e)
-{
-	char buf[100];
-	ssize_t r;
-
-	while ((r = recv(e->fd, buf, sizeof(buf), 0)) > 0)
-		MUST(e, send(e->fd, buf, r, MSG_NOSIGNAL));
-	result(e, "recv in the end", r);
-	close(e->fd);
-}
-
-static void ask(struct end *e, int fd)
-{
-	TRY(e, send(fd, "echo", 4, 0));
-	show(e, fd, 4, MSG_WAITALL);
-}
-
 static void dups(struct end *e)
 {
 	int a = MUST(e, dup(e->fd)), b = MUST(e, dup2(e->fd, 200));

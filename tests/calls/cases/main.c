@@ -63,6 +63,8 @@ int run_end(const struct test *t, struct end *e)
 		e->fd = e->client ? dial(e) : pick_up(e);
 		if (!(t->flags & NOWARM))
 			warm(e, e->fd);
+		if (!is_tested)	/* what it sends shall come at once */
+			MUST(e, setsockopt(e->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)));
 		meet(e);
 	}
 	(is_tested ? t->tested : t->peer)(e);

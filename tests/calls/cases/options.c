@@ -1,53 +1,34 @@
 /* Socket options, addresses, and what belongs to the kernel's socket whichever way the bytes go. */
 #include "cases.h"
 
-static void get_option(struct end *e, int fd, int level, int name, const char *what)
-{
-	int v = -77;
-	socklen_t len = sizeof(v);
-
-	if (getsockopt(fd, level, name, &v, &len))
-		result(e, what, -1);
-	else
-		say(e, "%s %d, %u bytes", what, v, len);
-}
-
-static void set_option(struct end *e, int fd, int level, int name, const char *what, int v)
-{
-	result(e, what, setsockopt(fd, level, name, &v, sizeof(v)));
-}
-
-#define GET(level, name) get_option(e, e->fd, level, name, #name)
-#define SET(level, name, v) set_option(e, e->fd, level, name, "set " #name, v)
-
 static void common(struct end *e)
 {
-	GET(SOL_SOCKET, SO_ERROR);
-	GET(SOL_SOCKET, SO_TYPE);
-	GET(SOL_SOCKET, SO_DOMAIN);
-	GET(SOL_SOCKET, SO_PROTOCOL);
-	GET(SOL_SOCKET, SO_ACCEPTCONN);
-	GET(SOL_SOCKET, SO_KEEPALIVE);
-	SET(SOL_SOCKET, SO_KEEPALIVE, 1);
-	GET(SOL_SOCKET, SO_KEEPALIVE);
-	GET(IPPROTO_TCP, TCP_NODELAY);
-	SET(IPPROTO_TCP, TCP_NODELAY, 1);
-	GET(IPPROTO_TCP, TCP_NODELAY);
-	SET(IPPROTO_TCP, TCP_KEEPIDLE, 300);
-	SET(IPPROTO_TCP, TCP_KEEPINTVL, 100);
-	SET(IPPROTO_TCP, TCP_KEEPCNT, 3);
-	GET(IPPROTO_TCP, TCP_KEEPIDLE);
-	GET(IPPROTO_TCP, TCP_KEEPINTVL);
-	GET(IPPROTO_TCP, TCP_KEEPCNT);
-	SET(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
-	GET(IPPROTO_TCP, TCP_USER_TIMEOUT);
-	SET(IPPROTO_TCP, TCP_QUICKACK, 1);
-	GET(SOL_SOCKET, SO_RCVLOWAT);
-	GET(SOL_SOCKET, 9999);
-	GET(9999, 1);
-	SET(SOL_SOCKET, 9999, 1);
-	SET(SOL_SOCKET, SO_SNDBUF, 200000);
-	GET(SOL_SOCKET, SO_SNDBUF);
+	GET(e->fd, SOL_SOCKET, SO_ERROR);
+	GET(e->fd, SOL_SOCKET, SO_TYPE);
+	GET(e->fd, SOL_SOCKET, SO_DOMAIN);
+	GET(e->fd, SOL_SOCKET, SO_PROTOCOL);
+	GET(e->fd, SOL_SOCKET, SO_ACCEPTCONN);
+	GET(e->fd, SOL_SOCKET, SO_KEEPALIVE);
+	SET(e->fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	GET(e->fd, SOL_SOCKET, SO_KEEPALIVE);
+	GET(e->fd, IPPROTO_TCP, TCP_NODELAY);
+	SET(e->fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	GET(e->fd, IPPROTO_TCP, TCP_NODELAY);
+	SET(e->fd, IPPROTO_TCP, TCP_KEEPIDLE, 300);
+	SET(e->fd, IPPROTO_TCP, TCP_KEEPINTVL, 100);
+	SET(e->fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+	GET(e->fd, IPPROTO_TCP, TCP_KEEPIDLE);
+	GET(e->fd, IPPROTO_TCP, TCP_KEEPINTVL);
+	GET(e->fd, IPPROTO_TCP, TCP_KEEPCNT);
+	SET(e->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+	GET(e->fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
+	SET(e->fd, IPPROTO_TCP, TCP_QUICKACK, 1);
+	GET(e->fd, SOL_SOCKET, SO_RCVLOWAT);
+	GET(e->fd, SOL_SOCKET, 9999);
+	GET(e->fd, 9999, 1);
+	SET(e->fd, SOL_SOCKET, 9999, 1);
+	SET(e->fd, SOL_SOCKET, SO_SNDBUF, 200000);
+	GET(e->fd, SOL_SOCKET, SO_SNDBUF);
 	TRY(e, getsockopt(e->fd, SOL_SOCKET, SO_ERROR, NULL, NULL));
 	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_KEEPALIVE, NULL, 4));
 	put(e, e->fd, "still here");
@@ -122,7 +103,7 @@ static void names(struct end *e)
 /* Small buffers hold less; nothing is lost and nobody blocks for ever. */
 static void small_buffers(struct end *e)
 {
-	SET(SOL_SOCKET, SO_SNDBUF, 4096);
+	SET(e->fd, SOL_SOCKET, SO_SNDBUF, 4096);
 	send_pattern(e, e->fd, 0, 100000, 20000);
 	shutdown(e->fd, SHUT_WR);
 	drain(e, e->fd);
@@ -130,7 +111,7 @@ static void small_buffers(struct end *e)
 
 static void small_buffers_peer(struct end *e)
 {
-	SET(SOL_SOCKET, SO_RCVBUF, 16384);
+	SET(e->fd, SOL_SOCKET, SO_RCVBUF, 16384);
 	recv_pattern(e, e->fd, 0, 100000, 3333);
 	drain(e, e->fd);
 	close(e->fd);

@@ -56,11 +56,6 @@ static void closed_in_poll(struct end *e)
 	meet(e);
 }
 
-static void meet_only(struct end *e)
-{
-	meet(e);
-}
-
 static void sets(struct end *e, fd_set *r, fd_set *w, fd_set *x)
 {
 	say(e, "read %d write %d except %d", !!FD_ISSET(e->fd, r), !!FD_ISSET(e->fd, w),
@@ -180,7 +175,7 @@ static void select_high(struct end *e)
 	close(fd);
 }
 
-static void echo_peer(struct end *e)
+static void hello_peer(struct end *e)
 {
 	show(e, e->fd, 5, MSG_WAITALL);
 	put(e, e->fd, "world");
@@ -190,7 +185,7 @@ const struct test cases_poll[] = {
 	{"poll_table", 0, table, table_peer},
 	{"poll_closed", 0, closed_in_poll, meet_only},
 	{"poll_waiting", 0, waiting, waiting_peer},
-	{"poll_high_number", 0, select_high, echo_peer},
+	{"poll_high_number", 0, select_high, hello_peer},
 	{"select_sets", 0, select_sets, select_peer},
 	{NULL, 0, NULL, NULL},
 };

@@ -4,36 +4,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-static void child_says(struct end *e, const char *name)
-{
-	e->name = name;
-}
-
-static void reap(struct end *e, pid_t pid)
-{
-	int status = 0;
-
-	MUST(e, waitpid(pid, &status, 0));
-	say(e, "child %s %d", WIFEXITED(status) ? "exited" : "died",
-	    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-}
-
-static void ask(struct end *e, int fd)
-{
-	TRY(e, send(fd, "echo", 4, 0));
-	show(e, fd, 4, MSG_WAITALL);
-}
-
-static void echo_peer(struct end *e)
-{
-	char buf[100];
-	ssize_t r;
-
-	while ((r = recv(e->fd, buf, sizeof(buf), 0)) > 0)
-		MUST(e, send(e->fd, buf, r, MSG_NOSIGNAL));
-	result(e, "recv in the end", r);
-}
-
 /* The child writes, the parent reads. */
 static void child_writes(struct end *e)
 {
@@ -42,7 +12,7 @@ static void child_writes(struct end *e)
 	ask(e, e->fd);
 	pid = MUST(e, fork());
 	if (!pid) {
-		child_says(e, "child");
+		become(e, "child");
 		TRY(e, send(e->fd, "from the child", 14, 0));
 		_exit(7);
 	}
@@ -60,7 +30,7 @@ static void child_takes_over(struct end *e)
 	ask(e, e->fd);
 	pid = MUST(e, fork());
 	if (!pid) {
-		child_says(e, "child");
+		become(e, "child");
 		for (int i = 0; i < 500; i++) {
 			MUST(e, send(e->fd, "echo", 4, 0));
 			get(e, e->fd, &(char[4]){0}, 4);
@@ -83,7 +53,7 @@ static void turns(struct end *e)
 	MUST(e, pipe(q));
 	pid = MUST(e, fork());
 	if (!pid)
-		child_says(e, "child");
+		become(e, "child");
 	for (int i = 0; i < 5; i++) {
 		if (!pid)
 			MUST(e, read(p[0], &c, 1));
@@ -123,7 +93,7 @@ static void served_peer(struct end *e)
 		e->fd = pick_up(e);
 		pid = MUST(e, fork());
 		if (!pid) {
-			child_says(e, "child");
+			become(e, "child");
 			close(e->lfd);
 			warm(e, e->fd);
 			echo_peer(e);
@@ -267,34 +237,6 @@ static void held_by_child_peer(struct end *e)
 	show(e, e->fd, 1, 0);
 }
 
-static void send_fd(struct end *e, int over, int fd)
-{
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec v = {.iov_base = "f", .iov_len = 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	TRY(e, sendmsg(over, &m, 0));
-}
-
-static int recv_fd(struct end *e, int over)
-{
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))), c;
-	struct iovec v = {.iov_base = &c, .iov_len = 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	int fd = -1;
-
-	MUST(e, recvmsg(over, &m, 0));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
-}
-
 /* The connection is passed to a process that was made before it. */
 static void passed(struct end *e)
 {
@@ -305,7 +247,7 @@ static void passed(struct end *e)
 	MUST(e, socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
 	pid = MUST(e, fork());
 	if (!pid) {
-		child_says(e, "child");
+		become(e, "child");
 		close(sv[0]);
 		fd = recv_fd(e, sv[1]);
 		MUST(e, read(sv[1], &c, 1));

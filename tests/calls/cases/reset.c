@@ -5,15 +5,6 @@
 
 #define ALL (POLLIN | POLLOUT | POLLRDHUP)
 
-static void so_error(struct end *e)
-{
-	int err = -1;
-	socklen_t len = sizeof(err);
-
-	MUST(e, getsockopt(e->fd, SOL_SOCKET, SO_ERROR, &err, &len));
-	say(e, "SO_ERROR %s", err ? strerrorname_np(err) : "0");
-}
-
 /* The peer has read everything and closed. The first send is answered by a reset. */
 static void epipe(struct end *e)
 {
@@ -31,7 +22,7 @@ static void epipe(struct end *e)
 	TRY(e, write(e->fd, "x", 1));
 	say(e, "%d SIGPIPE", sigpipes());
 	show(e, e->fd, 1, 0);
-	so_error(e);
+	so_error(e, e->fd);
 	bits(e, "poll", polled(e->fd, ALL, 0));
 }
 
@@ -41,8 +32,8 @@ static void epipe_so_error(struct end *e)
 	ended(e, e->fd, POLLRDHUP);
 	TRY(e, send(e->fd, "x", 1, 0));
 	ended(e, e->fd, POLLHUP);
-	so_error(e);
-	so_error(e);
+	so_error(e, e->fd);
+	so_error(e, e->fd);
 	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
 }
@@ -104,8 +95,8 @@ static void reset_so_error(struct end *e)
 {
 	meet(e);
 	ended(e, e->fd, POLLHUP);
-	so_error(e);
-	so_error(e);
+	so_error(e, e->fd);
+	so_error(e, e->fd);
 	show(e, e->fd, 10, 0);
 	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
 	TRY(e, shutdown(e->fd, SHUT_WR));

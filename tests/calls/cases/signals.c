@@ -166,11 +166,6 @@ static void ready_calls(struct end *e)
 	meet(e);
 }
 
-static void meet_only(struct end *e)
-{
-	meet(e);
-}
-
 static void timeout_job(struct job *j)
 {
 	struct timeval t = {.tv_sec = 20};

@@ -192,9 +192,9 @@ int settle(void)
 	return 30;
 }
 
-int hidden(int n)
+long hidden(long n)
 {
-	volatile int v = n;
+	volatile long v = n;
 
 	return v;
 }

@@ -1,0 +1,343 @@
+/* Signals in the middle of transfers: what was moved before is reported, and nothing is lost. */
+#include "cases.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <sys/select.h>
+#include <sys/time.h>
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	caught++;
+}
+
+static void handle(struct end *e, int flags)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
+
+	caught = 0;
+	MUST(e, sigaction(SIGUSR1, &sa, NULL));
+}
+
+static void hit(struct end *e, struct job *j)
+{
+	asleep(e, j->tid);
+	pthread_kill(j->thread, SIGUSR1);
+}
+
+static void report(struct end *e, const char *what, struct job *j)
+{
+	job_join(e, j);
+	errno = j->err;
+	result(e, what, j->result);
+	say(e, "%d caught", (int)caught);
+	caught = 0;
+}
+
+#define JOB(name, call)				\
+	static void name(struct job *j)		\
+	{					\
+		j->result = (call);		\
+		j->err = errno;			\
+	}
+
+static struct iovec one(struct job *j)
+{
+	return (struct iovec){.iov_base = j->buf, .iov_len = 4};
+}
+
+static struct timespec long_time = {.tv_sec = 100};
+
+JOB(readv_job, readv(j->fd, (struct iovec[]){one(j)}, 1))
+JOB(recvmsg_job, recvmsg(j->fd, &(struct msghdr){.msg_iov = (struct iovec[]){one(j)}, .msg_iovlen = 1}, 0))
+JOB(recvfrom_job, recvfrom(j->fd, j->buf, 4, 0, NULL, NULL))
+JOB(peek_job, recv(j->fd, j->buf, 4, MSG_PEEK))
+JOB(recvmmsg_job, recvmmsg(j->fd, (struct mmsghdr[]){{.msg_hdr = {.msg_iov = (struct iovec[]){one(j)},
+			   .msg_iovlen = 1}}}, 1, 0, NULL))
+JOB(poll_job, poll(&(struct pollfd){.fd = j->fd, .events = POLLIN}, 1, -1))
+JOB(ppoll_job, ppoll(&(struct pollfd){.fd = j->fd, .events = POLLIN}, 1, &long_time, NULL))
+JOB(waitall_job, recv(j->fd, j->buf, 40, MSG_WAITALL))
+JOB(accept_job, accept(j->e->lfd, NULL, NULL))
+
+static void select_job(struct job *j)
+{
+	fd_set r;
+
+	FD_ZERO(&r);
+	FD_SET(j->fd, &r);
+	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
+	j->err = errno;
+}
+
+static void epoll_job(struct job *j)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	epoll_ctl(ep, EPOLL_CTL_ADD, j->fd, &ev);
+	j->result = epoll_wait(ep, &ev, 1, -1);
+	j->err = errno;
+	close(ep);
+}
+
+static const struct { const char *name; void (*work)(struct job *); } receives[] = {
+	{"readv", readv_job}, {"recvmsg", recvmsg_job}, {"recvfrom", recvfrom_job}, {"peek", peek_job},
+	{"recvmmsg", recvmmsg_job},
+}, waits[] = {
+	{"poll", poll_job}, {"ppoll", ppoll_job}, {"select", select_job}, {"epoll_wait", epoll_job},
+};
+
+static void each_receive(struct end *e)
+{
+	struct job j;
+
+	handle(e, 0);
+	for (size_t i = 0; i < sizeof(receives) / sizeof(receives[0]); i++) {
+		job_start(e, &j, receives[i].work, e->fd);
+		hit(e, &j);
+		report(e, receives[i].name, &j);
+	}
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+}
+
+/* Begun again by themselves: the bytes end them. */
+static void each_restarts(struct end *e)
+{
+	struct job j;
+
+	handle(e, SA_RESTART);
+	for (size_t i = 0; i < sizeof(receives) / sizeof(receives[0]); i++) {
+		job_start(e, &j, receives[i].work, e->fd);
+		hit(e, &j);
+		asleep(e, j.tid);
+		say(e, "done %d", j.done);
+		put(e, e->fd, "ping");
+		report(e, receives[i].name, &j);
+		if (receives[i].work == peek_job)
+			show(e, e->fd, 4, MSG_WAITALL);
+	}
+	shutdown(e->fd, SHUT_WR);
+}
+
+/* These are never begun again. */
+static void each_wait(struct end *e)
+{
+	struct job j;
+
+	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
+		handle(e, flags);
+		for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+			job_start(e, &j, waits[i].work, e->fd);
+			hit(e, &j);
+			report(e, waits[i].name, &j);
+		}
+	}
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+}
+
+/* With a timeout of its own a receive is not begun again either. */
+static void with_timeout(struct end *e)
+{
+	struct timeval t = {.tv_sec = 100};
+	struct job j;
+
+	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)));
+	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
+		handle(e, flags);
+		for (size_t i = 0; i < 3; i++) {
+			job_start(e, &j, receives[i].work, e->fd);
+			hit(e, &j);
+			report(e, receives[i].name, &j);
+		}
+	}
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+}
+
+/* Part of what was to be waited for is there: that is the result, restart or not. */
+static void part_received(struct end *e)
+{
+	struct job j;
+
+	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
+		handle(e, flags);
+		job_start(e, &j, waitall_job, e->fd);
+		put(e, e->fd, "ping");
+		arrived(e, e->fd, 0);
+		asleep(e, j.tid);
+		tell(e);
+		await(e);
+		hit(e, &j);
+		report(e, "WAITALL", &j);
+	}
+	shutdown(e->fd, SHUT_WR);
+	tell(e);
+}
+
+static void part_received_peer(struct end *e)
+{
+	char buf[4];
+
+	for (int i = 0; i < 2; i++) {
+		get(e, e->fd, buf, 4);
+		put(e, e->fd, "pong");
+		await(e);
+		tell(e);
+	}
+	await(e);
+	show(e, e->fd, 1, 0);
+}
+
+static char much[8 << 20];
+
+JOB(send_job, send(j->fd, much, sizeof(much), 0))
+
+/* A send that has taken something reports that, and the other end gets just as much. */
+static void part_sent(struct end *e)
+{
+	struct job j;
+	long sent;
+
+	handle(e, 0);
+	job_start(e, &j, send_job, e->fd);
+	hit(e, &j);
+	job_join(e, &j);
+	sent = j.result;
+	say(e, "part %d, %d caught", sent > 0 && sent < (long)sizeof(much), (int)caught);
+	pass(e, &sent, sizeof(sent));
+	shutdown(e->fd, SHUT_WR);
+	await(e);
+}
+
+static void part_sent_peer(struct end *e)
+{
+	long sent, sum = 0, r;
+
+	take(e, &sent, sizeof(sent));
+	while ((r = MUST(e, recv(e->fd, much, 100000, 0))) > 0)
+		sum += r;
+	say(e, "as many: %d", sum == sent);
+	tell(e);
+}
+
+/* Nothing could be taken: EINTR, or on with it. */
+static void none_sent(struct end *e)
+{
+	struct job j;
+	long sum = 0, r;
+
+	nonblock(e, e->fd, 1);
+	do {
+		while ((r = send(e->fd, much, 50000, 0)) > 0)
+			sum += r;
+	} while (polled(e->fd, POLLOUT, 50));
+	nonblock(e, e->fd, 0);
+	handle(e, 0);
+	job_start(e, &j, send_job, e->fd);
+	hit(e, &j);
+	job_join(e, &j);	/* room may have come after all */
+	say(e, "none or some: %d", j.result > 0 || j.err == EINTR);
+	if (j.result > 0)
+		sum += j.result;
+	pass(e, &sum, sizeof(sum));
+	shutdown(e->fd, SHUT_WR);
+	await(e);
+}
+
+/* Blocked signals do not interrupt, ignored ones neither, whatever else the thread does. */
+static void not_for_us(struct end *e)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigset_t set;
+	struct job j;
+
+	handle(e, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	job_start(e, &j, receives[0].work, e->fd);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	hit(e, &j);
+	asleep(e, j.tid);
+	say(e, "done %d", j.done);
+	put(e, e->fd, "ping");
+	report(e, "blocked", &j);
+	MUST(e, sigaction(SIGUSR1, &ignore, NULL));
+	job_start(e, &j, receives[0].work, e->fd);
+	hit(e, &j);
+	asleep(e, j.tid);
+	say(e, "done %d", j.done);
+	put(e, e->fd, "ping");
+	report(e, "ignored", &j);
+	shutdown(e->fd, SHUT_WR);
+}
+
+static void accept_hit(struct end *e)
+{
+	struct job j;
+	int fd;
+
+	e->lfd = make_listener(e, 0);
+	handle(e, 0);
+	job_start(e, &j, accept_job, e->lfd);
+	hit(e, &j);
+	report(e, "accept", &j);
+	handle(e, SA_RESTART);
+	job_start(e, &j, accept_job, e->lfd);
+	hit(e, &j);
+	asleep(e, j.tid);
+	say(e, "done %d", j.done);
+	fd = dial(e);
+	job_join(e, &j);
+	say(e, "accepted %d", j.result >= 0);
+	put(e, fd, "hi");
+	show(e, j.result, 2, MSG_WAITALL);
+	close(j.result);
+	close(fd);
+	close(e->lfd);
+}
+
+/* A timer that never stops, and a transfer that does not care. */
+static void under_timer(struct end *e)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct itimerval t = {.it_interval = {.tv_usec = 500}, .it_value = {.tv_usec = 500}};
+
+	MUST(e, sigaction(SIGALRM, &sa, NULL));
+	MUST(e, setitimer(ITIMER_REAL, &t, NULL));
+	for (int i = 0; i < 20; i++) {
+		send_pattern(e, e->fd, 100000 * i, 100000, 7777);
+		recv_pattern(e, e->fd, 100000 * i, 100000, 9999);
+	}
+	t.it_value.tv_usec = 0;
+	MUST(e, setitimer(ITIMER_REAL, &t, NULL));
+	say(e, "caught %d", caught > 0);
+}
+
+static void under_timer_peer(struct end *e)
+{
+	for (int i = 0; i < 20; i++) {
+		recv_pattern(e, e->fd, 100000 * i, 100000, 12345);
+		send_pattern(e, e->fd, 100000 * i, 100000, 54321);
+	}
+}
+
+const struct test cases_interrupts[] = {
+	{"interrupt_each_receive", 0, each_receive, echo_peer},
+	{"interrupt_each_restarts", 0, each_restarts, echo_peer},
+	{"interrupt_each_wait", 0, each_wait, echo_peer},
+	{"interrupt_with_timeout", 0, with_timeout, echo_peer},
+	{"interrupt_part_received", 0, part_received, part_received_peer},
+	{"interrupt_part_sent", 0, part_sent, part_sent_peer},
+	{"interrupt_none_sent", 0, none_sent, part_sent_peer},
+	{"interrupt_not_for_us", 0, not_for_us, echo_peer},
+	{"interrupt_accept", ALONE, accept_hit, NULL},
+	{"interrupt_under_timer", PROCS, under_timer, under_timer_peer},
+	{NULL, 0, NULL, NULL},
+};

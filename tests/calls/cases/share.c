@@ -1,0 +1,369 @@
+/* One connection in several hands: other processes, other programs, messages that carry it. */
+#include "cases.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+/* Through a socketpair to the same process: another number for the same. */
+static void to_itself(struct end *e)
+{
+	int sv[2], fd;
+
+	MUST(e, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv));
+	ask(e, e->fd);
+	send_fd(e, sv[0], e->fd);
+	fd = recv_fd(e, sv[1]);
+	ask(e, fd);
+	ask(e, e->fd);
+	close(e->fd);
+	ask(e, fd);
+	shutdown(fd, SHUT_WR);
+	show(e, fd, 1, 0);
+	close(fd);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+/* Sent away and closed before anybody took it: it lives in the message. */
+static void on_its_way(struct end *e)
+{
+	int sv[2], fd;
+
+	MUST(e, socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sv));
+	ask(e, e->fd);
+	send_fd(e, sv[0], e->fd);
+	close(e->fd);
+	meet(e);
+	fd = recv_fd(e, sv[1]);
+	ask(e, fd);
+	close(fd);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+static void met_echo_peer(struct end *e)
+{
+	char buf[4];
+
+	get(e, e->fd, buf, 4);
+	put(e, e->fd, "echo");
+	bits(e, "after", polled(e->fd, POLLRDHUP, 0));
+	meet(e);
+	echo_peer(e);
+}
+
+/* Thrown away with its message: that is a close. */
+static void thrown_away(struct end *e)
+{
+	int sv[2];
+
+	MUST(e, socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sv));
+	ask(e, e->fd);
+	send_fd(e, sv[0], e->fd);
+	close(e->fd);
+	meet(e);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+/* Taken by another process, which asked for it by number. */
+static void taken(struct end *e)
+{
+	int p[2];
+	pid_t parent = getpid(), pid;
+	char c = 0;
+
+	MUST(e, pipe2(p, O_CLOEXEC));
+	ask(e, e->fd);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	pid = MUST(e, fork());
+	if (!pid) {
+		int number = e->fd, pidfd, fd;
+
+		become(e, "child");
+		close(number);
+		pidfd = syscall(SYS_pidfd_open, parent, 0);
+		fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
+		if (fd < 0) {
+			result(e, "pidfd_getfd", fd);
+			_exit(0);
+		}
+		TRY(e, send(fd, "echo", 4, 0));
+		if (polled(fd, POLLIN, 1000))
+			show(e, fd, 4, MSG_WAITALL);
+		close(fd);
+		_exit(0);
+	}
+	close(p[1]);
+	(void)!read(p[0], &c, 1);
+	reap(e, pid);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+static int run(struct end *e, const char *command, int fd)
+{
+	posix_spawn_file_actions_t a;
+	char *argv[] = {"sh", "-c", (char *)command, NULL};
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&a);
+	posix_spawn_file_actions_adddup2(&a, fd, 0);
+	posix_spawn_file_actions_adddup2(&a, fd, 1);
+	errno = posix_spawn(&pid, "/bin/sh", &a, NULL, argv, environ);
+	MUST(e, errno ? -1 : 0);
+	posix_spawn_file_actions_destroy(&a);
+	return pid;
+}
+
+/* As inetd: the connection is the program's standard input and output. */
+static void inetd(struct end *e)
+{
+	char buf[20];
+
+	get(e, e->fd, buf, 6);
+	reap(e, run(e, "read line; echo \"got $line\"; cat", e->fd));
+	close(e->fd);
+}
+
+static void inetd_peer(struct end *e)
+{
+	put(e, e->fd, "hello\nand a line\nand more\n");
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 24, MSG_WAITALL);
+	show(e, e->fd, 24, 0);
+}
+
+/* Programs one after the other, the connection goes on behind them. */
+static void by_turns(struct end *e)
+{
+	for (int i = 0; i < 3; i++) {
+		ask(e, e->fd);
+		reap(e, run(e, "echo from a shell; read line", e->fd));
+	}
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+/* Through system(), which forks behind our back; number and all. */
+static void shell(struct end *e)
+{
+	char line[60];
+
+	ask(e, e->fd);
+	MUST(e, fcntl(e->fd, F_SETFD, 0));
+	snprintf(line, sizeof(line), "echo a line >&%d", e->fd);
+	TRY(e, system(line));
+	MUST(e, fcntl(e->fd, F_SETFD, FD_CLOEXEC));
+	show(e, e->fd, 7, MSG_WAITALL);
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+static void pipe_to(struct end *e)
+{
+	char line[60];
+	FILE *f;
+
+	ask(e, e->fd);
+	MUST(e, fcntl(e->fd, F_SETFD, 0));
+	snprintf(line, sizeof(line), "cat >&%d", e->fd);
+	f = popen(line, "we");
+	fputs("by a pipe", f);
+	TRY(e, pclose(f));
+	show(e, e->fd, 9, MSG_WAITALL);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+/* vfork and exec; the parent goes on afterwards. */
+static void vforked(struct end *e)
+{
+	int fd = e->fd, status;
+	pid_t pid;
+
+	ask(e, fd);
+	pid = vfork();
+	if (!pid) {
+		dup2(fd, 1);
+		execl("/bin/echo", "echo", "a line", (char *)NULL);
+		_exit(1);
+	}
+	MUST(e, waitpid(pid, &status, 0));
+	say(e, "status %d", status);
+	show(e, fd, 7, MSG_WAITALL);
+	ask(e, fd);
+	shutdown(fd, SHUT_WR);
+	show(e, fd, 1, 0);
+}
+
+/* A child of vfork that does nothing but end. */
+static void vforked_exit(struct end *e)
+{
+	pid_t pid;
+	int status;
+
+	ask(e, e->fd);
+	pid = vfork();
+	if (!pid)
+		_exit(7);
+	MUST(e, waitpid(pid, &status, 0));
+	say(e, "status %d", WEXITSTATUS(status));
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+/* A daemon: two forks, a session of its own, standard descriptors on /dev/null. */
+static void daemonized(struct end *e)
+{
+	int p[2];
+	pid_t pid;
+	char c;
+
+	ask(e, e->fd);
+	MUST(e, pipe2(p, O_CLOEXEC));
+	pid = MUST(e, fork());
+	if (!pid) {
+		setsid();
+		if (fork())
+			_exit(0);
+		become(e, "daemon");
+		ask(e, e->fd);
+		shutdown(e->fd, SHUT_WR);
+		show(e, e->fd, 1, 0);
+		say(e, "end");
+		(void)!write(p[1], "x", 1);
+		_exit(0);
+	}
+	close(e->fd);
+	close(p[1]);
+	MUST(e, waitpid(pid, NULL, 0));
+	TRY(e, read(p[0], &c, 1));
+}
+
+/* Parent and child write in turns, the child ends first. */
+static void turns(struct end *e)
+{
+	int sv[2];
+	pid_t pid;
+	char c;
+
+	MUST(e, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv));
+	pid = MUST(e, fork());
+	if (!pid) {
+		for (int i = 0; i < 5; i++) {
+			MUST(e, read(sv[1], &c, 1));
+			put(e, e->fd, "chil");
+			MUST(e, write(sv[1], "x", 1));
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < 5; i++) {
+		put(e, e->fd, "pare");
+		MUST(e, write(sv[0], "x", 1));
+		MUST(e, read(sv[0], &c, 1));
+	}
+	reap(e, pid);
+	show(e, e->fd, 40, MSG_WAITALL);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+/* The child is killed while it waits for bytes; they are the parent's then. */
+static void killed_reader(struct end *e)
+{
+	pid_t pid = MUST(e, fork());
+	char c;
+
+	if (!pid) {
+		(void)!recv(e->fd, &c, 1, 0);
+		_exit(1);
+	}
+	usleep(20000);
+	kill(pid, SIGKILL);
+	reap(e, pid);
+	ask(e, e->fd);
+	shutdown(e->fd, SHUT_WR);
+	show(e, e->fd, 1, 0);
+}
+
+/* Two listeners on one port, in one process: each connection is accepted by one of them. */
+static void reuseport(struct end *e)
+{
+	int l[2], one = 1, n = 0, fd[8], got;
+	socklen_t len = sizeof(e->addr);
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	for (int i = 0; i < 2; i++) {
+		l[i] = MUST(e, socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+		TRY(e, setsockopt(l[i], SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)));
+		TRY(e, bind(l[i], (struct sockaddr *)&at, sizeof(at)));
+		TRY(e, listen(l[i], 20));
+		MUST(e, getsockname(l[i], (struct sockaddr *)&at, &len));
+	}
+	memcpy(&e->addr, &at, sizeof(at));
+	e->addrlen = sizeof(at);
+	for (int i = 0; i < 8; i++) {
+		struct pollfd p[2] = {{.fd = l[0], .events = POLLIN}, {.fd = l[1], .events = POLLIN}};
+
+		fd[i] = dial(e);
+		MUST(e, poll(p, 2, -1));
+		got = MUST(e, accept(p[0].revents ? l[0] : l[1], NULL, NULL));
+		put(e, fd[i], "echo");
+		show(e, got, 4, MSG_WAITALL);
+		put(e, got, "back");
+		show(e, fd[i], 4, MSG_WAITALL);
+		close(got);
+		show(e, fd[i], 4, 0);
+		close(fd[i]);
+		n++;
+	}
+	say(e, "%d served", n);
+	close(l[0]);
+	close(l[1]);
+}
+
+/* The listener is handed over, and the new owner accepts. */
+static void listener_passed(struct end *e)
+{
+	int sv[2], l = make_listener(e, 0), fd, got;
+
+	MUST(e, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv));
+	send_fd(e, sv[0], l);
+	close(l);
+	l = recv_fd(e, sv[1]);
+	GET(l, SOL_SOCKET, SO_ACCEPTCONN);
+	fd = dial(e);
+	got = TRY(e, accept(l, NULL, NULL)) >= 0 ? 0 : -1;
+	say(e, "accepted %d", got == 0);
+	close(fd);
+	close(l);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+const struct test cases_share[] = {
+	{"share_to_itself", 0, to_itself, echo_peer},
+	{"share_on_its_way", PROCS, on_its_way, met_echo_peer},
+	{"share_thrown_away", PROCS, thrown_away, met_echo_peer},
+	{"share_taken", PROCS, taken, echo_peer},
+	{"share_inetd", PROCS, inetd, inetd_peer},
+	{"share_by_turns", PROCS, by_turns, echo_peer},
+	{"share_shell", PROCS, shell, echo_peer},
+	{"share_pipe_to", PROCS, pipe_to, echo_peer},
+	{"share_vforked", PROCS, vforked, echo_peer},
+	{"share_vforked_exit", 0, vforked_exit, echo_peer},
+	{"share_daemon", PROCS, daemonized, echo_peer},
+	{"share_turns", PROCS, turns, echo_peer},
+	{"share_killed_reader", PROCS, killed_reader, echo_peer},
+	{"share_reuseport", ALONE, reuseport, NULL},
+	{"share_listener_passed", ALONE, listener_passed, NULL},
+	{NULL, 0, NULL, NULL},
+};
