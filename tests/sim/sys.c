@@ -300,7 +300,10 @@ static int sys_ioctl(int fd, unsigned long request, ...)
 	va_end(args);
 	if (!sock)
 		return ioctl(fd, request, value);
-	*value = request == SIOCOUTQ ? sim_tcp_unsent(sock) : sim_tcp_unread(sock);
+	if (request == SIOCATMARK)
+		*value = 0;	/* nobody sends urgent data */
+	else
+		*value = request == SIOCOUTQ ? sim_tcp_unsent(sock) : sim_tcp_unread(sock);
 	return 0;
 }
 
