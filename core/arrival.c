@@ -80,6 +80,7 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	else
 		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
+	shunt_epset_rehome(engine, stream);	/* the end may come over TCP */
 	shunt_group_settle(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
 	return NULL;

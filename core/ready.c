@@ -136,8 +136,12 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		return ~0u;
 	if (reads_tcp(&stream->rx))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	/* The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. */
-	else if (atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx))
+	/*
+	 * The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. Or
+	 * the rest comes over TCP, and perhaps the end with it.
+	 */
+	else if ((atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx)) ||
+		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
 	    !shunt_proof_owed(stream))
