@@ -37,7 +37,7 @@ bool shunt_linger_look(struct shunt_stream *stream)
 	if (__builtin_expect(tx->end_fd < 0, 1))
 		return false;
 	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
-	    shunt_proof_owed(stream))
+	    (shunt_proof_owed(stream) && tx->offset > atomic_load(&tx->upgrade_at)))
 		return true;
 	end(stream);
 	return false;

@@ -58,6 +58,8 @@ static void unwatch(struct shunt_stream *stream)
 		return;
 	if (rx->end_reading)
 		engine->sys->shutdown(rx->proof_fd, SHUT_RD);
+	if (rx->end_writing)
+		engine->sys->shutdown(rx->proof_fd, SHUT_WR);
 	engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_DEL, rx->proof_fd, NULL);
 	shunt_private_close(engine, rx->proof_fd);
 	rx->proof_fd = -1;
@@ -81,6 +83,12 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 	return stream->rx.end_reading;
 }
 
+bool shunt_proof_end_writing(struct shunt_stream *stream)
+{
+	stream->rx.end_writing = stream->rx.shut && is_next(&stream->rx);
+	return stream->rx.end_writing;
+}
+
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
@@ -98,7 +106,7 @@ void shunt_proof_expect(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 
 	if (atomic_load(&rx->proof) != SHUNT_UNPROVEN || atomic_load(&rx->boundary) == SHUNT_NEVER ||
-	    atomic_load(&stream->retiring) == SHUNT_RETIRING || rx->shut ||	/* nobody will read it */
+	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut) ||
 	    atomic_load(&stream->lane->failed))
 		return;
 	if (shunt_link_send(stream->link, &message, NULL, 0))

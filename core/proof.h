@@ -35,6 +35,8 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
  */
 void shunt_proof_leave(struct shunt_stream *stream);
 bool shunt_proof_end_reading(struct shunt_stream *stream);
+/* The same of writing, where reading has ended. Both locks held. */
+bool shunt_proof_end_writing(struct shunt_stream *stream);
 
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)

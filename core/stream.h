@@ -155,7 +155,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
-	bool end_reading;	/* the program has ended reading: the kernel is told behind the nonce */
+	bool end_reading, end_writing;	/* the program has ended that: the kernel is told behind the nonce */
 	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
 	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
 	bool early_reset;	/* P: the same of RESET */

@@ -45,7 +45,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->source.kind = SHUNT_SOURCE_STREAM;
 	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
 	rx->proof_fd = -1;
-	rx->end_reading = rx->early_reset = false;
+	rx->end_reading = rx->end_writing = rx->early_reset = false;
 	stream->in_use = true;
 	stream->fd = fd;
 	stream->numbers = 1;

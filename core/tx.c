@@ -356,7 +356,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	if (!stream->tx.resend)
-		return shunt_linger_keep(stream, fd);
+		return shunt_linger_keep(stream, fd) || shunt_proof_end_writing(stream);
 	stream->tx.resend_fin = true;
 	shunt_service_await(engine, stream);
 	return true;

@@ -222,7 +222,7 @@ void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info)
 	if (sock->state == SIM_TCP_CLOSED)
 		info->tcpi_state = 7;
 	else if (sock->out.fin_sent)
-		info->tcpi_state = 4;
+		info->tcpi_state = sock->peer->out.fin_arrived ? 11 : 4;	/* CLOSING, FIN_WAIT */
 	else if (sock->peer->out.fin_arrived)
 		info->tcpi_state = 8;
 	info->tcpi_bytes_acked = sock->out.acked + sock->connector + sock->out.fin_arrived;
