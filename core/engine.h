@@ -154,6 +154,8 @@ void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *st
 void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
+/* A peer's nonce is to be asked for, and somebody else has the stream's lock. */
+void shunt_service_prove(struct shunt_engine *engine);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);
 /* At exit: until all that was sent has been given to the device, but not beyond `until`. */

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/polling.h"
+#include "core/proof.h"
 
 #define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
@@ -430,8 +431,11 @@ void shunt_group_settle(struct shunt_engine *engine, struct shunt_stream *stream
 /* A reader that holds the lock passes the switch itself when it comes to it. */
 static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (!shunt_lock_try(&stream->rx.lock))
+	if (!shunt_lock_try(&stream->rx.lock)) {
+		if (shunt_proof_pending(&stream->rx))
+			shunt_service_prove(engine);	/* the reader may be about to sleep until it is proven */
 		return;
+	}
 	shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
 }

@@ -187,8 +187,10 @@ int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 		return 0;
 	if (got == 0 && rx->shut && !peer_has_ended(engine, fd))
 		return 0;	/* it is the program that has */
-	if (got < 0)
+	if (got < 0) {
 		shunt_stream_was_reset(stream, errno);
+		rx->tcp_eof = true;	/* there is nothing before it */
+	}
 	/* To who has closed, a peer that knows sends what it likes. */
 	if (got > 0 && memcmp(bytes, rx->nonce, got) && !rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_link_distrust(stream->link, "it claims a connection that is not its own");

@@ -25,6 +25,7 @@
 #include "core/thread.h"
 
 #define SETTLING 1000000000ull	/* ns that the modelled device may take for what a full queue holds */
+#define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
 
@@ -187,7 +188,7 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		return 0;
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
-	if (!begin_behind_proof(engine, stream, reason, deadline))
+	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!complete(engine, stream)) {
 		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)

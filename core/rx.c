@@ -504,8 +504,11 @@ static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
 	bool link = rx->track == SHUNT_LINK;
 
 	for (int i = 0; i < 3; i++, link = !link) {
-		if (i && shunt_proof_pending(rx))
-			break;
+		if (i == 1 && shunt_proof_pending(rx)) {	/* what the link has counts when the nonce is here, too */
+			if (atomic_load(&rx->proof) != SHUNT_EXPECTED || tcp < SHUNT_NONCE_BYTES)
+				break;
+			tcp -= SHUNT_NONCE_BYTES;
+		}
 		uint64_t there = link ? (tail > at ? tail - at : 0) : tcp;
 
 		if (there > ends[i] - at)

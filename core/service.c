@@ -343,6 +343,48 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+struct unproven {
+	struct shunt_stream *streams[64];
+	int count;
+};
+
+static int find_unproven(struct shunt_stream *stream, void *arg)
+{
+	struct unproven *found = arg;
+
+	if (atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN || atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+		return 0;
+	stream->holds++;
+	found->streams[found->count++] = stream;
+	return found->count == 64;
+}
+
+static void prove(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	struct unproven found = { .count = 0 };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find_unproven, &found);
+	shunt_lock_leave(&engine->streams_lock);
+	if (found.count == 64)
+		shunt_service_prove(engine);
+	for (int i = 0; i < found.count; i++) {
+		struct shunt_stream *stream = found.streams[i];
+
+		shunt_lock_take(&stream->rx.lock);
+		shunt_track_settle(engine, stream);
+		shunt_lock_leave(&stream->rx.lock);
+		shunt_streams_unhold(stream);
+	}
+}
+
+void shunt_service_prove(struct shunt_engine *engine)
+{
+	atomic_store(&engine->service->proving, true);
+	shunt_service_wake(engine);
+}
+
 void shunt_service_gather(struct shunt_engine *engine)
 {
 	if (!atomic_exchange(&engine->service->gathering, true))
@@ -355,6 +397,8 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	struct epoll_event events[EVENTS];
 	int due, n;
 
+	if (atomic_exchange(&service->proving, false))
+		prove(service);
 	if (atomic_exchange(&service->listening, false))
 		shunt_abroad_listen(service);
 	take_offers(service);

@@ -58,6 +58,7 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
+	_Atomic bool proving;		/* any thread: a nonce is to be asked for */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */

@@ -103,7 +103,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
 	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
-	bool grow_asked;
+	_Atomic bool grow_asked;
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
 	uint32_t old_rkey;
 	uint64_t announced;	/* UPGRADEs and HANDBACKs */
