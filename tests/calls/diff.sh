@@ -9,7 +9,7 @@
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
 #	JOBS=1				how many cases run at once; default 4
 #
-# What the files `known` (and `known.busy`, `known.flip`) explain is no failure. Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
+# What the files `known` (and `known.busy`, `known.flip`, `known.verbs`) explain is no failure. Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
 set -u
 
 builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
@@ -62,13 +62,13 @@ number_in_use() { # NAME PASS
 
 # A difference that tests/calls/known explains; nobody may hang or die of it.
 known() { # NAME PASS
-	local pattern
+	local pattern device=${SHUNT_DEVICE:-}
 	grep -q 'died of\|FAILED' "$out/$1.$2.diff" && return 1
 	while read -r pattern _; do
 		case $pattern in '' | '#'*) continue ;; esac
 		[[ "$1 $2" =~ ^$pattern$ ]] && return 0
 	done < <(cat "$(dirname "$0")/known" "$(dirname "$0")/known.${SHUNT_POLL:-}" \
-		"$(dirname "$0")/known.${SHUNT_FLIP:+flip}" 2> /dev/null)
+		"$(dirname "$0")/known.${device%%:*}" "$(dirname "$0")/known.${SHUNT_FLIP:+flip}" 2> /dev/null)
 	return 1
 }
 

@@ -68,7 +68,7 @@ tests_calls_many_SOURCES = tests/calls/many.c
 tests_calls_many_CFLAGS = $(plain_cflags)
 tests_calls_many_LDFLAGS =
 
-EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/diff.sh tests/calls/transfer.sh \
+EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
 	tests/calls/modes.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py
 EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/README.md
 TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
