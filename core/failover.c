@@ -77,8 +77,10 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	state = atomic_load(&stream->state);
+	if (state == SHUNT_LINKED && shunt_proof_pending(&stream->rx))
+		shunt_proof_expect(stream);	/* it is heard before what follows */
 	offset = atomic_load(&stream->rx.tail);
-	if (state == SHUNT_LINKED && shunt_proof_pending(&stream->rx)) {	/* it counts as not having come */
+	if (state == SHUNT_LINKED && atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN) {	/* nothing of it counts */
 		offset = atomic_load(&stream->rx.boundary);
 		shunt_proof_drop(engine, stream);
 	}

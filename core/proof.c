@@ -106,8 +106,7 @@ void shunt_proof_expect(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 
 	if (atomic_load(&rx->proof) != SHUNT_UNPROVEN || atomic_load(&rx->boundary) == SHUNT_NEVER ||
-	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut) ||
-	    atomic_load(&stream->lane->failed))
+	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut))
 		return;
 	if (shunt_link_send(stream->link, &message, NULL, 0))
 		return;
@@ -211,17 +210,8 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (!shunt_proof_pending(rx))
 		return false;
 	rx->final = true;
-	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || atomic_load(&rx->boundary) == SHUNT_NEVER) {
+	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN)
 		disprove(engine, stream);
-		return true;
-	}
-	shunt_lock_take(&engine->group.lock);
-	atomic_store(&rx->tail, atomic_load(&rx->boundary));
-	atomic_store(&rx->early_fin, SHUNT_NEVER);
-	atomic_store(&rx->second, SHUNT_NEVER);
-	atomic_store(&rx->next_from, SHUNT_NEVER);
-	rx->link_open = false;
-	shunt_lock_leave(&engine->group.lock);
 	return true;
 }
 

@@ -24,8 +24,9 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 /* The peer expects ours. Service thread. */
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
 /*
- * The link is dead before the direction was proven: what it has brought is not believed. Where the peer was told to
- * write the nonce, it may still come, and TCP goes on behind it. Both locks held. True: so it was.
+ * The link is dead before the direction was proven. Where the peer was told to write the nonce it may still come: then
+ * what the link has brought counts, and TCP goes on behind it. Otherwise it does not count. Both locks held. True: so
+ * it was.
  */
 bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
 

@@ -417,6 +417,9 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll_fully(engine);
 	shunt_track_settle(engine, stream);
 	engine->sys->ioctl(fd, FIONREAD, &unread);
+	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
+	    unread <= SHUNT_NONCE_BYTES)
+		unread = 0;	/* a part of the nonce */
 	if (stream->dissolving || unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
 		shunt_streams_reset_tcp(engine, fd);
 		stream->tx.shut = true;

@@ -187,7 +187,7 @@ static void kept_messages_hold_their_descriptors(void **state)
 static void packets_of_another_size(void **state)
 {
 	struct shunt_channel pair[2];
-	struct shunt_message message;
+	struct shunt_message message = { 0 };
 
 	(void)state;
 	make_pair(pair, SHUNT_CHANNEL_UNIX);
