@@ -106,16 +106,16 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool grow_asked;
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
 	uint32_t old_rkey;
-	uint64_t announced;	/* UPGRADEs and HANDBACKs */
+	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
 	bool resend_fin;	/* the direction has ended behind it */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
-	bool must_prove;	/* the peer's nonce is to be written where the link begins */
+	_Atomic bool must_prove;	/* the peer's nonce is to be written where the link begins */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
-	int end_fd;		/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
+	_Atomic int end_fd;	/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see pin.h; NULL none */
