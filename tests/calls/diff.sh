@@ -63,7 +63,7 @@ number_in_use() { # NAME PASS
 # A difference that tests/calls/known explains; nobody may hang or die of it.
 known() { # NAME PASS
 	local pattern device=${SHUNT_DEVICE:-}
-	grep -q 'died of\|FAILED' "$out/$1.$2.diff" && return 1
+	grep -q '^[-+].*\(died of\|FAILED\)' "$out/$1.$2.diff" && return 1
 	while read -r pattern _; do
 		case $pattern in '' | '#'*) continue ;; esac
 		[[ "$1 $2" =~ ^$pattern$ ]] && return 0
