@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/address.h"
 #include "core/cm/cm.h"
 #include "core/gate.h"
 #include "core/service.h"
@@ -52,17 +53,10 @@ static uint64_t now_ms(struct shunt_engine *engine)
 
 /* --- addresses --- */
 
-static bool is_v4(const uint8_t address[16])
-{
-	static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-	return !memcmp(address, prefix, sizeof(prefix));
-}
-
 static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
 {
 	memset(address, 0, sizeof(*address));
-	if (is_v4(ip)) {
+	if (shunt_address_is_v4(ip)) {
 		address->v4.sin_family = AF_INET;
 		address->v4.sin_port = port;
 		memcpy(&address->v4.sin_addr, ip + 12, 4);
@@ -71,6 +65,152 @@ static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *ad
 		address->v6.sin6_port = port;
 		memcpy(&address->v6.sin6_addr, ip, 16);
 	}
+}
+
+/* The device that leads there. NULL: none. */
+static struct shunt_device *device_of(struct shunt_engine *engine, const struct cm_route *route)
+{
+	struct shunt_way way = { .port = route->port, .gid = route->sgid };
+
+	memcpy(way.device, route->device, sizeof(way.device));
+	return shunt_group_open_way(engine, &way);
+}
+
+/* --- what peers ask --- */
+
+static void let_in(void *gate_arg, void *ticket_arg, int fd)
+{
+	struct shunt_abroad *abroad = gate_arg;
+	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_TCP, fd);
+	channel.device = ticket_arg;
+	link = shunt_link_create(engine, &channel, false);
+	if (link)
+		shunt_service_add_link(abroad->service, link);
+}
+
+static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	bool v6 = local->any.sa_family == AF_INET6;
+	struct shunt_gate *gate = &abroad->gates[v6];
+	union cm_address any = { 0 };
+
+	if (gate->fd >= 0)
+		return gate;
+	any.any.sa_family = local->any.sa_family;
+	gate->engine = engine;
+	gate->patience = TICKET_NS;
+	gate->silence_ms = engine->config.silence_s * 1000;
+	gate->arg = abroad;
+	gate->let_in = let_in;
+	if (shunt_gate_open(gate, &any.any)) {
+		gate->fd = -1;
+		return NULL;
+	}
+	if (shunt_service_add(abroad->service, gate->fd, &abroad->gate_source)) {
+		shunt_gate_close(gate);
+		gate->fd = -1;
+		return NULL;
+	}
+	return gate;
+}
+
+/* Another process has come to a listener: it is told where to come with its channel. */
+static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
+		       uint8_t *out)
+{
+	struct shunt_rendezvous *rendezvous = listener_arg;
+	struct shunt_abroad *abroad = rendezvous->service->abroad;
+	struct answer answer = { .magic = MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct shunt_device *device;
+	struct question asked;
+	struct shunt_gate *gate;
+
+	if (bytes != sizeof(asked))
+		return -1;
+	memcpy(&asked, question, sizeof(asked));
+	if (asked.magic != MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+		return -1;
+	gate = gate_for(abroad, &route->local);
+	device = gate ? device_of(abroad->service->engine, route) : NULL;
+	if (!device || shunt_gate_expect(gate, device, answer.cookie))
+		return -1;
+	answer.port = gate->port;
+	memcpy(out, &answer, sizeof(answer));
+	return sizeof(answer);
+}
+
+/* --- what they answer --- */
+
+static const char *why(int status)
+{
+	switch (status) {
+	case -ECONNREFUSED:
+	case -EPROTO:
+		return "the peer runs without Shunt";
+	case -ETIMEDOUT:
+		return "the peer's host does not answer over RDMA";
+	case -ENODEV:
+		return "no RDMA device leads to the peer";
+	default:
+		return "the peer's host cannot be asked";
+	}
+}
+
+static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *answer, const struct cm_route *route)
+{
+	struct shunt_service *service = inquiry->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
+	struct shunt_device *device;
+	struct shunt_link *link;
+	struct shunt_name name;
+	union cm_address peer;
+
+	if (answer->magic != MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
+		return NULL;
+	device = device_of(engine, route);
+	if (!device)
+		return NULL;
+	address_of(inquiry->tuple.peer, answer->port, &peer);
+	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie, engine->config.silence_s * 1000))
+		return NULL;
+	channel.device = device;
+	link = shunt_link_create(engine, &channel, true);
+	if (!link)
+		return NULL;
+	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
+	link->line.name = name;
+	shunt_service_add_link(service, link);
+	return link;
+}
+
+static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
+{
+	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
+	struct shunt_link *link = NULL;
+	struct shunt_stream *stream;
+	struct answer answer;
+
+	while (*p != inquiry)
+		p = &(*p)->next;
+	*p = inquiry->next;
+	if (!status && bytes == sizeof(answer)) {
+		memcpy(&answer, given, sizeof(answer));
+		link = link_by(inquiry, &answer, route);
+	}
+	while ((stream = inquiry->streams) != NULL) {
+		inquiry->streams = stream->next_offer;
+		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
+			shunt_claim_on(link, stream);
+		else
+			shunt_claim_fails(inquiry->service, stream, status ? why(status) : "no link to the peer could be made");
+	}
+	free(inquiry);
 }
 
 /* --- opening --- */
@@ -105,14 +245,8 @@ static void drop_descriptor(void *arg, int fd)
 	shunt_private_close(arg, fd);
 }
 
-static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
-		       uint8_t *answer);
-static void on_answer(void *ask_arg, int status, const uint8_t *answer, unsigned int bytes,
-		      const struct cm_route *route);
-static void on_lost(void *listener_arg);
-
 static const struct cm_callbacks callbacks = {
-	.question = on_question, .answer = on_answer, .lost = on_lost, .keep = keep_descriptor, .drop = drop_descriptor,
+	.question = on_question, .answer = on_answer, .keep = keep_descriptor, .drop = drop_descriptor,
 };
 
 static bool open_all(struct shunt_abroad *abroad)
@@ -162,127 +296,64 @@ static struct shunt_abroad *get(struct shunt_service *service)
 	return abroad->open ? abroad : NULL;
 }
 
-/* --- the listening side --- */
+/* --- listening --- */
 
-static void add_link(struct shunt_service *service, struct shunt_link *link)
+/* Where a rendezvous is to be offered to other hosts. rendezvous_lock held: the listener is open. */
+static bool address_of_listener(struct shunt_engine *engine, const struct shunt_rendezvous *rendezvous,
+				union cm_address *address, bool *only_v6)
 {
-	link->next = service->links;
-	service->links = link;
-	if (shunt_service_add(service, link->channel.fd, &link->source))
-		shunt_link_kill(link, "out of memory");
+	socklen_t length = sizeof(*address);
+	int fd = rendezvous->listener->fd;
+
+	if (fd < 0 || engine->sys->getsockname(fd, &address->any, &length))
+		return false;
+	*only_v6 = shunt_address_only_v6(engine, fd, address->any.sa_family);
+	return true;
 }
 
-static void let_in(void *gate_arg, void *ticket_arg, int fd)
+/* Calls of the connection manager may take their time: not under the lock. */
+static void renew(struct shunt_abroad *abroad, struct shunt_rendezvous *rendezvous)
 {
-	struct shunt_abroad *abroad = gate_arg;
-	struct shunt_engine *engine = abroad->service->engine;
-	struct shunt_channel channel;
-	struct shunt_link *link;
-
-	(void)ticket_arg;
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_TCP, fd);
-	link = shunt_link_create(engine, &channel, false);
-	if (link)
-		add_link(abroad->service, link);
-}
-
-static void expired(void *gate_arg, void *ticket_arg)
-{
-	(void)gate_arg, (void)ticket_arg;
-}
-
-static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
-{
-	struct shunt_engine *engine = abroad->service->engine;
-	bool v6 = local->any.sa_family == AF_INET6;
-	struct shunt_gate *gate = &abroad->gates[v6];
-	union cm_address any = { 0 };
-
-	if (gate->fd >= 0)
-		return gate;
-	any.any.sa_family = local->any.sa_family;
-	gate->engine = engine;
-	gate->patience = TICKET_NS;
-	gate->silence_ms = engine->config.silence_s * 1000;
-	gate->arg = abroad;
-	gate->let_in = let_in;
-	gate->expired = expired;
-	if (shunt_gate_open(gate, &any.any)) {
-		gate->fd = -1;
-		return NULL;
-	}
-	shunt_service_add(abroad->service, gate->fd, &abroad->gate_source);
-	return gate;
-}
-
-/* Another process has come to a listener: it is told where to come with its channel. */
-static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
-		       uint8_t *out)
-{
-	struct shunt_rendezvous *rendezvous = listener_arg;
-	struct shunt_abroad *abroad = rendezvous->service->abroad;
-	struct answer answer = { .magic = MAGIC, .version = SHUNT_WIRE_VERSION };
-	struct question asked;
-	struct shunt_gate *gate;
-
-	if (bytes != sizeof(asked))
-		return -1;
-	memcpy(&asked, question, sizeof(asked));
-	if (asked.magic != MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
-		return -1;
-	gate = gate_for(abroad, &route->local);
-	if (!gate || shunt_gate_expect(gate, rendezvous, answer.cookie))
-		return -1;
-	answer.port = gate->port;
-	memcpy(out, &answer, sizeof(answer));
-	return sizeof(answer);
-}
-
-static void on_lost(void *listener_arg)
-{
-	(void)listener_arg;	/* its device is gone; the next listener looks again */
-}
-
-static void listen_at(struct shunt_abroad *abroad, struct shunt_rendezvous *rendezvous)
-{
-	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_service *service = abroad->service;
+	struct shunt_engine *engine = service->engine;
 	union cm_address address;
-	socklen_t length = sizeof(address);
-	int only_v6 = 0, fd = rendezvous->listener->fd, result;
+	bool stale, wanted, only_v6 = false;
 
-	if (fd < 0 || engine->sys->getsockname(fd, &address.any, &length))
+	shunt_lock_take(&engine->rendezvous_lock);
+	stale = rendezvous->abroad && (rendezvous->fd < 0 || !rendezvous->tried_abroad);
+	wanted = rendezvous->fd >= 0 && !rendezvous->tried_abroad && rendezvous->listener &&
+		 address_of_listener(engine, rendezvous, &address, &only_v6);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	if (stale) {
+		cm_unlisten(&abroad->cm, rendezvous->abroad);
+		rendezvous->abroad = NULL;
+	}
+	rendezvous->tried_abroad |= wanted;
+	if (!wanted)
 		return;
-	length = sizeof(only_v6);
-	if (address.any.sa_family == AF_INET6)
-		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, &length);
+	rendezvous->service = service;
 	shunt_private_begin(engine);
-	result = cm_listen(&abroad->cm, &address.any, only_v6, rendezvous, &rendezvous->abroad);
+	if (cm_listen(&abroad->cm, &address.any, only_v6, rendezvous, &rendezvous->abroad))
+		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s", ntohs(address.v4.sin_port),
+			  abroad->cm.error);
 	shunt_private_end(engine);
-	if (result)
-		shunt_log(SHUNT_LOG_INFO, "descriptor %d has no rendezvous for other hosts: %s", fd, abroad->cm.error);
 }
 
 void shunt_abroad_listen(struct shunt_service *service)
 {
 	struct shunt_abroad *abroad = get(service);
+	struct shunt_rendezvous *rendezvous;
 
 	if (!abroad)
 		return;
-	shunt_lock_take(&service->inbox_lock);
-	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next) {
-		r->service = service;
-		if (r->fd < 0 && r->abroad) {
-			cm_unlisten(&abroad->cm, r->abroad);
-			r->abroad = NULL;
-		} else if (r->fd >= 0 && !r->tried_abroad) {
-			r->tried_abroad = true;
-			listen_at(abroad, r);
-		}
-	}
-	shunt_lock_leave(&service->inbox_lock);
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	rendezvous = service->engine->rendezvous;	/* none is ever taken out of the list */
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+	for (; rendezvous; rendezvous = rendezvous->next)
+		renew(abroad, rendezvous);
 }
 
-/* --- the connecting side --- */
+/* --- asking --- */
 
 static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
 {
@@ -335,69 +406,6 @@ void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stre
 	inquiry->streams = stream;
 }
 
-static const char *why(int status)
-{
-	switch (status) {
-	case -ECONNREFUSED:
-	case -EPROTO:
-		return "the peer runs without Shunt";
-	case -ETIMEDOUT:
-		return "the peer's host does not answer over RDMA";
-	case -ENODEV:
-		return "no RDMA device leads to the peer";
-	default:
-		return "the peer's host cannot be asked";
-	}
-}
-
-static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *answer, const struct cm_route *route)
-{
-	struct shunt_service *service = inquiry->service;
-	struct shunt_engine *engine = service->engine;
-	struct shunt_channel channel;
-	struct shunt_link *link;
-	struct shunt_name name;
-	union cm_address peer;
-
-	if (answer->magic != MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
-		return NULL;
-	address_of(inquiry->tuple.peer, answer->port, &peer);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie, engine->config.silence_s * 1000))
-		return NULL;
-	link = shunt_link_create(engine, &channel, true);
-	if (!link)
-		return NULL;
-	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
-	link->name_length = name.length;
-	memcpy(link->name, name.text, name.length);
-	add_link(service, link);
-	return link;
-}
-
-static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
-{
-	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
-	struct shunt_link *link = NULL;
-	struct shunt_stream *stream;
-	struct answer answer;
-
-	while (*p != inquiry)
-		p = &(*p)->next;
-	*p = inquiry->next;
-	if (!status && bytes == sizeof(answer)) {
-		memcpy(&answer, given, sizeof(answer));
-		link = link_by(inquiry, &answer, route);
-	}
-	while ((stream = inquiry->streams) != NULL) {
-		inquiry->streams = stream->next_offer;
-		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
-			shunt_claim_on(link, stream);
-		else
-			shunt_claim_fails(inquiry->service, stream, status ? why(status) : "no link to the peer could be made");
-	}
-	free(inquiry);
-}
-
 /* --- the service thread --- */
 
 static void step(struct shunt_abroad *abroad)
@@ -412,9 +420,8 @@ static void step(struct shunt_abroad *abroad)
 	shunt_private_end(engine);
 }
 
-void shunt_abroad_hear(struct shunt_service *service, struct shunt_source *source)
+void shunt_abroad_hear(struct shunt_service *service)
 {
-	(void)source;
 	step(service->abroad);
 }
 
@@ -448,12 +455,16 @@ int shunt_abroad_tick(struct shunt_service *service)
 	return due > now ? (due - now) / 1000000 + 1 : 0;
 }
 
-static void end(struct shunt_abroad *abroad, void (*end_cm)(struct cm *cm))
+void shunt_abroad_forget(struct shunt_service *service)
 {
+	struct shunt_abroad *abroad = service->abroad;
 	struct inquiry *inquiry;
 
+	if (!abroad)
+		return;
+	service->abroad = NULL;
 	if (abroad->open) {
-		end_cm(&abroad->cm);
+		cm_forget(&abroad->cm);
 		for (int i = 0; i < 2; i++)
 			if (abroad->gates[i].fd >= 0)
 				shunt_gate_close(&abroad->gates[i]);
@@ -463,18 +474,4 @@ static void end(struct shunt_abroad *abroad, void (*end_cm)(struct cm *cm))
 		free(inquiry);
 	}
 	free(abroad);
-}
-
-void shunt_abroad_forget(struct shunt_service *service)
-{
-	if (service->abroad)
-		end(service->abroad, cm_forget);
-	service->abroad = NULL;
-}
-
-void shunt_abroad_close(struct shunt_service *service)
-{
-	if (service->abroad)
-		end(service->abroad, cm_close);
-	service->abroad = NULL;
 }

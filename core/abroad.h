@@ -7,18 +7,17 @@
 #define SHUNT_CORE_ABROAD_H
 
 struct shunt_service;
-struct shunt_source;
 struct shunt_stream;
 
 /* Rendezvous have been added or withdrawn. */
 void shunt_abroad_listen(struct shunt_service *service);
 /* A stream to another host: finds the link, or makes it, or gives the stream up. */
 void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream);
-void shunt_abroad_hear(struct shunt_service *service, struct shunt_source *source);
+/* The connection manager or a gate has something. */
+void shunt_abroad_hear(struct shunt_service *service);
 /* What is due by now. Milliseconds until the next; -1: nothing. */
 int shunt_abroad_tick(struct shunt_service *service);
 /* In a fork's child. */
 void shunt_abroad_forget(struct shunt_service *service);
-void shunt_abroad_close(struct shunt_service *service);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include "core/config.h"
@@ -31,13 +32,15 @@ void shunt_engine_finish(struct shunt_engine *engine);
 void shunt_engine_fork_prepare(struct shunt_engine *engine);
 void shunt_engine_fork_parent(struct shunt_engine *engine);
 void shunt_engine_fork_child(struct shunt_engine *engine);
+/* In the child of any fork: closes what is left of its copies of our descriptors. Safe in a signal handler. */
+void shunt_private_abandon(struct shunt_engine *engine);
 
 /* --- descriptors come and go --- */
 
 /* After socket(): a TCP socket of family INET or INET6. */
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
-/* After the real connect() returned `result` (0 or -errno) on a stream. */
-void shunt_file_connected(struct shunt_engine *engine, int fd, int result);
+/* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
+void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*
  * Before connect(AF_UNSPEC) on a stream: the connection ends by reset and the number is a fresh
  * socket. The caller then makes the real call.
@@ -45,8 +48,14 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result);
 void shunt_file_dissolving(struct shunt_engine *engine, int fd);
 /* After listen() succeeded: offers a rendezvous. */
 void shunt_file_listening(struct shunt_engine *engine, int fd);
-/* After accept() on a stream that listens gave `fd`. */
-void shunt_file_accepted(struct shunt_engine *engine, int fd, bool nonblocking);
+/* A listening TCP socket that was made elsewhere: inherited by exec, or passed to us. */
+void shunt_file_adopted(struct shunt_engine *engine, int fd);
+/* Is the stream on a link of this process? */
+bool shunt_stream_is_linked(const struct shunt_stream *stream);
+/* Before accept(), or when a listener is added to an epoll set: if others do so too, their owner should know us. */
+void shunt_file_accepting(struct shunt_engine *engine, struct shunt_file *file);
+/* After accept() on the stream `listener` gave `fd`. */
+void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking);
 /* After epoll_create(). */
 void shunt_file_epoll(struct shunt_engine *engine, int fd);
 /* After a dup of `old` gave `fd`: both now name the same file. */
@@ -66,6 +75,10 @@ void shunt_numbers_await(struct shunt_engine *engine);
 /* The same for closing many numbers, and keeps such threads away until it is done. */
 void shunt_numbers_enter(struct shunt_engine *engine);
 void shunt_numbers_leave(struct shunt_engine *engine);
+/* A number that was in the table has been closed: until the program has opened it again, calls on it say so. */
+void shunt_numbers_closed(struct shunt_engine *engine, int fd);
+/* The slot of a number, SHUNT_FILE_CLOSED only if it is still closed; never SHUNT_FILE_OTHER. errno is kept. */
+struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd);
 
 /* --- data --- */
 
@@ -94,18 +107,22 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
 /* For the next call that asks: an error that came behind something that was reported. */
 void shunt_stream_keep_error(struct shunt_stream *stream, int error);
+/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
+int shunt_stream_told_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
 void shunt_stream_never_waits(struct shunt_stream *stream, int name);
-void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
 /*
  * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done:
  * for everything the engine does not serve. 0 or -errno.
  */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			const char *reason);
+/* The same in a child of vfork(), of its parent's stream. */
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason);
 
 /* --- waiting --- */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/arena.h"
+#include "core/fault.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define BLOCKS_MIN 2	/* in a small arena they are smaller, so that it is not lost on one stream */
@@ -22,7 +23,8 @@ static uint32_t log2_of(uint64_t bytes)
 static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, uint64_t bytes)
 {
 	const struct shunt_arena_memory *memory = &arena->memory;
-	struct ibv_mr *mr = memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
+	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+			    memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
 
 	if (mr) {
 		atomic_fetch_add_explicit(&arena->regions, 1, memory_order_relaxed);
@@ -124,6 +126,7 @@ void shunt_arena_fini(struct shunt_arena *arena)
 	free(arena->blocks);
 	arena->lines = NULL;
 	arena->blocks = NULL;
+	arena->first = arena->count = 0;
 }
 
 uint64_t shunt_arena_most(const struct shunt_arena *arena)

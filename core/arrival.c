@@ -27,7 +27,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_group_kick_lane(engine, stream->lane);
 }
 
-static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t bytes)
+static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
@@ -41,6 +41,15 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
+}
+
+/* What a reader shall not see in two parts: the one before the ring's end is there, too. */
+static const char *on_round(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
+
+	return on_data(engine, stream, rx->link_open ? rx->link_bytes - (tail & (rx->link_bytes - 1)) + bytes : bytes);
 }
 
 /* The answer to a RETIRE may be waiting for this one. */
@@ -86,7 +95,7 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	return NULL;
 }
 
-static const char *on_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -95,7 +104,7 @@ static const char *on_credit(struct shunt_engine *engine, struct shunt_stream *s
 	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
 	atomic_store(&tx->consumed, upto);
-	if (atomic_exchange(&tx->starved, false))
+	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
@@ -145,7 +154,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->tx.offer, offer);
-	atomic_store(&stream->tx.starved, false);
+	shunt_tx_unstarve(&stream->tx);
 	shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
@@ -177,26 +186,47 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_group_kick_lane(engine, stream->lane);
 }
 
+/*
+ * The reader passes switches in the order in which they were announced. With two of them, the word of the first may
+ * be the second's already.
+ */
+static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t upgrade = atomic_load(&tx->upgrade_at), handback = atomic_load(&tx->handback_at);
+	uint64_t last = upgrade > handback ? upgrade : handback;
+	uint8_t unpassed = atomic_load(&tx->unpassed);
+
+	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
+		return "a switch confirmed that was not announced";
+	atomic_fetch_sub(&tx->unpassed, 1);
+	shunt_epset_rehome(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLOUT);
+	return NULL;
+}
+
+static bool is_offset(enum shunt_imm type)
+{
+	return type == SHUNT_IMM_CREDIT || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK || type == SHUNT_IMM_SWITCHED ||
+	       type == SHUNT_IMM_FIN || type == SHUNT_IMM_RING_FROM;
+}
+
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
 			      enum shunt_imm type)
 {
 	uint64_t value = __atomic_load_n(&stream->control->word[type], __ATOMIC_ACQUIRE);
 
+	if (value >> 62 && is_offset(type))
+		return "an offset that no stream has";
 	switch (type) {
 	case SHUNT_IMM_CREDIT:
-		return on_credit(engine, stream, value);
+		return shunt_arrival_credit(engine, stream, value);
 	case SHUNT_IMM_UPGRADE:
 		return on_upgrade(engine, stream, value);
 	case SHUNT_IMM_HANDBACK:
 		return on_handback(engine, stream, value);
 	case SHUNT_IMM_SWITCHED:
-		if (!atomic_load(&stream->tx.unpassed) || (value != atomic_load(&stream->tx.upgrade_at) &&
-							   value != atomic_load(&stream->tx.handback_at)))
-			return "a switch confirmed that was not announced";
-		atomic_fetch_sub(&stream->tx.unpassed, 1);
-		shunt_epset_rehome(engine, stream);
-		shunt_group_notify(engine, stream, EPOLLOUT);
-		return NULL;
+		return on_switched(engine, stream, value);
 	case SHUNT_IMM_BLOCKED:
 		on_blocked(engine, stream);
 		return NULL;
@@ -215,8 +245,9 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_group_kick_lane(engine, stream->lane);
 		}
-		shunt_epset_rehome(engine, stream);
-		shunt_group_notify(engine, stream, EPOLLOUT);
+		shunt_epset_released(engine, stream);
+		if (!atomic_load(&stream->rx.reset))	/* else all has been told */
+			shunt_group_notify(engine, stream, EPOLLOUT);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		return NULL;
 	default:
@@ -227,7 +258,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 /* Sent before the peer knew that we read TCP only; it comes again there. */
 static bool about_our_reading(enum shunt_imm type)
 {
-	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
+	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
 	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN || type == SHUNT_IMM_BLOCKED;
 }
 
@@ -236,13 +267,13 @@ static const char *on_lane(struct shunt_lane *lane)
 {
 	struct shunt_link *link = lane->link;
 	struct shunt_control *controls = (struct shunt_control *)link->arena_base;
-	uint64_t value = __atomic_load_n(&controls[0].word[SHUNT_IMM_LANE], __ATOMIC_ACQUIRE);
+	uint64_t value = __atomic_load_n(&controls[0].word[lane->number], __ATOMIC_ACQUIRE);
 	uint64_t allowed = atomic_load_explicit(&lane->allowed, memory_order_relaxed);
 
 	if (value < allowed || value > allowed + link->peer_receives)
 		return "credit for receives that cannot be";
 	atomic_store(&lane->allowed, value);
-	if (atomic_load(&lane->waiting))
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
 		shunt_group_kick_lane(link->engine, lane);
 	return NULL;
 }
@@ -262,17 +293,21 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 		return "a message for a stream that was not agreed on";
 	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
 		return "a message for no stream";
+	if (__builtin_expect(stream->lane != lane, 0))
+		return "a message on a lane that is not its stream's";
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&
 	    about_our_reading(type))
 		return NULL;
 	if (type == SHUNT_IMM_DATA)
 		return on_data(engine, stream, wc->byte_len);
+	if (type == SHUNT_IMM_ROUND)
+		return on_round(engine, stream, wc->byte_len);
 	return on_control(engine, stream, type);
 }
 
 static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane)
 {
-	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->lane_due))
 		shunt_group_kick_lane(engine, lane);
 }
 
@@ -289,9 +324,9 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 }
 
 /* Which queue it is of, only wr_id says (ibv_poll_cq(3)). */
-static void on_error(struct shunt_engine *engine, const struct ibv_wc *wc)
+static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
-	struct shunt_lane *lane = shunt_group_lane(engine, wc->qp_num);
+	struct shunt_lane *lane = shunt_group_lane(engine, cq, wc->qp_num);
 
 	if (!lane)
 		return;
@@ -301,25 +336,28 @@ static void on_error(struct shunt_engine *engine, const struct ibv_wc *wc)
 				    "its queue pair failed");
 }
 
-void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc)
+void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
 	struct shunt_lane *lane;
 	const char *wrong;
 
 	if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
-		on_error(engine, wc);
+		on_error(engine, cq, wc);
 		return;
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
-		lane = shunt_group_lane(engine, wc->qp_num);
+		lane = shunt_group_lane(engine, cq, wc->qp_num);
 		if (lane)
 			on_sent(engine, lane, wc->wr_id);
 		return;
 	}
 	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
-	lane->received++;
-	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN, 0))
-		return;	/* the peer has been told that it has not come */
+	if (__builtin_expect(++lane->received >= lane->repost_at, 0))
+		shunt_group_repost(engine, lane);
+	/* The peer has been told that it has not come; or what was before it was not believed, so it is out of place. */
+	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN ||
+			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))
+		return;
 	wrong = on_message(engine, lane, wc);
 	if (__builtin_expect(wrong != NULL, 0))
 		shunt_link_distrust(lane->link, wrong);

@@ -9,6 +9,10 @@
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 #define DIRECT_SGES 16	/* at most lane.max_sges are used */
+#define ROUND_MAX 4096	/* bytes that are seen at once though they lie around the ring's end; the smallest ring */
+
+/* Of bytes around the ring's end the first part is written without a word; what is behind it tells of both. */
+enum part { WHOLE, AHEAD, BEHIND };
 
 struct shunt_chain {
 	struct shunt_lane *lane;
@@ -112,6 +116,21 @@ static inline bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t rese
 	return make_room(chain, bytes, reserve);
 }
 
+/* Data in two WRs, both or none of them. */
+static bool admit_two(struct shunt_chain *chain, uint32_t first, uint32_t second)
+{
+	struct shunt_lane *lane = chain->lane;
+	uint32_t count = chain->count + 1;
+
+	if (slots(lane, count, lane->reserve) || admit(chain, first, lane->reserve))
+		return false;
+	if (!shunt_window_admit(&lane->window, lane->sent + count - atomic_load_explicit(&lane->retired, memory_order_relaxed),
+				chain->bytes + first, second))
+		return true;
+	shunt_window_return(&lane->window, first);
+	return false;
+}
+
 /* --- work requests --- */
 
 /* WR `number` says when it is complete; `posted`: all data up to and with it. */
@@ -191,9 +210,25 @@ static inline uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uin
 		/* The WR that was to be signaled may be among those refused: the next is, and nobody waits before. */
 		lane->unsignaled = lane->signal_every;
 		lane->last_signaled = 0;
+		atomic_store(&lane->refused, true);
+		shunt_service_watch(lane->link->engine);
 	}
 	lane->sent += taken;
 	return taken;
+}
+
+/* `piece` of these bytes ends with the ring, and the rest is one WR, too. */
+static inline bool goes_round(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint32_t piece,
+			      uint64_t bytes)
+{
+	return __builtin_expect(piece < bytes && bytes <= ROUND_MAX, 0) && !((offset + piece) & (tx->ring_bytes - 1)) &&
+	       bytes - piece <= lane->frag_bytes;
+}
+
+static inline void write_silently(struct ibv_send_wr *wr)
+{
+	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->send_flags &= ~IBV_SEND_SOLICITED;
 }
 
 /* How many of `bytes` at `offset` go to one place: up to the ring's wrap and the fragment. */
@@ -213,12 +248,11 @@ static inline uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
 
 /* --- the short way: straight from the program's buffer --- */
 
-/* One WR of at most `bytes` from iov at `skip`. Returns its length; 0: the QP refused it. */
-static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov, int iovcnt,
-			 size_t skip, size_t bytes)
+/* One WR of at most `bytes` from iov at `skip`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
+static inline size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov, int iovcnt,
+				size_t skip, size_t bytes, uint64_t offset, enum part part_of)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 	struct ibv_sge sge[DIRECT_SGES];
 	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
@@ -239,9 +273,13 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 		length += part;
 		skip = 0;
 	}
-	flags = flags_for(lane, lane->sent + 1, 0, length, true, length > lane->max_inline);
+	/* Who has pinned its buffer waits for this WR (pin.c). */
+	flags = flags_for(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
 	fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
-	     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset), tx->ring_rkey);
+	     shunt_imm_make(part_of == BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset),
+	     tx->ring_rkey);
+	if (part_of == AHEAD)
+		write_silently(&wr);
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
 		shunt_window_return(&lane->window, bytes - length);
@@ -251,6 +289,10 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 		return 0;
 	}
 	lane->counters.direct++;
+	if (part_of == AHEAD) {
+		lane->reads++;
+		return length;
+	}
 	tx->last_wr = lane->sent;
 	if (__builtin_expect(tx->pin != NULL, 0))
 		shunt_pin_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
@@ -258,17 +300,37 @@ static size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, c
 	return length;
 }
 
+/* All `bytes`, of which `first` are before the ring's end, or none. */
+static __attribute__((noinline)) size_t post_round(struct shunt_lane *lane, struct shunt_stream *stream,
+						   const struct iovec *iov, int iovcnt, size_t skip, size_t first, size_t bytes)
+{
+	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
+
+	if (!post_piece(lane, stream, iov, iovcnt, skip, first, offset, AHEAD)) {
+		shunt_window_return(&lane->window, bytes - first);
+		return 0;
+	}
+	return post_piece(lane, stream, iov, iovcnt, skip + first, bytes - first, offset + first, BEHIND) ? bytes : 0;
+}
+
 size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
 			  int iovcnt, size_t skip, size_t bytes)
 {
+	struct shunt_tx *tx = &stream->tx;
 	size_t taken = 0;
 
 	while (taken < bytes) {
-		size_t length = ring_piece(lane, &stream->tx, stream->tx.posted, bytes - taken);
+		uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+		size_t left = bytes - taken, length = ring_piece(lane, tx, offset, left);
 
-		if (!room(lane->chain, length, lane->reserve))
-			break;
-		length = post_piece(lane, stream, iov, iovcnt, skip + taken, length);
+		if (goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= DIRECT_SGES &&
+		    !tx->pin && admit_two(lane->chain, length, left - length)) {
+			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, left);
+		} else {
+			if (!room(lane->chain, length, lane->reserve))
+				break;
+			length = post_piece(lane, stream, iov, iovcnt, skip + taken, length, offset, WHOLE);
+		}
 		if (!length)
 			break;
 		taken += length;
@@ -299,7 +361,7 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 /* A sender that was told to wait finds room again. */
 static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (shunt_stage_roomy(stream) && atomic_exchange(&stream->tx.starved, false))
+	if (shunt_stage_roomy(stream) && shunt_tx_unstarve(&stream->tx))
 		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
 }
 
@@ -331,6 +393,25 @@ static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream,
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 }
 
+/* TCP may go on as soon as it has arrived. */
+static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.handed, true);
+	if (!atomic_exchange(&stream->tx.wants_handed, false))
+		return;
+	atomic_store(&lane->unsettled, true);
+	shunt_service_watch(lane->link->engine);
+}
+
+/* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */
+static bool is_kept(const struct shunt_chain *chain, uint32_t i)
+{
+	const struct ibv_send_wr *wr = &chain->wr[i];
+
+	return chain->lane->retains || !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (i && wr[-1].opcode == IBV_WR_RDMA_WRITE && !(wr[-1].send_flags & IBV_SEND_INLINE));
+}
+
 /* WR number i has been posted. */
 static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 {
@@ -339,8 +420,12 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 
 	switch (chain->work[i]) {
 	case SHUNT_WORK_DATA:
-		posted_data(lane, stream, number, chain->value[i],
-			    lane->retains || !(chain->wr[i].send_flags & IBV_SEND_INLINE));
+		if (chain->wr[i].opcode == IBV_WR_RDMA_WRITE) {	/* what is behind it tells of it */
+			lane->reads++;
+			lane->counters.merged++;
+			return;
+		}
+		posted_data(lane, stream, number, chain->value[i], is_kept(chain, i));
 		return;
 	case SHUNT_WORK_FIN:
 		stream->tx.fin_wr = number;
@@ -348,7 +433,7 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:
-		atomic_store(&stream->tx.handed, true);
+		posted_handback(lane, stream);
 		break;
 	case SHUNT_WORK_RELEASE:
 		posted_release(lane, stream, number);
@@ -406,6 +491,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 {
 	struct shunt_lane *lane = chain->lane;
 	uint32_t id = stream ? stream->peer_id : 0;
+	uint32_t word = stream ? type : lane->number;
 	uint64_t number;
 	uint32_t i;
 
@@ -418,7 +504,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	     flags_for(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
 		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) | IBV_SEND_SOLICITED,
 	     number, shunt_imm_make(type, id),
-	     lane->peer_controls + id * sizeof(struct shunt_control) + type * 8, lane->rkey);
+	     lane->peer_controls + id * sizeof(struct shunt_control) + word * 8, lane->rkey);
 	return true;
 }
 
@@ -429,13 +515,19 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 	struct shunt_stage *stage = &tx->stage;
 	uint64_t end = atomic_load_explicit(&tx->staged, memory_order_acquire);
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+	enum part part_of = WHOLE;
 
 	while (offset < end) {
-		uint32_t piece = ring_piece(lane, tx, offset, shunt_stage_piece(stage, offset, end));
+		uint32_t whole = shunt_stage_piece(stage, offset, end), piece = ring_piece(lane, tx, offset, whole);
+		bool behind = part_of == AHEAD;
 		uint64_t number;
 		uint32_t i;
 
-		if (!room(chain, piece, lane->reserve))
+		part_of = behind ? BEHIND : WHOLE;
+		if (!behind && goes_round(lane, tx, offset, piece, whole) && chain->count + 2 <= chain->limit &&
+		    admit_two(chain, piece, whole - piece))
+			part_of = AHEAD;
+		if (part_of == WHOLE && !room(chain, piece, lane->reserve))
 			return false;
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
@@ -444,25 +536,42 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		chain->kept += piece > lane->max_inline;
 		fill(&chain->wr[i], &chain->sge[i], 1,
 		     flags_for(lane, number, chain->bytes, piece, true, false), number,
-		     shunt_imm_make(SHUNT_IMM_DATA, stream->peer_id), ring_place(tx, offset), tx->ring_rkey);
+		     shunt_imm_make(part_of == BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id),
+		     ring_place(tx, offset), tx->ring_rkey);
+		if (part_of == AHEAD)
+			write_silently(&chain->wr[i]);
 		chain->bytes += piece;
 		offset += piece;
 	}
 	return true;
 }
 
-bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number)
+/* One that takes no receive of the peer's, and says when it is complete. */
+static bool post_apart(struct shunt_lane *lane, struct ibv_send_wr *wr, uint64_t *number)
 {
-	struct ibv_send_wr wr = { .wr_id = lane->sent + 1, .sg_list = to, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
-				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
-
 	if (slots(lane, 0, 0) == SHUNT_LIMIT_SQ)
 		return false;
+	wr->wr_id = lane->sent + 1;
+	wr->send_flags = IBV_SEND_SIGNALED;
 	signal_wr(lane, lane->sent + 1, lane->window.posted);
-	if (!post(lane, &wr, 1))
+	if (!post(lane, wr, 1))
 		return false;
 	lane->reads++;
 	*number = lane->sent;
 	return true;
+}
+
+bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number)
+{
+	struct ibv_send_wr wr = { .sg_list = to, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	return post_apart(lane, &wr, number);
+}
+
+bool shunt_chain_probe(struct shunt_lane *lane, uint64_t *number)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };	/* without bytes the key is not looked at */
+
+	return post_apart(lane, &wr, number);
 }

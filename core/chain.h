@@ -25,6 +25,8 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
 /* Posts a READ by itself; *number is its WR's. False: there is no slot for it. */
 bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number);
+/* The same for a WRITE of no bytes. */
+bool shunt_chain_probe(struct shunt_lane *lane, uint64_t *number);
 /* Whether work of the stream is in the chain that is under construction. */
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream);
 /* One doorbell for all that was collected. False: the QP did not take it all; the rest is work again. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/channel.h"
 #include "core/engine.h"
+#include "core/fds.h"
 
 struct shunt_outgoing {
 	struct shunt_outgoing *next;
@@ -26,18 +27,9 @@ static ssize_t put(struct shunt_channel *channel, const void *data, size_t bytes
 	struct iovec iov = { (void *)data, bytes };
 	char space[CMSG_SPACE(SHUNT_CHANNEL_FDS * sizeof(int))] = { 0 };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *control;
 	ssize_t sent;
 
-	if (count) {
-		header.msg_control = space;
-		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control = CMSG_FIRSTHDR(&header);
-		control->cmsg_level = SOL_SOCKET;
-		control->cmsg_type = SCM_RIGHTS;
-		control->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(control), fds, count * sizeof(int));
-	}
+	shunt_fds_attach(&header, space, fds, count);
 	sent = channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
 }
@@ -124,23 +116,6 @@ bool shunt_channel_waits(const struct shunt_channel *channel)
 
 /* --- receiving --- */
 
-static void take_fds(struct shunt_channel *channel, struct msghdr *header, int *fds, int *count)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		int *given = (int *)CMSG_DATA(c);
-		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (int i = 0; i < n; i++) {
-			if (*count < SHUNT_CHANNEL_FDS)
-				fds[(*count)++] = given[i];
-			else
-				channel->engine->sys->close(given[i]);
-		}
-	}
-}
-
 static int wrong(struct shunt_channel *channel, const char *what)
 {
 	channel->wrong = what;
@@ -156,9 +131,12 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 				 .msg_controllen = sizeof(space) };
 	ssize_t got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
+	/* It was closed with messages of ours unread: that is said once, and before what it has sent itself. */
+	if (got < 0 && errno == ECONNRESET)
+		got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	take_fds(channel, &header, fds, count);
+	*count = shunt_fds_take(sys, &header, fds, SHUNT_CHANNEL_FDS);
 	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return 1;
 	while (*count)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include "shunt/wire.h"
 
+struct shunt_device;
 struct shunt_engine;
 struct shunt_outgoing;	/* what the channel had no room for */
 
@@ -29,6 +30,7 @@ struct shunt_channel {
 	struct shunt_engine *engine;
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
+	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
 	struct shunt_outgoing *first, *last;
 	const char *wrong;	/* after -EPROTO: in words */
 

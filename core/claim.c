@@ -47,14 +47,16 @@ static void end_claim(struct shunt_stream *stream)
 static void give_up(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
 {
 	shunt_streams_vacate(stream);
-	shunt_streams_plain(engine, stream, reason);
+	if (!shunt_comeback_later(stream))
+		shunt_streams_plain(engine, stream, reason);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	end_claim(stream);
 }
 
 /* --- the connecting side --- */
 
-static bool is_refused(struct shunt_service *service, const struct shunt_tuple *tuple)
+/* Why nobody is asked there now; NULL: somebody is. */
+static const char *refusal_of(struct shunt_service *service, const struct shunt_tuple *tuple)
 {
 	struct shunt_name name;
 	uint64_t now = shunt_now(service->engine);
@@ -65,17 +67,18 @@ static bool is_refused(struct shunt_service *service, const struct shunt_tuple *
 
 		if (refused->until > now && refused->name.length == name.length &&
 		    !memcmp(refused->name.text, name.text, name.length))
-			return true;
+			return refused->reason;
 	}
-	return false;
+	return NULL;
 }
 
-static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple)
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple, const char *reason)
 {
 	struct shunt_refused *refused = &service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
 
 	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
 	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
+	refused->reason = reason;
 }
 
 static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
@@ -89,8 +92,8 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	message.claim.tuple = stream->tuple;
-	if (shunt_link_seat(link, stream, &message.claim.place)) {
-		give_up(engine, stream, "the link's arena is full");
+	if (shunt_link_seat(link, stream, NULL, &message.claim.place)) {
+		give_up(engine, stream, link->device->kind->shortage());
 		return;
 	}
 	if (needs_nonce(link) && !shunt_proof_demand(stream, message.claim.nonce)) {
@@ -105,7 +108,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (atomic_load(&link->state) == SHUNT_LINK_UP) {
+	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_comeback_tried(link)) {
 		send_claim(link, stream);
 		return;
 	}
@@ -113,36 +116,43 @@ void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
 	link->waiting = stream;
 }
 
+void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream)
+{
+	begin_claim(stream);
+	shunt_claim_on(link, stream);
+}
+
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason)
 {
-	remember_refusal(service, &stream->tuple);
+	remember_refusal(service, &stream->tuple, reason);
 	give_up(service->engine, stream, reason);
+}
+
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+{
+	give_up(engine, stream, reason);
 }
 
 static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
 {
-	struct shunt_name exact, any;
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names);
 
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &exact);
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, true, &any);
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD ||
-		    atomic_load(&link->lane.failed))
+		    atomic_load(&link->failed))
 			continue;
-		if ((link->name_length == exact.length && !memcmp(link->name, exact.text, exact.length)) ||
-		    (link->name_length == any.length && !memcmp(link->name, any.text, any.length)))
+		if (shunt_rendezvous_is_among(&link->line.name, names, count))
 			return link;
 	}
 	return NULL;
 }
 
-static struct shunt_link *new_link(struct shunt_service *service, const struct shunt_tuple *tuple,
-				   const char **reason)
+struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
+					const char **reason)
 {
-	struct shunt_name name;
 	struct shunt_channel channel;
 	struct shunt_link *link;
-	int fd = shunt_rendezvous_connect(service->engine, tuple, &name);
 
 	*reason = "the peer runs without Shunt";
 	if (fd == -EPERM)
@@ -156,43 +166,43 @@ static struct shunt_link *new_link(struct shunt_service *service, const struct s
 	*reason = service->engine->group.open ? "out of descriptors or memory" : "there is no device";
 	if (!link)
 		return NULL;
-	link->name_length = name.length;
-	memcpy(link->name, name.text, name.length);
-	link->next = service->links;
-	service->links = link;
-	shunt_service_add(service, fd, &link->source);
-	return link;
+	link->line.name = *name;
+	shunt_service_add_link(service, link);
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 
 static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
-	const char *reason = NULL;
-	struct shunt_link *link;
+	struct shunt_link *link = link_to(service, &stream->tuple);
+	const char *reason = link ? NULL : refusal_of(service, &stream->tuple);
+	struct shunt_name name;
+	int fd;
 
-	link = link_to(service, &stream->tuple);
-	if (!link && is_refused(service, &stream->tuple)) {
-		give_up(engine, stream, "the peer runs without Shunt");
+	if (reason) {
+		give_up(engine, stream, reason);
 		return;
 	}
 	if (!link && !shunt_rendezvous_is_local(engine, &stream->tuple)) {
 		shunt_abroad_claim(service, stream);
 		return;
 	}
-	if (!link)
-		link = new_link(service, &stream->tuple, &reason);
 	if (!link) {
-		remember_refusal(service, &stream->tuple);
-		give_up(engine, stream, reason);
-		return;
+		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name);
+		link = shunt_claim_new_link(service, fd, &name, &reason);
 	}
-	shunt_claim_on(link, stream);
+	if (link)
+		shunt_claim_on(link, stream);
+	else
+		shunt_claim_fails(service, stream, reason);
 }
 
 void shunt_claim_link_up(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
+	if (!shunt_comeback_tried(link))
+		return;
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
 		send_claim(link, stream);
@@ -222,12 +232,6 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 
 /* --- the accepting side --- */
 
-static bool reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
-{
-	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
-	       a->local_port == b->peer_port && a->peer_port == b->local_port;
-}
-
 /* The proof: the claimant holds a TCP socket whose ends are the claimed ones, in our network. */
 static bool proven(struct shunt_engine *engine, const struct shunt_tuple *claimed, int fd)
 {
@@ -256,7 +260,7 @@ static int matches(struct shunt_stream *stream, void *arg)
 		return 0;
 	if (!stream->tuple_known)
 		stream->tuple_known = !shunt_rendezvous_tuple(search->engine, stream->fd, &stream->tuple);
-	if (!stream->tuple_known || !reversed(&stream->tuple, search->tuple))
+	if (!stream->tuple_known || !shunt_tuple_reversed(&stream->tuple, search->tuple))
 		return 0;
 	search->found = stream;
 	return 1;
@@ -282,7 +286,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
-	int result = shunt_link_seat(link, stream, &message.accept.place);
+	int result = shunt_link_seat(link, stream, &link->lanes[peer->lane], &message.accept.place);
 
 	if (!result && needs_nonce(link)) {
 		shunt_proof_owe(stream, nonce);
@@ -290,6 +294,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	}
 	if (!result) {
 		result = shunt_track_attach(engine, stream, peer);
+		message.accept.tcp = shunt_mock_wants_tcp(stream);
 		if (!result)
 			result = shunt_link_send(link, &message, NULL, 0);
 	}
@@ -304,14 +309,14 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	reply(link, SHUNT_MSG_REFUSE, peer->stream);
 }
 
-static void park(struct shunt_link *link, const struct shunt_message *message)
+static bool park(struct shunt_link *link, const struct shunt_message *message)
 {
 	struct shunt_service *service = service_of(link);
 	struct shunt_parked *parked = malloc(sizeof(*parked));
 
 	if (!parked) {
 		reply(link, SHUNT_MSG_REFUSE, message->claim.place.stream);
-		return;
+		return false;
 	}
 	*parked = (struct shunt_parked) {
 		.link = link, .tuple = message->claim.tuple, .place = message->claim.place,
@@ -321,6 +326,7 @@ static void park(struct shunt_link *link, const struct shunt_message *message)
 	memcpy(parked->nonce, message->claim.nonce, sizeof(parked->nonce));
 	service->parked = parked;
 	atomic_fetch_add(&service->parked_count, 1);
+	return true;
 }
 
 static void unpark(struct shunt_service *service, struct shunt_parked **p)
@@ -332,9 +338,31 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 	free(parked);
 }
 
+/* Another process of our address has the connection. */
+static void send_on(struct shunt_service *service, struct shunt_parked **p, pid_t pid)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = (*p)->place.stream, .process = pid };
+
+	atomic_fetch_add(&service->engine->redirects, 1);
+	shunt_link_send((*p)->link, &message, NULL, 0);
+	unpark(service, p);
+}
+
+bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid)
+{
+	struct shunt_parked **p = &service->parked;
+
+	while (*p && !((*p)->link->channel.kind == SHUNT_CHANNEL_UNIX && shunt_tuple_reversed(tuple, &(*p)->tuple)))
+		p = &(*p)->next;
+	if (!*p)
+		return false;
+	send_on(service, p, pid);
+	return true;
+}
+
 static bool place_is_sound(struct shunt_link *link, const struct shunt_place *place)
 {
-	return place->stream > 0 && place->stream < link->peer_streams &&
+	return place->stream > 0 && place->stream < link->peer_streams && place->lane < link->lane_count &&
 	       shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes);
 }
 
@@ -343,21 +371,30 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 {
 	const struct shunt_place *place = &message->claim.place;
 	struct shunt_stream *stream;
+	pid_t elsewhere;
 
 	if (link->initiator || count != !needs_nonce(link) || !place_is_sound(link, place)) {
 		shunt_link_distrust(link, "a claim that is not one");
 		return;
 	}
-	if (!needs_nonce(link) && !proven(link->engine, &message->claim.tuple, fds[0])) {
+	if ((!needs_nonce(link) && !proven(link->engine, &message->claim.tuple, fds[0])) ||
+	    shunt_fault_refuses(&link->engine->fault)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
 		return;
 	}
+	shunt_comeback_claimed(link, &message->claim.tuple);
 	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
-	park(link, message);
-	stream = accepted_stream(link->engine, &message->claim.tuple);
-	if (!stream)
+	if (!park(link, message))
 		return;
+	stream = accepted_stream(link->engine, &message->claim.tuple);
+	if (!stream) {
+		elsewhere = link->channel.kind == SHUNT_CHANNEL_UNIX ?
+			    shunt_have_find(service_of(link), &message->claim.tuple) : 0;
+		if (elsewhere)
+			send_on(service_of(link), &service_of(link)->parked, elsewhere);
+		return;
+	}
 	unpark(service_of(link), &service_of(link)->parked);
 	grant(link, stream, place, message->claim.nonce);
 	shunt_streams_unhold(stream);
@@ -371,13 +408,15 @@ static void offer_acceptor(struct shunt_service *service, struct shunt_stream *s
 		return;
 	if (!stream->tuple_known)
 		stream->tuple_known = !shunt_rendezvous_tuple(service->engine, stream->fd, &stream->tuple);
-	while (*p && !(stream->tuple_known && reversed(&stream->tuple, &(*p)->tuple)))
+	while (*p && !(stream->tuple_known && shunt_tuple_reversed(&stream->tuple, &(*p)->tuple)))
 		p = &(*p)->next;
 	if (*p) {
 		struct shunt_parked parked = **p;
 
 		unpark(service, p);
 		grant(parked.link, stream, &parked.place, parked.nonce);
+	} else if (stream->rendezvous && stream->rendezvous->fd < 0) {
+		shunt_join_tell(service, stream);
 	}
 }
 
@@ -397,9 +436,11 @@ void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *strea
 static void on_accept(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
 	const struct shunt_place *place = &message->accept.place;
+	struct shunt_message confirm = { .type = SHUNT_MSG_CONFIRM, .stream = place->stream };
 	struct shunt_engine *engine = link->engine;
 
-	if (!link->initiator || !place_is_sound(link, place) || !stream->claimed) {
+	if (!link->initiator || !place_is_sound(link, place) || !stream->claimed ||
+	    place->lane != stream->lane->number || message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
 	}
@@ -411,41 +452,81 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
 		return;
 	}
+	shunt_mock_asked(stream, message->accept.tcp);
+	confirm.tcp = shunt_mock_wants_tcp(stream);
 	shunt_track_allow(engine, stream);
-	reply(link, SHUNT_MSG_CONFIRM, place->stream);
+	shunt_link_send(link, &confirm, NULL, 0);
 	end_claim(stream);
 }
 
-static void on_refuse(struct shunt_link *link, struct shunt_stream *stream)
+static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (link->initiator) {
-		shunt_group_poll_fully(link->engine);
-		if (!stream->claimed)
-			shunt_link_distrust(link, "a refusal out of turn");
-		else
-			give_up(link->engine, stream, "the peer does not have the connection");
-		return;
-	}
-	if (!shunt_track_revert(link->engine, stream)) {
-		shunt_link_distrust(link, "a refusal after a switch");
-		return;
-	}
 	stream->next_offer = link->refused;
 	link->refused = stream;
-	if (shunt_lane_settled(&link->lane))
-		shunt_claim_settled(link);
+	if (link->initiator || shunt_lane_settled(stream->lane))
+		shunt_claim_settled(link, stream->lane);
 }
 
-/* Nothing that is still on its way names these streams: the peer may free their seats. */
-void shunt_claim_settled(struct shunt_link *link)
+static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
 {
-	struct shunt_stream *stream;
-
-	while ((stream = link->refused) != NULL) {
-		link->refused = stream->next_offer;
-		reply(link, SHUNT_MSG_REFUSE, stream->peer_id);
-		give_up(link->engine, stream, "the peer has closed it or shares it");
+	if (link->initiator && stream->claimed) {
+		shunt_group_poll_fully(link->engine);
+		stream->claimed = false;	/* that is answered; the hold goes with the seat */
+		stream->named_until = sent;
+		await_settled(link, stream);
+	} else if (link->initiator) {
+		shunt_link_distrust(link, "a refusal out of turn");
+	} else if (shunt_track_revert(link->engine, stream)) {
+		await_settled(link, stream);
+	} else {
+		shunt_link_distrust(link, "a refusal after a switch");
 	}
+}
+
+/* What the acceptor had sent before it knew has been heard: the channel may be faster than that. */
+static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
+{
+	stream->claimed = true;
+	give_up(link->engine, stream, "the peer does not have the connection");
+}
+
+/* All that names it has arrived: the claimant may free its seat when it has heard that, too. */
+static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = stream->peer_id,
+					 .sent = shunt_lane_messages(stream->lane) };
+
+	shunt_link_send(link, &message, NULL, 0);
+	give_up(link->engine, stream, "the peer has closed it or shares it");
+}
+
+/* Nothing that is still on its way names these streams: their seats are free. */
+void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
+{
+	struct shunt_stream **p = &link->refused, *stream;
+
+	while ((stream = *p) != NULL) {
+		if (lane && (stream->lane != lane ||
+			     (link->initiator && !shunt_lane_heard(stream->lane, stream->named_until)))) {
+			p = &stream->next_offer;
+			continue;
+		}
+		*p = stream->next_offer;
+		shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
+		if (link->initiator)
+			let_claim_go(link, stream);
+		else
+			let_grant_go(link, stream);
+		shunt_streams_unhold(stream);
+	}
+}
+
+static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32_t tcp)
+{
+	if (tcp > 1)
+		shunt_link_distrust(link, "a track that is none");
+	else
+		shunt_mock_asked(stream, tcp);
 }
 
 void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
@@ -458,6 +539,8 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		return;
 	}
 	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
+		if (link->line.number)
+			return;	/* it was said to the link before this one */
 		shunt_link_distrust(link, "a message before its introduction");
 		return;
 	}
@@ -480,10 +563,14 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		on_accept(link, stream, message);
 		break;
 	case SHUNT_MSG_CONFIRM:
+		on_mock(link, stream, message->tcp);
 		shunt_track_allow(link->engine, stream);
 		break;
 	case SHUNT_MSG_REFUSE:
-		on_refuse(link, stream);
+		on_refuse(link, stream, message->sent);
+		break;
+	case SHUNT_MSG_REDIRECT:
+		shunt_redirect_follow(link, stream, message->process);
 		break;
 	case SHUNT_MSG_GROW:
 		shunt_track_grow(link->engine, stream);
@@ -493,6 +580,9 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 		break;
 	case SHUNT_MSG_EXPECT:
 		shunt_proof_write(link->engine, stream);
+		break;
+	case SHUNT_MSG_MOCK:
+		on_mock(link, stream, message->tcp);
 		break;
 	case SHUNT_MSG_RETIRE:
 		shunt_retire_asked(link->engine, stream, message->retire.offset,
@@ -509,6 +599,18 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 
 /* --- what does not come --- */
 
+/* Whom we asked has ended; the connection may be another process's that accepts there, too. Once. */
+static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
+{
+	if (stream->asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
+		give_up(link->engine, stream, "the link broke during the claim");
+		return;
+	}
+	stream->asked_twice = true;
+	shunt_streams_vacate(stream);
+	wait_connected(service_of(link), stream);
+}
+
 void shunt_claim_link_down(struct shunt_link *link)
 {
 	struct shunt_service *service = service_of(link);
@@ -520,15 +622,15 @@ void shunt_claim_link_down(struct shunt_link *link)
 		else
 			p = &(*p)->next;
 	}
-	shunt_claim_settled(link);	/* nothing will arrive any more */
+	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
-		give_up(link->engine, stream, "the link broke before it was up");
+		shunt_claim_fails(service, stream, "the link broke before it was up");
 	}
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
 		stream = link->table[id];
 		if (stream && stream->claimed)
-			give_up(link->engine, stream, "the link broke during the claim");
+			claim_again(link, stream);
 	}
 }
 

@@ -1,4 +1,5 @@
 #include "core/config.h"
+#include "core/fault.h"
 #include "core/soft/soft.h"
 
 #include <stdio.h>
@@ -51,18 +52,27 @@ int shunt_config_device(const char *text, const char **name)
 	return SHUNT_DEVICE_VERBS;
 }
 
-static int device_check(const char *text)
+static int device_check(const char *text, char *why, size_t bytes)
 {
 	const char *name;
 
+	(void)why, (void)bytes;
 	return shunt_config_device(text, &name) < 0;
 }
 
-static int model_check(const char *text)
+static int model_check(const char *text, char *why, size_t bytes)
 {
 	struct soft_model model;
 
+	(void)why, (void)bytes;
 	return soft_model_parse(text, &model);
+}
+
+static int fault_check(const char *text, char *why, size_t bytes)
+{
+	struct shunt_fault_plan plan;
+
+	return shunt_fault_parse(text, &plan, why, bytes);
 }
 
 const struct shunt_config_row shunt_config_rows[] = {
@@ -209,7 +219,7 @@ static int parse_value(const struct shunt_config_row *row, const char *text,
 	case SHUNT_CONFIG_PATH:
 		return parse_text(row, text, SHUNT_CONFIG_PATH_MAX, c);
 	case SHUNT_CONFIG_FORM:
-		return row->check(text) ? -1 : parse_text(row, text, SHUNT_CONFIG_FORM_MAX, c);
+		return row->check(text, NULL, 0) ? -1 : parse_text(row, text, SHUNT_CONFIG_FORM_MAX, c);
 	}
 	return -1;
 }
@@ -283,12 +293,17 @@ int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_
 	return number_of(row, c) != row->def;
 }
 
-int shunt_config_known(const char *name)
+static const struct shunt_config_row *row_of(const char *name)
 {
 	for (size_t i = 0; i < shunt_config_count; i++)
 		if (!strcmp(shunt_config_rows[i].name, name))
-			return 1;
-	return 0;
+			return &shunt_config_rows[i];
+	return NULL;
+}
+
+int shunt_config_known(const char *name)
+{
+	return row_of(name) != NULL;
 }
 
 /* A value from the environment may be anything; a complaint is one short printable line. */
@@ -307,10 +322,12 @@ static const char *quotable(const char *text, char *buf, size_t len)
 static void complain_value(const struct shunt_config_row *row, const char *text,
 			   void (*complain)(const char *line, void *arg), void *carg)
 {
-	char line[SHUNT_CONFIG_LINE_MAX], range[128], def[64], quoted[64];
+	char line[SHUNT_CONFIG_LINE_MAX], range[128], def[64], quoted[64], why[128] = "", printable[128];
 
-	snprintf(line, sizeof(line), "%s=%s is invalid: allowed is %s%s; the default is used: %s",
-		 row->name, quotable(text, quoted, sizeof(quoted)),
+	if (row->check)
+		row->check(text, why, sizeof(why));
+	snprintf(line, sizeof(line), "%s=%s is invalid: %s%sallowed is %s%s; the default is used: %s",
+		 row->name, quotable(text, quoted, sizeof(quoted)), quotable(why, printable, sizeof(printable)), *why ? "; " : "",
 		 shunt_config_range_text(row, range, sizeof(range)),
 		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
 		 is_text(row) ? "none" :
@@ -359,6 +376,29 @@ int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *nam
 	if (c->mr_bytes < c->ring_max)
 		c->mr_bytes = c->ring_max;
 	return invalid;
+}
+
+int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len)
+{
+	const struct shunt_config_row *row = row_of(name);
+	char range[128], quoted[64];
+	struct shunt_config fresh;
+
+	if (!row) {
+		snprintf(why, len, "there is no variable %s", quotable(name, quoted, sizeof(quoted)));
+		return -1;
+	}
+	if (!row->live || is_text(row)) {
+		snprintf(why, len, "%s is decided when a program starts", name);
+		return -1;
+	}
+	if (parse_value(row, text, &fresh)) {
+		snprintf(why, len, "%s=%s is invalid: allowed is %s", name, quotable(text, quoted, sizeof(quoted)),
+			 shunt_config_range_text(row, range, sizeof(range)));
+		return -1;
+	}
+	__atomic_store_n(number_field(row, c), number_of(row, &fresh), __ATOMIC_RELAXED);
+	return 0;
 }
 
 const char *shunt_config_path_text(const char *path, char *buf, size_t len)

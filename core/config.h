@@ -51,7 +51,7 @@ enum {
 struct shunt_config_row {
 	const char *name;	/* with SHUNT_ */
 	const char *words;	/* ENUM: "a|b|c"; FORM: what it looks like */
-	int (*check)(const char *text);	/* FORM: 0 for a good one */
+	int (*check)(const char *text, char *why, size_t bytes);	/* FORM: 0 for a good one; perhaps what is wrong */
 	const char *unit;	/* what a plain number counts, or "" */
 	const char *help;
 	uint64_t min, max, def;
@@ -74,6 +74,12 @@ void shunt_config_defaults(struct shunt_config *c);
  */
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg);
+
+/*
+ * A new value for a running engine, whose other threads read it. 0; or -1, `why` is one line, and nothing has
+ * changed.
+ */
+int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len);
 
 /* Whether `name` ("SHUNT_…") is a variable of the table. */
 int shunt_config_known(const char *name);

@@ -19,7 +19,8 @@ BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
 FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", FIXED,
 	"what carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, none "
-	"offers and takes no links; auto (the default) is soft to peers on this host")
+	"offers and takes no links; auto (the default) is soft to peers on this host, and verbs to others, by the device "
+	"that the route to each leads by")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
 PATH(LOG_FILE, log_file, FIXED,
@@ -36,7 +37,7 @@ UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
 UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", FIXED,
 	"most completions taken from a CQ at once")
 UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
-	"completion queues; links take them in turn")
+	"completion queues; lanes take them in turn")
 UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
 	"receive ring of a new stream's direction")
 UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
@@ -56,6 +57,9 @@ ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, FIXED,
 	"how sends that could not be posted at once are posted: each alone, adjacent ones merged, those of all streams chained with one doorbell, or both")
 UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,
 	"most work requests posted with one doorbell")
+UINT(LANES, lanes, 1, 8, UINT64_MAX, AUTO, "lanes", FIXED,
+	"queue pairs of a link, over which its streams are spread; the end that wants fewer decides; auto is 1 on the "
+	"soft device and 4 on RDMA devices")
 UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
 	"receive queue of a lane")
 UINT(SQ, sq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
@@ -78,17 +82,38 @@ ENUM(PROOF, proof, "auto|nonce", 0, FIXED,
 	"writes a nonce into it; nonce does that always")
 UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
 	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
+UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", FIXED,
+	"how long an idle lane of an RDMA device may go without a sign of life: twice in that time its peer's device "
+	"is asked for one, and one that gives none within SHUNT_DEAD_MS is given up; 0 never asks")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
 	"how long a new connection may wait for its peer's claim")
+UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", FIXED,
+	"after how many connections to an address that were over before a link could serve them, one there is claimed only "
+	"once it has lasted; those that a link has served count against them. 0 claims each at its first use")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,
 	"how long a peer without Shunt is remembered")
+ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
+	"which track carries streams: tcp keeps both directions on TCP until `shunt adm` says otherwise, rdma keeps them "
+	"on the link also where completions are slow")
+UINT(SLOW_MS, slow_ms, 0, 60000, 100, 0, "ms", LIVE,
+	"a completion that has not come after this time is slow; 0 for never")
+UINT(SLOW_TIMES, slow_times, 1, 1000, 3, 0, "looks", LIVE,
+	"streams of a link send over TCP for SHUNT_RETURN_MS when completions were slow so many times in a row")
+UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", FIXED,
+	"after how long streams return to a link that was slow or whose queue pair has died; twice as long each time "
+	"that this happens again soon; 0: they do not return after a queue pair's death")
+UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", FIXED,
+	"the longest such time")
 UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
 	"seed of the random choices; 0 takes one from the system")
 FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", FIXED,
-	"cost model that slows the soft device down to an RNIC, for experiments; keys doorbell, wqe, delay, miss, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes)")
+	"cost model that slows the soft device down to an RNIC, for experiments; keys doorbell, wqe, delay, miss, qp, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes)")
+FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", FIXED,
+	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
+	"refuse, deny; docs/FAULTS.md has their keys")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id")

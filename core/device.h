@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include "core/source.h"
 #include "core/verbs.h"
-
-#define SHUNT_ADDRESS_BYTES 64	/* what a kind tells of a QP to its peer */
+#include "shunt/wire.h"
 
 struct shunt_engine;
 struct shunt_device_kind;
 
-enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_DEVICES };
+/* The soft device, and RDMA devices: one for each way that leads to a peer. */
+enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, SHUNT_DEVICES };
 
 struct shunt_device {
 	bool open;
@@ -26,9 +26,13 @@ struct shunt_device {
 	struct ibv_comp_channel *channel;	/* of all CQs */
 	struct ibv_device_attr limits;
 	uint8_t port;				/* of the device */
+	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
 	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
 	struct shunt_engine *engine;
+	/* Of context->ops, where the filter of faults stands in for them (fault.h). */
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
 	void *own;				/* the kind's */
 };
 
@@ -36,11 +40,15 @@ struct shunt_device_kind {
 	const char *name;
 	uint32_t number;	/* as HELLO says it */
 	uint32_t streams;	/* control lines of a link; each is registered as long as the link lives */
+	uint32_t lanes;		/* of a link, where SHUNT_LANES leaves it to us */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool gives_pages;	/* pages of a memory region may be given back while it is registered */
 
-	/* Fills context, verbs and port. 0, or -errno and words in `error`. */
-	int (*open)(struct shunt_device *device, struct shunt_engine *engine, char *error, size_t bytes);
+	/* Fills context, verbs and port; the device of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
+	int (*open)(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+		    size_t bytes);
+	/* It is the device of this way. NULL: the kind has no ways. */
+	bool (*leads)(const struct shunt_device *device, const struct shunt_way *way);
 	void (*close)(struct shunt_device *device);
 	/* The channel of all CQs; its descriptor is private and does not block. 0 or -errno. */
 	int (*make_channel)(struct shunt_device *device);
@@ -55,6 +63,8 @@ struct shunt_device_kind {
 	void (*free_arena)(struct shunt_device *device, void *arena, size_t bytes);
 	/* Gives pages of it back to the system; they read as zero after. */
 	int (*discard)(struct ibv_pd *pd, void *addr, size_t bytes);
+	/* Why no more of it can be registered, in words; why there are no rings for a stream. */
+	const char *(*shortage)(void);
 
 	/* What the peer must know of a QP in INIT, and with which descriptors (the device's); returns how many, or
 	 * -errno. `address` has SHUNT_ADDRESS_BYTES. */

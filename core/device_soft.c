@@ -24,7 +24,8 @@ static void settled(void *arg)
 	shunt_service_wake(arg);
 }
 
-static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, char *error, size_t bytes)
+static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+			  size_t bytes)
 {
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
 				  .max_inline = engine->config.inline_bytes,
@@ -32,6 +33,7 @@ static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engi
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
 
+	(void)way;
 	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
 	attr.engine_thread = attr.model.on && !engine->manual;
 	device->context = soft_open(&attr, &device->verbs);
@@ -74,6 +76,11 @@ static void soft_kind_free_arena(struct shunt_device *device, void *arena, size_
 	(void)device, (void)arena, (void)bytes;	/* goes with its domain */
 }
 
+static const char *soft_kind_shortage(void)
+{
+	return "the link's arena is full";
+}
+
 static int soft_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])
 {
 	struct soft_address told;
@@ -111,6 +118,7 @@ const struct shunt_device_kind shunt_device_soft = {
 	.name = "soft",
 	.number = 1,
 	.streams = 65536,
+	.lanes = 1,	/* its QPs are as fast as memory is: more of them only take some */
 	.max_inline = UINT32_MAX,
 	.gives_pages = true,
 	.open = soft_kind_open,
@@ -121,6 +129,7 @@ const struct shunt_device_kind shunt_device_soft = {
 	.make_arena = soft_kind_arena,
 	.free_arena = soft_kind_free_arena,
 	.discard = soft_arena_discard,
+	.shortage = soft_kind_shortage,
 	.tell = soft_kind_tell,
 	.join = soft_kind_join,
 	.peer_gone = soft_qp_peer_gone,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "core/device.h"
 #include "core/engine.h"
 #include "core/service.h"
@@ -22,6 +23,7 @@
 struct own {
 	struct verbs_device device;
 	uint32_t salt;		/* PSNs of this life */
+	struct shunt_way way;	/* that it was opened for; all zero: none */
 };
 
 struct address {	/* what the peer must know of a QP */
@@ -85,12 +87,14 @@ static int check(const struct verbs_device *device, char *error, size_t bytes)
 	return -EOPNOTSUPP;
 }
 
+/* Where that fails the descriptor stays as it is: the library will close it by its number. */
 static int adopt(struct shunt_engine *engine, int *fd)
 {
-	int high = shunt_private_adopt(engine, *fd);
+	int high = shunt_private_copy(engine, *fd);
 
 	if (high < 0)
 		return high;
+	engine->sys->close(*fd);
 	*fd = high;
 	return 0;
 }
@@ -100,11 +104,20 @@ static int unblock(struct shunt_engine *engine, int fd)
 	return engine->sys->fcntl(fd, F_SETFL, engine->sys->fcntl(fd, F_GETFL, 0) | O_NONBLOCK) ? -errno : 0;
 }
 
-static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, char *error, size_t bytes)
+/* libibverbs closes the descriptors. */
+static void close_device(struct shunt_engine *engine, struct verbs_device *verbs)
+{
+	shunt_private_forget(engine, verbs->context->cmd_fd);
+	shunt_private_forget(engine, verbs->context->async_fd);
+	verbs_close(verbs);
+}
+
+static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way,
+			   char *error, size_t bytes)
 {
 	struct own *own = calloc(1, sizeof(*own));
 	struct verbs_device *verbs = own ? &own->device : NULL;
-	int result = own ? verbs_open(verbs, engine->device_name) : -ENOMEM;
+	int result = own ? verbs_open(verbs, engine->device_name, way) : -ENOMEM;
 
 	if (result) {
 		snprintf(error, bytes, "%s", own ? verbs->error : "out of memory");
@@ -119,35 +132,45 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		result = adopt(engine, &verbs->context->async_fd);
 	if (!result)
 		result = unblock(engine, verbs->context->async_fd);
+	device->source.kind = SHUNT_SOURCE_DEVICE;
+	if (!result)	/* a QP's death, or the port's, would go unheard */
+		result = shunt_service_add(engine->service, verbs->context->async_fd, &device->source);
 	if (result) {
-		snprintf(error, bytes, "%s cannot be opened: out of descriptors", verbs->context->device->name);
+		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
 		goto close_device;
 	}
 	own->salt = shunt_engine_random(engine, 1 << 24);
+	if (way)
+		own->way = *way;
 	device->own = own;
 	device->context = verbs->context;
 	device->verbs = &verbs->verbs;
 	device->port = verbs->port.number;
-	device->source.kind = SHUNT_SOURCE_DEVICE;
-	shunt_service_add(engine->service, verbs->context->async_fd, &device->source);
 	shunt_log(SHUNT_LOG_INFO, "device %s, port %u", verbs->context->device->name, device->port);
 	return 0;
 
 close_device:
-	verbs_close(verbs);
+	close_device(engine, verbs);
 free_own:
 	free(own);
 	return result;
 }
 
-/* libibverbs closes the descriptors. */
+static bool verbs_kind_leads(const struct shunt_device *device, const struct shunt_way *way)
+{
+	const struct own *own = device->own;
+
+	/* The port may not know the way's address: it has chosen another then. */
+	return !strcmp(device->context->device->name, way->device) && device->port == way->port &&
+	       (!memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
+		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
+}
+
 static void verbs_kind_close(struct shunt_device *device)
 {
 	struct own *own = own_of(device);
 
-	shunt_private_forget(device->engine, device->context->cmd_fd);
-	shunt_private_forget(device->engine, device->context->async_fd);
-	verbs_close(&own->device);
+	close_device(device->engine, &own->device);
 	free(own);
 }
 
@@ -160,6 +183,7 @@ static int verbs_kind_make_channel(struct shunt_device *device)
 		return -ENOMEM;
 	if (!adopt(engine, &device->channel->fd) && !unblock(engine, device->channel->fd))
 		return 0;
+	shunt_private_forget(engine, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 	return -EMFILE;
 }
@@ -241,6 +265,16 @@ static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size
 	munmap(arena, bytes);
 }
 
+/* Registered memory is locked memory. */
+static const char *verbs_kind_shortage(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return "no more memory or memory regions for its rings";
+	return "the memory of its rings cannot be locked: raise ulimit -l";
+}
+
 static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)
 {
 	(void)pd;
@@ -307,8 +341,10 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.name = "verbs",
 	.number = 2,
 	.streams = 8192,
+	.lanes = 4,	/* RB-21: an RNIC has several engines, and each QP has one of them */
 	.max_inline = 256,
 	.open = verbs_kind_open,
+	.leads = verbs_kind_leads,
 	.close = verbs_kind_close,
 	.make_channel = verbs_kind_make_channel,
 	.free_channel = verbs_kind_free_channel,
@@ -317,6 +353,7 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.make_arena = verbs_kind_arena,
 	.free_arena = verbs_kind_free_arena,
 	.discard = verbs_kind_discard,
+	.shortage = verbs_kind_shortage,
 	.tell = verbs_kind_tell,
 	.join = verbs_kind_join,
 };

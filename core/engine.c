@@ -6,8 +6,11 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/service.h"
+#include "core/shared.h"
 #include "core/thread.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
@@ -26,6 +29,8 @@ static struct shunt_files *make_table(void)
 	if (files == MAP_FAILED)
 		return NULL;
 	files->limit = slots;
+	files->closed.kind = SHUNT_FILE_CLOSED;
+	files->other.kind = SHUNT_FILE_OTHER;
 	return files;
 }
 
@@ -53,6 +58,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;
+	shunt_fault_begin(engine);
 	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
 	return engine;
 }
@@ -72,15 +78,21 @@ uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
 	return (uint32_t)((x ^ x >> 31) >> 32) % below;
 }
 
-/* exit() closes every connection in order, as the kernel would. */
-static int say_fin(struct shunt_stream *stream, void *arg)
+/* exit() closes every connection, as the kernel would. */
+static int say_end(struct shunt_stream *stream, void *arg)
 {
-	(void)arg;
-	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->shared ||
+	struct shunt_engine *engine = arg;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_shared_held(stream) ||
 	    !shunt_lock_try(&stream->tx.lock))
 		return 0;
-	shunt_tx_finish(stream);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		if (shunt_streams_resets(engine, stream, stream->fd))
+			shunt_streams_reset(engine, stream, stream->fd);
+		else
+			shunt_tx_finish(stream);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+	}
 	shunt_lock_leave(&stream->tx.lock);
 	return 0;
 }
@@ -92,10 +104,19 @@ static void retire_shared(struct shunt_engine *engine)
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 
-		if (file && file->kind == SHUNT_FILE_STREAM && stream->shared &&
+		if (file && file->kind == SHUNT_FILE_STREAM && shunt_shared_held(stream) &&
 		    atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_stream_retire(engine, fd, stream, "shared by a fork");
 	}
+}
+
+/* What is on a link has been handed back. */
+static int leave(struct shunt_stream *stream, void *arg)
+{
+	(void)arg;
+	if (stream->fd >= 0 && atomic_load(&stream->state) != SHUNT_LINKED)
+		shunt_shared_leave(stream);
+	return 0;
 }
 
 /* The modelled device ends with the process, and with it what it has not yet carried out. */
@@ -105,29 +126,43 @@ static void await_device(struct shunt_engine *engine, uint64_t until)
 		sched_yield();
 }
 
+/* A link may have something of ours, or one whose queue pair has died: what it lacks is still to be sent over TCP. */
+static bool has_links(struct shunt_engine *engine)
+{
+	return atomic_load(&engine->links_up) || atomic_load(&engine->breaking) ||
+	       (engine->service && atomic_load(&engine->service->resends));
+}
+
 /*
  * Other threads may still be running and using their streams. Nothing is torn down: the process
  * is about to end, and its peers learn the rest from the kernel.
  */
 void shunt_engine_finish(struct shunt_engine *engine)
 {
+	int state;
+
 	if (engine->finished || engine->pid != getpid())
 		return;
 	engine->finished = true;
-	if (engine->config.stats_path[0])
-		shunt_stats_write(engine);
-	if (atomic_load(&engine->links_up)) {
+	state = shunt_cancel_off();
+	if (has_links(engine)) {
 		uint64_t until;
 
 		retire_shared(engine);
 		until = shunt_now(engine) + LINGER;
 		shunt_service_drain(engine, until);
 		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, say_fin, NULL);
+		shunt_streams_each(engine, say_end, engine);
 		shunt_lock_leave(&engine->streams_lock);
 		shunt_service_drain(engine, until);
 		await_device(engine, until);
 	}
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, leave, NULL);
+	shunt_lock_leave(&engine->streams_lock);
+	if (engine->config.stats_path[0])	/* with what has just been posted */
+		shunt_stats_write(engine);
+	shunt_cancel_restore(state);
 }
 
 /* --- fork --- */
@@ -138,7 +173,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	uint8_t candidate = SHUNT_CANDIDATE;
 
 	(void)arg;
-	if (atomic_load(&stream->state) == SHUNT_FRESH)
+	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_shared_counts(stream))
 		return 0;
 	stream->shared = true;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN))
@@ -157,6 +192,7 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	shunt_lock_take(&engine->parkers_lock);
+	shunt_shared_fork(engine);
 }
 
 static void unlock_all(struct shunt_engine *engine)
@@ -176,7 +212,8 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 
 /*
  * The links are the parent's, and so is what lies in their rings. A connection on one is asked for
- * when the child first touches it; one that was still on TCP is the kernel's for both.
+ * when the child first touches it; one that nobody has used yet is whose who uses it first; any other is the
+ * kernel's for both.
  */
 static int inherit(struct shunt_stream *stream, void *arg)
 {
@@ -194,33 +231,34 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	shunt_private_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
 	stream->refusing = false;
-	if (state == SHUNT_CANDIDATE)
+	if (state == SHUNT_CANDIDATE && !shunt_shared_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
-	else if (state == SHUNT_FRESH && stream->role == SHUNT_LISTENER)
-		stream->role = SHUNT_CONNECTOR;	/* may offer a rendezvous of its own */
 	stream->holds = 0;
+	stream->inherited = true;
 	return 0;
 }
 
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
+	engine->rendezvous_lock = (struct shunt_lock) { 0 };
+	engine->seats_lock = (struct shunt_lock) { 0 };
 	engine->parent = engine->pid;
+	engine->forks++;
+	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
+	atomic_store(&engine->files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
 	shunt_group_abandon(engine);
+	shunt_fault_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
-	for (int i = 0; i < engine->parker_count; i++)
-		shunt_private_close(engine, engine->parkers[i]);
 	engine->parker_count = 0;
-	atomic_store(&engine->files->making, 0);
-	atomic_store(&engine->files->closing, 0);
-	shunt_thread.making = 0;
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);
+	shunt_private_abandon(engine);
 }

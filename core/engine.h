@@ -6,7 +6,9 @@
 #define SHUNT_CORE_ENGINE_H
 
 #include "core/api.h"
+#include "core/brief.h"
 #include "core/config.h"
+#include "core/fault.h"
 #include "core/group.h"
 #include "core/lane.h"
 #include "core/link.h"
@@ -14,6 +16,8 @@
 #include "core/stream.h"
 
 struct shunt_service;
+struct shunt_rendezvous;
+struct shunt_shared;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
@@ -36,6 +40,7 @@ struct shunt_engine {
 	struct shunt_files *files;
 	struct shunt_group group;
 	struct shunt_service *service;	/* NULL until a connection could use it */
+	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	struct shunt_lock service_lock;
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
@@ -44,6 +49,7 @@ struct shunt_engine {
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
 	pid_t parent;			/* of the process we were forked from, if any */
+	uint32_t forks;			/* how many lie between the first process and us */
 	uint64_t born;
 	uint64_t trim_every, ring_quiet;	/* ns, see trim.c; tests shorten them */
 	_Atomic uint64_t random;
@@ -56,14 +62,24 @@ struct shunt_engine {
 	struct shunt_totals totals;
 	struct shunt_reason reasons[SHUNT_REASONS];
 
+	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (shared.c) */
+	struct shunt_lock rendezvous_lock;
+	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
+
 	struct shunt_lock parkers_lock;
 	int parkers[64];
 	int parker_count;
 
-	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims;
-	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers;
+	_Atomic uint32_t brief[SHUNT_BRIEF_PLACES];	/* see brief.h */
+
+	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
+	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;
+	_Atomic uint64_t comebacks, returns;	/* links made anew after a failover, streams that are on them again */
+	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
+	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (pin.h) */
 	bool pin_from_chosen;		/* service thread */
+	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
 };
 
 /* --- streams.c: the registry --- */
@@ -74,33 +90,52 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 		       void *arg);
 /* The stream will never leave TCP again. `reason` must be static. */
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+/* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
+bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
 bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
+/* Its last number, `fd`, is closed. No lock held. */
+void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/*
+ * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
+ * connection ends with it, as the kernel's reference does it. False: nobody is. Who has just been woken and uses the
+ * number is waited for: it may be another file's soon. No lock held.
+ */
+bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */
 void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Ends the TCP connection as a reset does. */
 void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
+/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* Such a close, on both tracks. tx.lock held. */
+void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
 void shunt_streams_hold(struct shunt_stream *stream);
 void shunt_streams_unhold(struct shunt_stream *stream);
 /* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
 void shunt_streams_vacate(struct shunt_stream *stream);
+/* It has no seat any more: what there is about a link and its offsets is as in a new one. Both locks held. */
+void shunt_streams_unlink(struct shunt_stream *stream);
 /* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
  * lock may be held. */
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
-/* Frees what both ends have released. No lock held. */
-void shunt_streams_reap(struct shunt_engine *engine);
+/* Frees what both ends have released. True: there was something. seats_lock held, and no other. */
+bool shunt_streams_reap(struct shunt_engine *engine);
 
+/* What the program has there. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
 {
-	return shunt_files_get(engine->files, fd);
+	struct shunt_file *file = shunt_files_get(engine->files, fd);
+
+	return file && file->kind < SHUNT_FILE_CLOSED ? file : NULL;
 }
 
 /* The lock of a stream has been taken: does `fd` still mean it? */
 static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	return shunt_file(engine, fd) == &stream->file;
+	return shunt_files_get(engine->files, fd) == &stream->file;
 }
 
 /* --- private.c: descriptors of our own --- */
@@ -144,9 +179,6 @@ void shunt_service_wake(struct shunt_engine *engine);
 int shunt_service_epoll(struct shunt_engine *engine);
 /* One round, waiting at most `timeout_ms`. */
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
-/* Offers a rendezvous for the address that `fd` listens on; withdraws it. */
-void shunt_service_listen(struct shunt_engine *engine, int fd);
-void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream);
 /*
  * The stream has bytes for TCP that its socket had no room for: they will be written, even if the program
  * closes it. tx.lock held.
@@ -156,12 +188,22 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A peer's nonce is to be asked for, and somebody else has the stream's lock. */
 void shunt_service_prove(struct shunt_engine *engine);
+/* The same, but there is no descriptor to wait for it with: in a while. */
+void shunt_service_prove_later(struct shunt_engine *engine);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);
 /* At exit: until all that was sent has been given to the device, but not beyond `until`. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t until);
 void shunt_service_stop(struct shunt_engine *engine);
 void shunt_service_abandon(struct shunt_engine *engine);
+
+/* --- listen.c --- */
+
+/* Offers a rendezvous for the address that `fd` listens on, or joins who does; withdraws it. */
+void shunt_listen_offer(struct shunt_engine *engine, int fd);
+/* We accept there. */
+void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous);
+void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* --- tx.c, rx.c --- */
 
@@ -186,6 +228,10 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 
 /* tx.lock held: changes tracks if it is wanted and possible now. */
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
+void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Room that the peer has not told us of: what its program has read, where the device shows that. */
+void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held: passes announced switches and ring changes that are due. */
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Both ends have agreed: the stream becomes LINKED. */
@@ -202,10 +248,14 @@ void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The link is dead: both directions go on over TCP. */
 void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
+bool shunt_track_lost(struct shunt_stream *stream);
 /* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
 bool shunt_track_misses(struct shunt_stream *stream);
-/* Bytes are lost: an error, as a reset makes one, and TCP does not go on behind the hole. Both locks held. */
-void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
+void shunt_track_tell_accepted(struct shunt_stream *stream);
+/* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
+void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream, int error);
 /* A blocked sender of the peer asks for a larger ring. Service thread. */
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held, all read, no ring offered: the sender is to use a small one. */
@@ -239,6 +289,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 
 /* Room for so many bytes behind what is to be written to TCP; NULL: no memory. tx.lock held. */
 uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes);
+void shunt_retire_free(struct shunt_tx *tx);
 /* tx.lock and lane.lock held: everything from `offset` on (SHUNT_NEVER: from the last upgrade) becomes TCP's. False: it cannot be had. */
 bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
 
@@ -246,6 +297,10 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 
 /* Ours has, or the peer's. Service thread. */
 void shunt_failover_begin(struct shunt_link *link, const char *why);
+/* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
+void shunt_failover_let_go(struct shunt_stream *stream);
+/* An operator's word: the queue pairs of all links on which nothing is lost with them. How many. Service thread. */
+int shunt_failover_all(struct shunt_engine *engine);
 /* Takes a message that is about it; false: it is about something else. Service thread. */
 bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
 /* Both ends have told all: the link may go. Service thread. */
@@ -253,20 +308,29 @@ bool shunt_failover_over(struct shunt_link *link);
 
 /* --- rights.c: streams that a fork has given two owners --- */
 
-/* In the child: the parent hands the stream back to the kernel; waits. 0 or -errno; plain either way. */
+/* Whose link it is on hands the stream back to the kernel; waits. 0 or -errno; plain either way but with -ENOMEM,
+ * which is for now: the program must not get at the socket. */
 int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* In a child of vfork(): the parent, whose stream `fd` is, hands it back to the kernel. 0 or -errno. */
+int shunt_rights_ask_parent(struct shunt_engine *engine, int fd);
 int shunt_rights_listen(struct shunt_engine *engine);
 void shunt_rights_serve(struct shunt_engine *engine, int fd);
+/* A child has shown the socket of this stream; `fd`: where it waits for the answer. Takes a hold. Service thread. */
+void shunt_rights_shown(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* Nonces have come that such children have waited for. Service thread. */
+void shunt_rights_proven(struct shunt_engine *engine);
 /* The retirement a child asked for is over. */
 void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* --- arrival.c --- */
 
 /* Applies one completion. group.lock held. */
-void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_wc *wc);
+void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 
 /* The peer's end is gone. group.lock held. */
 void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer's reader has come so far. NULL, or what is wrong with that. group.lock held. */
+const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
 
 /* --- stats.c --- */
 
@@ -284,9 +348,12 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
  */
 int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		      uint64_t deadline);
-/* The same inside a blocking call, which a close of the descriptor does not end. `lock` is given up meanwhile. */
+/*
+ * The same inside a blocking call, which a close of the descriptor does not end. `lock` is given up meanwhile.
+ * `moved`: the call has moved bytes; a cancellation of the thread ends the wait with -EINTR, and not the thread.
+ */
 int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
-		    uint32_t events, uint64_t deadline);
+		    uint32_t events, uint64_t deadline, bool moved);
 /* What is left until the deadline, in *left; NULL for no deadline. */
 struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
 				      struct timespec *left);
@@ -297,6 +364,7 @@ uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec 
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
+#define SHUNT_READY_OURS 0xff000000u	/* all of these */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);

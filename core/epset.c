@@ -42,6 +42,19 @@ static void list(struct shunt_watch *watch)
 	set->ready++;
 }
 
+/* What the kernel has told came before what was found since. */
+static void list_first(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+
+	watch->listed = true;
+	watch->next_ready = set->first;
+	set->first = watch;
+	if (!set->last)
+		set->last = watch;
+	set->ready++;
+}
+
 static struct shunt_watch *unlist(struct shunt_epset *set)
 {
 	struct shunt_watch *watch = set->first;
@@ -108,9 +121,48 @@ static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *wat
 
 static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *watch)
 {
-	uint32_t ready = shunt_ready_user(watch->stream) | still_ready(engine, watch);
+	uint32_t ready;
+
+	/* The kernel's since a moment ago, and about to return to the program's epfd. */
+	if (__builtin_expect(atomic_load_explicit(&watch->stream->state, memory_order_relaxed) != SHUNT_LINKED, 0))
+		suspect(watch);
+	ready = shunt_ready_user(watch->stream) | still_ready(engine, watch);
 
 	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~MODE_BITS;
+}
+
+#define IN_BITS (EPOLLIN | EPOLLRDNORM)
+#define OUT_BITS (EPOLLOUT | EPOLLWRNORM)
+
+/* Something has changed, but the program knows that it can send, no send has been refused since, and there is no more to say. */
+static bool is_no_edge(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t what)
+{
+	return watch->can_send && !(what & ~(IN_BITS | OUT_BITS)) &&
+	       watch->refusals == atomic_load(&watch->stream->tx.refusals) &&
+	       !(watch_ready(engine, watch) & ~OUT_BITS);
+}
+
+/* It is about to leave the program's epfd, where nobody sees what is reported: sure is only what could not be otherwise. */
+static void note_told(struct shunt_watch *watch)
+{
+	struct shunt_tx *tx = &watch->stream->tx;
+
+	watch->can_send = watch->could_send && atomic_load(&watch->set->drained) > watch->since &&
+			  !atomic_load(&tx->exposed);
+	watch->refusals = atomic_load(&tx->refusals);
+}
+
+/* It has come into the program's epfd, which reports at once what is true now. */
+static void note_came(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	struct pollfd fd = { .fd = watch->fd, .events = POLLOUT };
+	struct timespec none = { 0, 0 };
+
+	watch->can_send = watch->could_send = false;
+	if (watch->home != SHUNT_HOME_SET || !(watch->events & EPOLLET) || !(watch->events & OUT_BITS))
+		return;
+	watch->since = atomic_load(&watch->set->begun);
+	watch->could_send = engine->sys->ppoll(&fd, 1, &none, NULL) > 0 && fd.revents & POLLOUT;
 }
 
 static void touch(struct shunt_engine *engine, struct shunt_watch *watch)
@@ -136,13 +188,21 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 		/* The kernel's edge may have been spent on a send that was refused. */
 		if (watch->home == SHUNT_HOME_COMPANION && what & SHUNT_READY_SETTLED)
 			watch->kernel_ready |= EPOLLOUT | EPOLLWRNORM;
-		touch(engine, watch);
+		if (!is_no_edge(engine, watch, what))
+			touch(engine, watch);
 	}
 }
 
 void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready)
 {
+	bool anew = watch->asked_anew;
+
 	watch->kernel_ready |= ready;
+	watch->asked_anew = false;
+	if (anew && is_no_edge(engine, watch, ready))
+		return;
+	if (!watch->listed)
+		list_first(watch);
 	touch(engine, watch);
 }
 
@@ -164,20 +224,25 @@ int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
 	for (uint32_t left = set->ready; left && count < max; left--) {
 		struct shunt_watch *watch = unlist(set);
 		bool twice = beside && watch->moved;
-		uint32_t ready;
+		uint32_t ready, refusals;
 
 		watch->moved = false;
 		if (__builtin_expect(twice, 0)) {	/* it may be among what the kernel has said: next time */
 			list(watch);
 			continue;
 		}
+		refusals = atomic_load_explicit(&watch->stream->tx.refusals, memory_order_relaxed);
 		ready = watch->disabled ? 0 : watch_ready(engine, watch);
-		watch->kernel_ready = 0;
+		/* A level is reported until it is over, and who has just been told need not hear it from the companion again. */
+		watch->kernel_ready &= watch->events & (EPOLLET | EPOLLONESHOT) ? 0 : ready;
+		watch->can_send &= (ready & OUT_BITS) != 0;
 		if (!ready)
 			continue;
 		if (watch->events & EPOLLET && !watch->fresh)
 			continue;
 		watch->fresh = false;
+		watch->can_send = watch->events & EPOLLET && ready & OUT_BITS;
+		watch->refusals = refusals;
 		events[count].events = ready;
 		events[count].data.u64 = watch->data;
 		count++;
@@ -353,13 +418,15 @@ static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, ui
 	watch->set->linked++;
 	if (home == SHUNT_HOME_COMPANION) {
 		watch->kernel_events = event.events = companion_events(watch);
+		watch->asked_anew = true;
 		event.data.ptr = watch;
 		failed = sys->epoll_ctl(watch->set->companion, EPOLL_CTL_ADD, watch->fd, &event);
 	}
 	return failed ? -errno : 0;
 }
 
-static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
+/* `quietly`: nothing that the program has been told of has changed. */
+static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool quietly)
 {
 	uint8_t home = home_for(watch);
 	struct epoll_event event;
@@ -368,18 +435,29 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch)
 		if (home != SHUNT_HOME_COMPANION || watch->kernel_events == companion_events(watch))
 			return;
 		watch->kernel_events = event.events = companion_events(watch);
+		watch->asked_anew = true;
 		event.data.ptr = watch;
 		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_MOD, watch->fd, &event);
 		return;
 	}
 	watch->moved = watch->home == SHUNT_HOME_SET;
+	if (watch->moved)
+		note_told(watch);
 	kernel_remove(engine, watch);
-	unlist_one(watch);
+	if (home == SHUNT_HOME_SET)	/* else it keeps its turn: what has come first is told of first */
+		unlist_one(watch);
 	watch->kernel_ready = 0;
 	if (kernel_add(engine, watch, home))
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
-	if (home != SHUNT_HOME_SET && !watch->disabled) {
+	if (home == SHUNT_HOME_SET) {
+		note_came(engine, watch);
+		atomic_fetch_add(&watch->set->returns, 1);
+	} else if (!watch->disabled) {
 		suspect(watch);
+		if (quietly || is_no_edge(engine, watch, 0))
+			return;
+		if (watch->moved && !watch->listed)
+			list_first(watch);	/* what it has may be older than all that came by the link */
 		touch(engine, watch);
 	}
 }
@@ -400,7 +478,16 @@ void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream
 	int saved = errno;
 
 	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
-		rehome(engine, watch);
+		rehome(engine, watch, false);
+	errno = saved;
+}
+
+void shunt_epset_released(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int saved = errno;
+
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+		rehome(engine, watch, true);
 	errno = saved;
 }
 
@@ -437,6 +524,7 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 	}
 	watch->next_of_stream = stream->watches;
 	stream->watches = watch;
+	note_came(engine, watch);
 	if (watch->home != SHUNT_HOME_SET) {
 		suspect(watch);
 		touch(engine, watch);
@@ -459,7 +547,8 @@ static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 	watch->disabled = false;
 	watch->kernel_ready = 0;
 	if (watch->home != SHUNT_HOME_SET || event->events & EPOLLONESHOT)
-		rehome(engine, watch);
+		rehome(engine, watch, false);
+	note_came(engine, watch);
 	if (watch->home != SHUNT_HOME_SET) {
 		suspect(watch);
 		touch(engine, watch);
@@ -480,6 +569,9 @@ static int control_stream(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	struct shunt_watch *watch = find(stream, set, fd);
 
+	/* Registered before the listener was known (shunt_file_adopted). */
+	if (!watch && op != EPOLL_CTL_ADD && stream->role == SHUNT_LISTENER)
+		return engine->sys->epoll_ctl(set->fd, op, fd, event) ? -errno : 0;
 	switch (op) {
 	case EPOLL_CTL_ADD:
 		return add(engine, set, stream, fd, event);
@@ -521,8 +613,10 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	}
 	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
 		shunt_service_offer(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
+	if (op == EPOLL_CTL_ADD)
+		shunt_file_accepting(engine, file);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
 	shunt_lock_leave(&group->lock);
@@ -549,14 +643,25 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
 	return watch != NULL;
 }
 
-/* The kernel forgets a registration when the file's last number goes; ours go with the same. */
+/*
+ * The kernel forgets a registration when the file's last number goes; ours go with the same. A fork's child has only
+ * some of the numbers: what the kernel knows there stays the parent's.
+ */
+static void drop(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	if (watch->stream->inherited && watch->home == SHUNT_HOME_SET)
+		unlink_watch(watch);
+	else
+		delete(engine, watch);
+}
+
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_group *group = &engine->group;
 
 	shunt_lock_take(&group->lock);
 	while (stream->watches)
-		delete(engine, stream->watches);
+		drop(engine, stream->watches);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -600,7 +705,7 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		shunt_private_close(engine, set->companion);
 		shunt_private_close(engine, set->kick_fd);
 		set->companion = set->kick_fd = -1;
-		set->sleeping = set->linked = 0;
+		set->sleeping = 0;
 		set->inherited = true;
 	}
 }

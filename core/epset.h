@@ -34,6 +34,11 @@ struct shunt_watch {	/* one descriptor's registration in one set */
 	uint32_t kernel_ready;	/* what it has reported since the last report to the program */
 	uint8_t home;
 	bool fresh;		/* something arrived since the last report (edge-triggered) */
+	bool asked_anew;	/* the companion begins with what is true, whether that is an edge or not */
+	bool could_send;	/* edge-triggered, in the program's epfd: there was room when it came there, */
+	uint32_t since;		/* and so many waits in the kernel had begun */
+	bool can_send;		/* edge-triggered: the program has been told so, */
+	uint32_t refusals;	/* and so many sends of the stream had been refused (stream.h) */
 	bool disabled;		/* EPOLLONESHOT has fired */
 	bool listed;		/* in the set's ready list */
 	bool moved;		/* out of the program's epfd since it was last looked at */
@@ -46,7 +51,6 @@ struct shunt_epset {
 	int fd;
 	int companion;		/* -1 until the first stream on a link */
 	int kick_fd;		/* eventfd in the companion: wakes who sleeps in the set */
-	bool channel_inside;	/* the companion holds the completion channel */
 	bool nested;		/* the kernel watches the set on behalf of somebody else */
 	bool kicked;		/* kick_fd is readable on purpose */
 	uint32_t numbers;	/* descriptors that name it */
@@ -55,8 +59,11 @@ struct shunt_epset {
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;
+	_Atomic uint32_t begun;		/* waits in the kernel */
+	_Atomic uint32_t drained;	/* the last of them that left nothing there to report */
+	_Atomic uint32_t returns;		/* registrations that have come back to the program's epfd */
 	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
-	bool kernel_busy;		/* the last look at it found something */
+	uint64_t kernel_active;		/* when it last had something to report */
 	bool streams_first;		/* the kernel's part alone has filled the last report */
 	bool inherited;			/* by a fork's child, and not waited in since */
 };
@@ -67,6 +74,8 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
 void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The same where the peer names the stream no more: by itself that is no edge. group.lock held. */
+void shunt_epset_released(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Is the stream registered anywhere under this number? */
 bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */

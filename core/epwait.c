@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/polling.h"
 #include "core/thread.h"
 
 #define COMPANION_BATCH 32
-#define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy */
+#define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy, */
+#define QUIET_TICKS 30000000	/* if it has had nothing for so many; else there is one in each call */
 #define WORTH_A_LOOK 4	/* streams ready at once for whom one more system call does not matter */
 #define IDLE_TICKS 4000		/* the same while polling for the first event */
 
@@ -34,7 +36,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 	bool event = false;
 	int n = engine->sys->epoll_pwait(set->companion, events, COMPANION_BATCH, 0, NULL);
 
-	for (int i = 0; i < n; i++) {
+	for (int i = n - 1; i >= 0; i--) {	/* each becomes the first of the list */
 		if (events[i].data.ptr == set) {
 			shunt_parker_drain(engine, set->kick_fd);
 			set->kicked = false;
@@ -42,6 +44,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 			event = true;
 		} else {
 			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
+			set->kernel_active = ticks();
 		}
 	}
 	if (event) {
@@ -73,6 +76,7 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 		       const sigset_t *mask, bool *heard)
 {
 	const struct shunt_sys *sys = engine->sys;
+	uint32_t begun = atomic_fetch_add(&set->begun, 1) + 1;
 	int n, kept = 0;
 
 	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
@@ -81,17 +85,23 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 		n = sys->epoll_pwait2(set->fd, events, max, timeout, mask);
 	if (n < 0)
 		return -errno;
+	if (n < max)
+		atomic_store(&set->drained, begun);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.ptr != set)
 			events[kept++] = events[i];
 		else if (set->companion >= 0)	/* not the parent's, seen through an inherited set */
 			*heard = true;
 	}
-	set->kernel_busy = kept > 0;
+	if (kept)
+		set->kernel_active = ticks();
 	return kept;
 }
 
-/* Behind `n` events of the kernel. How many there are then; *found: completions that were taken, NULL: of no interest. */
+/*
+ * Behind `n` events of the kernel. How many there are then. *found: completions that were taken, from who polls: if somebody
+ * else had the core meanwhile he is to look at the kernel's part before he takes what they have brought. NULL: from others.
+ */
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 			   struct epoll_event *events, int max, int n, bool heard, int *found)
 {
@@ -104,9 +114,11 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		hear_companion(engine, set);
 	else
 		taken = shunt_group_poll_locked(engine);
+	if (found && set->first && ticks() - set->kernel_checked >= BUSY_TICKS)
+		max = 0;
 	if (n < max)
 		n += shunt_epset_collect(engine, set, events + n, max - n, beside);
-	while (!n && group->more) {	/* perhaps what the poll has left behind */
+	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
 		n = shunt_epset_collect(engine, set, events, max, false);
 	}
@@ -119,12 +131,16 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-/* The kernel's part first, then the streams, whatever the companion told of them included. */
+/*
+ * The kernel's part first, then the streams, whatever the companion told of them included. What has gone from the streams
+ * to the kernel's part meanwhile is in neither: then once more.
+ */
 static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 			struct epoll_event *events, int max)
 {
 	struct timespec none = { 0, 0 };
 	bool heard = false;
+	uint32_t returns;
 	int n;
 
 	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
@@ -133,12 +149,16 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 		shunt_epset_refresh(engine);
 		shunt_lock_leave(&engine->group.lock);
 	}
-	n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
-	set->kernel_checked = ticks();
-	if (n < 0)
-		n = 0;
-	set->streams_first = n == max;
-	return look_at_streams(engine, set, events, max, n, heard, NULL);
+	do {
+		returns = atomic_load(&set->returns);
+		n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
+		set->kernel_checked = ticks();
+		if (n < 0)
+			n = 0;
+		set->streams_first = n == max;
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
+	} while (__builtin_expect(!n && returns != atomic_load(&set->returns), 0));
+	return n;
 }
 
 /* The kernel's part only, beside streams that are reported already. */
@@ -153,6 +173,17 @@ static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
 	return n < 0 ? 0 : n;
 }
 
+/*
+ * What has come to the kernel's part since it was looked at may have been sent before what streams have, by the same peer:
+ * a program that is told of the one without the other could not explain it.
+ */
+static bool is_stale(const struct shunt_epset *set)
+{
+	uint64_t now = ticks();
+
+	return now - set->kernel_checked >= BUSY_TICKS || now - set->kernel_active < QUIET_TICKS;
+}
+
 /* A first look, at the kernel's part too unless that was looked at just now. */
 static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max)
@@ -165,7 +196,7 @@ static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 		return n + (n < max ? look_at_kernel(engine, set, events + n, max - n) : 0);
 	}
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
-	if (!set->kernel_busy && ticks() - set->kernel_checked < BUSY_TICKS)
+	if (!is_stale(set))
 		n = look_at_streams(engine, set, events, max, 0, false, NULL);
 	if (!n)
 		n = look_at_both(engine, set, events, max);
@@ -181,7 +212,9 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	int n = 0, found = 0;
 
 	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
-		if (!(spin->turns & 15) && ticks() - set->kernel_checked > IDLE_TICKS)
+		uint64_t age = ticks() - set->kernel_checked;
+
+		if (age >= BUSY_TICKS || (age > IDLE_TICKS && !(spin->turns & 15)))
 			n = look_at_both(engine, set, events, max);
 		if (!n)
 			n = look_at_streams(engine, set, events, max, 0, false, &found);
@@ -205,11 +238,10 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_sleeper *sleeper,
-		 struct epoll_event *events, int max)
+/* With something on the list it is not to sleep, but to look again. */
+static void enter(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_sleeper *sleeper)
 {
 	struct shunt_group *group = &engine->group;
-	int n;
 
 	shunt_lock_take(&group->lock);
 	set->sleeping++;
@@ -219,11 +251,9 @@ static int enter(struct shunt_engine *engine, struct shunt_epset *set, struct sh
 		shunt_group_arm(engine);
 	}
 	shunt_group_poll_locked(engine);
-	n = shunt_epset_collect(engine, set, events, max, false);
-	shunt_group_sleep_begin(engine, sleeper, n > 0);
+	shunt_group_sleep_begin(engine, sleeper, set->first);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
-	return n;
 }
 
 struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
@@ -239,12 +269,14 @@ static void leave(void *arg)
 	struct shunt_group *group = &sleep->engine->group;
 
 	shunt_thread.sleep_fd = 0;
-
+	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
+		return;
 	shunt_lock_take(&group->lock);
 	sleep->set->sleeping--;
 	if (sleep->entered)
 		shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
+	shunt_cancel_unwinds();
 }
 
 /* One real sleep. Events, 0 for none yet, or -errno. */
@@ -252,20 +284,22 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
 	struct sleep sleep = { .engine = engine, .set = set, .entered = true,
-			       .sleeper = { .kick_fd = set->kick_fd, .set = set } };
+			       .sleeper = { .kick_fd = set->kick_fd, .set = set, .forks = engine->forks } };
 	struct timespec left;
-	volatile int n;
-	int reported;
-	bool heard = false;
+	volatile int n = 0;
+	bool heard = false, asleep;
 
 	shunt_thread.sleep_fd = set->kick_fd + 1;
-	n = reported = enter(engine, set, &sleep.sleeper, events, max);
+	enter(engine, set, &sleep.sleeper);
+	asleep = sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
 	pthread_cleanup_push(leave, &sleep);
-	if (sleep.sleeper.asleep && !shunt_thread.signalled)
+	if (asleep && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
 	pthread_cleanup_pop(1);
-	if (!reported && n >= 0)
+	if (!asleep)
+		n = look_at_both(engine, set, events, max);
+	else if (n >= 0)
 		n = look_at_streams(engine, set, events, max, n, heard, NULL);
 	return n;
 }
@@ -274,7 +308,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set };
+	struct sleep sleep = { .engine = engine, .set = set, .sleeper.forks = engine->forks };
 	struct shunt_group *group = &engine->group;
 	struct timespec left;
 	volatile int n;
@@ -291,8 +325,9 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
 			&heard);
 	pthread_cleanup_pop(1);
-	if (heard && n >= 0)
-		n = look_at_streams(engine, set, events, max, n, true, NULL);
+	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
+	if (n >= 0 && (heard || (!n && set->companion >= 0)))
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
 	return n;
 }
 

@@ -1,11 +1,12 @@
 /*
- * A queue pair has died and both processes live: every stream goes on over TCP (XR-07, PF-54). Each end stops its
- * QP, takes what has been delivered, and tells the other of every stream how far the link had brought it
- * (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what has not arrived again,
- * from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
+ * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
+ * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how
+ * far the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what
+ * has not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
  */
 #include <errno.h>
 #include <sys/epoll.h>
+#include "core/expiry.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/proof.h"
@@ -17,12 +18,15 @@
 /* --- the queue pair --- */
 
 /* What was posted is either delivered or given back: nothing will arrive after this. group.lock held. */
-static bool is_flushed(const struct shunt_lane *lane)
+static bool is_flushed(const struct shunt_link *link)
 {
-	return lane->received + lane->flushed >= lane->reposted;
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		if (link->lanes[i].received + link->lanes[i].flushed < link->lanes[i].reposted)
+			return false;
+	return true;
 }
 
-static bool look(struct shunt_engine *engine, struct shunt_lane *lane)
+static bool look(struct shunt_engine *engine, const struct shunt_link *link)
 {
 	struct shunt_group *group = &engine->group;
 	bool flushed;
@@ -32,18 +36,18 @@ static bool look(struct shunt_engine *engine, struct shunt_lane *lane)
 	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&group->lock);
-	flushed = is_flushed(lane);
+	flushed = is_flushed(link);
 	shunt_lock_leave(&group->lock);
 	return flushed;
 }
 
-static void await_flush(struct shunt_engine *engine, struct shunt_lane *lane)
+static void await_flush(struct shunt_engine *engine, const struct shunt_link *link)
 {
 	uint64_t until = shunt_now(engine) + FLUSH_NS;
 	struct pollfd fd = { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 	struct timespec left;
 
-	while (!look(engine, lane) && shunt_now(engine) < until)
+	while (!look(engine, link) && shunt_now(engine) < until)
 		if (engine->sys->ppoll(&fd, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
 			shunt_group_take_event(engine);
 }
@@ -67,6 +71,39 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&stream->lane_work, 0);
 }
 
+/* What the peer should have had by the link. tx.lock held. */
+static uint64_t sent_by_link(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	bool given = tx->track == SHUNT_LINK || atomic_load(&tx->unpassed);
+
+	return given && atomic_load(&stream->asked) != SHUNT_GIVEN ? atomic_load(&tx->staged) : 0;
+}
+
+/* The program has sent bytes that the peer may not have. tx.lock held. */
+static bool is_owed(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&stream->lane->retired);
+
+	return (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) &&
+	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
+		atomic_load(&tx->pinned_wr) > retired);
+}
+
+void shunt_failover_let_go(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin) ||
+	    shunt_proof_pending(&stream->rx))
+		return;
+	shunt_linger_resume(stream);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+	shunt_service_wake(stream->engine);
+}
+
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = link->engine;
@@ -84,12 +121,19 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		offset = atomic_load(&stream->rx.boundary);
 		shunt_proof_drop(engine, stream);
 	}
+	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
+		shunt_track_tell_accepted(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
+	if (state == SHUNT_LINKED && is_owed(stream))	/* for so long the device has tried already */
+		shunt_expiry_note(stream, engine->config.dead_ms * 1000000);
+	if (state == SHUNT_CLOSED)
+		shunt_failover_let_go(stream);
 	message.stream = stream->peer_id;
 	message.resume.offset = offset;
 	message.resume.announced = atomic_load(&stream->rx.announced);
+	message.resume.sent = sent_by_link(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
 	shunt_track_rehome(engine, stream, EPOLLIN);
@@ -106,19 +150,36 @@ void shunt_failover_begin(struct shunt_link *link, const char *why)
 	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
 	struct shunt_engine *engine = link->engine;
 
-	shunt_log(SHUNT_LOG_WARN, "link to process %u: %s; its streams go on over TCP", link->peer_pid, why);
 	atomic_fetch_add(&engine->breaking, 1);
 	shunt_link_stop(link);
-	await_flush(engine, &link->lane);
+	await_flush(engine, link);
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
 	shunt_lock_leave(&engine->group.lock);
+	if (atomic_load(&link->distrusted)) {	/* nor did what came last: what the peer knows to have arrived has not */
+		shunt_link_kill(link, link->failure);
+		return;
+	}
+	shunt_log(SHUNT_LOG_WARN, "link to process %u: %s; its streams go on over TCP", link->peer_pid, why);
 	atomic_fetch_add(&engine->failovers, 1);
 	shunt_claim_link_down(link);
 	for (uint32_t id = 1; id < link->top; id++)
 		if (link->table[id])
 			tell(link, link->table[id]);
 	shunt_link_send(link, &message, NULL, 0);
+}
+
+int shunt_failover_all(struct shunt_engine *engine)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = engine->service->links; link; link = link->next) {
+		if (atomic_load(&link->state) != SHUNT_LINK_UP || !link->lanes[0].retains || !link->peer_retains)
+			continue;
+		shunt_link_fail(link, "an operator has given up its queue pair");
+		count++;
+	}
+	return count;
 }
 
 /* --- hearing of it --- */
@@ -137,6 +198,15 @@ static uint64_t again_from(struct shunt_stream *stream, uint64_t offset, uint64_
 	return unseen == 1 ? offset : atomic_load(&tx->upgrade_at);	/* the HANDBACK has not come; nor what it is of */
 }
 
+/* TCP has gone on behind bytes that the peer lacks: it was told that it had them. tx.lock held. */
+static bool comes_late(const struct shunt_stream *stream, uint64_t from)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) && from < atomic_load(&tx->handback_at) &&
+	       tx->offset > atomic_load(&tx->handback_at);
+}
+
 /* Our direction is TCP's from here on. False: the peer lacks bytes that we have no longer. tx.lock held. */
 static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
 {
@@ -146,12 +216,13 @@ static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uin
 	tx->must_prove = false;
 	if (from != SHUNT_NEVER) {
 		shunt_lock_take(&stream->lane->lock);
-		good = shunt_retire_take_back(engine, stream, from);
+		good = !comes_late(stream, from) && shunt_retire_take_back(engine, stream, from);
 		shunt_lock_leave(&stream->lane->lock);
 	}
 	tx->track = SHUNT_TCP;
 	atomic_store(&tx->unpassed, 0);
 	atomic_store(&tx->halted, false);
+	atomic_store(&tx->stuck_since, 0);
 	if (good)
 		shunt_linger_resume(stream);
 	return good;
@@ -170,16 +241,19 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* The peer has not kept what the link has not brought. */
-static bool gone(struct shunt_link *link, struct shunt_stream *stream)
+static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
 {
-	return !link->peer_retains && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&stream->rx.reset) &&
-	       shunt_track_misses(stream);
+	struct shunt_rx *rx = &stream->rx;
+
+	return !link->peer_retains && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
+	       !atomic_load(&rx->retired) && sent > atomic_load(&rx->tail);
 }
 
-static void on_resume(struct shunt_link *link, struct shunt_stream *stream, uint64_t offset, uint64_t announced)
+static void on_resume(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_tx *tx = &stream->tx;
+	uint64_t offset = message->resume.offset, announced = message->resume.announced;
 	bool good = true, sound;
 
 	shunt_lock_take(&stream->rx.lock);
@@ -187,8 +261,8 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, uint
 	sound = announced <= tx->announced && tx->announced - announced <= 2;
 	if (sound && atomic_load(&tx->halted))
 		good = resume(engine, stream, again_from(stream, offset, tx->announced - announced));
-	if (!good || gone(link, stream))
-		shunt_track_lose(engine, stream);
+	if (!good || gone(link, stream, message->resume.sent))
+		shunt_track_lose(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (sound)
@@ -223,6 +297,8 @@ bool shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 		return false;
 	if (atomic_load(&link->state) == SHUNT_LINK_UP)
 		shunt_failover_begin(link, "the peer's queue pair failed");
+	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
+		return true;
 	if (message->type == SHUNT_MSG_RESUMED) {
 		on_resumed(link);
 		return true;
@@ -230,7 +306,7 @@ bool shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 	stream = shunt_link_hold(link, message->stream);
 	if (!stream)
 		return true;
-	on_resume(link, stream, message->resume.offset, message->resume.announced);
+	on_resume(link, stream, message);
 	shunt_streams_unhold(stream);
 	return true;
 }

@@ -8,8 +8,6 @@
 #include "core/engine.h"
 #include "core/chain.h"
 
-#define PATIENCE 1000000000ull	/* ns for a READ */
-
 /* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
 static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, size_t *bytes, uint32_t *rkey)
 {
@@ -22,13 +20,16 @@ static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, siz
 	return (old ? tx->old_address : tx->ring_address) + at;
 }
 
+/* A peer that does not answer keeps this thread once, and no other time. */
 static bool await(struct shunt_lane *lane, uint64_t number)
 {
 	struct shunt_engine *engine = lane->link->engine;
-	uint64_t until = shunt_now(engine) + PATIENCE;
+	uint64_t until = shunt_now(engine) + engine->config.dead_ms * 1000000;
 
 	while (atomic_load(&lane->retired) < number) {
-		if (atomic_load(&lane->failed) || shunt_now(engine) >= until)
+		if (shunt_now(engine) >= until)
+			shunt_link_fail(lane->link, "the peer's device does not answer");
+		if (atomic_load(&lane->failed))
 			return false;
 		if (!shunt_group_poll(engine))
 			sched_yield();
@@ -49,7 +50,8 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 {
 	struct shunt_lane *lane = stream->lane;
 	const struct shunt_verbs *verbs = lane->link->device->verbs;
-	struct ibv_mr *mr = verbs->register_mr(lane->link->pd, out, to - from, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+			    verbs->register_mr(lane->link->pd, out, to - from, IBV_ACCESS_LOCAL_WRITE);
 	bool good = mr != NULL;
 
 	while (good && from < to) {

@@ -10,12 +10,16 @@
 #define SHUNT_CORE_FILE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum shunt_file_kind {
 	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
 	SHUNT_FILE_EPOLL,	/* an epoll descriptor: struct shunt_epset */
 	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
+	/* At a number that was one of the first two; the table says no more of it. */
+	SHUNT_FILE_CLOSED,	/* the program has closed it: what is open there may be Shunt's, on its way up (private.c) */
+	SHUNT_FILE_OTHER,	/* the program has opened something else there */
 };
 
 struct shunt_file {
@@ -29,6 +33,7 @@ struct shunt_files {
 	_Atomic size_t top;			/* no slot at or above this number was ever used */
 	_Atomic unsigned int making;		/* threads that are making descriptors of our own (private.c) */
 	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
+	struct shunt_file closed, other;	/* in the slots of all numbers of these kinds */
 	/* Code of others that works for us, and so may use our descriptors: libraries of a device. Written before
 	 * the count. */
 	struct { const char *from, *to; } helpers[SHUNT_HELPERS];
@@ -43,6 +48,11 @@ static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int 
 	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
 }
 
+static inline bool shunt_files_closed(struct shunt_files *files, int fd)
+{
+	return shunt_files_get(files, fd) == &files->closed;
+}
+
 static inline void shunt_files_set(struct shunt_files *files, int fd, struct shunt_file *file)
 {
 	size_t top = atomic_load_explicit(&files->top, memory_order_relaxed);
@@ -53,6 +63,11 @@ static inline void shunt_files_set(struct shunt_files *files, int fd, struct shu
 	while ((size_t)fd >= top &&
 	       !atomic_compare_exchange_weak(&files->top, &top, (size_t)fd + 1))
 		;
+}
+
+static inline void shunt_files_close(struct shunt_files *files, int fd)
+{
+	shunt_files_set(files, fd, &files->closed);
 }
 
 #endif

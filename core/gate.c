@@ -60,7 +60,8 @@ static void end_tickets(struct shunt_gate *gate, uint64_t now)
 		if (!ticket->valid || ticket->deadline > now)
 			continue;
 		ticket->valid = false;
-		gate->expired(gate->arg, ticket->arg);
+		if (gate->expired)
+			gate->expired(gate->arg, ticket->arg);
 	}
 }
 
@@ -187,6 +188,9 @@ void shunt_gate_step(struct shunt_gate *gate)
 		gate->paused = 0;
 		watch_listener(gate, true);
 	}
+	/* First: a ticket that is over lets nobody in, however late we look. */
+	end_guests(gate, now);
+	end_tickets(gate, now);
 	n = sys->epoll_pwait(gate->fd, events, SHUNT_GATE_GUESTS + 1, 0, NULL);
 	for (int i = 0; i < n; i++) {
 		uint32_t which = events[i].data.u32;
@@ -197,8 +201,6 @@ void shunt_gate_step(struct shunt_gate *gate)
 		else if (gate->guests[which].fd >= 0)
 			look_at(gate, &gate->guests[which]);
 	}
-	end_guests(gate, now);
-	end_tickets(gate, now);
 }
 
 static int listen_at(struct shunt_gate *gate, const struct sockaddr *local)

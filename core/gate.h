@@ -42,7 +42,7 @@ struct shunt_gate {
 
 	/* He has shown the ticket of this argument: the connection is the callee's, private and non-blocking. */
 	void (*let_in)(void *gate_arg, void *ticket_arg, int fd);
-	/* Nobody has shown it in time, or the gate is closed. */
+	/* Nobody has shown it in time, or the gate is closed. May be NULL. */
 	void (*expired)(void *gate_arg, void *ticket_arg);
 
 	uint64_t turned_away;	/* for the statistics */

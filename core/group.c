@@ -43,12 +43,21 @@ static bool add_cq(struct shunt_group *group, struct shunt_device *device)
 
 	if (group->cq_count == SHUNT_CQS_MAX)
 		return false;
-	cq = device->verbs->create_cq(device->context, entries_of(device), NULL, device->channel, 0);
+	cq = device->verbs->create_cq(device->context, entries_of(device), device, device->channel, 0);
 	if (!cq)
 		return false;
 	group->cq_lanes[group->cq_count] = 0;
 	group->cqs[group->cq_count++] = cq;
 	return true;
+}
+
+uint32_t shunt_group_depth(uint64_t wanted, uint32_t most)
+{
+	uint32_t depth = 1;
+
+	while (depth <= most / 2 && 2 * (uint64_t)depth <= wanted)
+		depth *= 2;
+	return depth;
 }
 
 /* Its channel, its limits, its first CQs. */
@@ -61,7 +70,9 @@ static int prepare(struct shunt_engine *engine, struct shunt_device *device)
 		return -ENOMEM;
 	if (device->verbs->query_device(device->context, &device->limits))
 		goto free_channel;
-	device->cq_room = entries_of(device) / (engine->config.rq_depth + engine->config.sq_depth);
+	device->rq_depth = shunt_group_depth(engine->config.rq_depth, device->limits.max_qp_wr);
+	device->sq_depth = shunt_group_depth(engine->config.sq_depth, device->limits.max_qp_wr);
+	device->cq_room = entries_of(device) / (device->rq_depth + device->sq_depth);
 	shunt_lock_take(&group->lock);
 	while (count < engine->config.cqs && add_cq(group, device))
 		count++;
@@ -75,28 +86,56 @@ free_channel:
 
 /* --- what is slept on --- */
 
-/* Both devices' channels in one. */
-static int join_channels(struct shunt_engine *engine)
+static int open_devices(const struct shunt_group *group)
 {
-	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	int open = 0;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		open += group->devices[i].open;
+	return open;
+}
+
+static int join(struct shunt_engine *engine, int epfd, const struct shunt_device *device)
+{
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (epfd < 0)
-		return epfd;
-	for (int i = 0; i < SHUNT_DEVICES; i++) {
-		if (engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, engine->group.devices[i].channel->fd, &event)) {
-			shunt_private_close(engine, epfd);
-			return -ENOMEM;
-		}
+	return engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, device->channel->fd, &event) ? -ENOMEM : 0;
+}
+
+/* A second device: the channels of both in one. */
+static int join_channels(struct shunt_engine *engine, const struct shunt_device *second)
+{
+	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	int result = epfd < 0 ? epfd : join(engine, epfd, second);
+
+	for (int i = 0; i < SHUNT_DEVICES && !result; i++)
+		if (engine->group.devices[i].open)
+			result = join(engine, epfd, &engine->group.devices[i]);
+	if (result && epfd >= 0)
+		shunt_private_close(engine, epfd);
+	return result ? result : epfd;
+}
+
+static int make_bell(struct shunt_engine *engine, const struct shunt_device *device)
+{
+	int result;
+
+	switch (open_devices(&engine->group)) {
+	case 0:
+		return device->channel->fd;
+	case 1:
+		return join_channels(engine, device);
+	default:
+		result = join(engine, engine->group.bell, device);
+		return result ? result : engine->group.bell;
 	}
-	return epfd;
 }
 
 /* Who fell asleep before sleeps on something else: all are woken to look again. */
 static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
-	int bell = group->open ? join_channels(engine) : device->channel->fd;
+	int bell = make_bell(engine, device);
 
 	if (bell < 0)
 		return bell;
@@ -105,6 +144,7 @@ static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 	atomic_store(&group->bell, bell);
 	device->open = true;
 	group->open = true;
+	shunt_fault_attach(device);
 	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
 		shunt_group_kick(engine, sleeper);
 	shunt_lock_leave(&group->lock);
@@ -126,20 +166,17 @@ static struct shunt_device *no_device(struct shunt_device *device, const char *e
 	return NULL;
 }
 
-struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which)
+static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_which which, const struct shunt_way *way)
 {
-	static const struct shunt_device_kind *const kinds[SHUNT_DEVICES] = { &shunt_device_soft, &shunt_device_verbs };
 	struct shunt_group *group = &engine->group;
 	struct shunt_device *device = &group->devices[which];
 	char error[sizeof(engine->device_error)];
 
-	if (device->open)
-		return device;
 	if (shunt_now(engine) < device->closed_until)
 		return NULL;
 	device->engine = engine;
-	device->kind = kinds[which];
-	if (device->kind->open(device, engine, error, sizeof(error)))
+	device->kind = which == SHUNT_SOFT ? &shunt_device_soft : &shunt_device_verbs;
+	if (device->kind->open(device, engine, way, error, sizeof(error)))
 		return no_device(device, error);
 	if (prepare(engine, device))
 		goto close_device;
@@ -160,14 +197,35 @@ close_device:
 	return no_device(device, "the device has no queues for us: out of memory or descriptors");
 }
 
+struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which)
+{
+	struct shunt_device *device = &engine->group.devices[which];
+
+	return device->open ? device : open_device(engine, which, NULL);
+}
+
+struct shunt_device *shunt_group_open_way(struct shunt_engine *engine, const struct shunt_way *way)
+{
+	int unused = -1;
+
+	if (engine->device_name && strcmp(engine->device_name, way->device))
+		return shunt_group_open(engine, SHUNT_VERBS);	/* whoever names a device means it */
+	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++) {
+		struct shunt_device *device = &engine->group.devices[i];
+
+		if (device->open && device->kind->leads(device, way))
+			return device;
+		if (!device->open && unused < 0)
+			unused = i;
+	}
+	return unused < 0 ? NULL : open_device(engine, unused, way);
+}
+
 void shunt_group_close(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	int open = 0;
 
-	for (int i = 0; i < SHUNT_DEVICES; i++)
-		open += group->devices[i].open;
-	if (open > 1)
+	if (open_devices(group) > 1)
 		shunt_private_close(engine, group->bell);
 	group->open = false;
 	for (int i = 0; i < SHUNT_DEVICES; i++) {
@@ -185,14 +243,11 @@ void shunt_group_close(struct shunt_engine *engine)
 void shunt_group_abandon(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	int open = 0;
 
-	for (int i = 0; i < SHUNT_DEVICES; i++) {
-		open += group->devices[i].open;
+	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
 			group->devices[i].kind->abandon(&group->devices[i]);
-	}
-	if (open > 1)
+	if (open_devices(group) > 1)
 		shunt_private_close(engine, group->bell);
 	memset(group, 0, sizeof(*group));
 }
@@ -227,6 +282,7 @@ void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane)
 	struct shunt_group *group = &engine->group;
 
 	shunt_lock_take(&group->lock);
+	lane->serial = engine->fault.lanes++;
 	lane->next_in_group = group->lanes;
 	group->lanes = lane;
 	count_lane(group, lane, 1);
@@ -255,11 +311,12 @@ void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lan
 	shunt_lock_leave(&group->lock);
 }
 
-struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num)
+/* Each device has numbers of its own: the CQ tells them apart. */
+struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num)
 {
 	struct shunt_lane *lane = engine->group.lanes;
 
-	while (lane && lane->qp->qp_num != qp_num)
+	while (lane && (lane->qp->qp_num != qp_num || lane->qp->send_cq != cq))
 		lane = lane->next_in_group;
 	return lane;
 }
@@ -312,10 +369,11 @@ static int poll_cqs(struct shunt_engine *engine, int limit)
 
 	while (emptied < group->cq_count && total < limit) {
 		int room = limit - total < batch ? limit - total : batch;
-		int n = ibv_poll_cq(group->cqs[group->cq_turn], room, wc);
+		struct ibv_cq *cq = group->cqs[group->cq_turn];
+		int n = ibv_poll_cq(cq, room, wc);
 
 		for (int i = 0; i < n; i++)
-			shunt_arrival_apply(engine, &wc[i]);
+			shunt_arrival_apply(engine, cq, &wc[i]);
 		if (n > 0)
 			total += n;
 		emptied = n < room ? emptied + 1 : 0;
@@ -349,6 +407,28 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 		shunt_service_wake(engine);
 }
 
+void shunt_group_repost(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (lane->repost_due)
+		return;
+	lane->repost_due = true;
+	lane->next_repost = group->repost_lanes;
+	group->repost_lanes = lane;
+}
+
+static void repost(struct shunt_group *group)
+{
+	struct shunt_lane *lane;
+
+	while ((lane = group->repost_lanes) != NULL) {
+		group->repost_lanes = lane->next_repost;
+		lane->repost_due = false;
+		shunt_lane_repost(lane);
+	}
+}
+
 static int poll_some(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
@@ -368,8 +448,8 @@ static int poll_some(struct shunt_engine *engine, int limit)
 		return 0;
 	}
 	group->completions += total;
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		shunt_lane_repost(lane);
+	if (__builtin_expect(group->repost_lanes != NULL, 0))
+		repost(group);
 	return total;
 }
 
@@ -594,6 +674,20 @@ void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, 
 	shunt_lock_leave(&group->lock);
 }
 
+void shunt_group_cancelled(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next) {
+		if (!sleeper->heeds)
+			continue;
+		sleeper->told = true;
+		shunt_group_kick(engine, sleeper);
+	}
+	shunt_lock_leave(&group->lock);
+}
+
 void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
 {
 	struct shunt_group *group = &engine->group;
@@ -634,6 +728,11 @@ void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *
 		group->leader = NULL;
 	if (group->open && !group->leader && group->sleepers)
 		shunt_group_kick(engine, group->sleepers);
+}
+
+bool shunt_group_sleeps(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper)
+{
+	return sleeper->forks == engine->forks;
 }
 
 bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper)

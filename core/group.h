@@ -26,7 +26,9 @@ struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
 	bool leader;
 	bool told;		/* something changed on a stream it waits for */
+	bool heeds;		/* cancellations of its thread */
 	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
+	uint32_t forks;		/* of the engine, when it fell asleep */
 	struct shunt_sleeper *next, *previous;
 };
 
@@ -40,7 +42,7 @@ struct shunt_group {
 	struct shunt_lock lock;
 	_Atomic bool open;		/* there is a device */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
-	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of both's */
+	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
 	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
 	uint32_t cq_count;
 	uint32_t cq_turn;		/* which is polled first */
@@ -52,6 +54,7 @@ struct shunt_group {
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_tally ended;		/* what those that are gone had counted */
+	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
 	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */
@@ -66,7 +69,11 @@ struct shunt_group {
 
 /* Opens the device on first use. NULL: there is none. Service thread. */
 struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which);
+/* The RDMA device that leads to a peer, with the port and the address of that way. NULL: there is none, or they are too many. */
+struct shunt_device *shunt_group_open_way(struct shunt_engine *engine, const struct shunt_way *way);
 void shunt_group_close(struct shunt_engine *engine);
+/* The largest power of two that is no more than either; of queues. */
+uint32_t shunt_group_depth(uint64_t wanted, uint32_t most);
 /* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
 void shunt_group_abandon(struct shunt_engine *engine);
 void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
@@ -81,7 +88,7 @@ bool shunt_group_idle(struct shunt_engine *engine, bool *served);
 /* The CQ for a new lane: one that has the fewest. NULL: no room for more. Service thread. */
 struct ibv_cq *shunt_group_cq(struct shunt_engine *engine, struct shunt_device *device);
 /* group.lock held. */
-struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, uint32_t qp_num);
+struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num);
 
 /*
  * Takes what completions there are, up to a limit, and applies them. Returns how many. May be called with stream and
@@ -100,6 +107,8 @@ static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_g
 		shunt_group_after_slow(engine);
 }
 
+/* The receives of the lane are posted again at the end of this poll. group.lock held. */
+void shunt_group_repost(struct shunt_engine *engine, struct shunt_lane *lane);
 /* For shunt_group_after(); group.lock held. */
 void shunt_group_kick_lane(struct shunt_engine *engine, struct shunt_lane *lane);
 void shunt_group_settle(struct shunt_engine *engine, struct shunt_stream *stream);
@@ -129,8 +138,12 @@ void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *
 /* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
 void shunt_group_sleep_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
 void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* False in a fork's child whose handler returns to the sleep that it interrupted: nothing there knows of it. */
+bool shunt_group_sleeps(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper);
 /* Woken and still in the list: leads from here on, if nobody does. */
 bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* A thread has been cancelled: who heeds that looks whether it is the one. */
+void shunt_group_cancelled(struct shunt_engine *engine);
 
 #endif

@@ -9,24 +9,24 @@
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
-int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link)
+int shunt_lane_init(struct shunt_lane *lane)
 {
-	struct shunt_engine *engine = link->engine;
+	struct shunt_engine *engine = lane->link->engine;
 	const struct shunt_config *config = &engine->config;
 	uint64_t every;
 	int result;
 
-	lane->link = link;
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = config->frag_bytes;
-	lane->sq_depth = config->sq_depth;
+	lane->sq_depth = lane->link->device->sq_depth;
+	lane->rq_depth = lane->link->device->rq_depth;
 	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
 	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
-	result = shunt_window_init(&lane->window, config, &engine->group.inflight);
+	result = shunt_window_init(&lane->window, config, lane->sq_depth, &engine->group.inflight);
 	if (result)
 		return result;
 	/* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
-	every = config->signal_every < config->sq_depth / 2 ? config->signal_every : config->sq_depth / 2;
+	every = config->signal_every < lane->sq_depth / 2 ? config->signal_every : lane->sq_depth / 2;
 	if (every > lane->window.wrs / 2)
 		every = lane->window.wrs / 2;
 	lane->signal_every = every ? every : 1;
@@ -64,6 +64,8 @@ static void look_at_device(struct shunt_lane *lane)
 		lane->late = __atomic_load_n(lane->backlog, __ATOMIC_RELAXED) != 0;
 	else
 		lane->late = lane->sent != atomic_load_explicit(&lane->retired, memory_order_relaxed);
+	if (__builtin_expect(lane->late, 0))
+		shunt_mock_watch(lane->link->engine);
 }
 
 /*
@@ -168,7 +170,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
-		if (is_clear(stream))
+		if (is_clear(stream) && __builtin_expect(!atomic_load_explicit(&lane->failed, memory_order_relaxed), 1))
 			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
 		leave(lane);
 	}
@@ -221,6 +223,17 @@ static const struct {
 	{ SHUNT_WORK_RELEASE, SHUNT_IMM_RELEASE },
 };
 
+/*
+ * Up to where the link's bytes have been read. Those of TCP behind them make no room, and a peer whose stream is
+ * the kernel's by now does not count them.
+ */
+static uint64_t read_of_link(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire), tail = atomic_load(&rx->tail);
+
+	return head < tail ? head : tail;
+}
+
 static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 {
 	switch (type) {
@@ -231,7 +244,7 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 	case SHUNT_IMM_FIN:
 		return atomic_load(&stream->tx.fin);
 	case SHUNT_IMM_CREDIT:
-		return atomic_load_explicit(&stream->rx.head, memory_order_acquire);
+		return read_of_link(&stream->rx);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&stream->rx.switched);
 	case SHUNT_IMM_RING:
@@ -278,14 +291,14 @@ static bool awaits_done(struct shunt_lane *lane, struct shunt_stream *stream)
 	}
 	waits |= shunt_linger_look(stream);
 	if (stream->let_go) {
-		if (retired < tx->last_wr || atomic_load(&tx->pin))
+		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
 			return true;	/* told by let_seat_go() of pin.c for the latter */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);	/* it may be another's from here on */
 		return false;
 	}
 	if (!shunt_stage_roomy(stream))
 		return true;
-	if (atomic_exchange(&tx->starved, false))
+	if (shunt_tx_unstarve(tx))
 		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
 	return waits;
 }
@@ -446,16 +459,51 @@ void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, ui
 
 bool shunt_lane_stalled(struct shunt_lane *lane)
 {
-	return (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->unsettled)) &&
-	       !atomic_load(&lane->failed);
+	return (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->unsettled) ||
+		atomic_load(&lane->lane_due)) && !atomic_load(&lane->failed);
 }
 
 bool shunt_lane_arrived(struct shunt_lane *lane)
 {
 	const struct shunt_device_kind *kind = lane->link->device->kind;
 
-	return kind->settled ? kind->settled(lane->qp) :
+	return kind->settled && !atomic_load_explicit(&lane->mute_since, memory_order_relaxed) ? kind->settled(lane->qp) :
 	       __atomic_load_n(&lane->sent, __ATOMIC_RELAXED) == atomic_load(&lane->retired);
+}
+
+uint64_t shunt_lane_awaited(struct shunt_lane *lane)
+{
+	uint64_t number;
+
+	shunt_lock_take(&lane->lock);
+	number = lane->last_signaled;
+	leave(lane);
+	return number;
+}
+
+uint64_t shunt_lane_messages(struct shunt_lane *lane)
+{
+	uint64_t count;
+
+	shunt_lock_take(&lane->lock);
+	count = lane->sent - lane->reads;
+	leave(lane);
+	return count;
+}
+
+bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
+{
+	struct shunt_group *group = &lane->link->engine->group;
+	bool heard;
+
+	shunt_lock_take(&group->lock);
+	heard = lane->received >= messages;
+	shunt_lock_leave(&group->lock);
+	if (heard)
+		return true;
+	atomic_store(&lane->unsettled, true);
+	shunt_service_watch(lane->link->engine);
+	return false;
 }
 
 bool shunt_lane_settled(struct shunt_lane *lane)
@@ -477,7 +525,10 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);
-	return shunt_lane_settled(lane) && atomic_load(&stream->tx.handed) && !atomic_load(&lane->failed);
+	atomic_store(&stream->tx.wants_handed, true);
+	if (!atomic_load(&stream->tx.handed))
+		return false;	/* a window keeps it back: who posts it sees the mark */
+	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
 }
 
 /* --- receives --- */
@@ -497,19 +548,19 @@ int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 		count -= n;
 		lane->reposted += n;
 	}
+	lane->repost_at = lane->reposted - lane->rq_depth + lane->rq_depth / 8;
 	return 0;
 }
 
 void shunt_lane_repost(struct shunt_lane *lane)
 {
-	uint32_t depth = lane->link->engine->config.rq_depth;
-	uint64_t used = lane->received + depth - lane->reposted;
-
-	if (used < depth / 8)
+	if (atomic_load(&lane->failed))
+		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
+	if (shunt_lane_post_receives(lane, lane->received + lane->rq_depth - lane->reposted)) {
+		shunt_link_fail(lane->link, "no more receives can be posted");
 		return;
-	if (shunt_lane_post_receives(lane, used))
-		atomic_store(&lane->failed, true);
-	if (lane->reposted - lane->granted < depth / 2)
+	}
+	if (lane->reposted - lane->granted < lane->rq_depth / 2)
 		return;
 	lane->granted = lane->reposted;
 	atomic_store(&lane->lane_value, lane->reposted);

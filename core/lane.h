@@ -14,6 +14,7 @@
 #define SHUNT_CORE_LANE_H
 
 #include "core/lock.h"
+#include "core/mock.h"
 #include "core/stream.h"
 #include "core/tally.h"
 #include "core/verbs.h"
@@ -28,6 +29,8 @@ struct shunt_lane {
 	struct shunt_link *link;
 	struct ibv_qp *qp;
 	uint32_t rkey;			/* of the peer's control lines */
+	uint32_t number;		/* in its link; the peer's has the same */
+	uint32_t serial;		/* of this process' lanes, from 0: rules of faults name it */
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
@@ -35,14 +38,16 @@ struct shunt_lane {
 	bool fetches;			/* the device fetches what is longer than max_inline itself, from
 					 * registered memory, until the WR is complete */
 	bool retains;			/* what was posted is kept until it has arrived (DESIGN 6) */
+	_Atomic bool failed;		/* its link is over: nothing more is accepted for it */
 	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count, NULL if it has none */
 
 	_Alignas(64) struct shunt_lock lock;
 	_Atomic bool dirty;		/* there may be work that the holder has not seen */
+	_Atomic bool refused;		/* the QP did not take a WR: no completion tells when it would */
 	bool late;			/* the device had WRs that it has not carried out yet */
 	uint32_t unsignaled;
 	uint64_t sent;			/* WRs posted to the SQ: messages to the peer, and READs */
-	uint64_t reads;			/* of them: READs */
+	uint64_t reads;			/* of them: READs, probes and WRITEs without a word, which take no receive of the peer's */
 	uint64_t last_signaled;		/* the number of one of them */
 	_Atomic uint64_t retired;	/* P: WRs known to be complete */
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
@@ -61,13 +66,24 @@ struct shunt_lane {
 	uint64_t flushed;		/* receives that the end of the QP has given back */
 	uint64_t granted;		/* `allowed` as we last told the peer */
 	uint64_t reposted;
+	uint64_t repost_at;	/* `received` from which on more are to be posted */
+	uint32_t rq_depth;
+	uint32_t seats;		/* streams that it carries */
+	bool repost_due;	/* in group.repost_lanes */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
 	bool kicked;			/* in group.kick_lanes */
-	struct shunt_lane *next_kick;
+	struct shunt_lane *next_kick, *next_repost;
 	struct shunt_lane *next_in_group;
-	_Atomic bool failed;
+	struct shunt_slow slow;		/* service thread */
+	_Atomic uint64_t mute_since;	/* nothing that is posted reaches anybody (fault.h); 0: no such thing */
+	uint64_t mute_wr;		/* the first that did not */
+	bool unheld;			/* group.lock: a poll holds none of its completions back (fault_device.c) */
 	_Atomic bool unsettled;		/* somebody waits until all that was posted has arrived */
+
+	/* service thread: keepalive.c */
+	uint64_t seen_sent, seen_received;	/* at the last look */
+	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 };
 
 /* Bytes of a stage stay until their WRs are complete; so does a seat. */
@@ -76,7 +92,8 @@ static inline bool shunt_lane_keeps(const struct shunt_lane *lane)
 	return lane->fetches || lane->retains;
 }
 
-int shunt_lane_init(struct shunt_lane *lane, struct shunt_link *link);
+/* `link` and `number` are set. */
+int shunt_lane_init(struct shunt_lane *lane);
 void shunt_lane_fini(struct shunt_lane *lane);
 
 /*
@@ -115,11 +132,17 @@ void shunt_lane_serve(struct shunt_lane *lane);
 void shunt_lane_kick(struct shunt_lane *lane);
 /* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
+/* The number of the last WR that asks for a completion; 0: none does. No lock right of lane.lock held. */
+uint64_t shunt_lane_awaited(struct shunt_lane *lane);
+/* How many messages the peer has been sent. No lock right of lane.lock held. */
+uint64_t shunt_lane_messages(struct shunt_lane *lane);
+/* The peer's have come up to this one. False: the service thread looks again. */
+bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages);
 /* Everything posted has arrived. False: the service thread looks again. */
 bool shunt_lane_settled(struct shunt_lane *lane);
 /* The same, and nobody is told. */
 bool shunt_lane_arrived(struct shunt_lane *lane);
-/* Work is waiting for credit, or somebody for what was posted to arrive. */
+/* Work is waiting for credit, or for the QP to take it, or somebody for what was posted to arrive. */
 bool shunt_lane_stalled(struct shunt_lane *lane);
 
 /* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */

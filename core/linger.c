@@ -25,9 +25,15 @@ static void end(struct shunt_stream *stream)
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
 
-	engine->sys->shutdown(tx->end_fd, SHUT_WR);
+	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
+		engine->sys->shutdown(tx->end_fd, SHUT_WR);
 	shunt_private_close(engine, tx->end_fd);
 	tx->end_fd = -1;
+}
+
+int shunt_linger_fd(const struct shunt_stream *stream)
+{
+	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
 }
 
 bool shunt_linger_look(struct shunt_stream *stream)
@@ -36,8 +42,11 @@ bool shunt_linger_look(struct shunt_stream *stream)
 
 	if (__builtin_expect(tx->end_fd < 0, 1))
 		return false;
-	if (!tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
+	if (tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
 	    (shunt_proof_owed(stream) && tx->offset > atomic_load(&tx->upgrade_at)))
+		return true;
+	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
+	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
 		return true;
 	end(stream);
 	return false;
@@ -58,18 +67,22 @@ void shunt_linger_resume(struct shunt_stream *stream)
 			shunt_service_await(stream->engine, stream);
 		return;
 	}
-	if (!tx->resend) {
+	if (!tx->resend || stream->rx.owes_reset) {
 		end(stream);
 		return;
 	}
 	tx->resend_fin = true;
-	stream->resend_fd = tx->end_fd;
+	if (stream->awaited)	/* the nonce, before what has been added now */
+		shunt_private_close(stream->engine, tx->end_fd);
+	else
+		stream->resend_fd = tx->end_fd;
 	tx->end_fd = -1;
 	shunt_service_await(stream->engine, stream);
 }
 
-void shunt_linger_end(struct shunt_stream *stream)
+void shunt_linger_dead(struct shunt_stream *stream)
 {
-	if (stream->tx.end_fd >= 0)
-		end(stream);
+	if (stream->tx.end_fd >= 0 && shunt_track_lost(stream))
+		shunt_streams_reset_tcp(stream->engine, stream->tx.end_fd);
+	shunt_linger_resume(stream);
 }

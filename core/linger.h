@@ -10,13 +10,15 @@
 
 /* Keeps the socket `fd` until then. False: there is no need, or no descriptor. tx.lock held, before FIN is queued. */
 bool shunt_linger_keep(struct shunt_stream *stream, int fd);
+/* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
+int shunt_linger_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_linger_look(struct shunt_stream *stream);
 /* The nonce has been written, for which the end had to wait, too. tx.lock held. */
 void shunt_linger_proven(struct shunt_stream *stream);
-/* The link is dead: what has to be sent again is sent, then the end. tx.lock held. */
+/* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. tx.lock held. */
 void shunt_linger_resume(struct shunt_stream *stream);
-/* The link is dead, and nothing can be sent again. */
-void shunt_linger_end(struct shunt_stream *stream);
+/* The link is dead: the same, and a reset if something can no longer be sent again. tx.lock held. */
+void shunt_linger_dead(struct shunt_stream *stream);
 
 #endif

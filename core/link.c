@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/keepalive.h"
+#include "core/lanes.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/service.h"
@@ -39,6 +41,14 @@ void shunt_link_writable(struct shunt_link *link)
 	shunt_lock_leave(&link->send_lock);
 }
 
+/* What TCP says of a host that has gone, its connections say, too: ETIMEDOUT, or what routers have told. */
+static void lose(struct shunt_link *link, int error)
+{
+	if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH)
+		link->lost = error;
+	shunt_link_kill(link, link->lost ? "the peer's host does not answer" : "the peer is gone");
+}
+
 /* One message. False: there is none, or nobody to send one. */
 static bool hear(struct shunt_link *link)
 {
@@ -51,17 +61,18 @@ static bool hear(struct shunt_link *link)
 	if (result == -EPROTO)
 		shunt_link_distrust(link, link->channel.wrong);
 	else if (result < 0)
-		shunt_link_kill(link, "the peer is gone");
+		lose(link, -result);
 	else
 		shunt_claim_message(link, &message, fds, count);
 	while (count--)
 		link->engine->sys->close(fds[count]);
-	return atomic_load(&link->state) != SHUNT_LINK_DEAD;
+	/* What follows the end of a failover is not for this link any more. */
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 }
 
 void shunt_link_readable(struct shunt_link *link)
 {
-	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD;
+	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
 	for (int i = 0; i < MESSAGES && more; i++) {
 		shunt_private_begin(link->engine);
@@ -80,75 +91,6 @@ static void hang_up(struct shunt_link *link)
 }
 
 /* --- building --- */
-
-/* Once in a process: it is the device's property, not the link's. */
-static void choose_pin_from(struct shunt_link *link)
-{
-	struct shunt_engine *engine = link->engine;
-	uint64_t from = engine->config.mr_threshold;
-
-	if (from == SHUNT_PIN_AUTO) {
-		from = shunt_pin_measure(link->device->verbs, link->pd, engine->sys->now);
-		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
-			  (unsigned long long)from);
-	}
-	engine->pin_from_chosen = true;
-	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
-}
-
-/* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
-static struct ibv_qp *create_qp(struct shunt_link *link, struct ibv_qp_init_attr *init)
-{
-	uint32_t most = link->device->kind->max_inline;
-	struct ibv_qp *qp;
-
-	if (init->cap.max_inline_data > most)
-		init->cap.max_inline_data = most;
-	for (;;) {
-		struct ibv_qp_init_attr asked = *init;
-
-		qp = link->device->verbs->create_qp(link->pd, &asked);
-		if (qp || init->cap.max_inline_data < 2 * SHUNT_INLINE_LEAST) {
-			*init = asked;
-			return qp;
-		}
-		init->cap.max_inline_data /= 2;
-	}
-}
-
-static int make_queue_pair(struct shunt_link *link)
-{
-	struct shunt_engine *engine = link->engine;
-	const struct shunt_device *device = link->device;
-	struct shunt_lane *lane = &link->lane;
-	struct ibv_cq *cq = shunt_group_cq(engine, link->device);
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = engine->config.sq_depth, .max_recv_wr = engine->config.rq_depth,
-			 .max_send_sge = device->limits.max_sge < 16 ? device->limits.max_sge : 16, .max_recv_sge = 1,
-			 .max_inline_data = engine->config.inline_bytes },
-	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
-
-	if (!cq)
-		return -ENOMEM;
-	lane->qp = create_qp(link, &init);
-	if (!lane->qp)
-		return -ENOMEM;
-	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
-		return -EOPNOTSUPP;
-	lane->max_inline = init.cap.max_inline_data;
-	lane->max_sges = init.cap.max_send_sge;
-	lane->fetches = lane->max_inline < lane->frag_bytes;
-	lane->retains = engine->config.retain || !device->kind->peek;
-	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
-	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
-		return -EIO;
-	if (lane->fetches && !engine->pin_from_chosen)
-		choose_pin_from(link);
-	return shunt_lane_post_receives(lane, engine->config.rq_depth);
-}
 
 static int make_memory(struct shunt_link *link)
 {
@@ -173,14 +115,19 @@ static int make_memory(struct shunt_link *link)
 	return link->table ? 0 : -ENOMEM;
 }
 
+/* All else there is, it has. */
+static bool lacks_memory(const struct shunt_link *link)
+{
+	return link->arena_base && !link->arena.lines;
+}
+
 static int say_hello(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
 	int fds[2];
-	int count = link->device->kind->tell(link->device, link->lane.qp, hello->address, fds);
+	int count = shunt_lanes_tell(link, hello, fds);
 
-	_Static_assert(sizeof(hello->address) == SHUNT_ADDRESS_BYTES, "an address must fit");
 	if (count < 0)
 		return count;
 	hello->magic = SHUNT_WIRE_MAGIC;
@@ -188,11 +135,9 @@ static int say_hello(struct shunt_link *link)
 	hello->arena_address = (uintptr_t)link->arena_base;
 	hello->arena_bytes = link->arena.memory.bytes;
 	hello->rkey = link->arena.lines->rkey;
-	hello->receives = link->engine->config.rq_depth;
 	hello->streams = link->table_size;
 	hello->pid = link->engine->pid;
 	hello->kind = link->device->kind->number;
-	hello->retains = link->lane.retains;
 	hello->nonces = link->nonces;
 	return shunt_link_send(link, &message, fds, count);
 }
@@ -203,32 +148,45 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
 }
 
+/* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
+static struct shunt_link *allocate(struct shunt_engine *engine, const struct shunt_device *device)
+{
+	size_t bytes = sizeof(struct shunt_link) + shunt_lanes_wanted(engine, device) * sizeof(struct shunt_lane);
+	struct shunt_link *link;
+
+	if (posix_memalign((void **)&link, 64, bytes))
+		return NULL;
+	memset(link, 0, bytes);
+	return link;
+}
+
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
 {
 	struct shunt_link *link = NULL;
 	struct shunt_device *device;
 
 	shunt_private_begin(engine);
-	device = shunt_group_open(engine, device_for(engine, channel));
-	if (!device || posix_memalign((void **)&link, 64, sizeof(*link)))
+	device = channel->device ? channel->device : shunt_group_open(engine, device_for(engine, channel));
+	if (device)
+		link = allocate(engine, device);
+	if (!link)
 		goto close_channel;	/* the device has said why */
-	memset(link, 0, sizeof(*link));
 	link->source.kind = SHUNT_SOURCE_LINK;
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
 	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
-	if (shunt_lane_init(&link->lane, link) || make_memory(link) || make_queue_pair(link))
+	if (make_memory(link))
 		goto destroy;
-	shunt_group_add_lane(engine, &link->lane);
-	if (initiator && say_hello(link))
+	if (initiator && (shunt_lanes_make(link, shunt_lanes_wanted(engine, device)) || say_hello(link)))
 		goto destroy;
 	shunt_private_end(engine);
 	return link;
 
 destroy:
-	shunt_log(SHUNT_LOG_WARN, "no link could be made: out of memory or descriptors");
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
+		  lacks_memory(link) ? device->kind->shortage() : "out of memory, descriptors or queues");
 	shunt_link_destroy(link);
 	shunt_private_end(engine);
 	return NULL;
@@ -252,10 +210,22 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 	if (hello->nonces != link->nonces)
 		return "it proves its connections in another way (SHUNT_PROOF)";
 	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
-	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 || hello->reserved ||
+	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 ||
+	    hello->lanes < 1 || hello->lanes > (link->initiator ? link->lane_count : SHUNT_LANES_MAX) ||
 	    hello->arena_bytes < controls || hello->arena_address + hello->arena_bytes < hello->arena_address)
 		return "its numbers make no sense";
 	return NULL;
+}
+
+/* As many lanes as the peer has, or fewer. */
+static int agree(struct shunt_link *link, uint32_t lanes)
+{
+	uint32_t wanted = shunt_lanes_wanted(link->engine, link->device);
+
+	if (!link->initiator)
+		return shunt_lanes_make(link, lanes < wanted ? lanes : wanted);
+	shunt_lanes_keep(link, lanes);
+	return 0;
 }
 
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
@@ -264,8 +234,12 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	const struct shunt_hello *hello = &message->hello;
 	const char *wrong = check_hello(link, hello);
 
-	if (!wrong && link->device->kind->join(link->device, link->lane.qp, hello->address, fds, count))
-		wrong = "its queue pair cannot be reached";
+	if (!wrong && agree(link, hello->lanes)) {
+		shunt_link_kill(link, "there are no queues for it: out of memory or descriptors");
+		return;
+	}
+	if (!wrong && shunt_lanes_join(link, hello, fds, count))
+		wrong = "its queue pairs cannot be reached";
 	if (wrong) {
 		shunt_link_distrust(link, wrong);
 		return;
@@ -276,16 +250,14 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	link->peer_receives = hello->receives;
 	link->peer_pid = hello->pid;
 	link->peer_retains = hello->retains;
-	link->lane.rkey = hello->rkey;
-	link->lane.peer_controls = hello->arena_address;
-	link->lane.granted = link->lane.reposted;
-	atomic_store(&link->lane.allowed, hello->receives);
 	if (!link->initiator && say_hello(link)) {
 		shunt_link_kill(link, "its channel does not take an answer");
 		return;
 	}
+	link->line.up_at = shunt_now(link->engine);
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	atomic_fetch_add(&link->engine->links_up, 1);
+	shunt_keepalive_begin(link);
 	shunt_claim_link_up(link);
 }
 
@@ -305,7 +277,8 @@ static uint32_t free_id(struct shunt_link *link)
 	return 0;
 }
 
-int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place)
+int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
+		    struct shunt_place *place)
 {
 	uint32_t bytes = link->engine->config.ring_min;
 	const struct ibv_mr *mr;
@@ -320,7 +293,8 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 	id = free_id(link);
 	if (id) {
 		stream->link = link;
-		stream->lane = &link->lane;
+		stream->lane = lane = lane ? lane : shunt_lanes_emptiest(link);
+		lane->seats++;
 		stream->id = id;
 		stream->control = (struct shunt_control *)link->arena_base + id;
 		memset(stream->control, 0, sizeof(*stream->control));
@@ -337,7 +311,8 @@ int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct
 		shunt_link_give_ring(link, link->arena_base + offset, bytes);
 		return -ENOSPC;
 	}
-	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id, .rkey = mr->rkey };
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id, .rkey = mr->rkey,
+					.lane = lane->number };
 	return 0;
 }
 
@@ -369,6 +344,7 @@ void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_lock_take(&link->engine->group.lock);
 	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
 	link->seated--;
+	stream->lane->seats--;
 	stream->link = NULL;
 	shunt_lock_leave(&link->engine->group.lock);
 }
@@ -390,9 +366,19 @@ bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, ui
 
 /* --- the end --- */
 
+/* One lane that fails takes the others with it: where the streams of a link are is one decision. True: it is new. */
+static bool fail_all(struct shunt_link *link)
+{
+	if (atomic_exchange(&link->failed, true))
+		return false;
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		atomic_store(&link->lanes[i].failed, true);
+	return true;
+}
+
 void shunt_link_fail(struct shunt_link *link, const char *why)
 {
-	if (atomic_exchange(&link->lane.failed, true))
+	if (!fail_all(link))
 		return;
 	link->failure = why;
 	shunt_service_wake(link->engine);
@@ -433,12 +419,20 @@ void shunt_link_tell(struct shunt_link *link, uint32_t what)
 void shunt_link_stop(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	atomic_store(&link->lane.failed, true);
-	link->device->verbs->modify_qp(link->lane.qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_ERR }, IBV_QP_STATE);
+	fail_all(link);
+	shunt_lock_take(&engine->group.lock);	/* who polls may just be posting receives; nobody does after this */
+	shunt_lock_leave(&engine->group.lock);
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
+		shunt_lock_take(&link->lanes[i].lock);	/* who has posted before has noted it after this */
+		shunt_lock_leave(&link->lanes[i].lock);
+	}
 	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
 	atomic_fetch_sub(&engine->links_up, 1);
-	abandon_queue(&link->lane);
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		abandon_queue(&link->lanes[i]);
 }
 
 /* The link will bring nothing more for the stream. */
@@ -448,7 +442,9 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (atomic_load(&stream->state) == SHUNT_LINKED && (!stream->rx.final || atomic_load(&stream->tx.halted)))
 		shunt_track_detach(engine, stream);
-	shunt_linger_end(stream);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_linger_dead(stream);
+	shunt_lock_leave(&stream->tx.lock);
 	if (!shunt_pin_fetched(stream))
 		shunt_lane_fetched(stream);
 	shunt_rights_answer(engine, stream);
@@ -463,41 +459,51 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 {
 	struct shunt_engine *engine = link->engine;
 	uint8_t before = atomic_load(&link->state);
+	bool over;
 
 	if (before == SHUNT_LINK_DEAD)
 		return;
+	over = shunt_failover_over(link) && !atomic_load(&link->distrusted);
 	if (before == SHUNT_LINK_UP)
 		shunt_link_stop(link);
-	if (before == SHUNT_LINK_BROKEN)
+	if (before == SHUNT_LINK_BROKEN && link->pd)
 		atomic_fetch_sub(&engine->breaking, 1);
-	atomic_store(&link->lane.failed, true);
+	fail_all(link);
 	atomic_store(&link->state, SHUNT_LINK_DEAD);
 	shunt_log(SHUNT_LOG_INFO, "link to process %u ended: %s", link->peer_pid, reason);
-	if (link->device->kind->peer_gone)
-		link->device->kind->peer_gone(link->lane.qp);
-	hang_up(link);
-	abandon_queue(&link->lane);
+	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
+		link->device->kind->peer_gone(link->lanes[i].qp);
+	if (!over || !shunt_comeback_take(link))
+		hang_up(link);
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		abandon_queue(&link->lanes[i]);
 	shunt_claim_link_down(link);
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++)
 		if (link->table[id])
 			leave_stream(engine, link->table[id]);
 }
 
-void shunt_link_destroy(struct shunt_link *link)
+void shunt_link_strip(struct shunt_link *link)
 {
-	struct shunt_engine *engine = link->engine;
 	struct shunt_device *device = link->device;
 
-	shunt_group_remove_lane(engine, &link->lane);
-	if (link->lane.qp)
-		device->verbs->destroy_qp(link->lane.qp);
+	if (!link->pd)
+		return;
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN)	/* nobody has to wait for its peer any more */
+		atomic_fetch_sub(&link->engine->breaking, 1);
+	shunt_lanes_keep(link, 0);
 	shunt_arena_fini(&link->arena);
 	if (link->arena_base)
 		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
-	if (link->pd)
-		device->verbs->dealloc_pd(link->pd);
+	device->verbs->dealloc_pd(link->pd);
+	link->arena_base = NULL;
+	link->pd = NULL;
+}
+
+void shunt_link_destroy(struct shunt_link *link)
+{
+	shunt_link_strip(link);
 	shunt_channel_close(&link->channel);
-	shunt_lane_fini(&link->lane);
 	free(link->table);
 	free(link);
 }

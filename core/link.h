@@ -1,5 +1,5 @@
 /*
- * A link: what two processes share. It holds a lane, our arena (control lines and rings that the
+ * A link: what two processes share. It holds lanes, our arena (control lines and rings that the
  * peer writes), the table of streams by our number, and the channel for everything slow. It dies
  * with either process.
  */
@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/channel.h"
+#include "core/comeback.h"
 #include "core/lane.h"
 #include "core/lock.h"
 #include "core/source.h"
@@ -27,8 +28,6 @@ struct shunt_link {
 	struct ibv_pd *pd;
 	uint8_t *arena_base;
 	struct shunt_arena arena;
-	struct shunt_lane lane;
-
 	uint64_t peer_arena;	/* address and size as the peer told us, checked */
 	uint64_t peer_arena_bytes;
 	uint32_t peer_streams;
@@ -37,22 +36,28 @@ struct shunt_link {
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
 	uint32_t peer_receives;	/* depth of its receive queue */
 
-	struct shunt_stream **table;	/* by our number, 0 is the lane's own; written under group.lock */
+	struct shunt_stream **table;	/* by our number, 0 is the lanes' own; written under group.lock */
 	uint32_t table_size;
 	uint32_t next_id;
 	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
-	struct shunt_stream *refused;	/* by the claimant after all; service thread */
+	struct shunt_stream *refused;	/* their seats are let go when nothing on its way names them; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
 	const char *failure;
+	_Atomic bool failed;	/* of no use any more; so are all its lanes */
+	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
 	bool resumed;		/* the peer has told of all streams; service thread */
 
-	char name[108];		/* rendezvous name without the leading NUL; "" on the accepting side */
-	uint8_t name_length;
+	struct shunt_line line;	/* which it is of, and the name of its rendezvous without the leading NUL */
+	bool on_trial, tried;	/* the queue pair's predecessor has died: it has to show that it works */
+	uint64_t bring_at;	/* when streams of the line are looked at again; SHUNT_NEVER: they all are here */
 	bool wants_write;
 	struct shunt_lock send_lock;
 	struct shunt_link *next;
+
+	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
+	struct shunt_lane lanes[];
 };
 
 /* Builds the local half around a connected channel, which it takes; the HELLO is sent. Service thread. */
@@ -67,14 +72,17 @@ void shunt_link_stop(struct shunt_link *link);
 /* Nothing more will come: every stream goes on over TCP behind what was delivered. */
 void shunt_link_kill(struct shunt_link *link, const char *reason);
 void shunt_link_destroy(struct shunt_link *link);
+/* No stream is left on a broken link: all goes but the channel, on which the peer may still have to tell something. */
+void shunt_link_strip(struct shunt_link *link);
 
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
 
-/* A number and a control line for the stream; its first ring. 0 or -errno. */
-int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_place *place);
+/* A number and a control line for the stream; its first ring; this lane, or (NULL) the emptiest. 0 or -errno. */
+int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
+		    struct shunt_place *place);
 void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream);
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
 /* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */

@@ -3,14 +3,15 @@ core_sources = \
 	include/shunt/wire.h \
 	core/api.h core/file.h core/sys.h core/verbs.h core/source.h \
 	core/config.c core/config.h core/config_table.h \
+	core/fault.c core/fault.h core/fault_device.c core/fault_rules.c \
 	core/log.c core/log.h core/quiet.c core/quiet.h \
-	core/lock.c core/lock.h \
+	core/lock.c core/lock.h core/inside.c core/inside.h core/cancel.c core/cancel.h \
 	core/arena.c core/arena.h \
 	core/engine.c core/engine.h \
 	core/private.c \
-	core/stream.h core/streams.c \
-	core/tx.c core/rx.c core/track.c core/retire.c core/fetch.c core/fetch.h core/rights.c \
-	core/lane.c core/lane.h core/chain.c core/chain.h core/stage.c core/stage.h \
+	core/stream.h core/streams.c core/file.c \
+	core/tx.c core/rx.c core/track.c core/retire.c core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \
+	core/lane.c core/lane.h core/lanes.c core/lanes.h core/chain.c core/chain.h core/stage.c core/stage.h \
 	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
 	core/arrival.c \
@@ -19,9 +20,11 @@ core_sources = \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epwait.c \
-	core/link.c core/link.h core/channel.c core/channel.h core/gate.c core/gate.h \
-	core/failover.c core/linger.c core/linger.h core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
-	core/abroad.c core/abroad.h \
-	core/rendezvous.c core/claim.c core/trim.c \
+	core/link.c core/link.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
+	core/comeback.c core/comeback.h core/expiry.c core/expiry.h core/failover.c core/keepalive.c core/keepalive.h core/linger.c core/linger.h \
+	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
+	core/abroad.c core/abroad.h core/address.h \
+	core/rendezvous.c core/listen.c core/claim.c core/brief.c core/brief.h core/trim.c core/have.c core/have.h core/join.c core/redirect.c \
 	core/service.c core/service.h \
+	core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h \
 	core/stats.c

@@ -17,7 +17,7 @@ static void futex(struct shunt_lock *lock, int operation, uint32_t value)
 void shunt_lock_wait(struct shunt_lock *lock)
 {
 	for (int i = 0; i < POLLS; i++) {
-		if (shunt_lock_try(lock))
+		if (shunt_lock_grab(lock))
 			return;
 		shunt_pause();
 	}

@@ -3,8 +3,8 @@
  * briefly, then sleep in futex(2).
  *
  * Order (a thread may take a lock only while holding ones further left):
- *   service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
- *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, parkers_lock, arena.lock  →  the device's own
+ *   seats_lock  →  service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
+ *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, rendezvous_lock, parkers_lock, arena.lock  →  the device's own
  * (exit() alone tries a tx.lock under streams_lock; it never waits for it.)
  * rx and tx locks of one stream are taken together only as rx, then tx. Taking and leaving are
  * sequentially consistent: who finds a lock held knows that its holder will see, after leaving, what
@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/inside.h"
 
 /* One turn of a loop that waits for another thread. */
 static inline void shunt_pause(void)
@@ -32,7 +33,8 @@ struct shunt_lock {
 void shunt_lock_wait(struct shunt_lock *lock);
 void shunt_lock_wake(struct shunt_lock *lock);
 
-static inline bool shunt_lock_try(struct shunt_lock *lock)
+/* The word alone. */
+static inline bool shunt_lock_grab(struct shunt_lock *lock)
 {
 	uint32_t free = 0;
 
@@ -40,9 +42,19 @@ static inline bool shunt_lock_try(struct shunt_lock *lock)
 						       memory_order_seq_cst);
 }
 
+static inline bool shunt_lock_try(struct shunt_lock *lock)
+{
+	shunt_inside_enter();
+	if (shunt_lock_grab(lock))
+		return true;
+	shunt_inside_leave();
+	return false;
+}
+
 static inline void shunt_lock_take(struct shunt_lock *lock)
 {
-	if (__builtin_expect(!shunt_lock_try(lock), 0))
+	shunt_inside_enter();
+	if (__builtin_expect(!shunt_lock_grab(lock), 0))
 		shunt_lock_wait(lock);
 }
 
@@ -50,6 +62,7 @@ static inline void shunt_lock_leave(struct shunt_lock *lock)
 {
 	if (__builtin_expect(atomic_exchange_explicit(&lock->word, 0, memory_order_seq_cst) == 2, 0))
 		shunt_lock_wake(lock);
+	shunt_inside_leave();
 }
 
 #endif

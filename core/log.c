@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cancel.h"
 #include "core/config.h"
 #include "core/quiet.h"
 
@@ -97,7 +98,7 @@ void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	int saved = errno;
 	va_list args;
 	size_t len;
-	int fd;
+	int fd, state;
 
 	if (!shunt_log_wants(level))
 		return;
@@ -106,11 +107,13 @@ void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	len = format_line(line, sizeof(line), level, format, args);
 	va_end(args);
 
+	state = shunt_cancel_off();	/* any lock may be held */
 	fd = open_file();
 	/* What cannot be written is lost: there is nobody to tell. */
 	if (shunt_quiet_write(write_call, fd < 0 ? STDERR_FILENO : fd, line, len) < 0)
 		errno = saved;
 	if (fd >= 0)
 		close(fd);
+	shunt_cancel_restore(state);
 	errno = saved;
 }

@@ -1,8 +1,8 @@
 #include "core/pin.h"
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include "core/cancel.h"
 #include "core/engine.h"
 #include "core/thread.h"
 
@@ -25,7 +25,8 @@ bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const st
 	struct shunt_engine *engine = stream->engine;
 
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
-	pin->mr = stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+		  stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
@@ -71,15 +72,14 @@ static void let_go(struct shunt_stream *stream)
 /* tx.lock held; given up meanwhile. */
 static void await_fetched(struct shunt_stream *stream)
 {
-	int state;
+	int state = shunt_cancel_off();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!shunt_pin_fetched(stream)) {
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
-		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER);
+		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
 	}
-	pthread_setcancelstate(state, NULL);
+	shunt_cancel_restore(state);
 }
 
 void shunt_pin_drop(struct shunt_stream *stream)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/polling.h"
@@ -36,7 +37,8 @@ bool shunt_wait_concerns(const struct shunt_file *file)
 {
 	if (file->kind == SHUNT_FILE_STREAM)
 		return !shunt_stream_is_plain((const struct shunt_stream *)file);
-	return file->kind == SHUNT_FILE_PRIVATE || ((const struct shunt_epset *)file)->companion >= 0;
+	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ||
+	       ((const struct shunt_epset *)file)->companion >= 0;
 }
 
 static int prepare(struct polling *p)
@@ -81,11 +83,11 @@ static void plan(struct polling *p)
 {
 	p->kernel_fds = p->link_fds = 0;
 	for (nfds_t i = 0; i < p->count; i++) {
-		struct shunt_file *file = shunt_file(p->engine, p->user[i].fd);
+		struct shunt_file *file = shunt_numbers_look(p->engine, p->user[i].fd);
 
 		p->kernel[i] = p->user[i];
 		p->on[i].stream = NULL;
-		if (file && file->kind == SHUNT_FILE_PRIVATE) {
+		if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) {
 			p->kernel[i].fd = p->engine->files->limit;	/* not open: POLLNVAL */
 		} else if (file && file->kind == SHUNT_FILE_STREAM) {
 			struct shunt_stream *stream = (struct shunt_stream *)file;
@@ -166,6 +168,7 @@ static void forget(void *arg)
 
 	release(p);
 	free(p->made);
+	shunt_cancel_unwinds();
 }
 
 /* One look at everything; `ask`: at the kernel's part too. Ready entries or -errno. */
@@ -260,6 +263,8 @@ static void leave(struct polling *p)
 {
 	struct shunt_group *group = &p->engine->group;
 
+	if (!shunt_group_sleeps(p->engine, &p->sleeper))
+		return;
 	shunt_lock_take(&group->lock);
 	for (nfds_t i = 0; i < p->count; i++) {
 		struct shunt_sleep_on **q;
@@ -308,9 +313,9 @@ static int sleep_once(struct polling *p, int parker, uint64_t deadline, const si
 	extra[0] = (struct pollfd) { .fd = parker, .events = POLLIN };
 	extra[1] = (struct pollfd) { .fd = -1 };
 	shunt_thread.sleep_fd = parker + 1;
-	p->sleeper = (struct shunt_sleeper) { .kick_fd = parker };
+	p->sleeper = (struct shunt_sleeper) { .kick_fd = parker, .forks = engine->forks };
 	enter(p);
-	asleep = __atomic_load_n(&p->sleeper.asleep, __ATOMIC_RELAXED);
+	asleep = atomic_load_explicit(&p->sleeper.asleep, memory_order_relaxed);
 	if (asleep && !shunt_thread.signalled) {
 		if (p->sleeper.leader && engine->group.open)
 			extra[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };

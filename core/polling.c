@@ -1,4 +1,3 @@
-#include <sched.h>
 #include "core/engine.h"
 #include "core/polling.h"
 #include "core/thread.h"
@@ -51,7 +50,7 @@ bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool h
 	if (spin->mode->stays) {
 		if (hit || spin->looked >= spin->deadline)
 			return false;
-		sched_yield();	/* perhaps to whom we wait for */
+		engine->sys->yield();	/* perhaps to whom we wait for */
 		return true;
 	}
 	if (hit && spin->until)

@@ -59,7 +59,8 @@ void shunt_private_begin(struct shunt_engine *engine)
 	if (shunt_thread.making++)
 		return;
 	atomic_fetch_add(&engine->files->making, 1);
-	await_none(engine, &engine->files->closing);
+	if (!shunt_thread.closing)
+		await_none(engine, &engine->files->closing);
 }
 
 void shunt_private_end(struct shunt_engine *engine)
@@ -77,6 +78,7 @@ void shunt_numbers_await(struct shunt_engine *engine)
 void shunt_numbers_enter(struct shunt_engine *engine)
 {
 	shunt_numbers_await(engine);
+	shunt_thread.closing++;
 	atomic_fetch_add(&engine->files->closing, 1);
 	shunt_numbers_await(engine);
 }
@@ -84,6 +86,47 @@ void shunt_numbers_enter(struct shunt_engine *engine)
 void shunt_numbers_leave(struct shunt_engine *engine)
 {
 	atomic_fetch_sub(&engine->files->closing, 1);
+	shunt_thread.closing--;
+}
+
+/* Another thread may have given it to a new file. */
+static void replace(struct shunt_files *files, int fd, struct shunt_file *from, struct shunt_file *to)
+{
+	if ((size_t)(unsigned int)fd < files->limit)
+		atomic_compare_exchange_strong(&files->slot[fd], &from, to);
+}
+
+void shunt_numbers_closed(struct shunt_engine *engine, int fd)
+{
+	replace(engine->files, fd, NULL, &engine->files->closed);
+	replace(engine->files, fd, &engine->files->other, &engine->files->closed);
+}
+
+/*
+ * While nobody makes descriptors of our own, what is open at a number that the program has closed is the program's
+ * again. Who makes them himself may be using one.
+ */
+static void look(struct shunt_engine *engine, int fd)
+{
+	int saved = errno;
+
+	shunt_numbers_enter(engine);
+	if (engine->sys->fcntl(fd, F_GETFD) >= 0)
+		replace(engine->files, fd, &engine->files->closed, &engine->files->other);
+	shunt_numbers_leave(engine);
+	errno = saved;
+}
+
+struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
+{
+	struct shunt_file *file;
+
+	if (shunt_files_closed(engine->files, fd) && !shunt_thread.making)
+		look(engine, fd);
+	file = shunt_files_get(engine->files, fd);
+	if (file == &engine->files->other || (file == &engine->files->closed && shunt_thread.making))
+		return NULL;
+	return file;
 }
 
 int shunt_private_adopt(struct shunt_engine *engine, int fd)
@@ -123,6 +166,24 @@ void shunt_private_close(struct shunt_engine *engine, int fd)
 {
 	if (fd < 0)
 		return;
+	shunt_private_begin(engine);	/* a fork between the two would give its child one that nobody knows */
 	shunt_private_forget(engine, fd);
 	engine->sys->close(fd);
+	shunt_private_end(engine);
+}
+
+/*
+ * The table also knows what hung on nothing yet when the fork came, as a peer that another thread was letting in: the
+ * child would keep that one from seeing our end. A handler that has forked may return to a sleep, which needs its parker.
+ */
+void shunt_private_abandon(struct shunt_engine *engine)
+{
+	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+
+		if (!file || file->kind != SHUNT_FILE_PRIVATE || (int)fd == shunt_thread.sleep_fd - 1)
+			continue;
+		shunt_private_forget(engine, fd);
+		engine->sys->close(fd);
+	}
 }

@@ -30,23 +30,24 @@ void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONC
  * The nonce is no business of the program's waits, so the service thread waits for it. An edge is enough: what comes
  * while there are bytes before it is looked at by who reads those.
  */
-static void watch(struct shunt_stream *stream)
+static bool watch(struct shunt_stream *stream)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = &stream->proof_source };
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_rx *rx = &stream->rx;
 
 	if (stream->fd < 0 || rx->proof_fd >= 0)
-		return;
+		return true;
 	rx->proof_fd = shunt_private_copy(engine, stream->fd);
 	if (rx->proof_fd < 0)
-		return;
+		return false;
 	if (engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_ADD, rx->proof_fd, &event)) {
 		shunt_private_close(engine, rx->proof_fd);
 		rx->proof_fd = -1;
-		return;
+		return false;
 	}
 	shunt_streams_hold(stream);
+	return true;
 }
 
 static void unwatch(struct shunt_stream *stream)
@@ -73,8 +74,16 @@ static bool is_next(const struct shunt_rx *rx)
 
 void shunt_proof_leave(struct shunt_stream *stream)
 {
-	if (!is_next(&stream->rx))
-		unwatch(stream);
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_rx *rx = &stream->rx;
+
+	if (atomic_load(&rx->proof) != SHUNT_EXPECTED || is_next(rx))
+		return;
+	unwatch(stream);
+	shunt_lock_take(&engine->group.lock);
+	atomic_store(&rx->proof, SHUNT_PROVEN);	/* nobody will read what is before it, so nobody waits for it */
+	shunt_lock_leave(&engine->group.lock);
+	shunt_linger_proven(stream);
 }
 
 bool shunt_proof_end_reading(struct shunt_stream *stream)
@@ -108,10 +117,14 @@ void shunt_proof_expect(struct shunt_stream *stream)
 	if (atomic_load(&rx->proof) != SHUNT_UNPROVEN || atomic_load(&rx->boundary) == SHUNT_NEVER ||
 	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut))
 		return;
-	if (shunt_link_send(stream->link, &message, NULL, 0))
+	if (!watch(stream)) {
+		shunt_service_prove_later(stream->engine);
 		return;
-	atomic_store(&rx->proof, SHUNT_EXPECTED);
-	watch(stream);
+	}
+	if (shunt_link_send(stream->link, &message, NULL, 0))
+		unwatch(stream);
+	else
+		atomic_store(&rx->proof, SHUNT_EXPECTED);
 }
 
 /* --- the reader --- */
@@ -122,6 +135,13 @@ static ssize_t receive(struct shunt_engine *engine, int fd, void *buffer, size_t
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	return engine->sys->recvmsg(fd, &message, flags | MSG_DONTWAIT);
+}
+
+/* A child that shares the stream may have waited for this (rights.c). */
+static void tell_child(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->retire_fd) >= 0)
+		shunt_service_prove(engine);
 }
 
 static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -135,17 +155,24 @@ static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_arrival_reset(engine, stream);
 	shunt_lock_leave(&engine->group.lock);
 	unwatch(stream);
+	shunt_linger_proven(stream);
+	tell_child(engine, stream);
 	/* The accepting end has waited for this with its own direction: the next send begins it. */
 	if (atomic_load(&stream->agreed) && atomic_load(&stream->retiring) == SHUNT_STAYING && !rx->final)
 		atomic_store(&stream->tx.want_link, true);
 }
 
-/* Nothing was shown: TCP goes on as if there were no link. */
+/*
+ * Nothing was shown: TCP goes on as if there were no link. But where TCP ends right there, it is a peer that was killed
+ * before it could show anything, and what it had sent on the link is missing.
+ */
 static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_lock_take(&engine->group.lock);
+	if (atomic_load(&rx->tail) > atomic_load(&rx->boundary) && !atomic_load(&rx->retired))
+		rx->unproven_at = atomic_load(&rx->boundary);
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->early_fin, SHUNT_NEVER);
 	rx->link_open = false;
@@ -156,6 +183,8 @@ static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	shunt_lock_leave(&engine->group.lock);
 	unwatch(stream);
+	shunt_linger_proven(stream);
+	tell_child(engine, stream);
 }
 
 static bool peer_has_ended(struct shunt_engine *engine, int fd)
@@ -179,6 +208,7 @@ int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
 	/* A part of it, and no more will come. */
 	if (got > 0 && got < (ssize_t)sizeof(bytes) && !memcmp(bytes, rx->nonce, got) && peer_has_ended(engine, fd)) {
+		rx->aside += got;
 		receive(engine, fd, bytes, got, 0);
 		got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
 	}
@@ -195,10 +225,13 @@ int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_link_distrust(stream->link, "it claims a connection that is not its own");
 	if (got <= 0 || memcmp(bytes, rx->nonce, got)) {
 		disprove(engine, stream);
+		if (got > 0)
+			rx->doubtful = false;	/* it was another's link: the connection has lost nothing with it */
 		return -1;
 	}
 	if (got < (ssize_t)sizeof(bytes) || receive(engine, fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return 0;
+	rx->aside += sizeof(bytes);
 	proven(engine, stream);
 	return 1;
 }
@@ -217,22 +250,34 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream)
 
 /* --- the writer --- */
 
+/* Behind what is to be written to TCP. Where it is alone, as nearly always, this takes no memory that could be refused. */
+static bool put(struct shunt_tx *tx)
+{
+	uint8_t *room;
+
+	if (!tx->resend) {
+		tx->resend = tx->nonce;
+		tx->resend_done = 0;
+		tx->resend_bytes = sizeof(tx->nonce);
+		return true;
+	}
+	room = shunt_retire_add(tx, sizeof(tx->nonce));
+	if (room)
+		memcpy(room, tx->nonce, sizeof(tx->nonce));
+	return room;
+}
+
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	uint8_t *room;
-
 	shunt_lock_take(&tx->lock);
-	room = shunt_proof_owed(stream) && (stream->fd >= 0 || tx->end_fd >= 0) ?
-	       shunt_retire_add(tx, sizeof(tx->nonce)) : NULL;
-	if (room) {
-		memcpy(room, tx->nonce, sizeof(tx->nonce));
+	if (shunt_proof_owed(stream) && shunt_linger_fd(stream) >= 0 && put(tx)) {
 		tx->must_prove = false;
 		tx->shown = true;
 		tx->shown_tcp = tx->bytes.tcp;
-		if (shunt_retire_resend(engine, stream->fd >= 0 ? stream->fd : tx->end_fd, stream) == -EAGAIN)
-			shunt_linger_resume(stream);
+		if (shunt_retire_resend(engine, shunt_linger_fd(stream), stream) == -EAGAIN)
+			shunt_service_await(engine, stream);
 		else
 			shunt_linger_proven(stream);
 	}

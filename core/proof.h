@@ -32,7 +32,8 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /*
  * The program closes it, or ends reading. A nonce that is still to come must find the socket open, or the kernel
- * would answer it with a reset: true if the kernel's end comes behind it. rx.lock held.
+ * would answer it with a reset: true if the kernel's end comes behind it. rx.lock held; for the first both, and before
+ * RELEASE: the lane is ours.
  */
 void shunt_proof_leave(struct shunt_stream *stream);
 bool shunt_proof_end_reading(struct shunt_stream *stream);

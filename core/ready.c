@@ -4,6 +4,7 @@
  */
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/expiry.h"
 #include "core/proof.h"
 #include "core/stage.h"
 
@@ -46,10 +47,11 @@ static bool ended(const struct shunt_rx *rx)
 	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(rx));
 }
 
-/* So may a reset; while TCP is read, the kernel's own says when. */
+/* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_track_lose). */
 static bool was_reset(const struct shunt_rx *rx)
 {
-	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) && !reads_tcp(rx);
+	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
+	       (!reads_tcp(rx) || atomic_load(&rx->owes_reset));
 }
 
 static uint32_t receive_ready(struct shunt_stream *stream)
@@ -76,11 +78,18 @@ static bool has_room(const struct shunt_stream *stream)
 	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) || shunt_stage_roomy(stream));
 }
 
-/* A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). */
+/*
+ * A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). The peer's
+ * service thread offers it, but from a ring to the next only when the reader has come to the former: a program that
+ * was told to send must not wait there for a peer that waits for it to read.
+ */
 static bool may_grow(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
+	if (atomic_load_explicit(&tx->old_bytes, memory_order_relaxed) &&
+	    atomic_load_explicit(&tx->consumed, memory_order_relaxed) < tx->ring_from)
+		return false;
 	return !tx->grow_asked && tx->ring_bytes < stream->engine->config.ring_max && !atomic_load(&tx->offer);
 }
 
@@ -100,10 +109,15 @@ static bool link_writable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	if (__builtin_expect(atomic_load_explicit(&stream->lane->failed, memory_order_relaxed), 0))
+		return false;	/* where it goes on is told soon */
 	if (has_room(stream))
 		return true;
 	atomic_store(&tx->starved, true);
-	return has_room(stream) || may_grow(stream);
+	if (has_room(stream) || may_grow(stream))
+		return true;
+	shunt_expiry_begin(stream);
+	return false;
 }
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
@@ -144,16 +158,30 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
-	    !shunt_proof_owed(stream))
-		ask |= EPOLLOUT | EPOLLWRNORM;
+	    !shunt_proof_owed(stream)) {
+		if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
+			ask |= EPOLLOUT | EPOLLWRNORM;
+	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (atomic_load(&stream->tx.unpassed))
+	else if (atomic_load(&stream->tx.unpassed) || atomic_load(&stream->tx.halted))
 		ask |= EPOLLERR;
 	return ask;
 }
 
+/* The kernel hangs up, and the program has not ended its direction: it is not to find that it can send all the same. */
+static void note_hangup(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (!tx->shut && !atomic_load(&tx->dead) && atomic_load(&stream->state) == SHUNT_LINKED &&
+	    shunt_stream_tcp_closed(stream))
+		atomic_store(&tx->dead, true);
+}
+
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 {
+	if (__builtin_expect(reported & EPOLLHUP, 0))
+		note_hangup(stream);
 	if (!(reported & EPOLLERR) || atomic_load(&stream->state) != SHUNT_LINKED)
 		return reported;
 	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;

@@ -10,17 +10,15 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/address.h"
 #include "core/service.h"
 
-static const uint8_t v4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-/* IPv4 as v4-mapped IPv6, so that a dual-stack listener's and its client's views agree (PF-56). */
 static int normalise(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
 {
 	if (address->ss_family == AF_INET) {
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
 
-		memcpy(out, v4_prefix, 12);
+		memcpy(out, (const uint8_t[]) { SHUNT_ADDRESS_V4 }, 12);
 		memcpy(out + 12, &v4->sin_addr, 4);
 		*port = v4->sin_port;
 		return 0;
@@ -54,14 +52,17 @@ int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tup
 static bool can_bind(struct shunt_engine *engine, const uint8_t address[16])
 {
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-	int fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool local;
+	bool local = false;
+	int fd;
 
-	if (fd < 0)
-		return false;
 	memcpy(&v6.sin6_addr, address, 16);
-	local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
-	engine->sys->close(fd);
+	shunt_private_begin(engine);
+	fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
+		engine->sys->close(fd);
+	}
+	shunt_private_end(engine);
 	return local;
 }
 
@@ -69,7 +70,7 @@ bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_t
 {
 	if (!memcmp(tuple->local, tuple->peer, 16))
 		return true;
-	if (!memcmp(tuple->peer, v4_prefix, 12) && tuple->peer[12] == 127)
+	if (shunt_address_is_v4(tuple->peer) && tuple->peer[12] == 127)
 		return true;
 	return can_bind(engine, tuple->peer);
 }
@@ -97,6 +98,33 @@ static void wildcard_name(const uint8_t address[16], uint16_t port, bool any, bo
 	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/tcp/*6:%u", ntohs(port));
 }
 
+int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES])
+{
+	int count = 0;
+
+	wildcard_name(address, port, false, false, &names[count++]);
+	if (!shunt_address_is_v4(address))
+		wildcard_name(address, port, true, true, &names[count++]);
+	wildcard_name(address, port, true, false, &names[count++]);
+	return count;
+}
+
+bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count)
+{
+	while (count--)
+		if (names[count].length == name->length && !memcmp(names[count].text, name->text, name->length))
+			return true;
+	return false;
+}
+
+bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port)
+{
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(address, port, names);
+
+	return shunt_rendezvous_is_among(name, names, count);
+}
+
 static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
@@ -111,31 +139,34 @@ static int channel_socket(struct shunt_engine *engine)
 }
 
 /*
- * Who owns a name may be anybody; the claimant's socket is only shown to a process of our own user or
- * of root, who could take it anyway.
+ * Who owns a name may be anybody, and so may who comes to ours. A socket is shown to, and memory shared with, a
+ * process of our own user or of root, who could take it anyway.
  */
-static int check_owner(struct shunt_engine *engine, int fd)
+bool shunt_rendezvous_trusts(struct shunt_engine *engine, int fd, pid_t *pid)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
+	*pid = 0;
 	if (engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
-		return -errno;
-	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EPERM;
+		return false;
+	*pid = peer.pid;
+	return peer.uid == 0 || peer.uid == geteuid();
 }
 
-static int connect_name(struct shunt_engine *engine, const struct shunt_name *name)
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name)
 {
 	struct sockaddr_un address;
 	socklen_t length = unix_address(name, &address);
 	int fd = channel_socket(engine);
 	int result;
+	pid_t pid;
 
 	if (fd < 0)
 		return fd;
 	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ? -errno : 0;
-	if (!result)
-		result = check_owner(engine, fd);
+	if (!result && !shunt_rendezvous_trusts(engine, fd, &pid))
+		result = -EPERM;
 	if (!result)
 		return fd;
 	shunt_private_close(engine, fd);
@@ -145,30 +176,24 @@ static int connect_name(struct shunt_engine *engine, const struct shunt_name *na
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
 			     struct shunt_name *name)
 {
-	int fd;
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names), fd = -ECONNREFUSED;
 
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, name);
-	fd = connect_name(engine, name);
-	if (fd != -ECONNREFUSED)
-		return fd;
-	wildcard_name(tuple->peer, tuple->peer_port, true, memcmp(tuple->peer, v4_prefix, 12) != 0, name);
-	fd = connect_name(engine, name);
-	if (fd != -ECONNREFUSED)
-		return fd;
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, true, name);
-	return connect_name(engine, name);
+	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
+		*name = names[i];
+		fd = shunt_rendezvous_knock(engine, name);
+	}
+	return fd;
 }
 
-int shunt_rendezvous_offer(struct shunt_engine *engine, int fd)
+int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name)
 {
 	struct sockaddr_storage bound;
-	struct sockaddr_un address;
-	struct shunt_name name;
 	socklen_t length = sizeof(bound);
 	static const uint8_t zero[16];
 	uint8_t ip[16];
 	uint16_t port;
-	int only_v6 = 0, result, channel;
+	int result;
 	bool any;
 
 	if (engine->sys->getsockname(fd, (struct sockaddr *)&bound, &length))
@@ -176,26 +201,48 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, int fd)
 	result = normalise(&bound, ip, &port);
 	if (result)
 		return result;
-	length = sizeof(only_v6);
-	if (bound.ss_family == AF_INET6)
-		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, &length);
-	any = !memcmp(ip + 12, zero, 4) && (!memcmp(ip, v4_prefix, 12) || !memcmp(ip, zero, 12));
-	wildcard_name(ip, port, any, only_v6, &name);
-	channel = channel_socket(engine);
+	any = !memcmp(ip + 12, zero, 4) && (shunt_address_is_v4(ip) || !memcmp(ip, zero, 12));
+	wildcard_name(ip, port, any, shunt_address_only_v6(engine, fd, bound.ss_family), name);
+	return 0;
+}
+
+void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have)
+{
+	have->text[0] = 0;
+	have->length = 1 + snprintf(have->text + 1, sizeof(have->text) - 1, "shunt/have/%.*s",
+				    (int)(name->length - sizeof("shunt/tcp/")), name->text + sizeof("shunt/tcp/"));
+}
+
+void shunt_rendezvous_process(pid_t pid, struct shunt_name *name)
+{
+	name->text[0] = 0;
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%d", (int)pid);
+}
+
+int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
+{
+	struct sockaddr_un address;
+	socklen_t length = unix_address(name, &address);
+	int channel = channel_socket(engine), result;
+
 	if (channel < 0)
 		return channel;
-	length = unix_address(&name, &address);
-	if (engine->sys->bind(channel, (struct sockaddr *)&address, length) ||
-	    engine->sys->listen(channel, 128)) {
-		result = -errno;
-		shunt_private_close(engine, channel);
-		return result;
-	}
-	return channel;
+	if (!engine->sys->bind(channel, (struct sockaddr *)&address, length) &&
+	    !engine->sys->listen(channel, 128))
+		return channel;
+	result = -errno;
+	shunt_private_close(engine, channel);
+	return result;
 }
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
 {
-	return shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL,
-								SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int come = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	pid_t pid;
+	int result = come < 0 ? come : shunt_rendezvous_trusts(engine, come, &pid) ? 0 : -EPERM;
+
+	if (!result)
+		return come;
+	shunt_private_close(engine, come);
+	return result;
 }

@@ -16,11 +16,13 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "core/cancel.h"
 #include "core/fetch.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/proof.h"
 #include "core/service.h"
+#include "core/shared.h"
 #include "core/stage.h"
 #include "core/thread.h"
 
@@ -103,8 +105,12 @@ static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
 		done = true;
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && atomic_load(&stream->rx.error)) {
+		/* The kernel has told us of a reset, and would tell nobody else: an end would look orderly. */
+		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
+		shunt_shared_settle(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		done = true;
 	}
@@ -174,16 +180,22 @@ static void await_bytes(struct shunt_engine *engine, int fd, int wanted)
 	}
 }
 
-int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const char *reason)
+/* The link has died: the rest is the kernel's, but for what is unread in the ring, and what is still to be sent again. */
+static bool is_kept_back(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.resend);
+}
+
+static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason)
 {
 	uint64_t deadline = shunt_now(engine) + PATIENCE;
 	int readable = 0;
 
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		return shunt_rights_ask(engine, fd, stream);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
 		shunt_streams_plain(engine, stream, reason);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		return shunt_rights_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
@@ -198,8 +210,36 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_thread_begin();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
 	}
+	if (is_kept_back(stream))
+		return -EBUSY;
 	await_bytes(engine, fd, readable);
 	return 0;
+}
+
+/* A cancellation waits until it is over: most calls that want it are no cancellation points. */
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const char *reason)
+{
+	int state = shunt_cancel_off();
+	int result = retire(engine, fd, stream, reason);
+
+	shunt_cancel_restore(state);
+	return result;
+}
+
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason)
+{
+	int result, readable;
+
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		shunt_streams_plain(engine, stream, reason);
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return shunt_stream_retire(engine, fd, stream, reason);
+	readable = shunt_stream_inq(engine, fd, stream);
+	result = shunt_rights_ask_parent(engine, fd);
+	if (!result)
+		await_bytes(engine, fd, readable);
+	return result;
 }
 
 /* --- the other end --- */
@@ -251,13 +291,23 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
 	return true;
 }
 
+void shunt_retire_free(struct shunt_tx *tx)
+{
+	if (tx->resend != tx->nonce)
+		free(tx->resend);
+	tx->resend = NULL;
+}
+
 uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes)
 {
 	uint32_t before = tx->resend ? tx->resend_bytes : 0;
-	uint8_t *grown = realloc(tx->resend, before + bytes);
+	bool own = tx->resend == tx->nonce;
+	uint8_t *grown = realloc(own ? NULL : tx->resend, before + bytes);
 
 	if (!grown)
 		return NULL;
+	if (own)
+		memcpy(grown, tx->nonce, before);
 	if (!before)
 		tx->resend_done = 0;
 	tx->resend_bytes = before + bytes;
@@ -289,7 +339,8 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 		}
 	}
 	atomic_store(&tx->posted, staged);
-	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE));
+	/* A HANDBACK without the bytes before it would be out of turn: it may be heard before our answer is. */
+	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
 	tx->track = SHUNT_TCP;
 	return true;
 }
@@ -310,10 +361,8 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->resend && tx->resend_done == tx->resend_bytes) {	/* nothing was added after all */
-		free(tx->resend);
-		tx->resend = NULL;
-	}
+	if (tx->resend && tx->resend_done == tx->resend_bytes)	/* nothing was added after all */
+		shunt_retire_free(tx);
 	while (tx->resend) {
 		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -322,11 +371,11 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 			return -EAGAIN;
 		tx->resend_done += sent < 0 ? 0 : sent;
+		tx->resent += sent < 0 ? 0 : sent;
 		if (sent < 0)
 			shunt_stream_was_reset(stream, errno);
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
-			free(tx->resend);
-			tx->resend = NULL;
+			shunt_retire_free(tx);
 			push(engine, fd);
 			shunt_track_rehome(engine, stream, 0);
 		}
@@ -362,15 +411,22 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	return good;
 }
 
+/* The queue pair has died meanwhile, or the link: RESUME says who has what, or nobody is there any more. */
+static bool is_moot(const struct shunt_stream *stream)
+{
+	struct shunt_link *link = stream->link;
+
+	return !link || atomic_load(&link->state) != SHUNT_LINK_UP;
+}
+
 /*
  * The answer lets the other end use TCP behind what it has announced on the link, so it must have
- * been seen here: TCP may be faster.
+ * been seen here: TCP may be faster. What a queue pair that has just died has not brought is not seen any more.
  */
 static bool may_answer(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.announced) >= stream->asked_announced ||
-	       atomic_load(&stream->rx.retired) || !stream->link ||
-	       atomic_load(&stream->lane->failed);
+	return atomic_load(&stream->rx.announced) >= stream->asked_announced || atomic_load(&stream->rx.retired) ||
+	       is_moot(stream);
 }
 
 static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -378,7 +434,7 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 
 	atomic_store(&stream->asked, SHUNT_DECLINED);
-	if (!stream->link)
+	if (is_moot(stream))
 		return;
 	shunt_lock_take(&stream->tx.lock);
 	message.reason = !give_back(engine, stream, stream->asked_offset);

@@ -114,7 +114,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
-	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head, __ATOMIC_RELAXED);
+	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head, __ATOMIC_RELEASE);	/* it may be taken for credit */
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
@@ -143,6 +143,20 @@ static int tcp_iov(struct shunt_rx *rx, const struct cursor *to, struct iovec *i
 	return count;
 }
 
+/* Once, as a reset is told. */
+static ssize_t end_of_doubt(struct shunt_stream *stream, int fd)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	rx->doubtful = false;
+	if (rx->shut || atomic_load(&rx->reset) || atomic_exchange(&rx->told, true))
+		return 0;
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	shunt_streams_reset_tcp(stream->engine, fd);
+	return -ECONNRESET;
+}
+
 static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			   struct cursor *to, int flags)
 {
@@ -169,10 +183,13 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		errno = ECONNRESET;
 	}
 	if (got < 0)
-		return -errno;
+		return shunt_stream_told_error(stream, errno);
 	if (got == 0) {
 		rx->tcp_eof = true;
-		return 0;
+		if (__builtin_expect(rx->owes_reset, 0))
+			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_track_lose() */
+		rx->owes_reset = false;
+		return __builtin_expect(rx->doubtful || rx->unproven_at == head, 0) ? end_of_doubt(stream, fd) : 0;
 	}
 	advance(to, got);
 	to->cut = (size_t)got == batch;
@@ -204,16 +221,37 @@ void shunt_stream_was_reset(struct shunt_stream *stream, int error)
 	atomic_store(&stream->tx.dead, true);
 }
 
+/* The program is told that it is over: what the link may still bring is nothing any more. */
+static void hear_no_more(struct shunt_stream *stream)
+{
+	struct shunt_group *group = &stream->engine->group;
+	struct shunt_rx *rx = &stream->rx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&rx->retired))
+		return;
+	shunt_lock_take(&group->lock);
+	if (rx->track == SHUNT_LINK ? atomic_load(&rx->tail) == atomic_load(&rx->head) : atomic_load(&rx->boundary) == SHUNT_NEVER)
+		atomic_store(&rx->retired, true);
+	shunt_lock_leave(&group->lock);
+}
+
 /* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
 static ssize_t at_end(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	socklen_t length = sizeof(int);
 	int error;
 
 	if (rx->shut || atomic_load(&rx->fin) == head)
 		return 0;
 	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
+		if (__builtin_expect(rx->owes_reset, 0) && stream->fd >= 0) {	/* what was unread before it has been read */
+			shunt_streams_reset_tcp(stream->engine, stream->fd);
+			stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);	/* ours is told */
+			rx->owes_reset = false;
+		}
+		hear_no_more(stream);
 		error = shunt_stream_pop_error(stream);
 		return -error;
 	}
@@ -232,18 +270,33 @@ static bool switch_due(const struct shunt_rx *rx)
 /*
  * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
  * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
- * to come before FIN or a switch, only a reset makes the kernel say that none will.
+ * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
+ * been told already.
  */
 static bool tcp_end_counts(struct shunt_stream *stream)
 {
-	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER) &&
-	    shunt_stream_tcp_closed(stream))
+	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
+	     atomic_load(&stream->rx.told)) && shunt_stream_tcp_closed(stream))
 		return true;
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) ||
 	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
+}
+
+/* TCP has ended. Before FIN, or before a switch, only a reset does that; behind its own FIN the kernel does not say so. */
+static ssize_t tcp_end(struct shunt_stream *stream, int fd)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin), boundary = atomic_load(&rx->boundary);
+	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
+
+	if (missing)
+		return end_of_doubt(stream, fd);
+	if (atomic_load(&rx->told))
+		hear_no_more(stream);
+	return 0;
 }
 
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
@@ -275,7 +328,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		shunt_group_poll_fully(engine);
 		if (!switch_due(rx)) {
 			got = at_end(stream);
-			return got == -EAGAIN && tcp_end_counts(stream) ? 0 : got;
+			return got == -EAGAIN && tcp_end_counts(stream) ? tcp_end(stream, fd) : got;
 		}
 	}
 }
@@ -362,7 +415,7 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
  */
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (stream->role != SHUNT_ACCEPTOR || stream->link ||
+	if (stream->role != SHUNT_ACCEPTOR || stream->link || stream->line ||
 	    shunt_now(engine) - stream->born < engine->config.claim_ms * 1000000)
 		return;
 	shunt_lock_leave(&stream->rx.lock);
@@ -372,13 +425,13 @@ static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 
 /* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
 static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
-			 uint64_t *deadline)
+			 uint64_t *deadline, bool moved)
 {
 	int result;
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, true);
-	result = shunt_wait_call(engine, stream, &stream->rx.lock, EPOLLIN, *deadline);
+	result = shunt_wait_call(engine, stream, &stream->rx.lock, EPOLLIN, *deadline, moved);
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
@@ -397,14 +450,27 @@ static bool kernel_at_mark(struct shunt_engine *engine, int fd)
 	return !engine->sys->ioctl(fd, SIOCATMARK, &mark) && mark;
 }
 
+/* What a receive began with. */
+struct place {
+	const uint8_t *ring;
+	uint64_t boundary;
+	uint8_t track;
+};
+
+/* Two switches may have been announced for the same byte: then the track is the one it was. */
+static bool has_switched(const struct shunt_rx *rx, const struct place *from)
+{
+	return from->track != rx->track || from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
+}
+
 /*
  * Less than asked means that there is no more now (epoll(7), Q9), so a receive goes on past a switch; but
  * as in the kernel not past urgent data.
  */
-static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, uint8_t track,
-		    const uint8_t *ring, bool cut)
+static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
 {
-	return cut || ring != rx->ring || (track != rx->track && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+	return cut || from->ring != rx->ring ||
+	       (has_switched(rx, from) && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
 }
 
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -425,8 +491,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return got;
 	}
 	for (;;) {
-		const uint8_t *ring = stream->rx.ring;
-		uint8_t track = stream->rx.track;
+		struct place from = { .ring = stream->rx.ring, .track = stream->rx.track,
+				      .boundary = atomic_load_explicit(&stream->rx.boundary, memory_order_relaxed) };
 
 		to->cut = false;
 		got = attempt(engine, fd, stream, to, flags);
@@ -434,7 +500,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			done += got;
 		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
 			done += peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
-		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, track, ring, to->cut))
+		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, &from, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;
@@ -450,7 +516,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			expire(engine, stream);
 		if (!wait)
 			break;
-		got = wait_for_more(engine, &fd, stream, &deadline);
+		got = wait_for_more(engine, &fd, stream, &deadline, done > 0);
 		if (got || (done && shunt_thread.restarts))
 			break;	/* what is there is not waited for again after a signal */
 	}
@@ -465,8 +531,11 @@ static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct 
 			      int iovcnt, int flags)
 {
 	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
-	ssize_t got = engine->sys->recvmsg(fd, &message, flags);
+	ssize_t got;
 
+	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
+		return -EBADF;	/* what is open there now may be one of ours */
+	got = engine->sys->recvmsg(fd, &message, flags);
 	return got < 0 ? -errno : got;
 }
 
@@ -480,8 +549,9 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 		to.left += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_service_offer(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0))
-		shunt_rights_ask(engine, fd, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
+	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->rx.lock);
 	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
@@ -504,13 +574,14 @@ static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
 	bool link = rx->track == SHUNT_LINK;
 
 	for (int i = 0; i < 3; i++, link = !link) {
+		uint64_t there;
+
 		if (i == 1 && shunt_proof_pending(rx)) {	/* what the link has counts when the nonce is here, too */
 			if (atomic_load(&rx->proof) != SHUNT_EXPECTED || tcp < SHUNT_NONCE_BYTES)
 				break;
 			tcp -= SHUNT_NONCE_BYTES;
 		}
-		uint64_t there = link ? (tail > at ? tail - at : 0) : tcp;
-
+		there = link ? (tail > at ? tail - at : 0) : tcp;
 		if (there > ends[i] - at)
 			there = ends[i] - at;
 		at += there;
@@ -528,6 +599,8 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	uint64_t bytes;
 	int tcp = 0;
 
+	if (stream->slot && !atomic_load(&stream->touched))
+		shunt_service_offer(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_rights_ask(engine, fd, stream);
 	shunt_group_poll(engine);
@@ -545,6 +618,8 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	struct shunt_rx *rx = &stream->rx;
 	int mark = 0, result = 0;
 
+	if (stream->slot && !atomic_load(&stream->touched))
+		shunt_service_offer(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_rights_ask(engine, fd, stream);
 	shunt_group_poll(engine);

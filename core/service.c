@@ -1,20 +1,29 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include "core/abroad.h"
+#include "core/expiry.h"
+#include "core/keepalive.h"
+#include "core/linger.h"
 #include "core/polling.h"
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/thread.h"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #define EVENTS 64
 #define STACK_BYTES (256 * 1024)
 #define SERVED_NS 20000000ull	/* that an ending process gives other threads to post what they have in hand */
+#define UNPROVEN_MS 10		/* until there may be a descriptor to wait for a nonce with */
+#define REFUSED_MS 1		/* until a WR is offered again that a QP did not take */
+#define LASTING_USES 16		/* of a connection, after which it is expected to last */
+#define LASTING_BYTES 65536	/* and the same in bytes */
 #define GATHER_NS 200000000ull	/* tcp(7): a cork holds bytes for at most 200 ms */
 #define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
 
@@ -24,6 +33,13 @@ int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source
 	struct epoll_event event = { .events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = source };
 
 	return service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+
+	service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
 }
 
 int shunt_service_epoll(struct shunt_engine *engine)
@@ -84,6 +100,14 @@ static void take_offers(struct shunt_service *service)
 	}
 }
 
+void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link)
+{
+	link->next = service->links;
+	service->links = link;
+	if (shunt_service_add(service, link->channel.fd, &link->source))
+		shunt_link_kill(link, "out of memory");
+}
+
 /* A peer's process has come to a rendezvous. */
 static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
 {
@@ -95,12 +119,8 @@ static void welcome(struct shunt_service *service, struct shunt_rendezvous *rend
 	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
 		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
 		link = shunt_link_create(engine, &channel, false);
-		if (!link)
-			continue;
-		link->next = service->links;
-		service->links = link;
-		if (shunt_service_add(service, fd, &link->source))
-			shunt_link_kill(link, "out of memory");
+		if (link)
+			shunt_service_add_link(service, link);
 	}
 }
 
@@ -110,12 +130,15 @@ static void bury_links(struct shunt_service *service)
 		struct shunt_link *link = *p;
 
 		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
-		    (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
+		    (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
 			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
-		else if (atomic_load(&link->lane.failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
-			shunt_failover_begin(link, link->failure ? link->failure : "no more receives can be posted");
+		else if (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
+			shunt_failover_begin(link, link->failure ? link->failure : "a queue pair failed");
+		if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && !link->seated)
+			shunt_link_strip(link);
 		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {
 			*p = link->next;
+			shunt_keepalive_forget(link);
 			shunt_link_destroy(link);
 			continue;
 		}
@@ -127,10 +150,15 @@ static void bury_links(struct shunt_service *service)
 static void tell_settled(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (!atomic_exchange(&link->lane.unsettled, false) || !shunt_lane_settled(&link->lane))
-			continue;
-		shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
-		shunt_claim_settled(link);
+		for (uint32_t i = 0; i < link->lane_count; i++) {
+			struct shunt_lane *lane = &link->lanes[i];
+
+			if (!atomic_exchange(&lane->unsettled, false) || !shunt_lane_settled(lane))
+				continue;
+			shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
+			shunt_claim_settled(link, lane);
+			shunt_claim_link_up(link);	/* it may have had to show that it works */
+		}
 	}
 }
 
@@ -178,14 +206,10 @@ static int gather_tick(struct shunt_service *service)
 static bool any_stalled(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_lane_stalled(&link->lane))
-			return true;
+		for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
+			if (shunt_lane_stalled(&link->lanes[i]) || shunt_keepalive_waits(&link->lanes[i]))
+				return true;
 	return shunt_retire_waits(service);
-}
-
-static struct shunt_stream *container(struct shunt_source *source)
-{
-	return (struct shunt_stream *)((char *)source - offsetof(struct shunt_stream, source));
 }
 
 /* A socket that had no room for what goes over TCP again has some now. The hold is the event's. */
@@ -206,21 +230,18 @@ static void resend(struct shunt_service *service, struct shunt_stream *stream)
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
 	stream->awaited = false;
+	shunt_linger_proven(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT);
 	shunt_streams_unhold(stream);
 }
 
-static void hear_device(struct shunt_device *device)
-{
-	device->kind->hear(device);
-}
-
 static void hear(struct shunt_service *service, struct epoll_event *event)
 {
 	struct shunt_source *source = event->data.ptr;
-	struct shunt_link *link = (struct shunt_link *)source;
+	struct shunt_device *device;
+	struct shunt_link *link;
 
 	switch (source->kind) {
 	case SHUNT_SOURCE_WAKE:
@@ -228,29 +249,48 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		atomic_store(&service->woken, false);
 		break;
 	case SHUNT_SOURCE_RENDEZVOUS:
-		welcome(service, (struct shunt_rendezvous *)source);
+		welcome(service, shunt_source_owner(source, struct shunt_rendezvous, source));
+		break;
+	case SHUNT_SOURCE_HAVE:
+		shunt_have_welcome(service, shunt_source_owner(source, struct shunt_rendezvous, have_source));
+		break;
+	case SHUNT_SOURCE_TELLER:
+		shunt_have_hear(service, (struct shunt_teller *)source);
+		break;
+	case SHUNT_SOURCE_OWNER:
+		shunt_join_hear(service, shunt_source_owner(source, struct shunt_rendezvous, owner_source));
 		break;
 	case SHUNT_SOURCE_STATISTICS:
 		shunt_stats_serve(service->engine, service->statistics_fd);
+		break;
+	case SHUNT_SOURCE_ADMIN:
+		shunt_admin_welcome(service);
+		break;
+	case SHUNT_SOURCE_COMMAND:
+		shunt_admin_hear(service, source);
 		break;
 	case SHUNT_SOURCE_RIGHTS:
 		shunt_rights_serve(service->engine, service->rights_fd);
 		break;
 	case SHUNT_SOURCE_STREAM:
-		resend(service, container(source));
+		resend(service, shunt_source_owner(source, struct shunt_stream, source));
 		break;
 	case SHUNT_SOURCE_PROOF:
-		shunt_proof_heard(service->engine, (struct shunt_stream *)((char *)source -
-						   offsetof(struct shunt_stream, proof_source)));
+		shunt_proof_heard(service->engine, shunt_source_owner(source, struct shunt_stream, proof_source));
 		break;
 	case SHUNT_SOURCE_CM:
 	case SHUNT_SOURCE_GATE:
-		shunt_abroad_hear(service, source);
+		shunt_abroad_hear(service);
 		break;
 	case SHUNT_SOURCE_DEVICE:
-		hear_device((struct shunt_device *)((char *)source - offsetof(struct shunt_device, source)));
+		device = shunt_source_owner(source, struct shunt_device, source);
+		device->kind->hear(device);
+		break;
+	case SHUNT_SOURCE_COMEBACK:
+		shunt_comeback_hear(service, (struct shunt_comeback *)source);
 		break;
 	case SHUNT_SOURCE_LINK:
+		link = shunt_source_owner(source, struct shunt_link, source);
 		if (event->events & EPOLLOUT)
 			shunt_link_writable(link);
 		if (event->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -259,10 +299,27 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 	}
 }
 
+/* Of two time-outs in ms; negative: none. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /* What arrives must be acted upon, and perhaps the program never polls again. */
 static bool must_poll(struct shunt_service *service)
 {
 	return any_stalled(service) || atomic_load(&service->refusing);
+}
+
+/* A QP that takes no WR now may take it later, and says nothing when. */
+static bool was_refused(struct shunt_service *service)
+{
+	bool refused = false;
+
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			refused |= atomic_exchange(&link->lanes[i].refused, false);
+	return refused;
 }
 
 /*
@@ -275,7 +332,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	struct shunt_group *group = &engine->group;
 	struct pollfd fds[2] = { { .fd = service->epfd, .events = POLLIN },
 				 { .fd = atomic_load(&group->bell), .events = POLLIN } };
-	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
+	struct timespec timeout;
 
 	shunt_lock_take(&group->lock);
 	group->service_asleep = true;
@@ -283,7 +340,11 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		shunt_lane_kick(&link->lane);
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			shunt_lane_kick(&link->lanes[i]);
+	if (was_refused(service))
+		timeout_ms = sooner(timeout_ms, REFUSED_MS);
+	timeout = (struct timespec) { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 	if (must_poll(service) &&
 	    engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
 		shunt_group_take_event(engine);
@@ -293,12 +354,24 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	shunt_group_poll_fully(engine);
 }
 
-/* That a slow device is through is told to the service thread only. */
+/* A queue pair has failed, and what it had is not TCP's yet. */
+static bool is_breaking(struct shunt_engine *engine)
+{
+	bool breaking = atomic_load(&engine->breaking);
+
+	shunt_lock_take(&engine->group.lock);
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+		breaking |= atomic_load(&lane->failed) && atomic_load(&lane->link->state) == SHUNT_LINK_UP;
+	shunt_lock_leave(&engine->group.lock);
+	return breaking;
+}
+
+/* That a slow device is through, or a failover over, is told to the service thread only. */
 static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 {
 	uint64_t soon = shunt_now(engine) + 1000000;
 
-	return engine->config.soft_model[0] && soon < until ? soon : until;
+	return (engine->config.soft_model[0] || is_breaking(engine)) && soon < until ? soon : until;
 }
 
 /* Something is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
@@ -311,7 +384,7 @@ static bool unfinished(struct shunt_service *service, uint64_t served_until)
 		idle = shunt_group_idle(service->engine, &served);
 	}
 	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
-	       atomic_load(&service->engine->breaking);
+	       is_breaking(service->engine);
 }
 
 void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
@@ -335,12 +408,6 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 		    fds[0].revents)
 			shunt_group_take_event(engine);
 	}
-}
-
-/* Of two time-outs in ms; negative: none. */
-static int sooner(int a, int b)
-{
-	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 struct unproven {
@@ -385,31 +452,61 @@ void shunt_service_prove(struct shunt_engine *engine)
 	shunt_service_wake(engine);
 }
 
+void shunt_service_prove_later(struct shunt_engine *engine)
+{
+	atomic_store(&engine->service->unproven, true);
+	shunt_service_wake(engine);
+}
+
 void shunt_service_gather(struct shunt_engine *engine)
 {
 	if (!atomic_exchange(&engine->service->gathering, true))
 		shunt_service_wake(engine);
 }
 
-void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
+/* What is to be done without being told by a descriptor. After how long there is more, at most `timeout_ms`. */
+static int work(struct shunt_service *service, int timeout_ms)
 {
-	struct shunt_service *service = engine->service;
-	struct epoll_event events[EVENTS];
-	int due, n;
+	struct shunt_engine *engine = service->engine;
+	int due;
 
-	if (atomic_exchange(&service->proving, false))
+	if (atomic_exchange(&service->proving, false)) {
 		prove(service);
+		shunt_rights_proven(engine);
+	}
 	if (atomic_exchange(&service->listening, false))
 		shunt_abroad_listen(service);
 	take_offers(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
+	due = sooner(due, shunt_keepalive_tick(service));
+	due = sooner(due, shunt_expiry_tick(service));
+	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
 	shunt_retire_tick(service);
 	tell_settled(service);
 	bury_links(service);
-	shunt_streams_reap(engine);
+	if (shunt_streams_reap(engine))
+		bury_links(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
 	timeout_ms = sooner(timeout_ms, due);
+	timeout_ms = sooner(timeout_ms, shunt_comeback_tick(service));
 	timeout_ms = sooner(timeout_ms, gather_tick(service));
 	timeout_ms = sooner(timeout_ms, shunt_trim_tick(service));
+	timeout_ms = sooner(timeout_ms, shunt_mock_tick(service));
+	if (atomic_exchange(&service->unproven, false)) {
+		atomic_store(&service->proving, true);
+		timeout_ms = sooner(timeout_ms, UNPROVEN_MS);
+	}
+	return sooner(timeout_ms, shunt_fault_tick(engine));
+}
+
+void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
+{
+	struct shunt_service *service = engine->service;
+	struct epoll_event events[EVENTS];
+	int n;
+
+	shunt_lock_take(&engine->seats_lock);
+	timeout_ms = work(service, timeout_ms);
+	shunt_lock_leave(&engine->seats_lock);
 	atomic_store(&service->watching, false);
 	if (engine->group.open && must_poll(service)) {
 		atomic_store(&service->watching, true);
@@ -417,16 +514,30 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 		timeout_ms = 0;
 	}
 	n = engine->sys->epoll_pwait(service->epfd, events, EVENTS, timeout_ms, NULL);
-	shunt_lock_take(&service->inbox_lock);	/* what was put there before it was registered is seen now */
-	shunt_lock_leave(&service->inbox_lock);
+	shunt_lock_take(&engine->rendezvous_lock);	/* what was written there before it was registered is seen now */
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_lock_take(&engine->seats_lock);
 	for (int i = 0; i < n; i++)
 		hear(service, &events[i]);
+	shunt_lock_leave(&engine->seats_lock);
+}
+
+/*
+ * A fork's child may get the stack on which its parent's thread was at work. AddressSanitizer, to which plain programs
+ * do not tell their threads, still has the marks of that one's calls there.
+ */
+static void take_stack(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	__asan_handle_no_return();
+#endif
 }
 
 static void *run(void *arg)
 {
 	struct shunt_engine *engine = arg;
 
+	take_stack();
 	if (shunt_polling(engine)->spins)
 		shunt_sleepcost_partner(&engine->service->sleepcost);
 	while (!atomic_load(&engine->service->stopping))
@@ -441,6 +552,7 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	shunt_private_close(engine, service->epfd);
 	shunt_private_close(engine, service->wake_fd);
 	shunt_private_close(engine, service->statistics_fd);
+	shunt_admin_close(service);
 	shunt_private_close(engine, service->rights_fd);
 	free(service);
 }
@@ -457,17 +569,19 @@ static struct shunt_service *make(struct shunt_engine *engine)
 	service->epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	service->wake_fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	service->statistics_fd = shunt_stats_listen(engine);
+	shunt_admin_open(service);
+	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
 	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
 	service->rights_fd = shunt_rights_listen(engine);
-	if (service->epfd < 0 || service->wake_fd < 0 ||
+	/* Without the rights a child of a fork could not have back what is on a link. (Simulated engines share a name.) */
+	if (service->epfd < 0 || service->wake_fd < 0 || (service->rights_fd < 0 && !engine->manual) ||
+	    (service->rights_fd >= 0 && shunt_service_add(service, service->rights_fd, &service->rights_source)) ||
 	    shunt_service_add(service, service->wake_fd, &service->wake_source)) {
 		unmake(engine, service);
 		return NULL;
 	}
 	if (service->statistics_fd >= 0)
 		shunt_service_add(service, service->statistics_fd, &service->statistics_source);
-	if (service->rights_fd >= 0)
-		shunt_service_add(service, service->rights_fd, &service->rights_source);
 	return service;
 }
 
@@ -514,13 +628,34 @@ bool shunt_service_start(struct shunt_engine *engine)
 	return service != NULL;
 }
 
+/* It is more than a query and its answer, which are over before a claim has been answered. */
+static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	return atomic_fetch_add_explicit(&stream->uses, 1, memory_order_relaxed) >= LASTING_USES ||
+	       atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
+	       shunt_now(engine) - stream->born >= engine->config.claim_ms * 1000000 / 4;
+}
+
 void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_service *service;
+	/* Three processes have to speak before somebody else's claim reaches us, and perhaps a link is made for this alone. */
+	bool elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous && stream->rendezvous->fd < 0;
 
-	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || atomic_exchange(&stream->used, true))
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return;
-	if (stream->role == SHUNT_ACCEPTOR &&
+	atomic_store(&stream->touched, true);
+	if (stream->slot && !shunt_streams_ours(engine, stream))
+		return;
+	/* Not now: so it is looked at again when the program uses it the next time. */
+	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
+			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
+		return;
+	if (stream->role == SHUNT_CONNECTOR && shunt_brief_expected(engine, stream) && !lasts(engine, stream))
+		return;
+	if (atomic_exchange(&stream->used, true))
+		return;
+	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;
 	if (!shunt_service_start(engine)) {
@@ -544,13 +679,15 @@ void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *strea
 	if (stream->awaited)
 		return;
 	if (stream->resend_fd < 0)
-		stream->resend_fd = shunt_private_copy(engine, stream->fd);
+		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
 	if (stream->resend_fd < 0 ||
 	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
+		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
 		shunt_private_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
-		shunt_streams_reset_tcp(engine, stream->fd);
+		shunt_retire_free(&stream->tx);	/* nobody will get it */
+		shunt_linger_proven(stream);
 		return;
 	}
 	stream->awaited = true;
@@ -568,58 +705,6 @@ void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stre
 	else
 		atomic_fetch_sub(&engine->service->refusing, 1);
 	shunt_service_watch(engine);
-}
-
-void shunt_service_listen(struct shunt_engine *engine, int fd)
-{
-	struct shunt_rendezvous *rendezvous;
-	struct shunt_service *service;
-	int saved = errno;
-
-	if (!shunt_service_start(engine))
-		return;
-	service = engine->service;
-	rendezvous = calloc(1, sizeof(*rendezvous));
-	if (!rendezvous)
-		return;
-	rendezvous->source.kind = SHUNT_SOURCE_RENDEZVOUS;
-	rendezvous->listener = (struct shunt_stream *)shunt_file(engine, fd);
-	rendezvous->fd = shunt_rendezvous_offer(engine, fd);
-	if (rendezvous->fd < 0) {
-		shunt_log(SHUNT_LOG_INFO, "no rendezvous for descriptor %d (error %d): its connections stay on TCP",
-			  fd, -rendezvous->fd);
-		free(rendezvous);
-		errno = saved;
-		return;
-	}
-	shunt_lock_take(&service->inbox_lock);
-	rendezvous->next = service->rendezvous;
-	service->rendezvous = rendezvous;
-	shunt_service_add(service, rendezvous->fd, &rendezvous->source);
-	shunt_lock_leave(&service->inbox_lock);
-	atomic_store(&service->listening, true);
-	shunt_service_wake(engine);
-	errno = saved;
-}
-
-/* The memory stays: the service thread may be about to look at it. Listeners are few. */
-void shunt_service_unlisten(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_service *service = engine->service;
-
-	if (!service)
-		return;
-	shunt_lock_take(&service->inbox_lock);
-	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next) {
-		if (r->listener != stream || r->fd < 0)
-			continue;
-		shunt_private_close(engine, r->fd);
-		r->fd = -1;
-		r->listener = NULL;
-	}
-	shunt_lock_leave(&service->inbox_lock);
-	atomic_store(&service->listening, true);
-	shunt_service_wake(engine);
 }
 
 void shunt_service_stop(struct shunt_engine *engine)
@@ -646,9 +731,12 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_private_close(engine, service->epfd);
 	shunt_private_close(engine, service->wake_fd);
 	shunt_private_close(engine, service->statistics_fd);
+	shunt_admin_close(service);
 	shunt_private_close(engine, service->rights_fd);
-	for (struct shunt_rendezvous *r = service->rendezvous; r; r = r->next)
-		shunt_private_close(engine, r->fd);
+	shunt_comeback_forget(service);
+	shunt_private_close(engine, service->process.fd);
+	shunt_have_abandon(service);
+	shunt_listen_abandon(engine);
 	shunt_abroad_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_private_close(engine, link->channel.fd);

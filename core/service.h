@@ -9,26 +9,42 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/un.h>
+#include "core/admin.h"
 #include "core/engine.h"
 #include "core/sleepcost.h"
 #include "core/source.h"
 
-struct shunt_name {		/* an abstract Unix name */
-	uint8_t length;
-	char text[sizeof(((struct sockaddr_un *)0)->sun_path)];
-};
-
 struct cm_listener;
 struct shunt_abroad;
+struct shunt_teller;
+struct shunt_had;
 
-struct shunt_rendezvous {	/* what we offer for one listening address */
+/*
+ * One listening address of ours: what we offer there or, where another process was first, our connection to that
+ * one. The memory stays as long as the process, and a fork's child goes on with a copy. engine.rendezvous_lock, but
+ * for what is named otherwise.
+ */
+struct shunt_rendezvous {
 	struct shunt_source source;
-	int fd;
-	struct shunt_stream *listener;
+	struct shunt_name name;
+	_Atomic int fd;			/* ours; -1: we do not own the name */
+	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
 	struct shunt_service *service;
 	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
 	bool tried_abroad;
+	struct shunt_source have_source;
+	int have_fd;			/* where others who accept there come in (have.c) */
+	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
+	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
+	uint64_t wanted_until;		/* service thread, as are the next */
+	_Atomic bool joining;		/* any thread: we accept there without owning the name (join.c) */
+	struct shunt_source owner_source;
+	int owner_fd;			/* to the owner; -1 */
+	_Atomic bool alone;		/* any thread reads it: no owner has been found */
+	uint64_t look_at;		/* when to look for one again */
+	uint32_t failures;		/* to find one, in a row */
 	struct shunt_rendezvous *next;
 };
 
@@ -41,9 +57,10 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 	struct shunt_parked *next;
 };
 
-struct shunt_refused {		/* an address where nobody answers for a while */
+struct shunt_refused {		/* an address that is not asked again for a while */
 	struct shunt_name name;
 	uint64_t until;
+	const char *reason;
 };
 
 #define SHUNT_REFUSED_SLOTS 64
@@ -58,16 +75,17 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
-	_Atomic bool proving;		/* any thread: a nonce is to be asked for */
+	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
+	_Atomic bool unproven;		/* the same, in a while: there was no descriptor to wait for it with */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
+	_Atomic bool timing;		/* any thread: a device has WRs that it has not carried out */
 	_Atomic bool trimming;		/* any thread: there may be memory to let go */
 
-	struct shunt_lock inbox_lock;	/* of the next three; any thread */
+	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
 	struct shunt_stream *connecting;/* connect() has not finished */
-	struct shunt_rendezvous *rendezvous;
 
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
 	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
@@ -75,23 +93,46 @@ struct shunt_service {
 
 	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
 	uint64_t trim_look;		/* and for memory that is not needed */
+	uint64_t slow_look;		/* and for completions that do not come */
+
+	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
+	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
+	uint64_t keep_look;		/* when to look at them */
+	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 
 	struct shunt_link *links;
+	struct shunt_comeback *comebacks;
+	uint32_t lines;			/* how many there have been */
 	struct shunt_abroad *abroad;	/* NULL: never needed */
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
 	uint32_t refused_next;
+	struct shunt_teller *tellers;	/* who accepts at addresses of ours */
+	uint32_t teller_count;
+	struct shunt_had *had;		/* what they have; NULL: nothing yet */
+	struct shunt_rendezvous process;	/* shunt/link/PID: for who was sent to us by another process */
 
 	struct shunt_source statistics_source;
 	int statistics_fd;
+	struct shunt_admin admin;
 	struct shunt_source rights_source;
 	int rights_fd;
 };
 
 void shunt_service_want_write(struct shunt_link *link, bool on);
 void shunt_service_forget(struct shunt_link *link);
+/* A registered descriptor has another owner. */
+void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source);
 int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source);
+/* One more; it may be dead at once. */
+void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link);
+/* The same connection, seen from its other end? */
+static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
+{
+	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
+	       a->local_port == b->peer_port && a->peer_port == b->local_port;
+}
 
 /* --- claim.c: which connections move to a link --- */
 
@@ -100,17 +141,57 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 			 const int *fds, int count);
 void shunt_claim_link_up(struct shunt_link *link);
 void shunt_claim_link_down(struct shunt_link *link);
-/* Everything posted on the link's lane has arrived. */
-void shunt_claim_settled(struct shunt_link *link);
+/* Everything posted on this lane of the link has arrived; on all of them (NULL). */
+void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane);
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
 /* The stream is to be carried by this link. Service thread. */
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream);
+/* The same for a stream that was on a link before. */
+void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream);
 /* It stays on TCP, and so do others to that address for a while. */
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason);
+/* It stays on TCP; no other does because of it. */
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+/* A link over the channel `fd` (or -errno) to who has that name. NULL: none, and why. */
+struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
+					const char **reason);
+/* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
+bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
 /* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
 int shunt_claim_tick(struct shunt_service *service);
+
+/* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
+
+/* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held. */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
+/* In a fork's child. */
+void shunt_listen_abandon(struct shunt_engine *engine);
+
+/* --- redirect.c: the claimant is sent to another process --- */
+
+/* A REDIRECT of the peer. */
+void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream, uint32_t process);
+
+/* --- have.c: who accepts at an address of ours, and what he has --- */
+
+void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
+void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller);
+/* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
+pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
+/* Milliseconds until the next look, -1: nothing is due. */
+int shunt_have_tick(struct shunt_service *service);
+/* In a fork's child. */
+void shunt_have_abandon(struct shunt_service *service);
+
+/* --- join.c: we accept at an address that another process owns --- */
+
+/* The program has used a connection that it has accepted there. */
+void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
+void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
+/* Looks for owners, or becomes one. Milliseconds until the next look, -1: nothing is due. */
+int shunt_join_tick(struct shunt_service *service);
 
 /* --- trim.c: memory that is not needed --- */
 
@@ -128,8 +209,23 @@ int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tup
 /* The name of the rendezvous for a peer address; `any`: for its port on every address. */
 void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
 			   struct shunt_name *name);
-/* Offers a rendezvous for the address `fd` listens on: a listening private descriptor, or -errno. */
-int shunt_rendezvous_offer(struct shunt_engine *engine, int fd);
+/* The name of the rendezvous for the address that `fd` listens on. 0 or -errno. */
+int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name);
+/* The names that a listener which takes connections to the address may have, the most exact first; how many. */
+int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES]);
+bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count);
+/* Does a listener of that name take connections to the address? */
+bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
+/* Where its owner's co-listeners come in. */
+void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
+/* The name of one process, for claims that were sent to it. */
+void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
+/* Takes the name: a listening private descriptor, or -errno. */
+int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
+/* A channel to who has the name, if he is of our own user or root, or -errno. */
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
+/* Is the peer of a Unix socket of our own user or root? And its process. */
+bool shunt_rendezvous_trusts(struct shunt_engine *engine, int fd, pid_t *pid);
 /* The next peer that has come, or -errno. */
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
 

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/address.h"
+#include "core/mock.h"
 #include "core/polling.h"
 #include "core/quiet.h"
 #include "core/service.h"
@@ -71,9 +73,8 @@ static void put_bytes(struct text *text, const char *name, const char *track,
 static void put_address(struct text *text, const char *name, const uint8_t address[16], uint16_t port)
 {
 	char host[INET6_ADDRSTRLEN] = "?";
-	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-	if (!memcmp(address, mapped, 12)) {
+	if (shunt_address_is_v4(address)) {
 		inet_ntop(AF_INET, address + 12, host, sizeof(host));
 		put(text, "\"%s\":\"%s:%u\",", name, host, ntohs(port));
 		return;
@@ -104,8 +105,8 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
-	put(text, "\"state\":\"%s\",\"reason\":\"%s\"", state_word(stream),
-	    stream->reason ? stream->reason : "");
+	put(text, "\"state\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
+	    stream->reason ? stream->reason : "", shunt_mock_text(atomic_load(&stream->tx.held)));
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", &stream->tx.bytes);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", &stream->rx.bytes);
 	put(text, "}");
@@ -151,29 +152,56 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-/* What was short how often; the limit that binds is what was short most. */
-static void put_stalls(struct text *text, const uint64_t *stalls)
+/* The limit that binds is what was short most. */
+static const char *bound_by(const uint64_t *stalls)
 {
 	int most = SHUNT_LIMIT_NONE;
 
-	put(text, "\"stalls\":{");
-	text->comma = false;
-	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++) {
-		put_number(text, shunt_limit_names[i], stalls[i]);
+	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
 		if (stalls[i] > stalls[most])
 			most = i;
+	return shunt_limit_names[most];
+}
+
+/* What was short how often. */
+static void put_stalls(struct text *text, const uint64_t *stalls)
+{
+	put(text, "\"stalls\":{");
+	text->comma = false;
+	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
+		put_number(text, shunt_limit_names[i], stalls[i]);
+	put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
+}
+
+/* Of each lane, what shows whether they share the work. group.lock held. */
+static void put_each_lane(struct text *text, const struct shunt_group *group)
+{
+	put(text, "\"lanes\":[");
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
+		    lane->link->device->context->device->name, bound_by(lane->counters.stalls));
+		text->comma = true;
+		put_number(text, "peer", lane->link->peer_pid);
+		put_number(text, "lane", lane->number);
+		put_number(text, "streams", lane->seats);
+		put_number(text, "wr", lane->sent);
+		put_number(text, "wr_bytes", lane->window.posted);
+		put_number(text, "doorbells", lane->counters.doorbells);
+		put(text, "}");
 	}
-	put(text, "},\"bound_by\":\"%s\",", shunt_limit_names[most]);
+	put(text, "],");
 }
 
 static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
 {
 	struct shunt_tally tally = engine->group.ended;
 	const struct shunt_lane_counters *sum = &tally.counters;
+	uint64_t lanes = 0;
 
 	/* group.lock held */
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
 		shunt_tally_add(&tally, lane);
+	put_number(text, "lanes", lanes);
 	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
 	put_number(text, "doorbells", sum->doorbells);
 	put_number(text, "wr", tally.wrs);
@@ -218,6 +246,8 @@ static void put_memory(struct text *text, struct shunt_group *group)
 	uint64_t regions = 0, bytes = 0;
 
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		if (lane->number)
+			continue;	/* a link's memory is all its lanes' */
 		regions += atomic_load(&lane->link->arena.regions);
 		bytes += atomic_load(&lane->link->arena.registered);
 	}
@@ -234,11 +264,20 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	text->comma = false;
 	put_number(text, "links", atomic_load(&engine->links_up));
 	put_number(text, "failovers", atomic_load(&engine->failovers));
+	put_number(text, "keepalive_probes", atomic_load(&engine->probes));
+	put_number(text, "comebacks", atomic_load(&engine->comebacks));
+	put_number(text, "streams_returned", atomic_load(&engine->returns));
+	put_number(text, "mocked", atomic_load(&engine->mocked));
+	put_number(text, "slow_looks", atomic_load(&engine->slow_looks));
+	put_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
+	put_number(text, "faults", atomic_load(&engine->fault.struck));
 	put_number(text, "upgrades", atomic_load(&engine->upgrades));
 	put_number(text, "handbacks", atomic_load(&engine->handbacks));
 	put_number(text, "claims", atomic_load(&engine->claims));
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	put_number(text, "claims_redirected", atomic_load(&engine->redirects));
+	put_number(text, "connections_told", atomic_load(&engine->haves));
 	put_number(text, "rings_grown", atomic_load(&engine->grows));
 	put_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	put_number(text, "sends_registered", atomic_load(&engine->pins));
@@ -258,6 +297,7 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_gauges(text, group);
 	put(text, "},");
 	put_stalls(text, stalls);
+	put_each_lane(text, group);
 }
 
 static void put_polling(struct text *text, struct shunt_engine *engine)

@@ -21,6 +21,7 @@ struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
 struct shunt_pin;
+struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
 #define SHUNT_NEVER UINT64_MAX
@@ -31,7 +32,7 @@ enum shunt_state {
 	SHUNT_LINKED,	/* both ends agreed to carry it */
 	SHUNT_PLAIN,	/* the kernel's alone, for good */
 	SHUNT_CLOSED,	/* the program has closed it; the peer may not know yet */
-	SHUNT_FOREIGN,	/* on a link of the process that forked us: to be asked for before use */
+	SHUNT_FOREIGN,	/* on a link of a relative of ours: to be asked for before use */
 };
 
 /* Being handed back for good: asked, and what the peer said. */
@@ -89,9 +90,12 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint8_t track;	/* enum shunt_track */
 	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
 	_Atomic bool shut;	/* the program has ended this direction */
-	_Atomic bool want_link;	/* which track the next send should be on */
+	_Atomic bool want_link;	/* which track the next send should be on, */
+	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of mock.h */
 	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
+	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
+	_Atomic uint64_t stuck_since;	/* that, or `halted`, for longer than the program may be willing to wait: expiry.h */
 	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
@@ -99,16 +103,18 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint32_t ring_bytes;
 	uint32_t ring_rkey;
 	uint64_t old_address;	/* of the ring before ring_from */
-	uint32_t old_bytes;
+	_Atomic uint32_t old_bytes;
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
 	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
 	_Atomic bool grow_asked;
+	_Atomic uint32_t refusals;	/* grows with each send that may have to be tried again: then an edge (EPOLLOUT) is due */
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
 	uint32_t old_rkey;
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
 	uint32_t resend_bytes, resend_done;
+	uint64_t resent;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
 	bool resend_fin;	/* the direction has ended behind it */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
 	_Atomic bool must_prove;	/* the peer's nonce is to be written where the link begins */
@@ -131,6 +137,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
 	_Atomic uint64_t handback_at;	/* and HANDBACK */
 	_Atomic bool handed;	/* lane.lock: the last HANDBACK has been given to the QP */
+	_Atomic bool wants_handed;	/* a send waits for that */
 	_Atomic uint64_t fin;	/* value of FIN */
 	struct shunt_bytes bytes;
 };
@@ -141,11 +148,14 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool shut;	/* shutdown(SHUT_RD) */
 	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
+	bool doubtful;		/* the link was not believed, and may have had more: such an end is none */
+	uint64_t unproven_at;	/* nor is one here, where bytes of the link should have begun that did not count; SHUNT_NEVER */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
+	_Atomic bool owes_reset;	/* the kernel's socket is to be reset behind what is unread in it, or by close */
 	_Atomic bool told;	/* it has been: the other track may bring the same one later */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
@@ -156,6 +166,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
 	bool end_reading, end_writing;	/* the program has ended that: the kernel is told behind the nonce */
+	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
 	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
 	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
 	bool early_reset;	/* P: the same of RESET */
@@ -186,7 +197,10 @@ struct shunt_stream {
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
 	_Atomic uint8_t role;	/* enum shunt_role */
 	_Atomic bool nonblocking;
-	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2) */
+	uint8_t place;		/* connectors: which count of brief ones is theirs */
+	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
+	_Atomic bool touched;	/* the program has used it at all */
+	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2), and who must know does */
 	bool queued;		/* lane.queue_lock: in the lane's merge queue */
 	_Atomic uint32_t lane_work;	/* enum shunt_work */
 	uint64_t in_chain;	/* lane.lock: number of the chain that has its last WR */
@@ -216,8 +230,12 @@ struct shunt_stream {
 	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
 	bool tuple_known;
 	_Atomic uint8_t retiring;	/* enum shunt_retiring */
-	int retire_fd;		/* who asked for it from another process; -1 nobody */
-	bool shared;		/* a fork has made a second owner */
+	_Atomic int retire_fd;	/* who asked for it from another process; -1 nobody */
+	bool shared;		/* a fork has made a second owner, and there was no slot to count them */
+	bool inherited;		/* we are not the first */
+	_Atomic uint64_t *_Atomic slot;	/* what those who hold it know of each other (shared.h); NULL: nobody else does */
+	uint32_t slot_generation;
+	bool slot_left;		/* we are not counted there any more */
 	bool dissolving;	/* by connect(AF_UNSPEC) */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
@@ -229,9 +247,18 @@ struct shunt_stream {
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	bool claimed;		/* service thread: a claim is under way */
+	uint64_t named_until;	/* the same: it was refused, and messages of its lane up to this one may name its seat */
+	uint32_t line;		/* the same: of links, one of which has died under it (comeback.h); 0 none */
+	uint32_t return_tries;	/* how often its claim has failed since, */
+	uint64_t return_at;	/* and when it is to be made again */
 	struct shunt_stream *next_offer;	/* in the service thread's lists */
 	struct shunt_stream *next_inbox;	/* service.inbox_lock */
 	struct shunt_tuple tuple;
+	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
+	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
+	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */
+	bool asked_twice;	/* service thread: who was asked first has ended */
+	bool redirected;	/* service thread: it has been claimed at another process first */
 	uint64_t born;
 	const char *reason;	/* why it is plain */
 	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
@@ -242,6 +269,7 @@ struct shunt_stream {
 	_Atomic uint64_t receive_timeout_ns;
 	_Atomic uint64_t send_timeout_ns;
 	_Atomic int low_water;	/* SO_RCVLOWAT */
+	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
 };
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
@@ -251,6 +279,15 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
 
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+}
+
+/* There is room again, or may be. True: a send has found none before. */
+static inline bool shunt_tx_unstarve(struct shunt_tx *tx)
+{
+	if (!atomic_exchange(&tx->starved, false))
+		return false;
+	atomic_store(&tx->stuck_since, 0);
+	return true;
 }
 
 /* The next send will use another ring: one was offered, and nothing is staged for the present one. */

@@ -1,5 +1,5 @@
 /*
- * The registry of streams: type-stable memory, and what the program does with descriptors.
+ * The registry of streams: type-stable memory, who still names it, and how a stream ends.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,8 +8,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "core/engine.h"
+#include "core/expiry.h"
 #include "core/epset.h"
 #include "core/proof.h"
+#include "core/shared.h"
 #include "core/stage.h"
 
 #define SLAB_STREAMS 64
@@ -35,88 +37,60 @@ static bool add_slab(struct shunt_engine *engine)
 	return true;
 }
 
-/* Everything but what stale holders of the pointer may still be using: locks and list links. */
-static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool nonblocking)
+void shunt_streams_unlink(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
 
-	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.kind = SHUNT_SOURCE_STREAM;
-	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
-	rx->proof_fd = -1;
-	rx->end_reading = rx->end_writing = rx->early_reset = false;
-	stream->in_use = true;
-	stream->fd = fd;
-	stream->numbers = 1;
-	stream->reason = NULL;
 	stream->lane = NULL;
-	stream->link = NULL;
 	stream->id = stream->peer_id = 0;
-	stream->tuple_known = false;
-	stream->claimed = false;
 	atomic_store(&stream->agreed, false);
-	stream->holds = 0;
 	atomic_store(&stream->retiring, SHUNT_STAYING);
-	stream->retire_fd = -1;
-	stream->shared = false;
-	stream->dissolving = false;
-	stream->orphan = false;
-	stream->resend_fd = -1;
-	stream->awaited = false;
-	stream->refusing = false;
 	atomic_store(&stream->asked, SHUNT_NOT_ASKED);
+	stream->in_chain = 0;
+	stream->let_go = false;
+	atomic_store(&stream->releases, 0);
+	atomic_store(&stream->released, false);
+	atomic_store(&stream->lane_work, 0);
+
+	tx->track = SHUNT_TCP;
+	tx->quick = false;
+	atomic_store(&tx->grow_asked, false);
 	tx->announced = 0;
-	atomic_store(&rx->announced, 0);
+	atomic_store(&tx->upgrade_at, 0);
+	atomic_store(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->resend_fin = false;
 	tx->end_fd = -1;
 	tx->fin_wr = 0;
 	atomic_store(&tx->halted, false);
-	stream->in_chain = 0;
-	stream->let_go = false;
 	tx->pin = NULL;
 	atomic_store(&tx->pinned_wr, 0);
 	tx->old_bytes = 0;
-	stream->role = SHUNT_CONNECTOR;
-	stream->born = shunt_now(engine);
-	atomic_store(&stream->nonblocking, nonblocking);
-	atomic_store(&stream->used, false);
-	atomic_store(&stream->releases, 0);
-	atomic_store(&stream->released, false);
-	atomic_store(&stream->lane_work, 0);
-	atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
-	atomic_store(&stream->send_timeout_ns, UINT64_MAX);
-	atomic_store(&stream->low_water, 1);
-
-	tx->track = SHUNT_TCP;
-	tx->quick = tx->shut = tx->grow_asked = false;
 	atomic_store(&tx->want_link, false);
+	atomic_store(&tx->held, 0);
 	atomic_store(&tx->unpassed, 0);
 	atomic_store(&tx->starved, false);
-	atomic_store(&tx->dead, false);
+	atomic_store(&tx->stuck_since, 0);
 	atomic_store(&tx->gathering, false);
-	atomic_store(&tx->corked, false);
 	tx->last_wr = 0;
-	tx->offset = tx->ring_from = 0;
+	atomic_store(&tx->ring_from, 0);
 	tx->ring_bytes = 0;
 	atomic_store(&tx->consumed, 0);
 	atomic_store(&tx->offer, 0);
 	tx->blocked_at = SHUNT_NEVER;
 	atomic_store(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
-	tx->bytes = (struct shunt_bytes) { 0 };
+	tx->must_prove = false;
+	shunt_stage_free(&tx->stage);
 
 	rx->track = SHUNT_TCP;
-	rx->shut = rx->tcp_eof = rx->final = false;
+	atomic_store(&rx->final, false);
+	rx->doubtful = rx->early_reset = false;
+	rx->unproven_at = SHUNT_NEVER;
 	rx->asked_again = false;
+	atomic_store(&rx->announced, 0);
 	atomic_store(&rx->grown, false);
 	rx->quiet_tail = rx->quiet_since = 0;
-	rx->kept_error = 0;
-	rx->told = false;
-	atomic_store(&rx->reset, false);
-	atomic_store(&rx->error, 0);
-	atomic_store(&rx->head, 0);
-	atomic_store(&rx->tail, 0);
 	atomic_store(&rx->boundary, SHUNT_NEVER);
 	atomic_store(&rx->second, SHUNT_NEVER);
 	atomic_store(&rx->retired, false);
@@ -124,7 +98,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	atomic_store(&rx->fin, SHUNT_NEVER);
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->early_fin, SHUNT_NEVER);
-	tx->must_prove = tx->shown = false;
 	atomic_store(&rx->next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
@@ -133,6 +106,72 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	rx->ring_bytes = 0;
 	rx->ring_from = 0;
 	rx->link_open = false;
+}
+
+/* Everything but what stale holders of the pointer may still be using: locks and list links. */
+static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool nonblocking)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_streams_unlink(stream);
+	stream->file.kind = SHUNT_FILE_STREAM;
+	stream->source.kind = SHUNT_SOURCE_STREAM;
+	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
+	stream->in_use = true;
+	stream->fd = fd;
+	stream->numbers = 1;
+	stream->reason = NULL;
+	stream->link = NULL;
+	stream->tuple_known = false;
+	stream->claimed = false;
+	stream->redirected = stream->asked_twice = stream->told = false;
+	stream->rendezvous = NULL;
+	stream->line = stream->return_tries = 0;
+	stream->return_at = 0;
+	stream->holds = 0;
+	stream->retire_fd = -1;
+	stream->shared = false;
+	stream->slot = NULL;
+	stream->slot_left = false;
+	atomic_store(&stream->uses, 0);
+	stream->inherited = false;
+	stream->dissolving = false;
+	stream->orphan = false;
+	stream->resend_fd = -1;
+	stream->awaited = false;
+	stream->refusing = false;
+	stream->role = SHUNT_CONNECTOR;
+	stream->born = shunt_now(engine);
+	atomic_store(&stream->mock, __atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
+	atomic_store(&stream->nonblocking, nonblocking);
+	atomic_store(&stream->touched, false);
+	atomic_store(&stream->used, false);
+	atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
+	atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+	atomic_store(&stream->low_water, 1);
+	atomic_store(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
+
+	atomic_store(&tx->shut, false);
+	tx->shown = false;
+	atomic_store(&tx->dead, false);
+	atomic_store(&tx->corked, false);
+	tx->resent = 0;
+	tx->offset = 0;
+	tx->bytes = (struct shunt_bytes) { 0 };
+
+	rx->proof_fd = -1;
+	rx->end_reading = rx->end_writing = false;
+	rx->aside = 0;
+	atomic_store(&rx->shut, false);
+	atomic_store(&rx->tcp_eof, false);
+	rx->kept_error = 0;
+	rx->owes_reset = false;
+	rx->told = false;
+	atomic_store(&rx->reset, false);
+	atomic_store(&rx->error, 0);
+	atomic_store(&rx->head, 0);
+	atomic_store(&rx->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
 }
@@ -141,8 +180,10 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 {
 	struct shunt_stream *stream = NULL;
 
-	if (atomic_load(&engine->reap))
+	if (atomic_load(&engine->reap) && shunt_lock_try(&engine->seats_lock)) {
 		shunt_streams_reap(engine);
+		shunt_lock_leave(&engine->seats_lock);
+	}
 	shunt_lock_take(&engine->streams_lock);
 	if (engine->free_streams || add_slab(engine)) {
 		stream = engine->free_streams;
@@ -168,8 +209,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	stream->in_use = false;
 	shunt_stage_free(&stream->tx.stage);
-	free(stream->tx.resend);
-	stream->tx.resend = NULL;
+	shunt_retire_free(&stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }
@@ -220,9 +260,10 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 	} while (!atomic_compare_exchange_weak(&engine->reap, &first, stream));
 }
 
-void shunt_streams_reap(struct shunt_engine *engine)
+bool shunt_streams_reap(struct shunt_engine *engine)
 {
 	struct shunt_stream *stream = atomic_exchange(&engine->reap, NULL);
+	bool any = stream != NULL;
 
 	while (stream) {
 		struct shunt_stream *next = stream->next_reap;
@@ -230,6 +271,7 @@ void shunt_streams_reap(struct shunt_engine *engine)
 		shunt_streams_vacate(stream);
 		stream = next;
 	}
+	return any;
 }
 
 int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
@@ -266,9 +308,18 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
-		atomic_store(&stream->state, SHUNT_PLAIN);
+		atomic_store(&stream->state, shunt_shared_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
+}
+
+bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	enum shunt_whose whose = shunt_shared_touch(stream);
+
+	if (whose != SHUNT_OURS)
+		shunt_streams_plain(engine, stream, "shared by a fork");
+	return whose == SHUNT_OURS;
 }
 
 bool shunt_stream_is_plain(const struct shunt_stream *stream)
@@ -279,109 +330,12 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream)
 	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
 }
 
-/* --- the table --- */
-
-static void set_slot(struct shunt_engine *engine, int fd, struct shunt_file *file)
+bool shunt_stream_is_linked(const struct shunt_stream *stream)
 {
-	shunt_files_set(engine->files, fd, file);
-}
-
-void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
-{
-	struct shunt_stream *stream;
-
-	if (fd < 0 || (size_t)fd >= engine->files->limit)
-		return;
-	stream = shunt_streams_new(engine, fd, nonblocking);
-	if (stream)
-		set_slot(engine, fd, &stream->file);
-}
-
-static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
-{
-	struct shunt_file *file = shunt_file(engine, fd);
-
-	return file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
-}
-
-static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
-{
-	stream->role = role;
-	stream->born = shunt_now(engine);
-	atomic_store(&stream->state, engine->device_choice == SHUNT_DEVICE_NONE ? SHUNT_PLAIN :
-		     SHUNT_CANDIDATE);
-	shunt_lock_take(&engine->streams_lock);
-	engine->totals.streams++;
-	shunt_lock_leave(&engine->streams_lock);
-}
-
-void shunt_file_connected(struct shunt_engine *engine, int fd, int result)
-{
-	struct shunt_stream *stream = stream_at(engine, fd);
-
-	if (!stream || (result && result != -EINPROGRESS && result != -EINTR))
-		return;
-	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER)
-		become_candidate(engine, stream, SHUNT_CONNECTOR);
-}
-
-void shunt_file_accepted(struct shunt_engine *engine, int fd, bool nonblocking)
-{
-	struct shunt_stream *stream;
-
-	shunt_file_socket(engine, fd, nonblocking);
-	stream = stream_at(engine, fd);
-	if (stream)
-		become_candidate(engine, stream, SHUNT_ACCEPTOR);
-}
-
-void shunt_file_listening(struct shunt_engine *engine, int fd)
-{
-	struct shunt_stream *stream = stream_at(engine, fd);
-
-	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE)
-		return;
-	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
-		return;	/* only its backlog changes */
-	stream->role = SHUNT_LISTENER;
-	shunt_service_listen(engine, fd);
-}
-
-void shunt_file_epoll(struct shunt_engine *engine, int fd)
-{
-	struct shunt_epset *set;
-
-	if (fd < 0 || (size_t)fd >= engine->files->limit)
-		return;
-	set = shunt_epset_create(engine, fd);
-	if (set)
-		set_slot(engine, fd, &set->file);
-}
-
-void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
-{
-	struct shunt_file *file = shunt_file(engine, old);
-
-	if (!file || file->kind == SHUNT_FILE_PRIVATE)
-		return;
-	shunt_lock_take(&engine->streams_lock);
-	if (file->kind == SHUNT_FILE_STREAM)
-		((struct shunt_stream *)file)->numbers++;
-	else
-		((struct shunt_epset *)file)->numbers++;
-	set_slot(engine, fd, file);
-	shunt_lock_leave(&engine->streams_lock);
+	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_LINKED;
 }
 
 /* --- the end --- */
-
-static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
-{
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++)
-		if (shunt_file(engine, fd) == file)
-			return fd;
-	return -1;
-}
 
 /* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
 static bool unread_on_link(const struct shunt_rx *rx)
@@ -409,48 +363,77 @@ static bool lingers_zero(struct shunt_engine *engine, int fd)
 	       linger.l_onoff && !linger.l_linger;
 }
 
-/* Both locks held. */
-static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	int unread = 0;
 
-	shunt_group_poll_fully(engine);
-	shunt_track_settle(engine, stream);
 	engine->sys->ioctl(fd, FIONREAD, &unread);
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
 	    unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
-	if (stream->dissolving || unread || unread_on_link(&stream->rx) || lingers_zero(engine, fd)) {
-		shunt_streams_reset_tcp(engine, fd);
-		stream->tx.shut = true;
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
-	} else {
+	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, fd);
+}
+
+void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	shunt_streams_reset_tcp(engine, fd);
+	stream->tx.shut = true;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
+/* Who has let go of its seat may lose it at any moment, to whoever reaps: the link is there as long as this lock is held. */
+static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_link *link;
+	uint8_t state;
+
+	shunt_lock_take(&engine->group.lock);
+	link = stream->link;
+	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
+	shunt_lock_leave(&engine->group.lock);
+	return state;
+}
+
+/* Both locks held. */
+static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	uint8_t state;
+
+	shunt_group_poll_fully(engine);
+	shunt_track_settle(engine, stream);
+	if (stream->dissolving || shunt_streams_resets(engine, stream, fd))
+		shunt_streams_reset(engine, stream, fd);
+	else
 		shunt_tx_end(stream, fd);
-	}
+	shunt_proof_leave(stream);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-	if (!stream->link || atomic_load(&stream->link->state) == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
+	state = state_of_link(engine, stream);
+	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
+		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
+	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		shunt_service_wake(engine);
 	}
 }
 
-static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	uint8_t state;
 	bool seated;
 
-	if (stream->shared && atomic_load(&stream->state) == SHUNT_LINKED)
+	if (shunt_shared_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, "shared by a fork");
 	shunt_epset_drop_stream(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	set_slot(engine, fd, NULL);
+	shunt_files_close(engine->files, fd);
 	state = atomic_load(&stream->state);
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
+	shunt_brief_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
-	shunt_proof_leave(stream);
+	shunt_shared_leave(stream);
 	if (stream->tx.resend)
 		shunt_service_await(engine, stream);
 	shunt_service_refuse(engine, stream, false);
@@ -464,31 +447,15 @@ static void end_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (stream->role == SHUNT_LISTENER)
-		shunt_service_unlisten(engine, stream);
+		shunt_listen_withdraw(engine, stream);
 	if (seated)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	else
 		free_if_done(stream);
 }
 
-void shunt_file_dissolving(struct shunt_engine *engine, int fd)
-{
-	struct shunt_stream *stream = stream_at(engine, fd);
-	bool nonblocking;
-
-	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
-		return;
-	nonblocking = atomic_load(&stream->nonblocking);
-	stream->dissolving = true;
-	end_stream(engine, stream, fd);
-	shunt_file_socket(engine, fd, nonblocking);
-}
-
-/*
- * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
- * connection ends with it, as the kernel's reference does it. False: nobody is.
- */
-static bool make_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+/* Both locks held: who waits has neither, and looks again when it has. */
+static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	int copy;
 
@@ -497,13 +464,26 @@ static bool make_orphan(struct shunt_engine *engine, struct shunt_stream *stream
 	copy = shunt_private_copy(engine, fd);
 	if (copy < 0)
 		return false;
-	shunt_epset_drop_stream(engine, stream);
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = copy;
 	stream->orphan = true;
-	set_slot(engine, fd, NULL);
+	shunt_files_close(engine->files, fd);
 	shunt_lock_leave(&engine->streams_lock);
 	return true;
+}
+
+bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	bool made;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	made = adopt_waited(engine, stream, fd);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (made)
+		shunt_epset_drop_stream(engine, stream);
+	return made;
 }
 
 bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
@@ -528,55 +508,8 @@ void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *
 	shunt_lock_leave(&engine->streams_lock);
 	if (!last)
 		return;
-	end_stream(engine, stream, fd);
+	shunt_streams_end(engine, stream, fd);
 	shunt_private_close(engine, fd);
-}
-
-static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	bool last;
-
-	/* A registration outlives the number it was made with, but nobody can move it any more. */
-	if (stream->numbers > 1 && shunt_epset_knows(engine, stream, fd))
-		shunt_stream_retire(engine, fd, stream, "closed under a number that epoll knows");
-	shunt_lock_take(&engine->streams_lock);
-	last = --stream->numbers == 0;
-	if (!last) {
-		set_slot(engine, fd, NULL);
-		if (stream->fd == fd)
-			stream->fd = another_number(engine, &stream->file);
-	}
-	shunt_lock_leave(&engine->streams_lock);
-	if (last && !make_orphan(engine, stream, fd))
-		end_stream(engine, stream, fd);
-}
-
-static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int fd)
-{
-	bool last;
-
-	shunt_lock_take(&engine->streams_lock);
-	set_slot(engine, fd, NULL);
-	last = --set->numbers == 0;
-	if (!last && set->fd == fd)
-		set->fd = another_number(engine, &set->file);
-	shunt_lock_leave(&engine->streams_lock);
-	if (last)
-		shunt_epset_close(engine, set);
-}
-
-void shunt_file_closing(struct shunt_engine *engine, int fd)
-{
-	struct shunt_file *file = shunt_file(engine, fd);
-	int saved = errno;
-
-	if (!file || file->kind == SHUNT_FILE_PRIVATE)
-		return;
-	if (file->kind == SHUNT_FILE_STREAM)
-		close_stream(engine, (struct shunt_stream *)file, fd);
-	else
-		close_set(engine, (struct shunt_epset *)file, fd);
-	errno = saved;
 }
 
 /* --- small things the boundary asks --- */
@@ -592,6 +525,8 @@ static void tcp_option_changed(struct shunt_stream *stream, int name)
 	socklen_t length = sizeof(int);
 	int on = 0;
 
+	if (name == TCP_USER_TIMEOUT)
+		shunt_expiry_changed(stream);
 	if ((name != TCP_CORK && name != TCP_NODELAY) ||
 	    stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, name, &on, &length))
 		return;
@@ -634,6 +569,28 @@ int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *st
 		return error;
 	shunt_group_poll(engine);
 	return shunt_stream_pop_error(stream);
+}
+
+/* It says nothing of the connection. */
+static bool is_about_the_call(int error)
+{
+	return error == EAGAIN || error == EINTR || error == EFAULT || error == ENOMEM || error == EINVAL ||
+	       error == EOPNOTSUPP || error == ENOTCONN;
+}
+
+/*
+ * The link may tell of a reset later. Where the kernel has given up by itself (ETIMEDOUT), the peer need not know, and
+ * nobody tells.
+ */
+int shunt_stream_told_error(struct shunt_stream *stream, int error)
+{
+	if (is_about_the_call(error) || atomic_load(&stream->state) != SHUNT_LINKED || !shunt_stream_tcp_closed(stream))
+		return -error;
+	atomic_store(&stream->rx.told, true);
+	atomic_store(&stream->tx.dead, true);
+	if (error != ECONNRESET && error != EPIPE)
+		atomic_store(&stream->rx.reset, true);
+	return -error;
 }
 
 void shunt_stream_keep_error(struct shunt_stream *stream, int error)

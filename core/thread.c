@@ -63,6 +63,19 @@ void shunt_thread_signalled(bool restart)
 	errno = saved;
 }
 
+struct shunt_thread shunt_thread_interrupt(void)
+{
+	return shunt_thread;
+}
+
+void shunt_thread_resume(const struct shunt_thread *before)
+{
+	shunt_thread.sleep_fd = before->sleep_fd;
+	shunt_thread.restarts = before->restarts;
+	shunt_thread.moved = before->moved;
+	shunt_thread.signalled = before->signalled;
+}
+
 int shunt_parker_take(struct shunt_engine *engine)
 {
 	int fd = -1;

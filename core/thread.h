@@ -20,6 +20,9 @@ struct shunt_thread {
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t skip;		/* waits that will not poll */
 	uint32_t making;	/* depth of shunt_private_begin() */
+	uint32_t closing;	/* and of shunt_numbers_enter() */
+	unsigned int cancels;	/* so many of the process's cancellations do not concern it (cancel.c) */
+	bool moved;		/* inside a call of several messages that has moved some */
 };
 
 extern __thread struct shunt_thread shunt_thread;
@@ -32,6 +35,11 @@ extern __thread struct shunt_thread shunt_thread;
 uint64_t shunt_thread_budget(struct shunt_engine *engine);
 /* How the spin ended; displaced: somebody else had the core meanwhile. */
 void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced);
+
+/* A handler of the program runs in this thread, and may wait in calls of its own. */
+struct shunt_thread shunt_thread_interrupt(void);
+/* It has returned; what it interrupted goes on as before. */
+void shunt_thread_resume(const struct shunt_thread *before);
 
 /* A wait begins: signals handled so far are history. */
 static inline void shunt_thread_begin(void)

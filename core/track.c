@@ -16,6 +16,8 @@
 #include "core/engine.h"
 #include "core/proof.h"
 #include "core/epset.h"
+#include "core/linger.h"
+#include "core/shared.h"
 #include "core/stage.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
@@ -49,7 +51,10 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	if (track == SHUNT_LINK) {
 		atomic_store(&tx->upgrade_at, tx->offset);
 		tx->ring_from = tx->offset;
+		/* The peer may have answered what another thread of ours has just posted and is still to note. */
+		shunt_lock_take(&stream->lane->lock);
 		shunt_stage_begin(stream);
+		shunt_lock_leave(&stream->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
 	} else {
@@ -74,11 +79,24 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
 		next_flip(engine, tx);
 	}
-	wanted = atomic_load(&tx->want_link) ? SHUNT_LINK : SHUNT_TCP;
+	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
+	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED ?
+		 SHUNT_LINK : SHUNT_TCP;
 	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released))
 		shunt_track_announce(engine, stream, wanted);
-	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER &&
-		    atomic_load(&tx->want_link);
+	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
+}
+
+void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint8_t before = tx->track;
+
+	tx->quick = false;
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
+		shunt_track_choose(engine, stream);
+	if (tx->track != before)
+		shunt_track_rehome(engine, stream, EPOLLOUT);	/* who waits for room waits on the other track */
 }
 
 /* --- the receiver's side; rx.lock held --- */
@@ -99,13 +117,32 @@ static bool prepare_ring(struct shunt_stream *stream, uint64_t bytes, struct shu
 	return true;
 }
 
+/*
+ * A program that has set SO_RCVBUF has said how much may be on its way to it (SOCK_RCVBUF_LOCK, socket(7); asked for with
+ * SO_BUF_LOCK since Linux 5.16). UINT64_MAX: it has not.
+ */
+static uint64_t allowed_by_program(struct shunt_stream *stream)
+{
+	const struct shunt_sys *sys = stream->engine->sys;
+	int locks = 0, bytes = 0;
+	socklen_t length = sizeof(locks);
+
+	if (sys->getsockopt(stream->fd, SOL_SOCKET, SO_BUF_LOCK, &locks, &length) || !(locks & SOCK_RCVBUF_LOCK) ||
+	    sys->getsockopt(stream->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) || bytes < 0)
+		return UINT64_MAX;
+	return bytes;
+}
+
 static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_arena *arena = &stream->link->arena;
 	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
+	uint64_t allowed = allowed_by_program(stream);
 	struct shunt_place place;
 
+	while (bytes > rx->ring_bytes && bytes / 2 >= allowed)
+		bytes /= 2;
 	if (bytes > engine->config.ring_max)
 		bytes = engine->config.ring_max;
 	if (bytes > shunt_arena_most(arena))
@@ -182,6 +219,18 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 }
 
+/* There is no larger ring: whatever has been read of this one is room. */
+static void give_all(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head);
+
+	if (rx->track != SHUNT_LINK || rx->final || rx->credited == head)
+		return;
+	rx->credited = head;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+}
+
 void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -192,6 +241,8 @@ void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 			rx->asked_again = true;	/* the sender is in the ring that our reader has not come to */
 		else
 			offer_ring(engine, stream);
+		if (!atomic_load(&rx->next_bytes))
+			give_all(stream);
 	}
 	shunt_lock_leave(&rx->lock);
 }
@@ -236,7 +287,7 @@ void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 		wrong = "a second ring before the first was used";
 	else
 		atomic_store(&tx->offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
-	if (atomic_exchange(&tx->starved, false))
+	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	shunt_lock_leave(&engine->group.lock);
 	if (!wrong && !shunt_track_change_ring(stream))
@@ -270,8 +321,8 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 		return true;
 	written = info.tcpi_bytes_acked + unsent[0] - (stream->role == SHUNT_CONNECTOR);
 	read = info.tcpi_bytes_received - unread[0];
-	return (unsent[0] != unsent[1] || written == stream->tx.offset) &&
-	       (unread[0] != unread[1] || read == atomic_load(&stream->rx.head));
+	return (unsent[0] != unsent[1] || written == stream->tx.bytes.tcp + stream->tx.resent) &&
+	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.aside);
 }
 
 bool shunt_stream_tcp_closed(struct shunt_stream *stream)
@@ -295,6 +346,8 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	tx->ring_rkey = peer->rkey;
 	tx->flip_at = SHUNT_NEVER;
 	shunt_stage_begin(stream);
+	shunt_mock_begin(stream);
+	shunt_comeback_done(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
 	if (tx->shut) {	/* ended before: the link must say it too */
 		atomic_store(&tx->fin, tx->offset);
@@ -321,6 +374,8 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 		result = -EBUSY;
 	if (!result)
 		result = shunt_epset_prepare(engine, stream);
+	if (!result && !shunt_shared_commit(stream))
+		result = -EBUSY;
 	if (!result)
 		begin(engine, stream, peer);
 	shunt_lock_leave(&stream->tx.lock);
@@ -341,7 +396,7 @@ void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}
-	if (atomic_load(&stream->retiring) == SHUNT_STAYING) {
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->asked) == SHUNT_NOT_ASKED) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);
 	}
@@ -377,22 +432,36 @@ static bool peers_word(struct shunt_stream *stream, uint32_t word, uint64_t *val
 					  stream->peer_id * sizeof(struct shunt_control), lane->rkey, sizeof(*seen));
 
 	if (seen)
-		*value = __atomic_load_n(seen, __ATOMIC_RELAXED);
+		*value = __atomic_load_n(seen, __ATOMIC_ACQUIRE);
 	return seen != NULL;
+}
+
+void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const char *wrong;
+	uint64_t read;
+
+	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
+		return;
+	shunt_lock_take(&engine->group.lock);
+	wrong = shunt_arrival_credit(engine, stream, read);
+	shunt_lock_leave(&engine->group.lock);
+	if (wrong)
+		shunt_link_distrust(stream->link, wrong);
 }
 
 /*
  * Bytes that the program has sent and the dead peer's has not read: the kernel would reset. Where we do not see how
  * far it has read, what has not arrived is lost for certain.
  */
-static bool lost_bytes(struct shunt_stream *stream)
+bool shunt_track_lost(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted), read;
 
 	if (handed < sent)
 		return true;
-	if (tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed))
+	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->asked) == SHUNT_GIVEN)
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return atomic_load(&stream->lane->retired) < tx->last_wr;
@@ -411,20 +480,46 @@ bool shunt_track_misses(struct shunt_stream *stream)
 
 	if (atomic_load(&rx->retired))
 		return false;
+	if (atomic_load(&stream->link->distrusted) && rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER)
+		return true;	/* what came behind the message that was not believed has been dropped */
+	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		return true;	/* which of the two tracks has what is unread is not known */
 	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		return rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER;
 	return accepted > tail;
 }
 
-void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream)
+static bool has_unread(struct shunt_stream *stream)
+{
+	int unread = 0;
+
+	return !stream->engine->sys->ioctl(stream->fd, SIOCINQ, &unread) && unread;
+}
+
+void shunt_track_tell_accepted(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->track == SHUNT_LINK && stream->control && tx->offset > atomic_load(&tx->upgrade_at))
+		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELEASE);
+}
+
+void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream, int error)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	atomic_store(&rx->error, ECONNRESET);
+	if (!error)
+		error = atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE;
+	atomic_store(&rx->error, error);
 	atomic_store(&rx->reset, true);
 	atomic_store(&stream->tx.dead, true);
-	if (stream->fd >= 0)
-		shunt_streams_reset_tcp(engine, stream->fd);
+	if (stream->fd >= 0 && rx->track == SHUNT_TCP && !rx->tcp_eof && has_unread(stream)) {
+		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
+		rx->owes_reset = true;
+		return;
+	}
+	if (shunt_linger_fd(stream) >= 0)
+		shunt_streams_reset_tcp(engine, shunt_linger_fd(stream));
 	rx->tcp_eof = true;
 }
 
@@ -444,8 +539,11 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 		rx->final = true;
 		tx->must_prove = false;
 		unproven = shunt_proof_drop(engine, stream);
-		if (!atomic_load(&rx->reset) && (lost_bytes(stream) || (!unproven && shunt_track_misses(stream))))
-			shunt_track_lose(engine, stream);
+		rx->doubtful = (atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) &&
+				atomic_load(&rx->fin) == SHUNT_NEVER) ||
+			       (unproven && shunt_track_misses(stream));
+		if (!atomic_load(&rx->reset) && (shunt_track_lost(stream) || (!unproven && shunt_track_misses(stream))))
+			shunt_track_lose(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
@@ -459,6 +557,8 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_track_settle(engine, stream);
 	}
 	shunt_lock_leave(&tx->lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
+			   SHUNT_READY_SETTLED);
 	shunt_lock_leave(&rx->lock);
 }

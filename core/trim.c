@@ -77,7 +77,7 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 {
 	bool again = false;
 
-	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->lane.failed))
+	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->failed))
 		return false;
 	for (uint32_t id = 1; id < link->top; id++) {
 		struct shunt_stream *stream = shunt_link_stream(link, id);

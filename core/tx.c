@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
 #include "core/engine.h"
+#include "core/expiry.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/proof.h"
@@ -17,25 +18,33 @@
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
+/* The kernel's own word, if the connection is over there. */
+static int kernel_error(struct shunt_stream *stream)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	if (error)
+		shunt_stream_told_error(stream, error);
+	return error;
+}
+
 static int dead_error(struct shunt_stream *stream)
 {
 	int error = shunt_stream_pop_error(stream);
 
+	if (!error && !atomic_load(&stream->rx.told))
+		error = kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
 
-/*
- * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
- * service thread a moment to answer: programs know sockets that take far more than a first ring.
- */
-static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
+static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t until;
 
-	if (tx->grow_asked || tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
-		return;
 	tx->grow_asked = true;
 	if (shunt_link_send(stream->link, &message, NULL, 0))
 		return;
@@ -43,6 +52,23 @@ static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *strea
 	do {
 		shunt_group_poll(engine);
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
+}
+
+/*
+ * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
+ * service thread a moment to answer: programs know sockets that take far more than a first ring. A process that is
+ * stopped does not answer; what it had read before is room that it has perhaps not told us of.
+ */
+static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
+		return;
+	if (!tx->grow_asked)
+		ask_to_grow(engine, stream);
+	if (!atomic_load(&tx->offer))
+		shunt_track_look(engine, stream);
 }
 
 /* A short message is taken whole or not at all, so that two writers' do not mix. */
@@ -69,11 +95,10 @@ static size_t place(struct shunt_stream *stream, const struct iovec *iov, int io
 /* The kernel could not deliver what comes before the link's bytes. */
 static int reset_before(struct shunt_stream *stream)
 {
-	int error = 0;
-	socklen_t length = sizeof(error);
+	int error;
 
 	atomic_store(&stream->tx.dead, true);
-	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	error = kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
 
@@ -82,6 +107,7 @@ static void say_blocked(struct shunt_stream *stream)
 {
 	uint64_t consumed = atomic_load(&stream->tx.consumed);
 
+	shunt_expiry_begin(stream);
 	if (stream->tx.blocked_at == consumed)
 		return;
 	stream->tx.blocked_at = consumed;
@@ -106,10 +132,12 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			shunt_lane_push(stream->lane, stream);
 
 		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
-			error = reset_before(stream);
+			/* What went before is reported first; the kernel keeps the error for the next call. */
+			error = taken || skip ? -EPIPE : reset_before(stream);
 			break;
 		}
 		/* Said before the last look at the credit, so that the next one is told of. */
+		atomic_fetch_add(&tx->refusals, 1);
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
 		more = place(stream, iov, iovcnt, skip + taken, bytes - taken, gather);
@@ -143,7 +171,6 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	struct shunt_tx *tx = &stream->tx;
 	struct iovec part[IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
-	size_t total = bytes;
 	ssize_t sent;
 	int unsent;
 
@@ -173,11 +200,9 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		bytes -= length;
 		skip = 0;
 	}
-	/* The receiver may give credit for what it read, whichever track brought it. */
-	atomic_store_explicit(&tx->exposed, tx->offset + total, memory_order_release);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
-		return -errno;
+		return shunt_stream_told_error(stream, errno);
 	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
 	tx->offset += sent;
 	return sent;
@@ -193,6 +218,17 @@ static void leave_link(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_track_rehome(engine, stream, EPOLLOUT);
 }
 
+/* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
+static ssize_t wait_for_peer(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.dead))
+		return dead_error(stream);
+	if (shunt_stream_tcp_closed(stream))
+		return reset_before(stream);
+	shunt_expiry_begin(stream);
+	return -EAGAIN;
+}
+
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
 static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
@@ -200,10 +236,13 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	struct shunt_tx *tx = &stream->tx;
 
 	if (__builtin_expect(!tx->quick, 0)) {
+		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
 		if (tx->shut)
 			return -EPIPE;
 		/* The peer may want what the link carried sent again first. */
-		if (atomic_load(&stream->retiring) == SHUNT_RETIRING || atomic_load(&tx->halted))
+		if (__builtin_expect(atomic_load(&tx->halted), 0))
+			return wait_for_peer(stream);
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
@@ -220,14 +259,26 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 }
 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
-			 uint64_t *deadline)
+			 uint64_t *deadline, bool moved)
 {
 	int result;
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
-	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline);
+	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
+}
+
+/*
+ * The stream has become the kernel's for good while we waited, and the connection is over: the next call asks the
+ * kernel, so the error must stay there.
+ */
+static bool kernel_keeps_error(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct pollfd pfd = { .fd = fd };
+	struct timespec now = { 0 };
+
+	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
 }
 
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -249,8 +300,8 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		}
 		if (taken != -EAGAIN || !wait)
 			break;
-		taken = wait_for_room(engine, &fd, stream, &deadline);
-		if (!taken && done && shunt_thread.restarts)
+		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
+		if (!taken && done && (shunt_thread.restarts || kernel_keeps_error(engine, fd, stream)))
 			return done;
 		if (taken)
 			break;
@@ -259,6 +310,8 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
 		atomic_store(&stream->rx.told, false);
 		atomic_store(&stream->rx.error, -taken);
+		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
+			shunt_stream_was_reset(stream, -taken);
 	}
 	return done ? (ssize_t)done : taken;
 }
@@ -283,9 +336,26 @@ static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iov
 			   int flags)
 {
 	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
-	ssize_t sent = engine->sys->sendmsg(fd, &message, flags | MSG_NOSIGNAL);
+	ssize_t sent;
 
+	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
+		return -EBADF;	/* what is open there now may be one of ours */
+	sent = engine->sys->sendmsg(fd, &message, flags | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
+}
+
+/* No bytes: only whether a send would fail. */
+static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->shut)
+		return -EPIPE;
+	if (atomic_load(&tx->dead))
+		return dead_error(stream);
+	if (tx->track == SHUNT_LINK && !atomic_load(&stream->released))
+		return 0;
+	return kernel_send(engine, fd, NULL, 0, flags | MSG_DONTWAIT);
 }
 
 ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -298,8 +368,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		bytes += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_service_offer(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0))
-		shunt_rights_ask(engine, fd, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
+	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->tx.lock);
 	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
@@ -307,7 +378,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		return kernel_send(engine, fd, iov, iovcnt, flags);
 	}
 	if (__builtin_expect(!bytes, 0))
-		taken = stream->tx.shut ? -EPIPE : 0;
+		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
 		 shunt_pin_pays(stream, iovcnt, flags))
 		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
@@ -355,8 +426,12 @@ void shunt_tx_finish(struct shunt_stream *stream)
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_track_tell_accepted(stream);	/* before the kernel's end: it must not hide that something is missing */
+	if (shunt_linger_keep(stream, fd))
+		return true;
 	if (!stream->tx.resend)
-		return shunt_linger_keep(stream, fd) || shunt_proof_end_writing(stream);
+		return shunt_proof_end_writing(stream);
 	stream->tx.resend_fin = true;
 	shunt_service_await(engine, stream);
 	return true;
@@ -395,13 +470,17 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -EINVAL;
 	if (!atomic_load(&stream->used))
 		shunt_service_offer(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	if (linked && stream->tx.shut && stream->lane->retains && atomic_load(&stream->rx.fin) != SHUNT_NEVER) {
 		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (linger.h) */
+		goto leave;
+	}
+	if (stream->rx.owes_reset) {	/* it is reset already, but for what is unread; the peer must see no end before that */
+		result = -ENOTCONN;
 		goto leave;
 	}
 	if (send && kernel_must_wait(engine, stream, fd))

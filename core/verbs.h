@@ -21,6 +21,13 @@ enum {
 		       IBV_QP_MAX_QP_RD_ATOMIC,
 };
 
+/* A way to a peer, as the connection manager has found it: a device of ours, its port and the address there. */
+struct shunt_way {
+	char device[64];	/* ibv_get_device_name(3) */
+	uint8_t port;
+	union ibv_gid gid;
+};
+
 struct shunt_verbs {
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 	int (*dealloc_pd)(struct ibv_pd *pd);

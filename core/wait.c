@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include "core/cancel.h"
 #include "core/engine.h"
 #include "core/pin.h"
 #include "core/polling.h"
@@ -30,7 +31,7 @@ static bool ready(struct shunt_stream *stream, uint32_t events)
 {
 	if (events == SHUNT_READY_FETCHED)
 		return shunt_pin_fetched(stream);
-	if (events != SHUNT_READY_ANSWERED)
+	if (events & ~SHUNT_READY_OURS)
 		events |= MASK_ALWAYS;
 	return shunt_ready_user(stream) & events;
 }
@@ -100,6 +101,8 @@ static void leave(struct sleep *sleep)
 	struct shunt_sleep_on *on = &sleep->on;
 	struct shunt_sleep_on **p;
 
+	if (!shunt_group_sleeps(engine, &sleep->sleeper))
+		return;
 	shunt_lock_take(&group->lock);
 	for (p = &on->stream->sleepers; *p != on; p = &(*p)->next)
 		;
@@ -139,11 +142,12 @@ static bool sleeps_on(struct sleep *sleep, uint32_t events)
 	return asleep && !shunt_thread.signalled;
 }
 
-/* One real sleep. 0, or -errno of ppoll. */
+/* One real sleep, which a cancellation of the thread ends as well if it `heeds` them. 0, or -errno of ppoll. */
 static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
-		      int parker, uint64_t deadline)
+		      int parker, uint64_t deadline, bool heeds)
 {
-	struct sleep sleep = { .engine = engine, .sleeper.kick_fd = parker, .on.stream = stream };
+	struct sleep sleep = { .engine = engine, .on.stream = stream,
+			       .sleeper = { .kick_fd = parker, .heeds = heeds, .forks = engine->forks } };
 	struct pollfd fds[3] = { { .fd = parker, .events = POLLIN }, { .fd = -1 }, { .fd = -1 } };
 	struct timespec left;
 	uint32_t kernel;
@@ -153,11 +157,12 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 	sleep.on.sleeper = &sleep.sleeper;
 	shunt_thread.sleep_fd = parker + 1;
 	enter(engine, &sleep.sleeper, &sleep.on, events);
-	asleep = atomic_load(&sleep.sleeper.asleep) && !shunt_thread.signalled;
+	asleep = atomic_load(&sleep.sleeper.asleep) && !shunt_thread.signalled && !(heeds && shunt_cancel_pending());
 	while (asleep) {
 		if (sleep.sleeper.leader && engine->group.open)
 			fds[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
-		kernel = shunt_ready_kernel(stream, events) & (events | EPOLLERR);
+		/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
+		kernel = events & ~SHUNT_READY_OURS ? shunt_ready_kernel(stream, events) & (events | EPOLLERR) : 0;
 		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1, .events = kernel };
 		pthread_cleanup_push(cancelled, &sleep);
 		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
@@ -190,8 +195,8 @@ static int interrupted(uint64_t deadline)
 	return 0;
 }
 
-int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
-		      uint64_t deadline)
+static int wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		       uint64_t deadline, bool heeds)
 {
 	int parker, result;
 
@@ -200,10 +205,30 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
 		return -EAGAIN;
 	parker = shunt_parker_take(engine);
-	result = sleep_once(engine, stream, events, parker, shunt_parker_patience(engine, parker, deadline));
+	result = sleep_once(engine, stream, events, parker, shunt_parker_patience(engine, parker, deadline), heeds);
 	shunt_parker_give(engine, parker);
 	if (shunt_thread.signalled || result == -EINTR)
 		return interrupted(deadline);
+	return result;
+}
+
+int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		      uint64_t deadline)
+{
+	return wait_stream(engine, stream, events, deadline, false);
+}
+
+/* For a call that has moved bytes: who is cancelled shall return them. */
+static int wait_uncancelled(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+			    uint64_t deadline)
+{
+	int state = shunt_cancel_off(), result;
+	bool heeds = state == PTHREAD_CANCEL_ENABLE;
+
+	result = wait_stream(engine, stream, events, deadline, heeds);
+	if (!result && heeds && shunt_cancel_pending())
+		result = -EINTR;
+	shunt_cancel_restore(state);
 	return result;
 }
 
@@ -219,10 +244,11 @@ static void left(void *arg)
 
 	atomic_fetch_sub(&call->stream->waiters, 1);
 	shunt_streams_end_orphan(call->engine, call->stream);
+	shunt_cancel_unwinds();
 }
 
 int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
-		    uint32_t events, uint64_t deadline)
+		    uint32_t events, uint64_t deadline, bool moved)
 {
 	struct call call = { engine, stream };
 	volatile int result;
@@ -230,7 +256,10 @@ int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, st
 	atomic_fetch_add(&stream->waiters, 1);
 	shunt_lock_leave(lock);
 	pthread_cleanup_push(left, &call);
-	result = shunt_wait_stream(engine, stream, events, deadline);
+	if (__builtin_expect(moved || shunt_thread.moved, 0))
+		result = wait_uncancelled(engine, stream, events, deadline);
+	else
+		result = shunt_wait_stream(engine, stream, events, deadline);
 	pthread_cleanup_pop(0);
 	shunt_lock_take(lock);
 	atomic_fetch_sub(&stream->waiters, 1);

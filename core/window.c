@@ -101,12 +101,13 @@ void shunt_window_use(struct shunt_window *window, const struct shunt_admission 
 	window->asked = policy->admit || policy->completed || window->device;
 }
 
-int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, _Atomic uint64_t *device)
+int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, uint32_t sq_depth,
+		      _Atomic uint64_t *device)
 {
-	window->marks = calloc(config->sq_depth, sizeof(*window->marks));
+	window->marks = calloc(sq_depth, sizeof(*window->marks));
 	if (!window->marks)
 		return -ENOMEM;
-	window->mask = config->sq_depth - 1;
+	window->mask = sq_depth - 1;
 	window->frag_bytes = config->frag_bytes;
 	if (config->window_device) {
 		window->device = device;

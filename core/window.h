@@ -69,8 +69,9 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	uint64_t cuts;		/* reductions */
 };
 
-/* 0 or -ENOMEM. `device`: the counter of the device. */
-int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, _Atomic uint64_t *device);
+/* 0 or -ENOMEM. sq_depth: a power of two; `device`: the counter of the device. */
+int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, uint32_t sq_depth,
+		      _Atomic uint64_t *device);
 /* What is in flight will never complete; the device's count forgets it. */
 void shunt_window_fini(struct shunt_window *window);
 /* Another policy than the configuration's. */

@@ -1,14 +1,41 @@
+#include <netinet/in.h>
 #include "preload/process.h"
 
-static int accepted(struct shunt_file *listener, int fd, bool nonblocking)
+static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
 {
 	int saved = errno;
 
 	if (fd < 0 || shunt_process_foreign())
 		return fd;
 	shunt_process_fresh(fd);
-	if (shunt_as_stream(listener) && !shunt_process_is_stdio(fd))
-		shunt_file_accepted(shunt_process.engine, fd, nonblocking);
+	if (shunt_as_stream(file) && !shunt_process_is_stdio(fd))
+		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking);
+	errno = saved;
+	return fd;
+}
+
+static bool is_tcp(int fd)
+{
+	socklen_t length = sizeof(int);
+	int protocol = 0;
+
+	return !real(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) && protocol == IPPROTO_TCP;
+}
+
+/*
+ * A listener that this program has not made: inherited by exec, from systemd, or passed by another process. From now
+ * on it is known.
+ */
+static int from_unknown(int listener, int fd, bool nonblocking)
+{
+	int saved = errno;
+
+	if (fd < 0 || shunt_process_is_stdio(listener) || shunt_process_foreign() || !is_tcp(listener) ||
+	    !shunt_process_engine())
+		goto leave;
+	shunt_file_adopted(shunt_process.engine, listener);
+	accepted(shunt_lookup(listener), listener, fd, nonblocking);
+leave:
 	errno = saved;
 	return fd;
 }
@@ -17,17 +44,19 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 {
 	struct shunt_file *file = shunt_lookup(fd);
 
-	if (likely(!file))
-		return real(accept)(fd, address, length);
-	return accepted(file, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
+	if (unlikely(!file))
+		return from_unknown(fd, real(accept)(fd, address, length), false);
+	shunt_file_accepting(shunt_process.engine, file);
+	return accepted(file, fd, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
 	struct shunt_file *file = shunt_lookup(fd);
 
-	if (likely(!file))
-		return real(accept4)(fd, address, length, flags);
-	return accepted(file, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),
+	if (unlikely(!file))
+		return from_unknown(fd, real(accept4)(fd, address, length, flags), flags & SOCK_NONBLOCK);
+	shunt_file_accepting(shunt_process.engine, file);
+	return accepted(file, fd, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),
 			flags & SOCK_NONBLOCK);
 }

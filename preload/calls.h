@@ -21,6 +21,7 @@
 #undef _FORTIFY_SOURCE
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -124,6 +125,7 @@
 	X(void, _exit, (int status))									\
 	X(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old))		\
 	X(int, siginterrupt, (int number, int interrupt))						\
+	X(int, pthread_cancel, (pthread_t thread))							\
 	X(long, syscall, (long number, ...))
 
 #define SHUNT_OWN_CALLS(X)										\

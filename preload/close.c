@@ -1,25 +1,40 @@
 /* close(), and closing many. Descriptors of our own do not exist for the program: they survive. */
 #include <limits.h>
 #include <linux/close_range.h>
+#include <sys/syscall.h>
 #include "preload/process.h"
 
 static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
 {
+	bool drops = file->kind != SHUNT_FILE_PRIVATE;
+	int result;
+
 	if (shunt_is_private(file))
 		return shunt_fail(EBADF);
-	if (file->kind != SHUNT_FILE_PRIVATE && !shunt_process_foreign())
-		shunt_process_drop(fd);
-	return real(close)(fd);
+	if (drops) {
+		shunt_cancellation_point();
+		drops = !shunt_process_foreign();
+		if (drops)
+			shunt_process_drop(fd);
+	}
+	result = (int)real(syscall)(SYS_close, fd);	/* from here on no thread is cancelled */
+	if (drops)
+		shunt_numbers_closed(shunt_process.engine, fd);	/* another thread may have found it open after the drop */
+	return result;
 }
 
 int close(int fd)
 {
 	struct shunt_file *file = shunt_lookup(fd);
+	int result;
 
 	if (unlikely(file))
 		return close_known(fd, file);
 	shunt_numbers_quiet();
-	return real(close)(fd);
+	shunt_numbers_closing(fd);
+	result = real(close)(fd);
+	shunt_numbers_closing(fd);
+	return result;
 }
 SHUNT_SAME(__close, close);
 
@@ -39,13 +54,15 @@ static int close_around(unsigned int first, unsigned int last, int flags)
 	unsigned int fd;
 
 	for (fd = first; fd < limit && fd <= last; fd++) {
-		struct shunt_file *file = shunt_lookup((int)fd);
+		struct shunt_file *file = shunt_files_get(shunt_process.files, (int)fd);
 
 		if (likely(!file))
 			continue;
 		if (file->kind != SHUNT_FILE_PRIVATE) {
-			if (!(flags & CLOSE_RANGE_UNSHARE))
+			if (!(flags & CLOSE_RANGE_UNSHARE)) {
 				shunt_process_drop((int)fd);
+				shunt_numbers_closing((int)fd);
+			}
 			continue;
 		}
 		if (fd > first && real(close_range)(first, fd - 1, flags))

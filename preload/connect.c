@@ -1,4 +1,5 @@
 #include "preload/rights.h"
+#include <sys/syscall.h>
 
 /*
  * The kernel's answer stands, also for a second connect() on the same socket, which is how hiredis
@@ -10,12 +11,13 @@ static int connect_stream(int fd, const struct sockaddr *address, socklen_t leng
 
 	if (!shunt_bad_pointer(address) && length >= sizeof(address->sa_family) &&
 	    address->sa_family == AF_UNSPEC) {
+		shunt_cancellation_point();
 		shunt_file_dissolving(shunt_process.engine, fd);
-		return real(connect)(fd, address, length);
+		return (int)real(syscall)(SYS_connect, fd, address, length);
 	}
 	result = real(connect)(fd, address, length);
 	error = errno;
-	shunt_file_connected(shunt_process.engine, fd, result ? -error : 0);
+	shunt_file_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
 	errno = error;
 	return result;
 }

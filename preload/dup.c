@@ -43,6 +43,8 @@ static SHUNT_INLINE bool make_room(int fd, int other)
 	struct shunt_file *file = shunt_lookup(other);
 
 	shunt_numbers_quiet();
+	if (unlikely(file && file->kind == SHUNT_FILE_CLOSED))
+		return fd != other;
 	if (likely(!file) || fd == other)
 		return !shunt_is_private(file);
 	if (file->kind == SHUNT_FILE_PRIVATE)

@@ -79,6 +79,7 @@ static int wait_for_fault(int epfd, const struct timespec *timeout, const sigset
 static inline int wait_for(int epfd, struct epoll_event *events, int max,
 			   const struct timespec *timeout, const sigset_t *mask)
 {
+	shunt_cancellation_point();
 	if (unlikely(mask && shunt_bad_pointer(mask)))
 		return shunt_fail(EFAULT);
 	if (unlikely(shunt_bad_pointer(events)))

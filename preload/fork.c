@@ -26,7 +26,6 @@ static void parent(void)
 static void child(void)
 {
 	shunt_process.pid = getpid();
-	shunt_process.forked = prepared;
 	if (prepared)
 		shunt_engine_fork_child(shunt_process.engine);
 	else

@@ -2,6 +2,7 @@
 preload_sources = \
 	preload/accept.c \
 	preload/calls.c preload/calls.h \
+	preload/cancel.c \
 	preload/close.c \
 	preload/connect.c \
 	preload/dup.c preload/dup.h \
@@ -11,6 +12,7 @@ preload_sources = \
 	preload/fcntl.c \
 	preload/fork.c \
 	preload/ioctl.c \
+	preload/memory.c \
 	preload/message.c \
 	preload/poll.c \
 	preload/process.c preload/process.h \
@@ -31,4 +33,7 @@ preload_sources = \
 	preload/timeout.h \
 	preload/transfer.c preload/transfer.h \
 	preload/write.c
+# What memory.c stands in for.
+preload_wraps = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \
+	-Wl,--wrap=mmap,--wrap=memfd_create,--wrap=eventfd,--wrap=pthread_create
 EXTRA_DIST += preload/mkmap.sh

@@ -104,7 +104,9 @@ int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 		if (sent < 0)
 			break;
 		messages[done].msg_len = (unsigned int)sent;
+		shunt_cancel_moved(true);
 	}
+	shunt_cancel_moved(false);
 	if (done < count && !done)
 		return -1;
 	errno = saved;
@@ -149,14 +151,16 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 		if (got < 0)
 			break;
 		messages[done++].msg_len = (unsigned int)got;
+		shunt_cancel_moved(true);
 		if (flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
 		if (timeout && !count_down(end, timeout))
 			break;
 	}
+	shunt_cancel_moved(false);
 	if (done < count && !done)
 		return -1;
-	if (done < count && got < 0 && errno != EAGAIN && shunt_linked(&fd))
+	if (done < count && got < 0 && errno != EAGAIN && !(errno == EINTR && shunt_cancel_pending()) && shunt_linked(&fd))
 		shunt_stream_keep_error(shunt_linked(&fd), errno);
 	errno = saved;
 	return (int)done;
@@ -168,8 +172,8 @@ static int error_first(int fd, struct shunt_stream *stream)
 	int error = shunt_stream_take_error(shunt_process.engine, stream), saved = errno;
 	socklen_t length = sizeof(error);
 
-	if (!error)
-		real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	if (!error && !real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &length) && error)
+		shunt_stream_told_error(stream, error);
 	errno = saved;
 	return error;
 }

@@ -37,6 +37,7 @@ static bool concerns(const struct pollfd *fds, nfds_t count)
 static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		    const sigset_t *mask)
 {
+	shunt_cancellation_point();
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
 	if (mask && shunt_bad_pointer(mask))

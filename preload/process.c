@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/fault.h"
 #include "core/log.h"
 #include "preload/process.h"
 
@@ -50,6 +51,7 @@ static void load_config(void)
 		shunt_calls_resolve();
 	shunt_log_setup(SHUNT_LOG_WARN, NULL, shunt_real.write);
 	shunt_config_load(&config, environment, NULL, complain, NULL);
+	shunt_fault_set_memory(config.fault);
 	shunt_log_setup(config.log_level, config.log_file, shunt_real.write);
 	errno = saved;
 }
@@ -57,10 +59,13 @@ static void load_config(void)
 bool shunt_process_enabled(void)
 {
 	if (unlikely(atomic_load(&config_state) != READY) && first(&config_state)) {
+		int state = shunt_cancel_off();	/* others wait for it */
+
 		making++;
 		load_config();
 		making--;
 		atomic_store(&config_state, READY);
+		shunt_cancel_restore(state);
 	}
 	return config.enable;
 }
@@ -86,10 +91,13 @@ bool shunt_process_engine(void)
 		if (!shunt_process_enabled() || shunt_process_foreign())
 			return false;
 		if (first(&engine_state)) {
+			int state = shunt_cancel_off();
+
 			making++;
 			make_engine();
 			making--;
 			atomic_store(&engine_state, READY);
+			shunt_cancel_restore(state);
 		}
 		errno = saved;
 	}
@@ -134,9 +142,26 @@ void shunt_process_drop(int fd)
 	errno = saved;
 }
 
+/* The table is not that of a child of vfork(). */
+struct shunt_file *shunt_process_look(int fd)
+{
+	if (shunt_files_get(shunt_process.files, fd) == &shunt_process.files->other)
+		return NULL;
+	return shunt_process_foreign() ? NULL : shunt_numbers_look(shunt_process.engine, fd);
+}
+
+void shunt_process_closed(int fd)
+{
+	int saved = errno;
+
+	if (!shunt_process_foreign())
+		shunt_numbers_closed(shunt_process.engine, fd);
+	errno = saved;
+}
+
 void shunt_process_fresh(int fd)
 {
-	struct shunt_file *file = shunt_lookup(fd);
+	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
 
 	if (unlikely(file && file->kind != SHUNT_FILE_PRIVATE))
 		shunt_process_drop(fd);
@@ -146,6 +171,8 @@ void shunt_process_forget(bool again)
 {
 	if (making)
 		return;	/* a signal handler forked: the making goes on in the child */
+	if (shunt_process_has_engine())
+		shunt_private_abandon(shunt_process.engine);
 	__atomic_store_n(&shunt_process.files, &no_files, __ATOMIC_RELEASE);
 	shunt_process.engine = NULL;
 	if (atomic_load(&config_state) == MAKING)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include "preload/calls.h"
 #include "core/api.h"
+#include "core/cancel.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -19,7 +20,7 @@ struct shunt_process {
 	struct shunt_files *files;	/* never NULL: an empty table until there is an engine */
 	struct shunt_engine *engine;	/* set before files, then constant */
 	pid_t pid;			/* whose memory this is */
-	bool forked;			/* our streams may be the parent's */
+	bool cancels;			/* some thread has been cancelled */
 };
 
 extern struct shunt_process shunt_process;
@@ -56,19 +57,29 @@ void shunt_process_drop(int fd);
 /* What the table says of a number that the kernel has just made is history. */
 void shunt_process_fresh(int fd);
 
+/* The same for a number that was in the table once. */
+struct shunt_file *shunt_process_look(int fd);
+
+/* NULL: the kernel's alone. */
 static inline struct shunt_file *shunt_lookup(int fd)
 {
-	return shunt_files_get(__atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE), fd);
+	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
+	struct shunt_file *file = shunt_files_get(files, fd);
+
+	if (likely(!file))
+		return NULL;
+	return unlikely(file->kind >= SHUNT_FILE_CLOSED) ? shunt_process_look(fd) : file;
 }
 
 /*
  * Our own descriptors exist for our own code only, which may call libc by name (a device does): the
  * exported call looks where it will return to. Always inlined, so that this is the caller of the
  * exported call; helpers that ask must be inlined as well. Nothing is paid for other descriptors.
+ * A number that is closed may be one of ours as soon as it has been looked at.
  */
 static SHUNT_INLINE bool shunt_is_private(const struct shunt_file *file)
 {
-	return unlikely(file && file->kind == SHUNT_FILE_PRIVATE) &&
+	return unlikely(file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) &&
 	       !shunt_process_is_code(__builtin_return_address(0));
 }
 
@@ -88,13 +99,15 @@ static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)
 
 /*
  * The stream behind *fd if the engine serves it. NULL: make the real call with *fd, which is then
- * -1 for a descriptor of our own, so that the kernel says EBADF.
+ * -1 for a descriptor of our own, so that the kernel says EBADF; or *own: it is our code that calls, and the call
+ * must be no cancellation point (core/cancel.h).
  */
-static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
+static SHUNT_INLINE struct shunt_stream *shunt_linked_or_own(int *fd, bool *own)
 {
 	struct shunt_file *file = shunt_lookup(*fd);
 	struct shunt_stream *stream;
 
+	*own = false;
 	if (likely(!file))
 		return NULL;
 	stream = shunt_as_stream(file);
@@ -102,7 +115,23 @@ static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
 		return shunt_stream_is_plain(stream) ? NULL : stream;
 	if (shunt_is_private(file))
 		*fd = -1;
+	else
+		*own = file->kind == SHUNT_FILE_PRIVATE;
 	return NULL;
+}
+
+static SHUNT_INLINE struct shunt_stream *shunt_linked(int *fd)
+{
+	bool own;
+
+	return shunt_linked_or_own(fd, &own);
+}
+
+/* On entry of a call that the engine serves, where libc's is a cancellation point. */
+static inline void shunt_cancellation_point(void)
+{
+	if (unlikely(__atomic_load_n(&shunt_process.cancels, __ATOMIC_RELAXED)))
+		shunt_cancel_begin();
 }
 
 /* Before a number that is not in the table is closed or replaced. */
@@ -112,6 +141,20 @@ static inline void shunt_numbers_quiet(void)
 
 	if (unlikely(atomic_load_explicit(&files->making, memory_order_relaxed)))
 		shunt_numbers_await(shunt_process.engine);
+}
+
+/*
+ * Around the closing of a number that is not in the table: if it was once, it is closed now. Twice, for a call of another
+ * thread may come in between and still find it open.
+ */
+void shunt_process_closed(int fd);
+
+static inline void shunt_numbers_closing(int fd)
+{
+	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
+
+	if (unlikely(shunt_files_get(files, fd) == &files->other))
+		shunt_process_closed(fd);
 }
 
 /*

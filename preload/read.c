@@ -1,20 +1,27 @@
 /* read() and its vectors. */
 #include "preload/transfer.h"
+#include <sys/syscall.h>
 
 /* Unlike recv(), this asks for all of the room before it asks for less. */
 static SHUNT_INLINE ssize_t read_one(int fd, struct shunt_stream *stream, void *buffer, size_t bytes)
 {
 	if (unlikely(shunt_bad_span(buffer, bytes)))
 		return shunt_fail(EFAULT);
-	return likely(bytes) ? shunt_recv_one(fd, stream, buffer, bytes, 0) : 0;
+	if (likely(bytes))
+		return shunt_recv_one(fd, stream, buffer, bytes, 0);
+	shunt_cancellation_point();
+	return 0;
 }
 
 ssize_t read(int fd, void *buffer, size_t bytes)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	bool own;
+	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
 	if (stream)
 		return read_one(fd, stream, buffer, bytes);
+	if (unlikely(own))
+		return real(syscall)(SYS_read, fd, buffer, bytes);
 	return real(read)(fd, buffer, bytes);
 }
 SHUNT_SAME(__read, read);
@@ -61,10 +68,13 @@ static bool serves(off64_t offset, int flags)
 
 ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	bool own;
+	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
 	if (stream && serves(offset, flags))
 		return read_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
+	if (unlikely(own && offset == -1))	/* the offset is two words, low and high */
+		return real(syscall)(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
 	return real(preadv2)(fd, iov, count, offset, flags);
 }
 

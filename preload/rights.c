@@ -4,13 +4,21 @@
 #include <unistd.h>
 #include "preload/rights.h"
 
+static void retire(int fd, struct shunt_stream *stream, const char *reason)
+{
+	if (shunt_process_foreign())
+		shunt_stream_retire_vforked(shunt_process.engine, fd, stream, reason);
+	else
+		shunt_stream_retire(shunt_process.engine, fd, stream, reason);
+}
+
 void shunt_rights_retire(int fd, const char *reason)
 {
 	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 	int saved = errno;
 
 	if (stream)
-		shunt_stream_retire(shunt_process.engine, fd, stream, reason);
+		retire(fd, stream, reason);
 	errno = saved;
 }
 
@@ -55,7 +63,7 @@ static bool still_parents(int fd)
 
 /*
  * closing_too: exec closes what is close-on-exec, as close() would; but the engine that holds
- * unsent bytes of it is gone by then, so the kernel must have them before.
+ * unsent bytes of it is gone by then, so the kernel must have them before. What is on no link of ours has none.
  */
 static void retire_inherited(bool closing_too)
 {
@@ -68,17 +76,17 @@ static void retire_inherited(bool closing_too)
 		if (likely(!stream) || shunt_stream_is_plain(stream))
 			continue;
 		flags = real(fcntl)(fd, F_GETFD);
-		if (flags < 0 || (flags & FD_CLOEXEC && !closing_too))
+		if (flags < 0 || (flags & FD_CLOEXEC && !(closing_too && shunt_stream_is_linked(stream))))
 			continue;
 		if (!foreign || still_parents(fd))
-			shunt_stream_retire(shunt_process.engine, fd, stream, "inherited by a program");
+			retire(fd, stream, "inherited by a program");
 	}
 	errno = saved;
 }
 
 void shunt_rights_exec(void)
 {
-	retire_inherited(!shunt_process.forked && !shunt_process_foreign());
+	retire_inherited(!shunt_process_foreign());
 }
 
 void shunt_rights_spawn(void)

@@ -89,6 +89,7 @@ int select(int nfds, fd_set *readable, fd_set *writable, fd_set *except, struct 
 {
 	if (!concerns(nfds, readable, writable, except))
 		return real(select)(nfds, readable, writable, except, timeout);
+	shunt_cancellation_point();
 	if (timeout)
 		return select_until(nfds, readable, writable, except, timeout);
 	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
@@ -101,6 +102,7 @@ int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
 {
 	if (!concerns(nfds, readable, writable, except))
 		return real(pselect)(nfds, readable, writable, except, timeout, mask);
+	shunt_cancellation_point();
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
 	if (mask && shunt_bad_pointer(mask))

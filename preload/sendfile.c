@@ -57,6 +57,16 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 	return sent;
 }
 
+/* Unlike reading and sending, sendfile() is no cancellation point. */
+static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+{
+	int state = shunt_cancel_off();
+	ssize_t sent = send_file(out, stream, in, offset, bytes);
+
+	shunt_cancel_restore(state);
+	return sent;
+}
+
 /* Without a position (a pipe, a socket, a wrong number) the kernel refuses, for whatever reason. */
 static bool serves(int in)
 {
@@ -72,7 +82,7 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 	struct shunt_stream *stream = shunt_linked(&out);
 
 	if (stream && serves(in) && !(offset && shunt_bad_pointer(offset)))
-		return shunt_result(send_file(out, stream, in, offset, bytes));
+		return shunt_result(send_file_uncancelled(out, stream, in, offset, bytes));
 	return real(sendfile64)(out, in, offset, bytes);
 }
 

@@ -10,6 +10,8 @@
  *
  * Handlers installed inside libc or by raw system calls are not seen.
  */
+#include "core/inside.h"
+#include "core/thread.h"
 #include "preload/process.h"
 
 #define SIGNALS 65
@@ -20,21 +22,46 @@ static _Atomic(handler_call *) handlers[SIGNALS];
 /* siginterrupt(): which signals signal() shall install without SA_RESTART. */
 static _Atomic uint64_t interrupting;
 
-static inline void go_on(int number, siginfo_t *info, void *context, bool restart)
+/* What the thread is in the midst of is ours: the handler comes a little later (core/inside.h). */
+static bool put_off(int number, siginfo_t *info, void *context, handler_call *ours)
 {
+	struct sigaction now;
+
+	/* Without SA_SIGINFO the kernel fills nothing in. */
+	if (real(sigaction)(number, NULL, &now) ||
+	    !shunt_inside_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context))
+		return false;
+	if (now.sa_flags & (int)SA_RESETHAND && now.sa_handler == SIG_DFL) {	/* it is to find us once more */
+		now.sa_sigaction = ours;
+		real(sigaction)(number, &now, NULL);
+	}
+	return true;
+}
+
+static inline void go_on(int number, siginfo_t *info, void *context, bool restart, handler_call *ours)
+{
+	struct shunt_thread before;
+	int state;
+
 	shunt_thread_signalled(restart);
+	if (shunt_inside.depth && put_off(number, info, context, ours))
+		return;
+	state = shunt_cancel_off();	/* it may have interrupted something of ours */
+	before = shunt_thread_interrupt();
 	/* A handler without SA_SIGINFO takes the first argument and leaves the others, as ours does. */
 	atomic_load_explicit(&handlers[number], memory_order_acquire)(number, info, context);
+	shunt_thread_resume(&before);
+	shunt_cancel_restore(state);
 }
 
 static void breaks(int number, siginfo_t *info, void *context)
 {
-	go_on(number, info, context, false);
+	go_on(number, info, context, false, breaks);
 }
 
 static void restarts(int number, siginfo_t *info, void *context)
 {
-	go_on(number, info, context, true);
+	go_on(number, info, context, true, restarts);
 }
 
 static bool is_ours(const struct sigaction *action)

@@ -50,6 +50,8 @@ static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t
 
 	if (!result && error && *length >= sizeof(error))
 		*(int *)value = error;
+	else if (!result && *length >= sizeof(error) && *(int *)value)
+		shunt_stream_told_error(stream, *(int *)value);
 	return result;
 }
 

@@ -33,6 +33,19 @@ static ssize_t carry(int in, struct shunt_stream *stream, int pipe, size_t bytes
 	return got > 0 ? shunt_recv_one(in, stream, buffer, (size_t)got, 0) : got;
 }
 
+/* A thread that is cancelled has not begun. */
+static ssize_t carry_uncancelled(int in, struct shunt_stream *stream, int pipe, size_t bytes, unsigned int flags)
+{
+	ssize_t got;
+	int state;
+
+	shunt_cancellation_point();
+	state = shunt_cancel_off();
+	got = carry(in, stream, pipe, bytes, flags);
+	shunt_cancel_restore(state);
+	return got;
+}
+
 /* Pages move between pipe and socket inside the kernel: the stream must be there too. */
 ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t bytes,
 	       unsigned int flags)
@@ -44,7 +57,7 @@ ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t 
 	if (unlikely(stream)) {
 		shunt_rights_retire(in, "splice");
 		if (!shunt_stream_is_plain(stream) && !in_offset && !out_offset && bytes && is_pipe(out))
-			return carry(in, stream, out, bytes, flags);
+			return carry_uncancelled(in, stream, out, bytes, flags);
 	}
 	return real(splice)(in, in_offset, out, out_offset, bytes, flags);
 }

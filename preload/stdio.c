@@ -50,7 +50,7 @@ FILE *fdopen(int fd, const char *mode)
 /* The number is closed inside libc. */
 int fclose(FILE *file)
 {
-	int saved = errno, fd;
+	int saved = errno, fd = -1, result;
 
 	if (shunt_process.engine && file) {
 		fd = fileno(file);
@@ -60,7 +60,10 @@ int fclose(FILE *file)
 		}
 		errno = saved;
 	}
-	return real(fclose)(file);
+	shunt_numbers_closing(fd);
+	result = real(fclose)(file);
+	shunt_numbers_closing(fd);
+	return result;
 }
 
 int vdprintf(int fd, const char *format, va_list arguments)

@@ -1,5 +1,12 @@
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include "core/fault.h"
 #include "preload/process.h"
+
+#define KERNEL_SIGSET (_NSIG / 8)	/* bytes of a signal mask, as the kernel knows it */
 
 static uint64_t now(void)
 {
@@ -9,6 +16,87 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/*
+ * The calls of libc's that are cancellation points, as bare system calls; libc's where they are waits (core/sys.h).
+ */
+
+static ssize_t own_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return flags & MSG_DONTWAIT ? shunt_real.syscall(SYS_sendmsg, fd, message, flags) :
+				      shunt_real.sendmsg(fd, message, flags);
+}
+
+static ssize_t own_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return flags & MSG_DONTWAIT ? shunt_real.syscall(SYS_recvmsg, fd, message, flags) :
+				      shunt_real.recvmsg(fd, message, flags);
+}
+
+static ssize_t own_read(int fd, void *buffer, size_t bytes)
+{
+	return shunt_real.syscall(SYS_read, fd, buffer, bytes);
+}
+
+static ssize_t own_write(int fd, const void *buffer, size_t bytes)
+{
+	return shunt_real.syscall(SYS_write, fd, buffer, bytes);
+}
+
+static int own_close(int fd)
+{
+	return (int)shunt_real.syscall(SYS_close, fd);
+}
+
+static int own_connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+	return (int)shunt_real.syscall(SYS_connect, fd, address, length);
+}
+
+static int own_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct timespec none = { 0, 0 };	/* the kernel writes there */
+
+	return timeout && !timeout->tv_sec && !timeout->tv_nsec ?
+	       (int)shunt_real.syscall(SYS_ppoll, fds, count, &none, mask, KERNEL_SIGSET) :
+	       shunt_real.ppoll(fds, count, timeout, mask);
+}
+
+static int own_epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	return timeout_ms ? shunt_real.epoll_pwait(epfd, events, max, timeout_ms, mask) :
+			    (int)shunt_real.syscall(SYS_epoll_pwait, epfd, events, max, 0, mask, KERNEL_SIGSET);
+}
+
+/* Descriptors of Shunt's own, which SHUNT_FAULT can refuse. */
+
+static int own_socket(int family, int type, int protocol)
+{
+	return shunt_fault_denies(SHUNT_DENY_FD) ? -1 : shunt_real.socket(family, type, protocol);
+}
+
+static int own_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	return shunt_fault_denies(SHUNT_DENY_FD) ? -1 : (int)shunt_real.syscall(SYS_accept4, fd, address, length, flags);
+}
+
+static int own_epoll_create1(int flags)
+{
+	return shunt_fault_denies(SHUNT_DENY_FD) ? -1 : shunt_real.epoll_create1(flags);
+}
+
+static int own_fcntl(int fd, int command, ...)
+{
+	va_list arguments;
+	long argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, long);
+	va_end(arguments);
+	if (command == F_DUPFD_CLOEXEC && shunt_fault_denies(SHUNT_DENY_FD))
+		return -1;
+	return shunt_real.fcntl(fd, command, argument);
+}
+
 struct shunt_sys shunt_process_sys;
 
 /* Calls that are not wrapped are simply libc's. */
@@ -16,27 +104,27 @@ void shunt_process_fill_sys(void)
 {
 	shunt_process_sys = (struct shunt_sys) {
 		.now = now,
-		.sendmsg = shunt_real.sendmsg,
-		.recvmsg = shunt_real.recvmsg,
+		.sendmsg = own_sendmsg,
+		.recvmsg = own_recvmsg,
 		.getsockopt = shunt_real.getsockopt,
 		.setsockopt = shunt_real.setsockopt,
 		.getsockname = getsockname,
 		.getpeername = getpeername,
 		.shutdown = shunt_real.shutdown,
 		.ioctl = shunt_real.ioctl,
-		.fcntl = shunt_real.fcntl,
-		.socket = shunt_real.socket,
+		.fcntl = own_fcntl,
+		.socket = own_socket,
 		.bind = bind,
 		.listen = shunt_real.listen,
-		.accept4 = shunt_real.accept4,
-		.connect = shunt_real.connect,
-		.read = shunt_real.read,
-		.write = shunt_real.write,
-		.close = shunt_real.close,
-		.ppoll = shunt_real.ppoll,
-		.epoll_create1 = shunt_real.epoll_create1,
+		.accept4 = own_accept4,
+		.connect = own_connect,
+		.read = own_read,
+		.write = own_write,
+		.close = own_close,
+		.ppoll = own_ppoll,
+		.epoll_create1 = own_epoll_create1,
 		.epoll_ctl = shunt_real.epoll_ctl,
-		.epoll_pwait = shunt_real.epoll_pwait,
-		.epoll_pwait2 = shunt_real.epoll_pwait2,
+		.epoll_pwait = own_epoll_pwait,
+		.epoll_pwait2 = shunt_real.epoll_pwait2, .yield = sched_yield,
 	};
 }

@@ -123,6 +123,25 @@ static long waiting_call(long number, long a, long b, long c, long d, long e, lo
 	}
 }
 
+/* Unlike libc's calls, syscall() is no cancellation point. */
+static long known_call(bool data, long number, int fd, long b, long c, long d, long e, long f)
+{
+	int state = shunt_cancel_off();
+	long result = data ? data_call(number, fd, b, c, d, e, f) : descriptor_call(number, fd, b, c);
+
+	shunt_cancel_restore(state);
+	return result;
+}
+
+static long known_waiting_call(long number, long a, long b, long c, long d, long e, long f)
+{
+	int state = shunt_cancel_off();
+	long result = waiting_call(number, a, b, c, d, e, f);
+
+	shunt_cancel_restore(state);
+	return result;
+}
+
 /* How a call is looked at before it is given to the kernel. */
 enum call { OTHER, MAKES, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
 
@@ -177,6 +196,7 @@ __attribute__((noinline))
 static long look(long number, long a, long b, long c, long d, long e, long f)
 {
 	enum call call = sort(number);
+	struct shunt_file *other;
 
 	switch (call) {
 	case MAKES:
@@ -186,20 +206,20 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 	case WAITS:
 		if (!shunt_process.engine)
 			return pass(number, a, b, c, d, e, f);
-		return waiting_call(number, a, b, c, d, e, f);
+		return known_waiting_call(number, a, b, c, d, e, f);
 	case REPLACES:
-		if (hidden(b))
+		other = shunt_lookup((int)b);
+		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_private(other))
 			return shunt_fail(EBADF);
-		if (shunt_lookup((int)b))
-			return descriptor_call(number, (int)a, b, c);
+		if (other && other->kind != SHUNT_FILE_CLOSED)
+			return known_call(false, number, (int)a, b, c, d, e, f);
 		/* fall through */
 	default:
 		if (hidden(a))
 			return shunt_fail(EBADF);
 		if (!shunt_lookup((int)a))
 			return pass(number, a, b, c, d, e, f);
-		return call == DATA ? data_call(number, (int)a, b, c, d, e, f) :
-				      descriptor_call(number, (int)a, b, c);
+		return known_call(call == DATA, number, (int)a, b, c, d, e, f);
 	}
 }
 

@@ -118,6 +118,7 @@ ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct io
 	ssize_t asked = check(&iov, &count, &first, flags & MSG_TRUNC);
 	size_t good = usable(iov, asked < 0 ? 0 : count);
 
+	shunt_cancellation_point();
 	if (asked < 0)
 		return shunt_fail((int)-asked);
 	if (!good)
@@ -134,6 +135,7 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 	ssize_t asked = check(&iov, &count, &first, false);
 	size_t good = usable(iov, asked < 0 ? 0 : count);
 
+	shunt_cancellation_point();
 	if (asked < 0)
 		return shunt_fail((int)-asked);
 	if (unlikely(good < (size_t)asked) && good < ONE_BUFFER)

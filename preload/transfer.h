@@ -60,6 +60,7 @@ static inline ssize_t shunt_recv_one(int fd, struct shunt_stream *stream, void *
 {
 	struct iovec piece = { .iov_base = buffer, .iov_len = shunt_clip(bytes) };
 
+	shunt_cancellation_point();
 	if (unlikely(!bytes || (shunt_bad_pointer(buffer) && !(flags & MSG_TRUNC))))
 		return shunt_transfer_recv_nothing(fd, stream, flags, bytes);
 	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1, flags));
@@ -70,6 +71,7 @@ static inline ssize_t shunt_send_one(int fd, struct shunt_stream *stream, const 
 {
 	struct iovec piece = { .iov_base = (void *)buffer, .iov_len = shunt_clip(bytes) };
 
+	shunt_cancellation_point();
 	if (unlikely(shunt_bad_pointer(buffer) && bytes))
 		return shunt_fail(EFAULT);
 	return shunt_result(shunt_transfer_broken(

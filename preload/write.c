@@ -1,14 +1,18 @@
 /* write() and its vectors. */
 #include "preload/transfer.h"
+#include <sys/syscall.h>
 
 ssize_t write(int fd, const void *buffer, size_t bytes)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	bool own;
+	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
 	if (stream && unlikely(shunt_bad_span(buffer, bytes)))
 		return shunt_fail(EFAULT);
 	if (stream)
 		return shunt_send_one(fd, stream, buffer, bytes, 0);
+	if (unlikely(own))
+		return real(syscall)(SYS_write, fd, buffer, bytes);
 	return real(write)(fd, buffer, bytes);
 }
 SHUNT_SAME(__write, write);

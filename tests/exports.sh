@@ -4,8 +4,10 @@ set -eu
 
 calls=${top_srcdir:?}/preload/calls.h
 library=${top_builddir:?}/.libs/libshunt.so
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source-path=SCRIPTDIR source=scratch.sh
+. "$top_srcdir/tests/scratch.sh"
+scratch exports
+work=$scratch
 
 [ -f "$calls" ] || { echo "there is no $calls"; exit 77; }
 

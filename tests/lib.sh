@@ -3,8 +3,10 @@
 
 # shellcheck disable=SC2034 # used by the tests
 shunt=${top_builddir:?}/tools/shunt
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source-path=SCRIPTDIR source=scratch.sh
+. "${top_srcdir:?}/tests/scratch.sh"
+scratch test
+work=$scratch
 problems=0
 
 # No variable of the caller's environment shall decide what a test sees.

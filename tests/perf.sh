@@ -152,10 +152,13 @@ wait "$perf"
 [ $? = 1 ] || problem "killed server: perf did not fail"
 has "$(cat "$work/out")" 'pingpong +FAILED: shunt: the server was killed by signal 9'
 
-# Interrupted: nothing is left.
-"$shunt" perf --seconds 60 pingpong >/dev/null 2>&1 &
+# Interrupted, and nobody reads any more what it says: nothing is left.
+mkfifo "$work/unread"
+exec {reader}<>"$work/unread"
+"$shunt" perf --seconds 60 pingpong >"$work/unread" 2>&1 {reader}<&- &
 perf=$!
 children "$perf" 2
+exec {reader}<&-
 kill -TERM "$perf"
 wait "$perf"
 [ $? = 130 ] || problem "interrupted: exit status not 130"

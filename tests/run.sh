@@ -8,9 +8,19 @@ library=$(realpath "$top_builddir/.libs/libshunt.so")
 expect 0 "$shunt" run printenv LD_PRELOAD
 [ "$out" = "$library" ] || problem "LD_PRELOAD is '$out'"
 expect 0 env LD_PRELOAD=libm.so.6 "$shunt" run -- printenv LD_PRELOAD
-[ "$out" = "$library:libm.so.6" ] || problem "LD_PRELOAD is '$out'"
+[ "$out" = "libm.so.6:$library" ] || problem "LD_PRELOAD is '$out'"
+expect 0 env LD_PRELOAD="$library libm.so.6:libdl.so.2" "$shunt" run printenv LD_PRELOAD
+[ "$out" = "libm.so.6:libdl.so.2:$library" ] || problem "LD_PRELOAD, three libraries, is '$out'"
 expect 0 "$shunt" run "$shunt" run printenv LD_PRELOAD
 [ "$out" = "$library" ] || problem "LD_PRELOAD, twice, is '$out'"
+
+# AddressSanitizer is content; what is set already stays, and who has decided is not overruled.
+expect 0 env ASAN_OPTIONS= "$shunt" run printenv ASAN_OPTIONS
+[ "$out" = verify_asan_link_order=0 ] || problem "ASAN_OPTIONS is '$out'"
+expect 0 env ASAN_OPTIONS=exitcode=9 "$shunt" run printenv ASAN_OPTIONS
+[ "$out" = exitcode=9:verify_asan_link_order=0 ] || problem "ASAN_OPTIONS, more of it, is '$out'"
+expect 0 env ASAN_OPTIONS=verify_asan_link_order=1:exitcode=9 "$shunt" run printenv ASAN_OPTIONS
+[ "$out" = verify_asan_link_order=1:exitcode=9 ] || problem "ASAN_OPTIONS, decided, is '$out'"
 
 # The program's arguments, output and status are its own.
 # shellcheck disable=SC2016 # the inner shell expands it

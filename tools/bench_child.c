@@ -30,6 +30,7 @@ int shunt_child_init(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGPIPE);	/* nobody reads what we say: end in order, too */
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	interrupts = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,4 +1,4 @@
-/* Where libshunt.so is, and LD_PRELOAD. */
+/* Where libshunt.so is, and what makes a program load it. */
 #include "tools/shunt.h"
 
 #include <stdio.h>
@@ -41,31 +41,50 @@ static int is_ours(const char *entry, size_t len)
 	       (len == n || entry[len - n - 1] == '/');
 }
 
-/* Sets LD_PRELOAD to `first`, if any, and what it held besides us. */
-static int set_preload(const char *first)
+/* Sets LD_PRELOAD to what it held besides us, and then `library`, if any: what other libraries see of the program's calls
+ * is what they saw before, and nothing of ours. */
+static int set_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
-	size_t room = (first ? strlen(first) : 0) + (old ? strlen(old) : 0) + 2;
+	size_t room = (library ? strlen(library) : 0) + (old ? strlen(old) : 0) + 2;
 	char *value = malloc(room), *end = value;
 	int rc;
 
 	if (!value)
 		return -1;
-	if (first)
-		end = stpcpy(end, first);
-	*end = '\0';
 	while (old && *(old += strspn(old, ": "))) {
 		size_t len = strcspn(old, ": ");
 
 		if (!is_ours(old, len)) {
-			if (end != value)
-				*end++ = ':';
 			end = mempcpy(end, old, len);
-			*end = '\0';
+			*end++ = ':';
 		}
 		old += len;
 	}
+	if (library)
+		end = stpcpy(end, library);
+	else if (end != value)
+		end--;
+	*end = '\0';
 	rc = *value ? setenv("LD_PRELOAD", value, 1) : unsetenv("LD_PRELOAD");
+	free(value);
+	return rc;
+}
+
+/* A program built with AddressSanitizer ends at once where a library comes before the sanitizer's, unless told otherwise.
+ * Before it is where we belong: what the program calls is ours first, and what we call the sanitizer's. */
+static int allow_asan(void)
+{
+	static const char option[] = "verify_asan_link_order";
+	const char *old = getenv("ASAN_OPTIONS");
+	char *value;
+	int rc;
+
+	if (old && strstr(old, option))
+		return 0;
+	if (asprintf(&value, "%s%s%s=0", old ? old : "", old && *old ? ":" : "", option) < 0)
+		return -1;
+	rc = setenv("ASAN_OPTIONS", value, 1);
 	free(value);
 	return rc;
 }
@@ -77,8 +96,8 @@ int shunt_library_preload(const char *path)
 				"space or a colon; move or install Shunt elsewhere\n", path);
 		return -1;
 	}
-	if (set_preload(path)) {
-		perror("shunt: LD_PRELOAD");
+	if (set_preload(path) || allow_asan()) {
+		perror("shunt: environment");
 		return -1;
 	}
 	return 0;

@@ -2,8 +2,8 @@
 bin_PROGRAMS += tools/shunt
 tools_shunt_SOURCES = \
 	tools/shunt.c tools/shunt.h \
-	tools/library.c tools/program.c tools/variables.c \
-	tools/run.c \
+	tools/library.c tools/program.c tools/process.c tools/variables.c \
+	tools/run.c tools/adm.c \
 	tools/config.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_show.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Exit statuses. 126 and 127 are those of env(1). */
 enum {
@@ -16,10 +17,18 @@ enum {
 /* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
+int shunt_adm(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
+
+/*
+ * process.c: a connection to one of a process' sockets, "stat" or "adm"; -1 and the reason in `why` if there is none.
+ */
+int shunt_process_connect(pid_t pid, const char *service, int type, char *why, size_t len);
+/* The process id that a word is; 0: it is none. */
+pid_t shunt_process_id(const char *word);
 
 /* program.c: finding a program, and what its file says about preloading into it. */
 int shunt_program_find(const char *name, char path[PATH_MAX]);
@@ -45,7 +54,8 @@ int shunt_variables_check(const char *who);
 
 /* library.c: libshunt.so, and the environment that loads it. */
 int shunt_library_find(char path[PATH_MAX]);
-/* Puts the library first in LD_PRELOAD; or takes it out. 0, or -1 after saying why not. */
+/* Puts the library last in LD_PRELOAD, and lets AddressSanitizer be content with it; or takes it out. 0, or -1 after saying
+ * why not. */
 int shunt_library_preload(const char *path);
 void shunt_library_unload(void);
 

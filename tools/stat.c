@@ -96,12 +96,11 @@ static int parse_pids(struct options *options, int count, char **words)
 	if (!options->pids)
 		abort();
 	for (options->count = 0; options->count < count; options->count++) {
-		char *end, *word = words[options->count];
-		long pid = strtol(word, &end, 10);
+		pid_t pid = shunt_process_id(words[options->count]);
 
-		if (*end || end == word || pid <= 0 || pid > INT32_MAX)
-			return usage_error("not a process id:", word);
-		options->pids[options->count] = (pid_t)pid;
+		if (!pid)
+			return usage_error("not a process id:", words[options->count]);
+		options->pids[options->count] = pid;
 	}
 	return 0;
 }

@@ -2,17 +2,14 @@
 #include "tools/stat.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "tools/shunt.h"
 
 #define NAME "shunt/stat/"
 
@@ -71,71 +68,6 @@ ssize_t shunt_stat_list(pid_t **pids)
 	return (ssize_t)count;
 }
 
-static int has_library(pid_t pid)
-{
-	char path[64], *line = NULL;
-	size_t room = 0;
-	int found = 0;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return -errno;
-	while (!found && getline(&line, &room, maps) > 0)
-		found = strstr(line, "/libshunt.so") != NULL;
-	free(line);
-	fclose(maps);
-	return found;
-}
-
-/* There is nobody at the socket: say which of the reasons it is. */
-static const char *absence(pid_t pid)
-{
-	if (kill(pid, 0) && errno == ESRCH)
-		return "there is no such process";
-	switch (has_library(pid)) {
-	case 0:
-		return "the process runs without Shunt; start it with `shunt run`";
-	case 1:
-		return "Shunt is loaded, but no connection has needed its engine yet "
-		       "(or the process is in another network namespace)";
-	}
-	return "the process may not be examined; only its user and root may ask";
-}
-
-static int connect_to(pid_t pid)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = 5 };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, NAME "%d", (int)pid);
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	/* A stopped process accepts nothing: its backlog may fill up, and connect() waits too. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (struct sockaddr *)&address, size)) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/* Any process may take any abstract name: the kernel says who listens. */
-static int is_process(int fd, pid_t pid)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.pid == pid || peer.pid == 0);
-}
-
 static char *read_all(int fd, size_t *len)
 {
 	size_t room = 1 << 16;
@@ -168,18 +100,10 @@ json_t *shunt_stat_fetch(pid_t pid, char why[SHUNT_STAT_WHY_MAX])
 	json_error_t error;
 	char *text;
 	size_t len;
-	int fd = connect_to(pid);
+	int fd = shunt_process_connect(pid, "stat", SOCK_STREAM, why, SHUNT_STAT_WHY_MAX);
 
-	if (fd < 0) {
-		snprintf(why, SHUNT_STAT_WHY_MAX, "%s",
-			 fd == -ECONNREFUSED ? absence(pid) : strerror(-fd));
+	if (fd < 0)
 		return NULL;
-	}
-	if (!is_process(fd, pid)) {
-		snprintf(why, SHUNT_STAT_WHY_MAX, "another process answers in its name");
-		close(fd);
-		return NULL;
-	}
 	text = read_all(fd, &len);
 	if (!text || !len)
 		snprintf(why, SHUNT_STAT_WHY_MAX, "it gave no answer (stopped, or not yours?)");

@@ -57,13 +57,14 @@ static void show_direction(const json_t *direction)
 
 static void show_stream(const json_t *stream)
 {
-	const char *reason = text_of(stream, "reason");
+	const char *reason = text_of(stream, "reason"), *held = text_of(stream, "held");
 
 	printf("  %5lld  %-21s  %-21s", (long long)number_of(stream, "fd"),
 	       text_of(stream, "local"), text_of(stream, "peer"));
 	show_direction(json_object_get(stream, "tx"));
 	show_direction(json_object_get(stream, "rx"));
-	printf("  %s%s%s\n", text_of(stream, "state"), *reason ? ": " : "", reason);
+	printf("  %s%s%s%s%s\n", text_of(stream, "state"), *reason ? ": " : "", reason,
+	       *held ? "; on TCP because of: " : "", held);
 }
 
 static void show_streams(const json_t *streams)
@@ -109,12 +110,31 @@ static void show_numbers(const char *title, json_t *numbers)
 	}
 }
 
+/* One alone has nothing that the counters do not say. */
+static void show_lanes(const json_t *lanes)
+{
+	const json_t *lane;
+	char bytes[16];
+	size_t i;
+
+	if (json_array_size(lanes) < 2)
+		return;
+	printf("  %10s  %4s  %7s  %12s  %12s  %8s  %s\n", "LINK TO", "LANE", "STREAMS", "REQUESTS", "DOORBELLS", "BYTES",
+	       "BOUND BY");
+	json_array_foreach(lanes, i, lane)
+		printf("  %10lld  %4lld  %7lld  %12lld  %12lld  %8s  %s\n", (long long)number_of(lane, "peer"),
+		       (long long)number_of(lane, "lane"), (long long)number_of(lane, "streams"),
+		       (long long)number_of(lane, "wr"), (long long)number_of(lane, "doorbells"),
+		       human(number_of(lane, "wr_bytes"), bytes), text_of(lane, "bound_by"));
+}
+
 void shunt_stat_show(const json_t *process)
 {
 	const json_t *totals = json_object_get(process, "totals");
 
 	show_header(process);
 	show_streams(json_object_get(process, "streams"));
+	show_lanes(json_object_get(process, "lanes"));
 	show_total(totals, "tx");
 	show_total(totals, "rx");
 	show_numbers("streams that stay on TCP, by reason", json_object_get(process, "reasons"));

@@ -1,23 +1,44 @@
 /* Completions: the ring of completed sends, and polling it together with what has arrived. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/soft/device.h"
 
 enum { RING_ROOM_MIN = 64 };
 
-/* The ring starts small: one that is as large as `cqe` would walk through the whole cache. */
-static bool ring_grow(struct soft_cq *cq, uint32_t waiting)
+/*
+ * There is memory for all that can wait, so nothing is lost for the lack of it later. But the part in use starts
+ * small: a ring that is as large would walk through the whole cache.
+ */
+int soft_cq_reserve(struct soft_cq *cq, uint64_t sends)
 {
-	uint32_t room = cq->room ? 2 * cq->room : RING_ROOM_MIN;
-	struct soft_wc *ring = malloc(room * sizeof(*ring));
+	struct soft_wc *ring;
+	uint32_t reserved = cq->reserved ? cq->reserved : RING_ROOM_MIN;
 
-	if (!ring)
+	if (sends > (uint64_t)cq->ibv.cqe)
+		sends = (uint64_t)cq->ibv.cqe;
+	while (reserved < sends)
+		reserved *= 2;
+	if (reserved == cq->reserved)
+		return 0;
+	soft_lock(&cq->ring_lock);
+	ring = realloc(cq->ring, reserved * sizeof(*ring));
+	if (ring) {
+		cq->ring = ring;
+		cq->reserved = reserved;
+		cq->room = cq->room ? cq->room : RING_ROOM_MIN;
+	}
+	soft_unlock(&cq->ring_lock);
+	return ring ? 0 : ENOMEM;
+}
+
+/* It is full: what has wrapped goes behind the rest. */
+static bool ring_grow(struct soft_cq *cq)
+{
+	if (cq->room == cq->reserved)
 		return false;
-	for (uint32_t i = 0; i < waiting; i++)
-		ring[i] = cq->ring[(cq->head + i) & (cq->room - 1)];
-	free(cq->ring);
-	cq->ring = ring;
-	cq->room = room;
-	cq->head = 0;
+	memcpy(cq->ring + cq->room, cq->ring, cq->head * sizeof(*cq->ring));
+	cq->room *= 2;
 	return true;
 }
 
@@ -27,7 +48,7 @@ static bool ring_put(struct soft_cq *cq, const struct soft_wc *wc)
 
 	if (unlikely(waiting + soft_load(&cq->waiting_receives) >= (uint32_t)cq->ibv.cqe))
 		return false;
-	if (unlikely(waiting == cq->room) && !ring_grow(cq, waiting))
+	if (unlikely(waiting == cq->room) && !ring_grow(cq))
 		return false;
 	cq->ring[(cq->head + waiting) & (cq->room - 1)] = *wc;
 	/* Ordered before the load of `armed` in soft_cq_notify. */

@@ -135,10 +135,28 @@ void soft_cq_cover(struct soft_qp *qp)
 		receiver_arm(qp->recv_cq, qp, level);
 }
 
-int soft_cq_attach(struct soft_qp *qp)
+/* A ring that can hold what the QP and those already there may have waiting. */
+static int reserve(struct soft_cq *cq, const struct soft_qp *qp)
 {
+	uint64_t sends = qp->sq_depth;
 	int err;
 
+	soft_lock(&cq->lock);
+	for (uint32_t i = 0; i < cq->receivers.count; i++)
+		sends += cq->receivers.at[i]->send_cq == cq ? cq->receivers.at[i]->sq_depth : 0;
+	for (uint32_t i = 0; i < cq->senders.count; i++)
+		sends += cq->senders.at[i]->sq_depth;
+	err = soft_cq_reserve(cq, sends);
+	soft_unlock(&cq->lock);
+	return err;
+}
+
+int soft_cq_attach(struct soft_qp *qp)
+{
+	int err = reserve(qp->send_cq, qp);
+
+	if (err)
+		return err;
 	soft_lock(&qp->recv_cq->lock);
 	err = list_add(&qp->recv_cq->receivers, qp);
 	cq_judge(qp->recv_cq);

@@ -117,7 +117,8 @@ struct soft_cq {
 	_Alignas(64) struct soft_lock ring_lock;
 	_Atomic uint32_t waiting; /* entries in the ring */
 	uint32_t head; /* of the oldest */
-	uint32_t room; /* 2^n, grows up to cqe */
+	uint32_t room; /* 2^n, grows up to the next */
+	uint32_t reserved; /* 2^n, for what the queues attached can have waiting */
 	struct soft_wc *ring;
 	_Atomic uint32_t waiting_receives; /* as of the last poll, where may_overflow */
 
@@ -190,6 +191,7 @@ struct soft_qp {
 	struct soft_region remote[SOFT_REMOTES], local; /* last hits */
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
 	uint32_t pending_head, pending_count;
+	uint64_t unit_until; /* the model's, under nic.lock: when its unit is through with what is posted */
 	_Atomic uint32_t settle_asked; /* somebody waits for pending_count to be 0 */
 
 	_Alignas(64) struct soft_counters counters;
@@ -261,6 +263,8 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe, void *cq_con
 			      struct ibv_comp_channel *channel, int comp_vector);
 int soft_destroy_cq(struct ibv_cq *cq);
 int soft_cq_attach(struct soft_qp *qp);
+/* Memory for so many completed sends that wait. 0 or ENOMEM. */
+int soft_cq_reserve(struct soft_cq *cq, uint64_t sends);
 /* A CQ that is armed is armed for a QP that joins it, or begins anew, too. recv_cq->lock held. */
 void soft_cq_cover(struct soft_qp *qp);
 void soft_cq_detach(struct soft_qp *qp);
@@ -311,7 +315,7 @@ void soft_pending_free(struct soft_qp *qp);
 uint64_t soft_pending_due(struct soft_qp *qp);
 
 /* nic.c */
-uint64_t soft_nic_enter(struct soft_context *context, uint64_t bytes, bool doorbell);
+uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell);
 void soft_nic_register(struct soft_context *context, const void *addr, size_t length);
 void soft_nic_leave(struct soft_context *context, uint64_t bytes);
 

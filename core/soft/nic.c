@@ -1,8 +1,8 @@
 /*
  * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
- * deals with WRs one after the other. A WR is due, on the wire and at the peer, when the pipeline
- * has dealt with it and the link's delay has passed. Dues never decrease, so no QP sees its WRs out
- * of order.
+ * deals with WRs one after the other, and for each QP a unit that does so too. A WR is due, on the wire
+ * and at the peer, when both have dealt with it and the link's delay has passed. The dues of a QP never
+ * decrease, so it does not see its WRs out of order.
  */
 #include "core/soft/device.h"
 
@@ -39,22 +39,29 @@ static void enter(struct soft_gauges *gauges, uint64_t bytes)
 		gauges->bytes_max = gauges->bytes;
 }
 
-/* A WR is posted, the first of its call where `doorbell`. When it is due. */
-uint64_t soft_nic_enter(struct soft_context *context, uint64_t bytes, bool doorbell)
+static void work(uint64_t *until, uint64_t now, uint64_t cost)
 {
+	*until = (*until < now ? now : *until) + cost;
+}
+
+/* A WR is posted, the first of its call where `doorbell`. When it is due. */
+uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
+{
+	struct soft_context *context = qp->context;
 	const struct soft_model *model = &context->attr.model;
 	struct soft_gauges *gauges = &context->nic.gauges;
-	uint64_t cost, due, now = context->attr.now();
+	uint64_t missed, cost, due, now = context->attr.now();
 
 	soft_lock(&context->nic.lock);
 	enter(gauges, bytes);
-	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) +
-	       cache_cost(gauges, model) + queue_cost(gauges, model);
-	if (gauges->busy_until < now)
-		gauges->busy_until = now;
-	gauges->busy_until += cost;
+	missed = cache_cost(gauges, model);
+	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) + missed +
+	       queue_cost(gauges, model);
+	work(&gauges->busy_until, now, cost);
+	work(&qp->unit_until, now, model->qp ? model->qp + missed : 0);
 	gauges->busy_ns += cost;
-	due = gauges->busy_until + model->delay;
+	due = (qp->unit_until > gauges->busy_until ? qp->unit_until : gauges->busy_until) + model->delay;
+	gauges->due = due;
 	soft_unlock(&context->nic.lock);
 	return due;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "core/soft/device.h"
 
@@ -145,7 +146,8 @@ int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 		return -EINVAL;
 	if (!bytes)
 		return 0;
-	if (fallocate(pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+	/* libc's fallocate() is a cancellation point, and a reader that gives back its ring comes here (core/cancel.h). */
+	if (syscall(SYS_fallocate, pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
 		return -errno;
 	return 0;
 }

@@ -91,7 +91,7 @@ int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t 
 	if (outcome == SOFT_RNR)
 		rnr_note(qp, to);
 	if (qp->context->attr.model.on)
-		to->due = soft_nic_enter(qp->context, bytes, doorbell);
+		to->due = soft_nic_enter(qp, bytes, doorbell);
 	count_set(qp, qp->pending_count + 1);
 	if (qp->pending_count == 1) {
 		atomic_fetch_or(&qp->slow, SOFT_SLOW_PENDING);

@@ -21,6 +21,22 @@ static inline bool is_signaled(const struct soft_qp *qp, const struct ibv_send_w
 	return wr->send_flags & IBV_SEND_SIGNALED || qp->sq_sig_all;
 }
 
+/* The peer's QP is up, and is the one that was imported. */
+static inline bool peer_is_live(struct soft_qp *qp)
+{
+	return soft_load_acquire(&qp->peer_queue->live) == qp->peer_generation;
+}
+
+/*
+ * Success means that the peer polls what was written, and one that has gone to ERROR polls only what was there before
+ * it said so (state.c): it must not have said so by now. Else nobody knows, as when an acknowledgement is lost.
+ */
+static inline bool is_certain(struct soft_qp *qp)
+{
+	soft_fence();
+	return likely(peer_is_live(qp));
+}
+
 /* A WR has been carried out, or has failed and takes the QP with it. sq_lock held. */
 void soft_send_done(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, uint64_t sq_end,
 		    int status)
@@ -28,8 +44,11 @@ void soft_send_done(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t b
 	struct soft_wc wc = { .qp = qp, .wr_id = wr->wr_id, .sq_end = sq_end,
 			      .byte_len = (uint32_t)bytes, .opcode = wc_opcodes[wr->opcode],
 			      .status = (uint16_t)status };
-	bool kept = soft_cq_push(qp->send_cq, &wc);
+	bool kept;
 
+	if (status == IBV_WC_SUCCESS && !is_certain(qp))
+		wc.status = (uint16_t)(status = IBV_WC_RETRY_EXC_ERR);
+	kept = soft_cq_push(qp->send_cq, &wc);
 	if (unlikely(status != IBV_WC_SUCCESS || !kept))
 		soft_qp_break(qp);
 }
@@ -84,12 +103,6 @@ static bool test_wants_failure(struct soft_qp *qp)
 	if (nth == 1)
 		atomic_fetch_and(&qp->slow, ~(uint32_t)SOFT_SLOW_FAIL_POST);
 	return nth == 1;
-}
-
-/* The peer's QP is up, and is the one that was imported. */
-static inline bool peer_is_live(struct soft_qp *qp)
-{
-	return soft_load_acquire(&qp->peer_queue->live) == qp->peer_generation;
 }
 
 static int post_slow(struct soft_qp *qp, struct ibv_send_wr *wr, bool doorbell)

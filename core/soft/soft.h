@@ -29,6 +29,7 @@
  * delay      WR, not in the pipeline       850        the same: less than 1 µs
  * cache      WRs outstanding               128        assumption: puts RDMAbox's peak (Fig. 1) at 4 threads
  * miss       WR beyond the cache           400        assumption: a read over PCIe, part of it hidden
+ * qp         WR of the same QP             0          off; one unit of the NIC works on a QP, its WRs in order
  * queue      bytes outstanding             0          off; a buffer on the way, as in X-RDMA's incast (Fig. 10)
  * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
  * mr         registration of memory        20000      assumption; with `page` it costs as much as a copy at
@@ -37,10 +38,15 @@
  * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
  * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
  * posted then. The rest of a chain is fetched together with its head, so a doorbell is paid once.
+ *
+ * `qp` is a second limit, each QP's own: a WR takes its unit `qp`, and what the cache costs, after the
+ * QP's last one. Whichever is later, that or the pipeline, counts. So one QP alone does not use the whole
+ * device, as is known of RNICs (Kalia et al., Design Guidelines for High Performance RDMA Systems, ATC
+ * 2016: a QP is served by one processing unit).
  */
 struct soft_model {
 	int on;
-	uint64_t doorbell, wqe, gbit, delay, cache, miss, queue, pause, mr, page;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page;
 };
 
 /*
@@ -141,6 +147,7 @@ struct soft_gauges {
 	uint64_t pauses;	/* WRs posted beyond the queue */
 	uint64_t busy_ns;	/* that the pipeline has worked or will have for what is posted */
 	uint64_t busy_until;	/* by attr.now: when it is through with what is posted */
+	uint64_t due;		/* the same: when the WR that was posted last will be complete */
 	uint64_t mr_ns;		/* that registrations have taken */
 };
 void soft_read_gauges(struct ibv_context *context, struct soft_gauges *gauges);

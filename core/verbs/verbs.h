@@ -39,11 +39,11 @@ struct verbs_device {
 };
 
 /*
- * Opens the device of this name, or the first that has an active port (NULL). 0, or -errno and
- * device->error: -ENOENT no libibverbs, -ENOSYS one that lacks a call, -ENODEV no such device,
- * -ENETDOWN no active port, or what the device said.
+ * Opens the device of a way, with the port and the address of that; or the device of this name, or the first that has an
+ * active port (both NULL). 0, or -errno and device->error: -ENOENT no libibverbs, -ENOSYS one that lacks a call, -ENODEV
+ * no such device, -ENETDOWN no active port, or what the device said.
  */
-int verbs_open(struct verbs_device *device, const char *name);
+int verbs_open(struct verbs_device *device, const char *name, const struct shunt_way *way);
 
 /* The context must be without objects. */
 void verbs_close(struct verbs_device *device);

@@ -1,22 +1,22 @@
 /*
  * What two processes say to each other. docs/PROTOCOL.md is the prose of this file.
  *
- * Data lane: RDMA WRITE_WITH_IMM only. The immediate (host order on the soft device, network
+ * Data lanes: RDMA WRITE_WITH_IMM only. The immediate (host order on the soft device, network
  * order in the work request) is `type << 28 | stream`, the stream being the receiver's number for
  * it. DATA places its bytes in the stream's ring at `offset mod ring size`; the completion's
  * length says how many. Every other type carries one 64-bit value, placed in the control line of the
- * stream (or of the lane, stream number 0) at the word of that type.
+ * stream at the word of that type; LANE's in line 0, at the word of the lane's number.
  *
- * Link channel: a SOCK_SEQPACKET Unix socket, one struct shunt_message a packet.
+ * Link channel: a SOCK_SEQPACKET Unix socket, one struct shunt_message a packet; between hosts a TCP connection.
  *
- * All values are native-endian: both ends are on one host.
+ * All values are native-endian: hosts of different byte order stay on TCP.
  */
 #ifndef SHUNT_WIRE_H
 #define SHUNT_WIRE_H
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 3
+#define SHUNT_WIRE_VERSION 5
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -32,6 +32,7 @@ enum shunt_imm {
 	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
 	SHUNT_IMM_BLOCKED,	/* the sender waits for credit, however little */
+	SHUNT_IMM_ROUND,	/* as DATA; and before it, without a word, the bytes up to the ring's end were written */
 	SHUNT_IMM_TYPES
 };
 
@@ -95,6 +96,8 @@ enum shunt_message_type {
 	SHUNT_MSG_RESUMED,	/* and that were all streams */
 	SHUNT_MSG_EXPECT,	/* across hosts: your upgrade has been announced here; write my nonce to TCP there */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
+	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
+	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
 };
 
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
@@ -106,6 +109,8 @@ struct shunt_tuple {
 };
 
 #define SHUNT_NONCE_BYTES 16
+#define SHUNT_LANES_MAX 8
+#define SHUNT_ADDRESS_BYTES 32	/* what a kind of device tells of a QP */
 
 /* Where the sender of a message wants the bytes of one stream. */
 struct shunt_place {
@@ -113,7 +118,7 @@ struct shunt_place {
 	uint32_t ring_bytes;	/* a power of two */
 	uint32_t stream;	/* the sender's number for the stream */
 	uint32_t rkey;		/* of the memory region that the ring is in */
-	uint32_t reserved;	/* 0 */
+	uint32_t lane;		/* CLAIM: which is to carry the stream; ACCEPT: the same; else 0 */
 };
 
 struct shunt_hello {
@@ -122,14 +127,14 @@ struct shunt_hello {
 	uint64_t arena_address;	/* what RDMA calls the first byte of the sender's arena */
 	uint64_t arena_bytes;
 	uint32_t rkey;		/* of the control lines */
-	uint32_t receives;	/* posted on the lane */
+	uint32_t receives;	/* posted on each lane */
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
 	uint32_t kind;		/* of device: 1 soft, 2 verbs */
 	uint32_t nonces;	/* 1: sockets are not shown, nonces are; both ends alike; or 0 */
-	uint32_t reserved;	/* 0 */
+	uint32_t lanes;		/* 1 to SHUNT_LANES_MAX; in the answer, no more than were offered: so many it is */
 	uint32_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
-	uint8_t address[64];	/* of the lane's QP, as the kind of device tells it */
+	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 
 struct shunt_message {
@@ -145,8 +150,10 @@ struct shunt_message {
 		struct {
 			struct shunt_place place;
 			uint8_t nonce[SHUNT_NONCE_BYTES];
+			uint32_t tcp;	/* as MOCK */
 		} accept;
 		struct shunt_place shrink;
+		uint64_t sent;	/* REFUSE by the acceptor: messages that it has sent on the stream's lane; some may name the stream */
 		struct {
 			uint64_t offset;
 			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */
@@ -154,9 +161,28 @@ struct shunt_message {
 		struct {
 			uint64_t offset;	/* behind the last byte that the link has delivered */
 			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
+			uint64_t sent;		/* behind the last byte that the sender has given to the link; 0 none */
 		} resume;
 		uint32_t reason;
+		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
+		uint32_t process;	/* REDIRECT: a process id */
 	};
+};
+
+/* --- the have channel: between processes that accept connections at one address --- */
+
+enum shunt_have_type {
+	SHUNT_HAVE_JOIN = 1,	/* first of all; + 1 descriptor where the owner is another user's: a socket that listens there */
+	SHUNT_HAVE_TUPLE,	/* the sender has accepted and used this connection */
+	SHUNT_HAVE_WANTED,	/* by the owner: such messages are wanted from now on (`on` 1), or not (0) */
+};
+
+struct shunt_have {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;
+	uint32_t on;
+	struct shunt_tuple tuple;	/* as the sender sees it */
 };
 
 #endif

@@ -1,12 +1,12 @@
 # Measurements: nothing here is part of make check. tests/README.md tells more.
 check_PROGRAMS += tests/bench/pp
-tests_bench_pp_SOURCES = tests/bench/pp.c
+tests_bench_pp_SOURCES = tests/bench/pp.c tests/plain.h
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
 # When the bytes of a new connection leave TCP.
 check_PROGRAMS += tests/bench/upgrade
-tests_bench_upgrade_SOURCES = tests/bench/upgrade.c
+tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/plain.h
 tests_bench_upgrade_CFLAGS = $(plain_cflags)
 tests_bench_upgrade_LDFLAGS =
 
@@ -19,12 +19,12 @@ tests_bench_smc_la_LIBADD = -ldl
 
 # Whether a receiver that reads the sender's memory itself would be faster than two copies.
 check_PROGRAMS += tests/bench/one_copy
-tests_bench_one_copy_SOURCES = tests/bench/one_copy.c
+tests_bench_one_copy_SOURCES = tests/bench/one_copy.c tests/plain.h
 tests_bench_one_copy_LDADD =
 
 # The soft device alone: what a message costs below the engine.
 check_PROGRAMS += tests/bench/soft_pingpong
-tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c
+tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c tests/soft/fds.c tests/soft/fds.h
 tests_bench_soft_pingpong_LDADD = libshuntcore.la -lpthread
 
 # Figures of the papers under the cost model, in virtual time.

@@ -4,18 +4,11 @@
 
 pp=${PP:-$builddir/tests/bench/pp}
 
-# pp_server WRAP: starts one; sets pp_pid and pp_port.
+# pp_server WRAP: starts one; sets server_pid and server_port.
 pp_server() {
-	local in dir
-	dir=$(mktemp -d "$work/pp.XXXXXX")
-	mkfifo "$dir/fifo"
-	$1 "$pp" server > "$dir/fifo" &
-	pp_pid=$!
-	children+=("$pp_pid")
-	exec {in}< "$dir/fifo"
-	read -r _ pp_port <&"$in"
+	local in
+	start_telling $1 "$pp" server
 	exec {in}<&-
-	rm -r "$dir"
 }
 
 # measure_pp SERVER-WRAP CLIENT-WRAP ARGUMENTS...
@@ -23,8 +16,8 @@ measure_pp() {
 	local server=$1 client=$2
 	shift 2
 	pp_server "$server"
-	timeout 120 $client "$pp" client "$pp_port" "$@"
-	wait "$pp_pid"
+	timeout 120 $client "$pp" client "$server_port" "$@"
+	wait "$server_pid"
 }
 
 # measure_redis WRAP get|set ARGUMENTS-OF-REDIS-BENCHMARK...: requests a second.

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "tests/plain.h"
 
 #define TOTAL (1ul << 30)	/* bytes of a measurement */
 #define RING_MAX (4ul << 20)
@@ -32,14 +32,6 @@ struct shared {
 static struct shared *shared;
 static char *from, *to;	/* the sender's buffer, the receiver's */
 static size_t ring;	/* bytes of it in use; 0: one copy */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static void on_core(int core)
 {

@@ -22,8 +22,8 @@ several() {
 	rm -f "$work"/several.*
 	for ((i = 0; i < count; i++)); do
 		pp_server "$wrap"
-		servers+=("$pp_pid")
-		timeout 300 $wrap "$pp" client "$pp_port" "$@" > "$work/several.$i" &
+		servers+=("$server_pid")
+		timeout 300 $wrap "$pp" client "$server_port" "$@" > "$work/several.$i" &
 		clients+=($!)
 	done
 	wait "${clients[@]}" "${servers[@]}"

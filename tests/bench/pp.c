@@ -1,7 +1,7 @@
 /*
  * pp server				serves one client program, prints "port N"
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
- * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server
+ * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server  -w MILLISECONDS before it begins, 300
  *
  * rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
  * rate: one way; prints messages a second, counted when the server has them all.
@@ -17,20 +17,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include "tests/plain.h"
 
 #define MAX_PAIRS 64
-#define WARM_MS 300
 #define BUFFER (1 << 20)
 
 enum { RTT, RATE, CONNECT };
 enum { BLOCKING, POLL, EPOLL };
+
+static int warm_ms = 300;
 
 /* What the client tells the server first. */
 struct plan {
@@ -49,20 +47,6 @@ struct pair {
 
 static pthread_barrier_t gate;
 static struct sockaddr_in addr = {.sin_family = AF_INET};
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 /* Readiness first, as event loops do; the blocking mode waits in recv. */
 static void wait_readable(struct pair *p)
@@ -138,7 +122,7 @@ static void prepare(struct pair *p)
 /* Single bytes to and fro; 'd' ends it. */
 static void warm_up(struct pair *p)
 {
-	double until = now() + WARM_MS / 1e3;
+	double until = now() + warm_ms / 1e3;
 
 	do {
 		p->buf[0] = now() < until ? 'w' : 'd';
@@ -195,14 +179,8 @@ static void *serve(void *arg)
 static int server(void)
 {
 	struct pair p[MAX_PAIRS] = {0};
-	socklen_t len = sizeof(addr);
-	int l = socket(AF_INET, SOCK_STREAM, 0), pairs = 1;
+	int l = listener(addr, 0, 512), pairs = 1;
 
-	if (l < 0 || bind(l, (struct sockaddr *)&addr, len) || listen(l, 512) ||
-	    getsockname(l, (struct sockaddr *)&addr, &len))
-		die("listen");
-	printf("port %d\n", ntohs(addr.sin_port));
-	fflush(stdout);
 	for (int i = 0; i < pairs; i++) {
 		p[i].fd = accept(l, NULL, NULL);
 		if (p[i].fd < 0)
@@ -221,15 +199,6 @@ static int server(void)
 	return 0;
 }
 
-static int dial(void)
-{
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		die("connect");
-	return fd;
-}
-
 static void connects(struct plan *plan)
 {
 	double spent = 0;
@@ -238,14 +207,14 @@ static void connects(struct plan *plan)
 	for (uint64_t i = 0; i < plan->count; i++) {
 		double start = now();
 
-		fd = dial();
+		fd = dial(addr);
 		spent += now() - start;
 		shutdown(fd, SHUT_WR);
 		if (recv(fd, &(char){0}, 1, 0) != 0)
 			die("recv");
 		close(fd);
 	}
-	fd = dial();
+	fd = dial(addr);
 	if (send(fd, plan, sizeof(*plan), 0) < 0)
 		die("send");
 	printf("%.0f\n", spent / plan->count * 1e9);
@@ -259,7 +228,7 @@ static void measure(struct plan *plan)
 	pthread_barrier_init(&gate, NULL, plan->pairs);
 	for (int i = 0; i < plan->pairs; i++) {
 		p[i].plan = *plan;
-		p[i].fd = dial();
+		p[i].fd = dial(addr);
 		pthread_create(&p[i].thread, NULL, client, &p[i]);
 	}
 	for (int i = 0; i < plan->pairs; i++) {
@@ -281,13 +250,14 @@ int main(int argc, char **argv)
 	int c, kind = -1, wait = BLOCKING, wrong = 0;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((c = getopt(argc, argv, "a:n:s:p:m:P:")) != -1) {
+	while ((c = getopt(argc, argv, "a:n:s:p:m:P:w:")) != -1) {
 		switch (c) {
 		case 'a': wrong |= inet_pton(AF_INET, optarg, &addr.sin_addr) != 1; break;
 		case 'P': addr.sin_port = htons(atoi(optarg)); break;
 		case 'n': plan.count = strtoull(optarg, NULL, 10); break;
 		case 's': plan.size = atoi(optarg); break;
 		case 'p': plan.pairs = atoi(optarg); break;
+		case 'w': warm_ms = atoi(optarg); break;
 		case 'm': wait = word(optarg, "blocking", "poll", "epoll"); break;
 		default: return 2;
 		}
@@ -299,7 +269,7 @@ int main(int argc, char **argv)
 	if (wrong || kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS ||
 	    plan.size < 1 || plan.size > BUFFER) {
 		fprintf(stderr, "usage: pp server | client PORT rtt|rate|connect [-n COUNT] "
-				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll] [-a ADDRESS] [-P PORT]\n");
+				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll] [-a ADDRESS] [-P PORT] [-w MILLISECONDS]\n");
 		return 2;
 	}
 	plan.kind = kind;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/soft/soft.h"
+#include "tests/soft/fds.h"
 
 enum { DEPTH = 4096, RING = 1 << 20, SPINS = 20000 };
 
@@ -53,34 +54,6 @@ static double now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void say(int socket, const struct hello *hello, const int fds[2])
-{
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct iovec iov = { (void *)hello, sizeof(*hello) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-	memcpy(CMSG_DATA(header), fds, 2 * sizeof(int));
-	if (sendmsg(socket, &message, 0) != sizeof(*hello))
-		die("sendmsg");
-}
-
-static void hear(int socket, struct hello *hello, int fds[2])
-{
-	char control[CMSG_SPACE(2 * sizeof(int))];
-	struct iovec iov = { hello, sizeof(*hello) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-
-	if (recvmsg(socket, &message, MSG_WAITALL) != sizeof(*hello))
-		die("recvmsg");
-	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
-}
-
 static void replenish(struct end *end, int count)
 {
 	struct ibv_recv_wr wr[64] = { 0 }, *bad;
@@ -106,8 +79,9 @@ static void bring_up(struct end *end)
 	end->verbs->modify_qp(end->qp, &attr, SHUNT_TO_INIT);
 	replenish(end, DEPTH);
 	soft_qp_export(end->qp, &mine.address, fds);
-	say(end->socket, &mine, fds);
-	hear(end->socket, &end->peer, fds);
+	if (!fds_send(end->socket, &mine, sizeof(mine), fds) ||
+	    !fds_receive(end->socket, &end->peer, sizeof(end->peer), fds))
+		die("hello");
 	if (soft_qp_import(end->qp, &end->peer.address, fds))
 		die("import");
 	attr.qp_state = IBV_QPS_RTR;

@@ -4,40 +4,11 @@
  * (TCP_INFO is the kernel's). A plain program: bare, and where nothing is upgraded within two seconds, it prints 0.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-#include <netinet/in.h>
 #include <linux/tcp.h>
-#include <sys/socket.h>
+#include "tests/plain.h"
 
 #define PATIENCE 2.0
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static int dial(int port)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				.sin_port = htons(port)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
-		die("connect");
-	return fd;
-}
 
 /* Both ways, by TCP. */
 static uint64_t tcp_bytes(int fd)
@@ -61,7 +32,7 @@ static void ask(int fd)
 static double upgraded_after(int port)
 {
 	double start = now();
-	int fd = dial(port); /* stays open */
+	int fd = dial(loopback(port)); /* stays open */
 	uint64_t before, after = tcp_bytes(fd);
 
 	do {

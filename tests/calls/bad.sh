@@ -82,36 +82,31 @@ descriptors_of() {
 
 # A server, clients before, during and after the attack; it serves all and keeps nothing.
 hostile() {
-	local server port in before after hits rc=0 n
-	mkfifo "$work/hostile.fifo"
-	SHUNT_STATS=$work/hostile.stat.%p $shunt_run "$many" server > "$work/hostile.fifo" 2> "$work/hostile.err" &
-	server=$!
-	children+=("$server")
-	exec {in}< "$work/hostile.fifo"
-	read -r _ port <&"$in"
+	local in before after hits rc=0 n
+	SHUNT_STATS=$work/hostile.stat.%p start_telling $shunt_run "$many" server 2> "$work/hostile.err"
 	exec {in}<&-
 	# the server ends with its last connection, so one stays
-	exec {in}<> /dev/tcp/127.0.0.1/"$port"
-	$shunt_run "$many" client "$port" 20 50 > "$work/hostile.out" || rc=1
+	exec {in}<> /dev/tcp/127.0.0.1/"$server_port"
+	$shunt_run "$many" client "$server_port" 20 50 > "$work/hostile.out" || rc=1
 	sleep 0.5
-	before=$(descriptors_of $server)
-	python3 "$here/hostile.py" 4 "$port" "$server" > "$work/hits" &
+	before=$(descriptors_of "$server_pid")
+	python3 "$here/hostile.py" 4 "$server_port" "$server_pid" > "$work/hits" &
 	hits=$!
 	children+=("$hits")
 	for ((n = 0; n < 5; n++)); do
-		$shunt_run "$many" client "$port" 20 500 >> "$work/hostile.out" || rc=1
+		$shunt_run "$many" client "$server_port" 20 500 >> "$work/hostile.out" || rc=1
 	done
 	wait $hits || rc=1
-	$shunt_run "$many" client "$port" 20 50 >> "$work/hostile.out" || rc=1
+	$shunt_run "$many" client "$server_port" 20 50 >> "$work/hostile.out" || rc=1
 	sleep 0.5
-	if ! kill -0 $server 2> /dev/null; then
-		wait $server
+	if ! kill -0 "$server_pid" 2> /dev/null; then
+		wait "$server_pid"
 		echo "# the server ended with status $?: $(head -1 "$work/hostile.err")"
 		return 1
 	fi
-	after=$(descriptors_of $server)
+	after=$(descriptors_of "$server_pid")
 	exec {in}<&-
-	wait $server || rc=1
+	wait "$server_pid" || rc=1
 	read -r n _ < "$work/hits"
 	echo "# sockets found and strikes: $(cat "$work/hits"); descriptors before and after: $before $after;" \
 		"upgrades of the server: $(counter upgrades "$work"/hostile.stat.*)"

@@ -3,7 +3,7 @@
 #
 #	diff.sh [PATTERN]		cases whose name matches the (extended) pattern; default all
 #	PASSES="both server client"	who is shunted: both ends (cold: from the first byte; warm: after
-#					traffic that gives the upgrade time), only the end that accepts,
+#					traffic, until that is on the link), only the end that accepts,
 #					only the one that connects; default "cold warm server client"
 #	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
@@ -12,18 +12,21 @@
 # What the files `known` (and `known.busy`, `known.flip`, `known.verbs`) explain is no failure. Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
 set -u
 
-builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
-# The names SHUNT_* are the product's; this one is only for the person who calls.
-unset SHUNT_BUILD
-export top_builddir=$builddir
+# shellcheck source-path=SCRIPTDIR source=where.sh
+. "$(dirname "$0")/where.sh"
+# shellcheck source-path=SCRIPTDIR source=../scratch.sh
+. "$(dirname "$0")/../scratch.sh"
 cases=${CASES:-$builddir/tests/calls/cases/cases}
-run=${RUN_SHUNT:-$builddir/tools/shunt run}
 passes=${PASSES:-cold warm server client}
 given=${CALLS_OUT:-}
-out=${given:-$(mktemp -d /tmp/calls-diff.XXXXXX)}
+if [ "${CALLS_LINE:-}" ]; then
+	out=$given	# made by the script that asked
+else
+	scratch calls "$given"
+	out=$scratch
+fi
 warm=${TEST_WARM:-40}
 pattern=${1:-.}
-mkdir -p "$out"
 
 if [ ! -x "$cases" ]; then
 	echo "Bail out! $cases is missing"
@@ -32,12 +35,16 @@ fi
 
 # one_case FILE SERVER-WRAP CLIENT-WRAP WARM CASE...: the transcript in FILE, messages in FILE.err.
 one_case() {
-	local file=$1 server=$2 client=$3 ms=$4 busy=
+	local file=$1 server=$2 client=$3 ms=$4 busy='' link='' status
 	shift 4
+	[ "$server" ] && [ "$client" ] && [ "${SHUNT_DEVICE:-}" != none ] && [ -z "${SHUNT_MOCK:-}" ] && link=2000
 	# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
 	[ "$server" ] && [ "$client" ] && [ "${SHUNT_POLL:-}" = busy ] && busy=1
-	TEST_BUSY=$busy TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
+	TEST_BUSY=$busy TEST_LINK=$link TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
 		timeout 60 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
+	status=$?
+	[ -d "$out" ] || exit	# interrupted
+	return $status
 }
 
 # compare NAME BARE SHUNTED: "ok" or "not ok" with the difference in NAME.diff.
@@ -47,17 +54,6 @@ compare() {
 		return 0
 	fi
 	return 1
-}
-
-# A number that the program had closed was in use when it tried it: Shunt opens its descriptors at the lowest free
-# number and moves them high at once (see tests/calls/known). Nothing else may differ.
-in_use() {
-	sed -E 's/= -1 (EBADF|ENOTSOCK|EINVAL|EPERM|ESPIPE|EOPNOTSUPP)$/= -1 E/' "$1"
-}
-number_in_use() { # NAME PASS
-	[ "$2" = cold ] || return 1
-	grep '^-[a-z]' "$out/$1.$2.diff" | grep -qv -- '= -1 EBADF$' && return 1
-	diff -q <(in_use "$out/$1.bare") <(in_use "$out/$1.$2") > /dev/null
 }
 
 # A difference that tests/calls/known explains; nobody may hang or die of it.
@@ -94,7 +90,7 @@ all_passes() {
 		return
 	fi
 	for pass in $passes; do
-		server=$run client=$run ms=0
+		server=$shunt_run client=$shunt_run ms=0
 		case $pass in
 		warm) ms=$warm ;;
 		server) client='' ms=$warm ;;
@@ -104,7 +100,7 @@ all_passes() {
 		one_case "$out/$name.$pass" "$server" "$client" "$ms" "$@"
 		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
 			echo "ok - $name $pass"
-		elif known "$name" "$pass" || number_in_use "$name" "$pass"; then
+		elif known "$name" "$pass"; then
 			echo "ok - $name $pass # known difference"
 		else
 			echo "not ok - $name $pass"
@@ -133,13 +129,14 @@ one_line() {
 }
 
 if [ "${CALLS_LINE:-}" ]; then
+	[ -d "$out" ] || exit 255	# the script that asked is gone: xargs stops
 	said=$(one_line "$CALLS_LINE")	# in one piece: others write too
 	[ -z "$said" ] || printf '%s\n' "$said"
 	exit 0
 fi
 
-if [ -z "${STABLE:-}" ] && ! $run true; then
-	echo "Bail out! '$run' does not work"
+if [ -z "${STABLE:-}" ] && ! $shunt_run true; then
+	echo "Bail out! '$shunt_run' does not work"
 	exit 99
 fi
 
@@ -156,9 +153,6 @@ awk '/^not ok/ { show = 1; print "# " $0; next } /^# / && show { print; next } {
 	"$out/tap.unnumbered"
 upgraded=$(cat "$out"/*.stat.* 2> /dev/null | grep -c '"upgrades": *[1-9]')
 echo "# processes with upgrades: $upgraded"
-if [ "$given" ] || [ $status != 0 ]; then
-	echo "# transcripts in $out"
-else
-	rm -rf "$out"
-fi
+[ $status = 0 ] || scratch_keep "$out"
+[ $status = 0 ] && [ -z "$given" ] || echo "# transcripts in $out"
 exit $status

@@ -13,6 +13,9 @@ import struct
 import sys
 import time
 
+sys.dont_write_bytecode = True
+import wire  # noqa: E402
+
 
 def names(port, pid):
     """The server's abstract names at present, and which kind of socket each is."""
@@ -53,18 +56,42 @@ def noise(rng):
     return bytes(rng.randrange(1, 5000))
 
 
+def connections(port):
+    """The client's ports of connections to the server at present."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split()[1:4] for line in table]
+    return [int(far.split(":")[1], 16) for near, far, state in rows
+            if state == "01" and near == f"0100007F:{port:04X}"]
+
+
+def lie(rng, port, clients):
+    """What a process says that accepts at the server's address: that it has somebody's connection."""
+    loopback = bytes(10) + b"\xff\xff" + socket.inet_aton("127.0.0.1")
+    near = struct.pack(">16sH", loopback, rng.choice([port, port, port, 1]))
+    far = struct.pack(">16sH", loopback, rng.choice(clients))
+    kind = rng.choice([1, 2, 2, 2, 2, 3, 9])
+    return struct.pack("=IIII16s16s2s2s", wire.MAGIC, wire.VERSION, kind, rng.randrange(3), near[:16], far[:16], near[16:], far[16:])
+
+
 def send(s, data, fds):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     s.sendmsg([data], rights, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 
-def strike(rng, name, kind, held):
+def strike(rng, name, kind, held, port):
     s = socket.socket(socket.AF_UNIX, kind)
     s.setblocking(False)
     fds = []
     try:
         s.connect(name)
-        for _ in range(rng.choice([0, 1, 1, 2, 20])):
+        liar = name.startswith("\0shunt/have/") and rng.random() < 0.7
+        clients = connections(port) or [1] if liar else []
+        if liar and rng.random() < 0.9:
+            send(s, struct.pack("=II", wire.MAGIC, wire.VERSION) + struct.pack("=I", 1) + bytes(40), [])
+        for _ in range(rng.choice([0, 1, 1, 2, 20, 500 if liar else 3])):
+            if liar:
+                send(s, lie(rng, port, clients), [])
+                continue
             fds = descriptors(rng) if rng.random() < 0.3 else []
             send(s, noise(rng), fds)
             for fd in fds:
@@ -93,7 +120,7 @@ def main():
         seen.update(targets)
         for name, kind in targets.items():
             for _ in range(20):
-                strike(rng, name, kind, held)
+                strike(rng, name, kind, held, int(sys.argv[2]))
                 strikes += 1
         if not targets:
             time.sleep(0.01)

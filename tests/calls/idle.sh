@@ -107,25 +107,21 @@ pss() {
 
 # crowd WRAP N ROUNDS FILE: N connections, served; FILE gets "Pss-of-both-in-KiB served".
 crowd() {
-	local server client port served=0 in out
-	mkfifo "$4.fifo.s" "$4.fifo.c" "$4.fifo.i"
-	SHUNT_STATS=$4.stat.%p $1 "$many" server > "$4.fifo.s" 2>> "$4.err" &
-	server=$!
-	children+=("$server")
-	exec {in}< "$4.fifo.s"
-	read -r _ port <&"$in"
+	local client served=0 in out
+	mkfifo "$4.fifo.c" "$4.fifo.i"
+	SHUNT_STATS=$4.stat.%p start_telling $1 "$many" server 2>> "$4.err"
 	exec {in}<&-
 	exec {out}<> "$4.fifo.i"
-	SHUNT_STATS=$4.stat.%p $1 "$many" client "$port" "$2" "$3" idle \
+	SHUNT_STATS=$4.stat.%p $1 "$many" client "$server_port" "$2" "$3" idle \
 		< "$4.fifo.i" {out}<&- > "$4.fifo.c" 2>> "$4.err" &
 	client=$!
 	children+=("$client")
 	exec {in}< "$4.fifo.c"
 	read -r _ served <&"$in"
 	sleep 2
-	echo $(($(pss $server) + $(pss $client))) "$served" > "$4"
+	echo $(($(pss "$server_pid") + $(pss $client))) "$served" > "$4"
 	exec {out}<&-
-	wait $client $server
+	wait $client "$server_pid"
 	exec {in}<&-
 	return 0
 }

@@ -2,12 +2,12 @@
 # shellcheck shell=bash disable=SC2034,SC2086,SC2317
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
-# The names SHUNT_* are the product's; this one is only for the person who calls.
-unset SHUNT_BUILD
-export top_builddir=$builddir
-shunt_run=${RUN_SHUNT:-$builddir/tools/shunt run}
-work=$(mktemp -d "/tmp/shunt-test.XXXXXX")
+# shellcheck source-path=SCRIPTDIR source=where.sh
+. "$here/where.sh"
+# shellcheck source-path=SCRIPTDIR source=../scratch.sh
+. "$here/../scratch.sh"
+scratch test
+work=$scratch
 children=()
 tests=0
 failures=0
@@ -19,7 +19,8 @@ clean_up() {
 		kill "$pid" 2> /dev/null
 	done
 	wait 2> /dev/null
-	[ "${KEEP:-}" ] || rm -rf "$work"
+	[ -z "${KEEP:-}" ] || scratch_keep "$work"
+	scratch_remove
 }
 trap clean_up EXIT
 
@@ -103,7 +104,21 @@ start_server() {
 	wait_port "$server_port"
 }
 
-# start_redis WRAP: the same with a redis that writes nothing to disk.
+# start_telling COMMAND...: starts a server whose first line says its port; more of its output can be read from
+# descriptor $in. Sets server_pid and server_port.
+start_telling() {
+	local fifo
+	fifo=$(mktemp -u "$work/fifo.XXXXXX")
+	mkfifo "$fifo"
+	"$@" > "$fifo" &
+	server_pid=$!
+	children+=("$server_pid")
+	exec {in}< "$fifo"
+	rm "$fifo"
+	read -r _ server_port <&"$in"
+}
+
+# start_redis WRAP: as start_server, with a redis that writes nothing to disk.
 start_redis() {
 	start_server $1 redis-server --save "" --appendonly no --dir "$work" --port
 }
@@ -120,21 +135,66 @@ transfer=${TRANSFER:-$builddir/tests/calls/transfer/transfer}
 
 # pair FILE SERVER-WRAP CLIENT-WRAP OPTIONS...: a transfer; both transcripts in FILE.
 pair() {
-	local file=$1 server=$2 client=$3 port pid rc=0
+	local file=$1 server=$2 client=$3 rc=0
 	shift 3
-	mkfifo "$file.fifo"
-	SHUNT_STATS=$file.stat.%p $server "$transfer" server "$@" > "$file.fifo" 2> "$file.server.err" &
-	pid=$!
-	children+=("$pid")
-	exec {in}< "$file.fifo"
-	read -r _ port <&"$in"
-	SHUNT_STATS=$file.stat.%p timeout "${TEST_LIMIT:-60}" $client "$transfer" client "$port" "$@" \
+	SHUNT_STATS=$file.stat.%p start_telling $server "$transfer" server "$@" 2> "$file.server.err"
+	SHUNT_STATS=$file.stat.%p timeout "${TEST_LIMIT:-60}" $client "$transfer" client "$server_port" "$@" \
 		> "$file.client" 2> "$file.err" || rc=1
 	cat <&"$in" > "$file.server"
 	exec {in}<&-
-	{ wait "$pid" || rc=1; } 2> /dev/null
-	rm -f "$file.fifo"
+	{ wait "$server_pid" || rc=1; } 2> /dev/null
 	sed 's/^/server: /' "$file.server" > "$file"
 	sed 's/^/client: /' "$file.client" >> "$file"
 	return $rc
+}
+
+# --- a pair that runs while a script does something to it ---
+
+# start_pair OPTIONS...: both ends in the background; sets server and client, their process ids. MOCK is the SHUNT_MOCK of
+# both, or "SERVER CLIENT".
+start_pair() {
+	local mocks
+	read -ra mocks <<< "${MOCK:-auto}"
+	rm -f "$work"/stat.*
+	SHUNT_MOCK=${mocks[0]} SHUNT_STATS=$work/stat.%p start_telling $shunt_run "$transfer" server "$@" 2> "$work/err"
+	server=$server_pid
+	SHUNT_MOCK=${mocks[-1]} SHUNT_STATS=$work/stat.%p $shunt_run "$transfer" client "$server_port" "$@" > "$work/client" 2>> "$work/err" &
+	client=$!
+	children+=("$client")
+}
+
+# Both ends have found every byte in its place.
+end_pair() {
+	local rc=0
+	wait "$client" || rc=1
+	cat <&"$in" > "$work/server"
+	exec {in}<&-
+	wait "$server" || rc=1
+	[ $rc = 0 ] || sed 's/^/# /' "$work/err"
+	return $rc
+}
+
+leave_pair() {
+	kill "$client" "$server"
+	wait "$client" "$server"
+	exec {in}<&-
+} 2> /dev/null
+
+adm() {
+	"$builddir/tools/shunt" adm "$@" > /dev/null
+}
+
+# ask PID EXPRESSION: of its first stream.
+ask() {
+	"$builddir/tools/shunt" stat --json "$1" 2> /dev/null |
+		jq -r "(.[0].streams // [])[] | select(.state != \"plain\") | $2" | head -1
+}
+
+# within COMMAND...: it becomes true.
+within() {
+	local until=$((SECONDS + ${WITHIN:-20}))
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.01
+	done
 }

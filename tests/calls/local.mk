@@ -1,32 +1,40 @@
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/plainpeer \
-	tests/calls/many tests/calls/gen/gen
+	tests/calls/gone tests/calls/partial tests/calls/many tests/calls/workers tests/calls/gen/gen
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
 
 # _FORTIFY_SOURCE is not asked for: wrong arguments must reach the calls.
 tests_calls_cases_cases_SOURCES = \
+	tests/calls/cases/carried.c \
 	tests/calls/cases/cases.h \
 	tests/calls/cases/accept.c \
 	tests/calls/cases/async.c \
+	tests/calls/cases/bytes.c \
+	tests/calls/cases/cancel.c \
+	tests/calls/cases/caught.c \
 	tests/calls/cases/close.c \
 	tests/calls/cases/connect.c \
+	tests/calls/cases/ends.c \
 	tests/calls/cases/epoll.c \
 	tests/calls/cases/epoll_modes.c \
 	tests/calls/cases/epoll_more.c \
 	tests/calls/cases/epoll_sets.c \
+	tests/calls/cases/expiry.c \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \
 	tests/calls/cases/flags.c \
 	tests/calls/cases/halves.c \
 	tests/calls/cases/interrupts.c \
+	tests/calls/cases/jobs.c \
 	tests/calls/cases/lengths.c \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
 	tests/calls/cases/messages.c \
 	tests/calls/cases/net.c \
 	tests/calls/cases/options.c \
+	tests/calls/cases/owners.c \
 	tests/calls/cases/pipes.c \
 	tests/calls/cases/pointers.c \
 	tests/calls/cases/poll.c \
@@ -57,19 +65,35 @@ tests_calls_transfer_transfer_SOURCES = \
 tests_calls_transfer_transfer_CFLAGS = $(plain_cflags)
 tests_calls_transfer_transfer_LDFLAGS =
 
-tests_calls_gen_gen_SOURCES = tests/calls/gen/gen.c
+tests_calls_gen_gen_SOURCES = \
+	tests/calls/gen/arrange.c \
+	tests/calls/gen/ask.c \
+	tests/calls/gen/gen.c \
+	tests/calls/gen/gen.h \
+	tests/calls/gen/model.c \
+	tests/calls/gen/move.c \
+	tests/calls/gen/perform.c
 tests_calls_gen_gen_CFLAGS = $(plain_cflags)
 tests_calls_gen_gen_LDFLAGS =
 
-tests_calls_plainpeer_SOURCES = tests/calls/plainpeer.c
+tests_calls_plainpeer_SOURCES = tests/calls/plainpeer.c tests/plain.h
 tests_calls_plainpeer_CFLAGS = $(plain_cflags)
 tests_calls_plainpeer_LDFLAGS =
-tests_calls_many_SOURCES = tests/calls/many.c
+tests_calls_gone_SOURCES = tests/calls/gone.c
+tests_calls_gone_CFLAGS = $(plain_cflags)
+tests_calls_gone_LDFLAGS =
+tests_calls_partial_SOURCES = tests/calls/partial.c
+tests_calls_partial_CFLAGS = $(plain_cflags)
+tests_calls_partial_LDFLAGS =
+tests_calls_many_SOURCES = tests/calls/many.c tests/plain.h
 tests_calls_many_CFLAGS = $(plain_cflags)
 tests_calls_many_LDFLAGS =
+tests_calls_workers_SOURCES = tests/calls/workers.c
+tests_calls_workers_CFLAGS = $(plain_cflags)
+tests_calls_workers_LDFLAGS =
 
 EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
-	tests/calls/modes.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py
-EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/README.md
-TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/gen/gen.sh tests/calls/quick_idle.sh
+	tests/calls/modes.sh tests/calls/mock.sh tests/calls/comeback.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/workers.sh tests/calls/gone.sh tests/calls/partial.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/wire.py
+EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/calls/where.sh tests/README.md
+TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/mock.sh tests/calls/comeback.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
+	tests/calls/users.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/partial.sh tests/calls/quick_idle.sh

@@ -10,34 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
+#include "tests/plain.h"
 
 #define MESSAGE 64
 
 static int open_now;	/* -1 at the end */
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static int listener(void)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 4096) ||
-	    getsockname(fd, (struct sockaddr *)&a, &len))
-		die("listen");
-	printf("port %d\n", ntohs(a.sin_port));
-	fflush(stdout);
-	return fd;
-}
 
 static void add(int ep, int fd)
 {
@@ -78,7 +57,7 @@ static void echo(int fd)
 /* Ends when the last connection has. */
 static int server(void)
 {
-	int ep = epoll_create1(0), l = listener();
+	int ep = epoll_create1(0), l = listener(loopback(0), SOCK_NONBLOCK, 4096);
 	struct epoll_event ev[64];
 
 	add(ep, l);
@@ -93,17 +72,6 @@ static int server(void)
 		}
 	}
 	return 0;
-}
-
-static int dial(int port)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				.sin_port = htons(port)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
-		die("connect");
-	return fd;
 }
 
 static int ask(int fd, int i, int round)
@@ -122,7 +90,7 @@ static int client(int port, int n, int rounds, int idle)
 	char c;
 
 	for (int i = 0; i < n; i++)
-		fd[i] = dial(port);
+		fd[i] = dial(loopback(port));
 	for (int round = 0; round < rounds; round++) {
 		for (int i = 0; i < n; i++)
 			served += ask(fd[i], i, round);

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include "tests/plain.h"
 
 #define LINES 400
 
@@ -25,12 +24,6 @@ struct job {
 	const char *file;
 	int bad;
 };
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 /* Line k of a talker: its index, then a length that depends on both. */
 static size_t line(int index, int k, char *buf)
@@ -117,31 +110,6 @@ static void *record(void *arg)
 	return NULL;
 }
 
-static int listener(void)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 100) ||
-	    getsockname(fd, (struct sockaddr *)&a, &len))
-		die("listen");
-	printf("port %d\n", ntohs(a.sin_port));
-	fflush(stdout);
-	return fd;
-}
-
-static int dial(int port)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				.sin_port = htons(port)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
-		die("connect");
-	return fd;
-}
-
 static int expect(int index)
 {
 	char buf[9100];
@@ -157,12 +125,12 @@ static int expect(int index)
 static int run(int talking, const char *where, int n, const char *last)
 {
 	struct job *j = calloc(n, sizeof(*j));
-	int l = strcmp(where, "listen") ? -1 : listener(), bad = 0;
+	int l = strcmp(where, "listen") ? -1 : listener(loopback(0), 0, 100), bad = 0;
 
 	for (int i = 0; i < n; i++) {
 		j[i].index = (talking && last ? atoi(last) : 0) + i;
 		j[i].file = last;
-		j[i].fd = l < 0 ? dial(atoi(where)) : accept(l, NULL, NULL);
+		j[i].fd = l < 0 ? dial(loopback(atoi(where))) : accept(l, NULL, NULL);
 		if (j[i].fd < 0 ||
 		    pthread_create(&j[i].thread, NULL, talking ? talk : record, &j[i]))
 			die("accept");

@@ -9,23 +9,18 @@ peer=${PLAINPEER:-$builddir/tests/calls/plainpeer}
 need "$peer"
 need_shunt
 
-# start WRAP ARGUMENTS...: something that listens; sets pid, port and in (its standard output).
+# start WRAP ARGUMENTS...: something that listens; sets server_pid, server_port and in (its standard output).
 start() {
 	local wrap=$1
 	shift
-	rm -f "$work/fifo" "$work"/rec.* "$work"/talk*
-	mkfifo "$work/fifo"
-	$wrap "$peer" "$@" > "$work/fifo" 2>> "$work/err" &
-	pid=$!
-	children+=("$pid")
-	exec {in}< "$work/fifo"
-	read -r _ port <&"$in"
+	rm -f "$work"/rec.* "$work"/talk*
+	start_telling $wrap "$peer" "$@" 2>> "$work/err"
 }
 
 finish() {
 	cat <&"$in" > /dev/null
 	exec {in}<&-
-	{ wait "$pid"; } 2> /dev/null
+	{ wait "$server_pid"; } 2> /dev/null
 }
 
 # recorded FIRST LAST: the files hold what the talkers said, exactly.
@@ -40,10 +35,10 @@ recorded() {
 one() {
 	if [ "$3" = record ]; then
 		start "$1" record listen 4 "$work/rec"
-		$2 "$peer" talk "$port" 4 > "$work/talk" 2>> "$work/err" || return 1
+		$2 "$peer" talk "$server_port" 4 > "$work/talk" 2>> "$work/err" || return 1
 	else
 		start "$1" talk listen 4
-		$2 "$peer" record "$port" 4 "$work/rec" > "$work/talk" 2>> "$work/err" || return 1
+		$2 "$peer" record "$server_port" 4 "$work/rec" > "$work/talk" 2>> "$work/err" || return 1
 	fi
 	finish && recorded 0 3
 }
@@ -55,7 +50,7 @@ mix() {
 	for i in 0 1 2 3; do
 		wrap=
 		[ $((i % 2)) = 0 ] || wrap=$shunt_run
-		$wrap "$peer" talk "$port" 3 $((i * 3)) > "$work/talk.$i" 2>> "$work/err" &
+		$wrap "$peer" talk "$server_port" 3 $((i * 3)) > "$work/talk.$i" 2>> "$work/err" &
 		pids+=($!)
 		children+=($!)
 	done

@@ -4,6 +4,7 @@
 #
 #	lab: test NAME			what follows is TAP of this test
 #	lab: end NAME STATUS SECONDS	124: its time was over
+#	lab: freeze MACHINE SECONDS	said by a test: let it stand still
 #	lab: done
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8
 # shellcheck disable=SC1091
@@ -38,16 +39,21 @@ cable_make() {
 	ip rule del pref 0
 }
 
-# One end of the wire to the other machine: .1 is one, .2 is two. Addresses outlive an `ip link set down`.
+# The ends of two wires to the other machine: .1 is one, .2 is two. Addresses outlive an `ip link set down`. On the first
+# wire there are two networks.
 wire_make() {
-	local last=1
+	local last=1 i
 	[ "$lab_self" = one ] || last=2
 	ip link set lo up
 	echo 1 >/proc/sys/net/ipv6/conf/all/keep_addr_on_down
 	ip address add "10.78.0.$last/24" dev eth0
 	ip address add "fd78::$last/64" dev eth0 nodad
-	ip link set eth0 up
-	rdma link add rxe0 type rxe netdev eth0 || say "# there is no rxe0"
+	ip address add "10.80.0.$last/24" dev eth0
+	ip address add "10.79.0.$last/24" dev eth1
+	for i in 0 1; do
+		ip link set "eth$i" up
+		rdma link add "rxe$i" type rxe netdev "eth$i" || say "# there is no rxe$i"
+	done
 }
 
 run() {

@@ -17,6 +17,7 @@ kernel_package() {
 kernel_fetch() {
 	local package=$1 new version
 	new=$(mktemp -d "$lab_cache/new.XXXXXX") || return
+	scratch_folders+=("$new")	# goes with the script, should it end here
 	if (cd "$new" && apt-get -qq -o APT::Sandbox::User=root download "$package") &&
 		dpkg-deb -x "$new"/*.deb "$new/root" && rm -f "$new"/*.deb &&
 		version=$(ls "$new/root/lib/modules") && busybox depmod -b "$new/root" "$version" &&

@@ -22,6 +22,8 @@ lab_cache=${LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/shunt-lab}
 . "$lab_dir/kernel.sh"
 # shellcheck source=machine.sh
 . "$lab_dir/machine.sh"
+# shellcheck source=../scratch.sh
+. "$lab_source/tests/scratch.sh"
 boot_limit=120	# seconds, as all limits
 slack=30	# for a guest to end a test itself
 count=0 failures=0
@@ -95,6 +97,7 @@ heard() { # MACHINE LINE
 	local machine=$1 line=$2 name status took
 	case $line in
 	"lab: test "*) test_begin "$machine" "${line#lab: test }" ;;
+	"lab: freeze "*) read -r _ _ name took <<<"$line" && machine_freeze "$name" "$took" ;;
 	"lab: end "*) read -r _ _ name status took <<<"$line" && test_end "$machine" "$name" "$status" "$took" ;;
 	1..0*) running_plan[$machine]=0 && ok "$(title "$machine" "${running[$machine]}") # SKIP ${line#*SKIP }" ;;
 	1..*) line=${line#1..} && running_plan[$machine]=${line%% *} ;;
@@ -141,11 +144,11 @@ run_guest() { # TEST…
 # Both are booted once for all.
 run_pair() { # TEST…
 	pairs=1
-	rm -f "$lab_work/wire"
+	rm -f "$lab_work"/wire?
 	job one pair "$@" && job two pair "$@" || return
 	# shellcheck disable=SC2046 # words
-	machine_start one 1 $(wire_end on 52:54:00:4e:00:01) && wire_wait &&
-		machine_start two 1 $(wire_end off 52:54:00:4e:00:02) || return
+	machine_start one 1 $(wire_ends on 01) && wire_wait &&
+		machine_start two 1 $(wire_ends off 02) || return
 	machine_allow one "$boot_limit"
 	machine_allow two "$boot_limit"
 	machines_follow heard one two
@@ -157,7 +160,8 @@ run_pair() { # TEST…
 finish() {
 	trap - EXIT
 	machines_stop
-	[ -n "${LAB_KEEP:-}" ] || [ "$failures" -gt 0 ] || rm -rf "$lab_work"
+	[ "$failures" = 0 ] || scratch_keep "$lab_work"
+	scratch_remove
 }
 
 [ "${1-}" != --list ] || { all_tests guest && all_tests pair && exit; }
@@ -181,8 +185,8 @@ need_packages "to run a guest" $lab_packages >&2 || skip_all "not installed, and
 command -v qemu-system-x86_64 busybox >/dev/null || skip_all "there is no qemu-system-x86_64 or no busybox"
 kernel_find || skip_all "there is no package of a kernel to be had"
 
-lab_work=${LAB_KEEP:-$(mktemp -d "${TMPDIR:-/tmp}/shunt-lab.XXXXXX")}
-mkdir -p "$lab_work" && lab_work=$(cd "$lab_work" && pwd) || exit
+scratch lab "${LAB_KEEP:-}"
+lab_work=$scratch
 trap finish EXIT
 trap 'exit 130' INT TERM
 initramfs_make "$lab_work/initramfs.cpio" || { echo "Bail out! no initramfs" && exit 99; }

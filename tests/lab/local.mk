@@ -10,12 +10,19 @@ EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/guest/cal
 	tests/lab/guest/without.sh
 
 # In two.
-EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/wire.sh
+EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/gone.sh \
+	tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/routes.sh tests/lab/pair/wire.sh
 
-check_PROGRAMS += tests/lab/channel tests/lab/cm
-tests_lab_channel_SOURCES = tests/lab/channel.c
-tests_lab_channel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+check_PROGRAMS += tests/lab/channel tests/lab/cm/cm
 tests_lab_channel_LDADD = libshuntcore.la $(CMOCKA_LIBS)
-tests_lab_cm_SOURCES = tests/lab/cm.c
-tests_lab_cm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_lab_cm_LDADD = libshuntcore.la $(CMOCKA_LIBS)
+tests_lab_cm_cm_SOURCES = \
+	tests/lab/cm/answers.c \
+	tests/lab/cm/ask.c \
+	tests/lab/cm/cm.c \
+	tests/lab/cm/cm.h \
+	tests/lab/cm/ends.c \
+	tests/lab/cm/hostile.c \
+	tests/lab/cm/many.c \
+	tests/lab/cm/silence.c \
+	tests/lab/cm/timed.c
+tests_lab_cm_cm_LDADD = libshuntcore.la $(CMOCKA_LIBS)

@@ -23,7 +23,8 @@ machine_accel() {
 	fi
 }
 
-# machine_start NAME CPUS [QEMU ARGUMENT…]
+# machine_start NAME CPUS [QEMU ARGUMENT…]. The kernel is not to look whether its timer ticks: on a busy host an emulated one
+# may seem not to.
 machine_start() {
 	local name=$1 dir=$lab_work/$1 cpus=$2
 	shift 2
@@ -32,7 +33,7 @@ machine_start() {
 	qemu-system-x86_64 -accel "$(machine_accel)" -cpu max -smp "$cpus" -m "${LAB_MEMORY:-1024}" \
 		-nodefaults -display none -no-reboot \
 		-kernel "$kernel" -initrd "$lab_work/initramfs.cpio" \
-		-append "console=ttyS0 loglevel=5 panic=-1 oops=panic" \
+		-append "console=ttyS0 loglevel=5 panic=-1 oops=panic no_timer_check" \
 		-serial "file:$dir/console.log" -serial "file:$dir/said" \
 		-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
 		-virtfs "local,path=$dir/share,mount_tag=lab,security_model=none" \
@@ -59,6 +60,13 @@ machine_stop() {
 	unset "machine_pid[$1]"
 }
 
+# It stands still for so many seconds, as a host that is gone.
+machine_freeze() { # NAME SECONDS
+	local pid=${machine_pid[$1]}
+	kill -STOP "$pid" || return
+	{ sleep "$2" && kill -CONT "$pid"; } 2>/dev/null &
+}
+
 machines_stop() {
 	local name
 	for name in "${!machine_pid[@]}"; do
@@ -71,18 +79,21 @@ machine_allow() { # NAME SECONDS
 	machine_deadline[$1]=$((SECONDS + $2))
 }
 
-# The arguments for QEMU of the two ends of a wire; the second end can be started when the first is there.
-# The address of its card is the machine's own, so that addresses made from it are too.
-wire_end() { # on|off ADDRESS
-	echo "-netdev stream,id=wire,server=$1,addr.type=unix,addr.path=wire" \
-		"-device virtio-net-pci,netdev=wire,mac=$2"
+# The arguments for QEMU of the two ends of two wires; the second ends can be started when the first are there.
+# The address of a card is the machine's own, so that addresses made from it are too.
+wire_ends() { # on|off LAST-BYTE
+	local i
+	for i in 0 1; do
+		echo "-netdev stream,id=wire$i,server=$1,addr.type=unix,addr.path=wire$i" \
+			"-device virtio-net-pci,netdev=wire$i,mac=52:54:00:4e:0$i:$2"
+	done
 }
 
-# Until the first end is there.
+# Until the first ends are there.
 wire_wait() {
 	local i
 	for ((i = 0; i < 100; i++)); do
-		[ ! -S "$lab_work/wire" ] || return 0
+		[ ! -S "$lab_work/wire0" ] || [ ! -S "$lab_work/wire1" ] || return 0
 		sleep 0.1
 	done
 	return 1

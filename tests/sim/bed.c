@@ -99,7 +99,7 @@ bool on_link(struct side *side)
 	return stream->tx.track == SHUNT_LINK && stream->rx.track == SHUNT_LINK && !atomic_load(&stream->tx.unpassed);
 }
 
-static void warm(int i)
+void warm(int i)
 {
 	for (int n = 0; !on_link(&bed.pair[i].side[0]) || !on_link(&bed.pair[i].side[1]); n++) {
 		assert_true(n < 10000);
@@ -115,6 +115,21 @@ void add_pair(void)
 {
 	connect_pair(&bed.pair[bed.pairs]);
 	warm(bed.pairs++);
+}
+
+static void note_lanes(void)
+{
+	for (int side = 0; side < 2; side++)
+		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+}
+
+void first_pair(void)
+{
+	bed.pairs = 0;
+	memset(bed.sent, 0, sizeof(bed.sent));
+	memset(bed.received, 0, sizeof(bed.received));
+	add_pair();
+	note_lanes();
 }
 
 static void count_from_here(void)
@@ -137,8 +152,7 @@ void make_bed(const struct shunt_config *config, int pairs)
 		add_pair();
 	if (!pairs)
 		return;
-	for (int side = 0; side < 2; side++)
-		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+	note_lanes();
 	all_arrived();
 	count_from_here();
 }
@@ -156,6 +170,15 @@ void end_bed(void)
 		assert_int_equal(bed.lane[side]->link->seated, 0);
 		assert_int_equal(shunt_window_inflight(&bed.lane[side]->window) > bed.lane[side]->window.posted, 0);
 	}
+}
+
+void leave_bed(void)
+{
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 10; i++)	/* both engines hear of it, and let their streams go */
+		turn();
+	bed.pairs = 0;
 }
 
 void busy(void)
@@ -195,4 +218,12 @@ uint64_t counted(int i, const char *name)
 	number = strtoull(found + strlen(wanted), NULL, 10);
 	free(json);
 	return number;
+}
+
+uint32_t reported(int set)
+{
+	const struct timespec now = { 0, 0 };
+	struct epoll_event event;
+
+	return shunt_epset_wait(engines[0], set, &event, 1, &now, NULL) == 1 ? event.events : 0;
 }

@@ -33,10 +33,16 @@ struct shunt_config small_config(enum batch batch);
 void make_bed(const struct shunt_config *config, int pairs);
 /* One more, on the link. */
 void add_pair(void);
+/* The first of them, perhaps on another link than what was there before; what that has moved is forgotten. */
+void first_pair(void);
+/* Until its directions are on the link. */
+void warm(int i);
 /* Both directions are. */
 bool on_link(struct side *side);
 /* Everything is closed, and nobody was told anything wrong. */
 void end_bed(void);
+/* The only pair is closed; its link may be over. */
+void leave_bed(void);
 
 /* --- moving bytes; the pattern is checked --- */
 
@@ -49,6 +55,9 @@ void turn(void);
 /* Until nothing comes any more. */
 void drain(void);
 void all_arrived(void);
+
+/* The connecting engine's epoll set, asked without waiting: events of one stream, 0 for none. */
+uint32_t reported(int set);
 
 /* --- what keeps the connecting engine's lane from posting --- */
 
@@ -80,8 +89,22 @@ void window_shrinks_wrs_grow(void **state);
 void window_is_kept(void **state);
 void incast_without_rnr(void **state);
 void without_credit_there_is_rnr(void **state);
+void refused_credit_is_given_later(void **state);
+void credit_is_for_the_link(void **state);
 void mutual_starvation_ends(void **state);
 void a_send_waits_once(void **state);
+void writable_means_room(void **state);
+
+/* lanes.c */
+void streams_are_spread(void **state);
+void a_doorbell_for_each_lane(void **state);
+void lanes_do_not_wait_for_each_other(void **state);
+void the_device_window_is_of_all_lanes(void **state);
+void the_smaller_number_counts(void **state);
+void senseless_numbers_are_refused(void **state);
+void fewer_where_there_are_no_more(void **state);
+void queues_are_what_the_device_has(void **state);
+void one_lane_takes_all_to_tcp(void **state);
 
 /* events.c */
 void sends_wake_nobody(void **state);
@@ -95,13 +118,59 @@ void seat_stays_until_fetched(void **state);
 void pinned_from_the_threshold_on(void **state);
 void seat_stays_while_pinned(void **state);
 void nothing_but_large_blocking_sends_is_pinned(void **state);
+void a_pinned_buffer_is_kept_for_the_peer(void **state);
 void without_memory_tcp_carries_on(void **state);
+
+/* proof.c */
+void a_child_waits_for_the_nonce(void **state);
+void an_end_waits_for_the_nonce_that_will_be_read(void **state);
+void an_end_behind_a_nonce_loses_nothing(void **state);
+void an_end_waits_for_the_question(void **state);
+void an_end_without_the_nonce(void **state);
+
+/* slow.c */
+void slow_completions_move_streams(void **state);
+void rdma_stays_though_slow(void **state);
+void ordinary_use_is_not_slow(void **state);
+
+/* brief.c */
+void brief_connections_are_not_claimed(void **state);
+void all_are_claimed_if_wanted(void **state);
 
 /* faults.c */
 void accepted_bytes_are_missed(void **state);
+void a_link_that_ends_is_an_edge(void **state);
+void a_failover_knows_whose_switches(void **state);
+void a_kept_end_is_no_end(void **state);
+void a_retirement_keeps_what_is_unread(void **state);
+void a_reset_that_is_owed_is_no_end(void **state);
+void seats_stay_while_the_service_works(void **state);
+void a_refusal_overtakes_what_was_sent(void **state);
 void held_streams_are_let_go(void **state);
 void bad_wr_at_every_position(void **state);
 void unsignaled_chains_do_not_fill_the_queue(void **state);
 void ended_lanes_are_counted(void **state);
+
+/* moves.c */
+void a_move_to_the_link_is_seen(void **state);
+void a_move_to_the_kernel_is_seen(void **state);
+void between_the_two_it_is_seen(void **state);
+void a_move_keeps_its_turn(void **state);
+void who_is_kicked_keeps_an_edge(void **state);
+void two_switches_do_not_end_a_receive(void **state);
+void a_handback_goes_with_its_bytes(void **state);
+void a_close_is_one_edge(void **state);
+
+/* meanwhile.c */
+void an_answer_overtakes_the_note(void **state);
+void a_former_switch_is_not_passed_again(void **state);
+void distrust_is_no_failover(void **state);
+void nothing_is_accepted_for_a_link_that_is_over(void **state);
+void closed_while_others_are_told(void **state);
+
+/* redirect.c */
+void sent_on_to_nobody(void **state);
+void sent_on_twice(void **state);
+void sent_on_out_of_turn(void **state);
 
 #endif

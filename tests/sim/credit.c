@@ -1,5 +1,6 @@
 /* What a lane holds back: the window, and the two credits. */
 #include "tests/sim/bed.h"
+#include <sys/epoll.h>
 #include "core/soft/soft.h"
 #include "tests/sim/random.h"
 
@@ -146,6 +147,53 @@ static void flood_both(uint32_t reserve)
 		put(side, side, 1, 0);
 }
 
+/* The QP does not take the message that says so: it is offered again, though there is nothing else to say. */
+void refused_credit_is_given_later(void **state)
+{
+	struct shunt_config config = small_config(SINGLE);
+	uint64_t before;
+
+	(void)state;
+	config.rq_depth = 64;
+	make_bed(&config, 1);
+	before = atomic_load(&bed.lane[0]->allowed);
+	assert_int_equal(shunt_fault_set(engines[1], "post:count=1", NULL, 0), 0);
+	for (int i = 0; !atomic_load(&engines[1]->fault.struck); i++) {
+		assert_true(i < 64);
+		put(0, 0, 1, 0);
+		get(0, 0, BUFFER);
+	}
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_true(atomic_load(&bed.lane[0]->allowed) > before);
+	end_bed();
+}
+
+/* A credit that waits for a receive, while its reader goes on over TCP and the sender has become the kernel's. */
+void credit_is_for_the_link(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *sender;
+	uint64_t allowed;
+
+	(void)state;
+	config.ring_min = config.ring_max = 16 << 10;
+	make_bed(&config, 1);
+	sender = stream_of(&bed.pair[0].side[0]);
+	assert_int_equal(put(0, 0, 9000, 0), 9000);
+	allowed = atomic_exchange(&bed.lane[1]->allowed, 0);
+	assert_int_equal(get(0, 0, BUFFER), 9000);
+	assert_true(atomic_load(&stream_of(&bed.pair[0].side[1])->lane_work) & SHUNT_WORK_CREDIT);
+	shunt_retire_begin(engines[0], sender, "the test");
+	while (atomic_load(&sender->state) != SHUNT_PLAIN)
+		turn();
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	all_arrived();
+	atomic_store(&bed.lane[1]->allowed, allowed);
+	shunt_lane_kick(bed.lane[1]);
+	end_bed();
+}
+
 /* Receives are posted again, but who says so needs one: the LANE message has slots of its own (XR-20). */
 void mutual_starvation_ends(void **state)
 {
@@ -202,5 +250,34 @@ void a_send_waits_once(void **state)
 		drain();
 	}
 	assert_int_equal(COUNTED(control), 0);
+	end_bed();
+}
+
+/*
+ * A program that polls and then sends a little must get it away, though its peer reads nothing: the peer may be doing the
+ * same. Only the first ring may surprise it, once: its successor comes without the reader.
+ */
+void writable_means_room(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	int sends = 0, refused = 0;
+
+	(void)state;
+	config.ring_min = 16 << 10;
+	config.ring_max = 4 << 20;
+	make_bed(&config, 1);
+	stream = stream_of(&bed.pair[0].side[0]);
+	for (int n = 0; n < 1000; n++) {
+		turn();
+		if (shunt_ready_user(stream) & EPOLLOUT) {
+			sends++;
+			refused += put(0, 0, 1000, 0) != 1000;
+		}
+	}
+	assert_in_range(sends, 100, 999);
+	assert_int_equal(refused, 1);
+	all_arrived();
+	assert_true(shunt_ready_user(stream) & EPOLLOUT);	/* the reader has come to the ring: it may grow again */
 	end_bed();
 }

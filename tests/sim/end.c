@@ -71,10 +71,11 @@ void sim_end_open(struct sim_end *end)
 	end->fd = sim_fd_sock(sock);
 	end->twin = -1;
 	if (end->side) {
-		shunt_file_accepted(engine_of(end), end->fd, true);
+		shunt_file_accepted(engine_of(end), -1, end->fd, true);
 	} else {
 		shunt_file_socket(engine_of(end), end->fd, true);
-		shunt_file_connected(engine_of(end), end->fd, end->conn->established ? 0 : -EINPROGRESS);
+		shunt_file_connected(engine_of(end), end->fd, end->conn->established ? 0 : -EINPROGRESS,
+				     (struct sockaddr *)&sock->remote, sizeof(sock->remote));
 	}
 	trace("%s: open, fd %d", name(end), end->fd);
 	if (end->style == SIM_EPOLL)
@@ -231,8 +232,17 @@ static void receive_peeked(struct sim_end *end, const struct iovec *iov, int cou
 	trace("%s: received %zd after the peek, now %lu", name(end), got, end->received);
 }
 
+/* Bytes that a link has carried of a stream that had lost one. */
+static uint64_t carried_again(struct sim_end *end)
+{
+	struct shunt_stream *stream = sim_end_stream(end);
+
+	return stream && stream->line && !stream->rx.final ? stream->rx.bytes.link : 0;
+}
+
 void sim_end_receive(struct sim_end *end, uint64_t most, bool must, int flags)
 {
+	uint64_t before = carried_again(end);
 	struct iovec iov[5];
 	ssize_t got;
 	int count;
@@ -241,6 +251,8 @@ void sim_end_receive(struct sim_end *end, uint64_t most, bool must, int flags)
 		most = MOST;
 	count = cut(buffer, most, iov);
 	got = do_receive(end, iov, count, flags | MSG_DONTWAIT);
+	if (before && carried_again(end))
+		sim_world.again += carried_again(end) - before;
 	trace("%s: receive up to %lu at %lu, flags %x: %zd", name(end), most, end->received, flags, got);
 	if (got > (ssize_t)most)
 		sim_fail("%s: receive of %lu bytes returns %zd", name(end), most, got);

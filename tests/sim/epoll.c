@@ -25,13 +25,18 @@ struct sim_item {
 struct sim_ep {
 	struct sim_item *items;
 	struct sim_item *first, **last;
+	struct sim_ep *next;
 };
+
+static struct sim_ep *all;
 
 struct sim_ep *sim_ep_create(void)
 {
 	struct sim_ep *ep = calloc(1, sizeof(*ep));
 
 	ep->last = &ep->first;
+	ep->next = all;
+	all = ep;
 	return ep;
 }
 
@@ -179,8 +184,13 @@ int sim_ep_ctl(struct sim_ep *ep, int op, int fd, struct epoll_event *event)
 
 void sim_ep_destroy(struct sim_ep *ep)
 {
+	struct sim_ep **p = &all;
+
 	while (ep->items)
 		delete(ep->items);
+	while (*p != ep)
+		p = &(*p)->next;
+	*p = ep->next;
 	free(ep);
 }
 
@@ -192,10 +202,10 @@ void sim_ep_forget_sock(struct sim_sock *sock)
 
 void sim_ep_forget_real(int fd)
 {
-	for (int i = 0; i < SIM_FDS; i++) {
-		struct sim_item *item = sim_ep_of[i] ? sim_ep_of[i]->items : NULL, *next;
+	for (struct sim_ep *ep = all; ep; ep = ep->next) {
+		struct sim_item *next;
 
-		for (; item; item = next) {
+		for (struct sim_item *item = ep->items; item; item = next) {
 			next = item->next;
 			if (item->fd == fd && !item->sock)
 				delete(item);

@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/soft/soft.h"
 
@@ -41,6 +45,134 @@ void accepted_bytes_are_missed(void **state)
 	assert_int_equal(read_after_death(true), -ECONNRESET);
 }
 
+/* A send was refused while its HANDBACK was on its way, and the kernel had said before that there is room. */
+void a_link_that_ends_is_an_edge(void **state)
+{
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+	struct shunt_config config = small_config(HYBRID);
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)state;
+	make_bed(&config, 1);
+	drain();
+	shunt_file_epoll(engines[0], set);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	atomic_store(&stream_of(&bed.pair[0].side[0])->tx.want_link, false);
+	stream_of(&bed.pair[0].side[0])->tx.quick = false;
+	do {
+		assert_int_equal(put(0, 0, 100, 0), 0);
+	} while (reported(set));
+	shunt_link_kill(bed.lane[0]->link, "the test");
+	assert_int_equal(reported(set), EPOLLOUT);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	turn();
+	all_arrived();
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	shunt_file_closing(engines[0], set);
+	close(set);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
+/* Who asks for the kernel's socket must not be told that everything is there while the ring of a dead link holds some. */
+void a_retirement_keeps_what_is_unread(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *reader = &bed.pair[0].side[1];
+
+	(void)state;
+	make_bed(&config, 1);
+	put(0, 0, 1000, 0);
+	shunt_link_kill(bed.lane[1]->link, "the test");
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), "the test"), -EBUSY);
+	assert_int_equal(get(0, 0, BUFFER), 1000);
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), "the test"), 0);
+	leave_bed();
+}
+
+/* Bytes of ours are lost with the link, and some of the peer's are unread in the kernel: the reset waits for who reads them.
+ * A half-close meanwhile, or before, must not end what the peer reads as if nothing were missing. */
+static void owe_a_reset(bool ended)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *sender = &bed.pair[0].side[0], *reader = &bed.pair[0].side[1];
+	uint8_t byte[200];
+	ssize_t got;
+
+	config.retain = ended;	/* who keeps what it has sent keeps the end, too */
+	make_bed(&config, 1);
+	assert_int_equal(setsockopt(reader->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)), 0);
+	atomic_store(&stream_of(reader)->tx.want_link, false);
+	stream_of(reader)->tx.quick = false;
+	for (int n = 0; stream_of(sender)->rx.track != SHUNT_TCP; n++) {
+		assert_true(n < 1000);
+		put(0, 1, 1, 0);
+		turn();
+		get(0, 1, BUFFER);
+	}
+	assert_int_equal(put(0, 1, 3, 0), 3);
+	stall(true);
+	put(0, 0, 50, 0);
+	if (ended) {
+		assert_int_equal(shunt_stream_shutdown(sender->engine, sender->fd, stream_of(sender), SHUT_WR), 0);
+		assert_true(stream_of(sender)->tx.end_fd >= 0);
+	}
+	shunt_link_kill(bed.lane[0]->link, "the test");
+	assert_int_equal(send_some(sender, byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL), ended ? -EPIPE : -ECONNRESET);
+	assert_int_equal(shunt_stream_shutdown(sender->engine, sender->fd, stream_of(sender), SHUT_WR), -ENOTCONN);
+	assert_int_equal(recv(reader->fd, byte, sizeof(byte), MSG_DONTWAIT), -1);	/* no end from the kernel */
+	turn();
+	got = receive_some(reader, byte, sizeof(byte), MSG_DONTWAIT);
+	assert_true(got == -EAGAIN || got == -ECONNRESET);	/* it may know that it misses something */
+	assert_int_equal(get(0, 1, BUFFER), 3);
+	assert_int_equal(receive_some(sender, byte, sizeof(byte), MSG_DONTWAIT), ended ? -ECONNRESET : 0);
+	turn();
+	if (got == -EAGAIN)
+		assert_int_equal(receive_some(reader, byte, sizeof(byte), MSG_DONTWAIT), -ECONNRESET);
+	leave_bed();
+}
+
+void a_reset_that_is_owed_is_no_end(void **state)
+{
+	(void)state;
+	owe_a_reset(false);
+	owe_a_reset(true);
+}
+
+/* The service thread goes through the streams of a link while it is at work: nobody takes one away then. */
+void seats_stay_while_the_service_works(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair *pair = &bed.pair[1];
+
+	(void)state;
+	make_bed(&config, 2);
+	drain();
+	bed.pairs = 1;
+	close_side(&pair->side[0]);
+	close_side(&pair->side[1]);
+	for (int i = 0; i < 5; i++) {
+		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(engines[1]);
+	}
+	assert_non_null(atomic_load(&engines[0]->reap));
+	shunt_lock_take(&engines[0]->seats_lock);
+	connect_pair(pair);
+	shunt_lock_leave(&engines[0]->seats_lock);
+	assert_non_null(atomic_load(&engines[0]->reap));
+	assert_int_equal(bed.lane[0]->link->seated, 2);
+	close_side(&pair->side[0]);
+	close_side(&pair->side[1]);
+	connect_pair(pair);
+	assert_int_equal(bed.lane[0]->link->seated, 1);
+	close_side(&pair->side[0]);
+	close_side(&pair->side[1]);
+	end_bed();
+}
+
 /* The memory of a stream that was held when its link ended is used again: it must not be taken for queued. */
 void held_streams_are_let_go(void **state)
 {
@@ -57,12 +189,7 @@ void held_streams_are_let_go(void **state)
 	close_side(&bed.pair[0].side[1]);
 	for (int i = 0; i < 10; i++)
 		turn();
-	bed.pairs = 0;
-	memset(bed.sent, 0, sizeof(bed.sent));
-	memset(bed.received, 0, sizeof(bed.received));
-	add_pair();
-	for (int side = 0; side < 2; side++)
-		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+	first_pair();
 	busy();
 	put(0, 0, 100, 0);
 	free_again();
@@ -140,4 +267,97 @@ void ended_lanes_are_counted(void **state)
 	assert_int_equal(counted(0, "doorbells"), doorbells);
 	shunt_group_remove_lane(engines[0], bed.lane[0]);	/* it is not there any more */
 	assert_int_equal(counted(0, "wr"), wrs);
+}
+
+/* What the kernel says to the peer of a program that has closed while its bytes were on the way, which then is cut. */
+void a_kept_end_is_no_end(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	char byte;
+
+	(void)state;
+	config.retain = 1;
+	make_bed(&config, 1);
+	drain();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	put(0, 0, 100, 0);
+	close_side(&bed.pair[0].side[0]);
+	shunt_link_kill(bed.lane[0]->link, "the test");
+	assert_int_equal(recv(bed.pair[0].side[1].fd, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
+/* A direction that never was on the link, of a stream whose memory was another's, which was: nothing is sent again. */
+void a_failover_knows_whose_switches(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream, *former;
+
+	(void)state;
+	config.retain = 1;
+	make_bed(&config, 1);
+	former = stream_of(&bed.pair[0].side[1]);
+	atomic_store(&former->tx.want_link, false);
+	former->tx.quick = false;
+	put(0, 1, 100, 0);
+	drain();
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	memset(bed.sent, 0, sizeof(bed.sent));
+	memset(bed.received, 0, sizeof(bed.received));
+	connect_pair(&bed.pair[0]);
+	stream = stream_of(&bed.pair[0].side[1]);
+	assert_ptr_equal(stream, former);
+	put(0, 1, 1, 0);
+	assert_int_equal(shunt_stream_shutdown(engines[1], bed.pair[0].side[1].fd, stream, SHUT_WR), 0);
+	while (stream->rx.track == SHUNT_TCP) {
+		put(0, 0, 1, 0);
+		turn();
+		get(0, 0, BUFFER);
+	}
+	get(0, 1, 1);
+	shunt_link_fail(bed.lane[0]->link, "the test");
+	for (int i = 0; i < 10; i++)
+		turn();
+	put(0, 0, 100, 0);
+	all_arrived();
+	leave_bed();
+}
+
+/* --- the channel is faster than the link --- */
+
+/* Closed here before it was accepted there, and there at once: that and REFUSE come by different ways. */
+void a_refusal_overtakes_what_was_sent(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	connect_pair(&pair);
+	send_some(&pair.side[0], "x", 1, MSG_DONTWAIT);
+	for (int i = 0; i < 2; i++)	/* it is used, and claimed */
+		shunt_service_step(engines[0], 0);
+	receive_some(&pair.side[1], &(char) { 0 }, 1, MSG_DONTWAIT);
+	for (int i = 0; i < 3; i++)
+		shunt_service_step(engines[1], 0);
+	assert_true(shunt_stream_is_linked(stream_of(&pair.side[1])));
+	assert_false(shunt_stream_is_linked(stream_of(&pair.side[0])));
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	assert_int_equal(shunt_fault_set(engines[0], "stall:count=1", NULL, 0), 0);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(bed.lane[0]->link->seated, 2);
+	assert_int_equal(shunt_fault_set(engines[0], "", NULL, 0), 0);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(bed.lane[0]->link->seated, 1);
+	end_bed();	/* nobody is distrusted */
 }

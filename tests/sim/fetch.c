@@ -3,6 +3,9 @@
  * (preMR, RB-09), or from the program's own (dynMR, RB-10).
  */
 #include "tests/sim/bed.h"
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "core/pin.h"
@@ -204,6 +207,55 @@ void nothing_but_large_blocking_sends_is_pinned(void **state)
 	assert_int_equal(pins(), 0);
 	assert_int_equal(COUNTED(gathered), 0);
 	end_bed();
+}
+
+static uint8_t pinned[40000];
+
+static void *send_pinned(void *side)
+{
+	assert_int_equal(send_some(side, pinned, sizeof(pinned), 0), sizeof(pinned));
+	memset(pinned, 0xee, sizeof(pinned));	/* ours again */
+	return NULL;
+}
+
+/* Its queue pair dies before the device has carried out what was posted from it: that is sent again, from it. */
+void a_pinned_buffer_is_kept_for_the_peer(void **state)
+{
+	struct shunt_config config = fetching();
+	static uint8_t expected[sizeof(pinned)], got[sizeof(pinned)];
+	struct shunt_stream *stream;
+	pthread_t sender;
+
+	(void)state;
+	config.retain = 1;
+	make_bed(&config, 1);
+	stream = stream_of(&bed.pair[0].side[0]);
+	for (size_t i = 0; i < sizeof(pinned); i++)
+		pinned[i] = expected[i] = i * 7 + (i >> 8);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	assert_int_equal(pthread_create(&sender, NULL, send_pinned, &bed.pair[0].side[0]), 0);
+	while (shunt_pin_fetched(stream))
+		sched_yield();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_KILL);
+	for (int i = 0; i < 10; i++) {	/* this end knows, and the peer has not said what it has */
+		shunt_service_step(engines[0], 0);
+		shunt_group_poll_fully(engines[0]);
+	}
+	assert_int_equal(counted(0, "failovers"), 1);
+	assert_false(shunt_pin_fetched(stream));
+	for (size_t have = 0; have < sizeof(got);) {
+		ssize_t part = receive_some(&bed.pair[0].side[1], got + have, sizeof(got) - have, MSG_DONTWAIT);
+
+		turn();
+		assert_true(part > 0 || part == -EAGAIN || (part < 0 && errno == EAGAIN));
+		have += part > 0 ? part : 0;
+	}
+	assert_int_equal(pthread_join(sender, NULL), 0);
+	assert_memory_equal(got, expected, sizeof(got));
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	turn();
 }
 
 /* No room for a staging buffer: the stream goes on over TCP. */

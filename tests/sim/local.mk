@@ -1,6 +1,6 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback
 EXTRA_DIST += tests/sim/race_fetch.sh
 
 tests_sim_sim_SOURCES = \
@@ -24,14 +24,26 @@ tests_sim_batch_SOURCES = \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
 	tests/sim/events.c \
-	tests/sim/faults.c \
+	tests/sim/redirect.c tests/sim/brief.c tests/sim/faults.c \
 	tests/sim/fetch.c \
+	tests/sim/lanes.c \
+	tests/sim/meanwhile.c \
+	tests/sim/moves.c \
 	tests/sim/pair.c tests/sim/pair.h \
+	tests/sim/proof.c \
+	tests/sim/slow.c \
 	tests/sim/random.h
-tests_sim_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
 tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
-tests_sim_memory_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for peers that have gone.
+tests_sim_keepalive_SOURCES = tests/sim/keepalive.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
+tests_sim_keepalive_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for what comes after a queue pair's death.
+tests_sim_comeback_SOURCES = tests/sim/comeback.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
+tests_sim_comeback_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_comeback_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

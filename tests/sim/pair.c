@@ -2,11 +2,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#define PIDS 4194304	/* no process has a higher number */
 
 struct shunt_engine *engines[2];
 uint64_t pair_skew;
@@ -34,15 +37,18 @@ static const struct shunt_sys sys = {
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
 	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
 	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2,
+	.epoll_pwait2 = epoll_pwait2, .yield = sched_yield,
 };
 
 void make_engines(const struct shunt_config *config, bool manual)
 {
+	static int made;
+
 	for (int i = 0; i < 2; i++) {
 		engines[i] = shunt_engine_create(config, &sys);
 		if (!engines[i])
 			die("engine");
+		engines[i]->pid += PIDS * made++;	/* as if each were a process */
 		engines[i]->manual = manual;
 	}
 }
@@ -67,11 +73,11 @@ void connect_pair(struct pair *pair)
 	shunt_file_socket(engines[0], a, false);
 	if (connect(a, (struct sockaddr *)&address, sizeof(address)))
 		die("connect");
-	shunt_file_connected(engines[0], a, 0);
+	shunt_file_connected(engines[0], a, 0, (struct sockaddr *)&address, sizeof(address));
 	b = accept(listener, NULL, NULL);
 	if (b < 0)
 		die("accept");
-	shunt_file_accepted(engines[1], b, false);
+	shunt_file_accepted(engines[1], listener, b, false);
 	pair->side[0] = (struct side) { engines[0], a };
 	pair->side[1] = (struct side) { engines[1], b };
 }

@@ -1,5 +1,7 @@
 /* Who does what, when. */
 #include <errno.h>
+#include <arpa/inet.h>
+#include "core/command.h"
 #include "core/soft/soft.h"
 #include "tests/sim/sim.h"
 
@@ -90,20 +92,25 @@ static struct shunt_link *some_link(void)
 	return link && atomic_load(&link->state) == SHUNT_LINK_UP ? link : NULL;
 }
 
+static struct ibv_qp *some_qp(struct shunt_link *link)
+{
+	return link->lanes[sim_below(link->lane_count)].qp;
+}
+
 static void fault(void)
 {
 	struct shunt_link *link = some_link();
 	int what = sim_below(3);
 
-	if (!link || !sim_world.faulty)
+	if (!link || !sim_world.faulty || sim_world.silent)
 		return;
 	trace("fault %d", what);
 	if (what == 0)
-		soft_qp_fault(link->lane.qp, SOFT_FAULT_STALL);
+		soft_qp_fault(some_qp(link), SOFT_FAULT_STALL);
 	else if (what == 1)
-		soft_qp_fault(link->lane.qp, SOFT_FAULT_NONE);
+		soft_qp_fault(some_qp(link), SOFT_FAULT_NONE);
 	else
-		soft_qp_fail_post(link->lane.qp, sim_between(1, 20));
+		soft_qp_fail_post(some_qp(link), sim_between(1, 20));
 }
 
 static void end_faults(void)
@@ -112,8 +119,10 @@ static void end_faults(void)
 		struct shunt_service *one = sim_world.engine[i]->service;
 
 		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next) {
-			soft_qp_fault(link->lane.qp, SOFT_FAULT_NONE);
-			soft_qp_fail_post(link->lane.qp, 0);
+			for (uint32_t n = 0; n < link->lane_count; n++) {
+				soft_qp_fault(link->lanes[n].qp, SOFT_FAULT_NONE);
+				soft_qp_fail_post(link->lanes[n].qp, 0);
+			}
 		}
 	}
 }
@@ -125,7 +134,7 @@ static void kill_link(void)
 	if (!link || !sim_world.kills || link->channel.fd < 0)
 		return;
 	trace("a link is killed");
-	if (sim_one_in(4)) {
+	if (!sim_world.dying && sim_one_in(4)) {
 		sim_world.killed = true;
 		shutdown(link->channel.fd, SHUT_RDWR);
 		return;
@@ -135,7 +144,47 @@ static void kill_link(void)
 		sim_world.broken = true;
 	else
 		sim_world.killed = true;
-	soft_qp_fault(link->lane.qp, SOFT_FAULT_KILL);
+	if (!sim_world.broken || sim_step & 1) {
+		soft_qp_fault(some_qp(link), SOFT_FAULT_KILL);
+		return;
+	}
+	trace("without a word");	/* a host that has gone: its silence has to be noticed */
+	end_faults();
+	sim_world.silent = true;
+	for (uint32_t n = 0; n < link->lane_count; n++)
+		soft_qp_fault(link->lanes[n].qp, SOFT_FAULT_DROP);
+}
+
+/* --- the operator --- */
+
+/* A command, as `shunt adm` sends it: for all streams, or for one by either of its names. */
+static void operator(void)
+{
+	static const char *const words[] = { "auto", "tcp", "rdma" };
+	struct sim_end *end = &sim_world.conn[sim_below(SIM_CONNS)].end[sim_below(2)];
+	struct shunt_engine *engine = sim_world.engine[sim_below(2)];
+	const char *word = words[sim_below(3)];
+	struct shunt_answer answer;
+	char line[SHUNT_COMMAND_MAX];
+	int how = sim_below(3), length;
+
+	if (!sim_world.mocks || !engine->service)
+		return;
+	length = snprintf(line, sizeof(line), "mock %s", word);
+	if (how && end->conn && end->life == SIM_OPEN) {
+		const struct sim_sock *sock = &end->conn->sock[end->side];
+		char local[INET_ADDRSTRLEN], peer[INET_ADDRSTRLEN];
+
+		inet_ntop(AF_INET, &sock->local.sin_addr, local, sizeof(local));
+		inet_ntop(AF_INET, &sock->remote.sin_addr, peer, sizeof(peer));
+		engine = sim_world.engine[end->which];
+		length = how == 1 ? snprintf(line, sizeof(line), "mock %s %d", word, end->fd) :
+			 snprintf(line, sizeof(line), "mock %s %s:%d %s:%d", word, local, ntohs(sock->local.sin_port), peer,
+				  ntohs(sock->remote.sin_port));
+	}
+	trace("operator: %s", line);
+	if (shunt_command_run(engine, line, length, &answer) && how < 2)	/* its addresses may not be known yet */
+		sim_fail("%s: %s", line, answer.text);
 }
 
 /* --- programs --- */
@@ -238,6 +287,8 @@ static void step(int most)
 {
 	uint64_t dice = sim_below(1000);
 
+	if (sim_world.dying)
+		sim_clock += 100000;	/* channels rest for a few milliseconds */
 	if (sim_world.conns < most && dice < 100)
 		open_connection();
 	else if (dice < 650)
@@ -252,8 +303,10 @@ static void step(int most)
 		sim_clock += sim_size(sim_one_in(10) ? 2000000000 : 2000000);
 	else if (dice < 990)
 		fault();
-	else if (dice == 990)
+	else if (dice == 990 || (dice > 994 && sim_world.dying))
 		kill_link();
+	else if (dice < 995)
+		operator();
 }
 
 /* --- the end --- */
@@ -338,23 +391,34 @@ static void force_close(void)
 				sim_end_close(&sim_world.conn[i].end[side]);
 }
 
-static bool seated(void)
+static bool any_link(bool (*is)(const struct shunt_link *))
 {
 	for (int i = 0; i < 2; i++) {
 		struct shunt_service *one = sim_world.engine[i]->service;
 
 		for (struct shunt_link *link = one ? one->links : NULL; link; link = link->next)
-			if (link->seated || shunt_channel_waits(&link->channel))
+			if (is(link))
 				return true;
 	}
 	return false;
 }
 
+static bool speaks(const struct shunt_link *link)
+{
+	return shunt_channel_waits(&link->channel);
+}
+
+static bool lives(const struct shunt_link *link)
+{
+	return link->seated || speaks(link);
+}
+
 static void finish(void)
 {
+	int patience = sim_world.silent ? 2500 : 400;	/* ms: bytes may be gathered for 200 (MSG_MORE) */
 	int idle = 0;
 
-	while (!all_closed() && idle < 400) {	/* ms: bytes may be gathered for 200 (MSG_MORE) */
+	while (!all_closed() && idle < patience) {
 		bool moved = advance();
 
 		for (int i = 0; i < sim_world.conns; i++)
@@ -369,11 +433,12 @@ static void finish(void)
 		if (advance())
 			idle = 0;
 	sim_clock += 70000000000ull;	/* every patience ends */
-	for (idle = 0; idle < 100 && (idle < 8 || seated()); idle++) {
+	for (idle = 0; idle < 100 && (idle < 8 || any_link(lives)); idle++) {
 		sim_clock += 50000000;
 		advance();
 	}
-	for (idle = 0; idle < 3; idle++) {	/* empty memory is kept for up to two seconds */
+	/* Empty memory is kept for up to two seconds; a queue pair may be found dead meanwhile, and its failover begin. */
+	for (idle = 0; idle < 100 && (idle < 3 || any_link(speaks)); idle++) {
 		sim_clock += 1000000000;
 		advance();
 	}
@@ -382,13 +447,16 @@ static void finish(void)
 void sim_play(void)
 {
 	int most = sim_between(1, SIM_CONNS);
-	uint64_t steps = sim_size(600) + 50;
+	uint64_t steps = sim_size(sim_world.dying ? 3000 : 600) + 50;
 
 	for (sim_step = 0; sim_step < steps; sim_step++)
 		step(most);
-	end_faults();
+	if (!sim_world.silent)
+		end_faults();
 	while (!sim_world.conns)
 		open_connection();
 	finish();
+	sim_count(sim_world.broken, atomic_load(&sim_world.engine[0]->returns) + atomic_load(&sim_world.engine[1]->returns),
+		  sim_world.again);
 	sim_world_check();
 }

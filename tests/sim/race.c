@@ -229,6 +229,52 @@ static void test_churn(void)
 	printf("ok 4 - connections come and go\n");
 }
 
+static void *closes(void *arg)
+{
+	close_side(arg);
+	return NULL;
+}
+
+/*
+ * A byte each, and both ends close at the same time: claims, links, ends and the seats that they leave meet in all orders.
+ * In between is a longer one, for which a link is there in time.
+ */
+static void *brief(void *arg)
+{
+	for (int turn = 0; turn < 150; turn++) {
+		static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+		struct pair pair;
+		pthread_t other;
+		char byte;
+
+		pthread_mutex_lock(&one);
+		connect_pair(&pair);
+		pthread_mutex_unlock(&one);
+		for (int i = 0; i < (turn % 8 ? 1 : 200); i++) {
+			if (send_some(&pair.side[0], "x", 1, 0) != 1 || receive_some(&pair.side[1], &byte, 1, 0) != 1 ||
+			    send_some(&pair.side[1], "y", 1, 0) != 1 || receive_some(&pair.side[0], &byte, 1, 0) != 1)
+				die("a byte");
+		}
+		if (pthread_create(&other, NULL, closes, &pair.side[1]))
+			die("pthread_create");
+		close_side(&pair.side[0]);
+		pthread_join(other, NULL);
+	}
+	return arg;
+}
+
+static void test_brief(void)
+{
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&threads[i], NULL, brief, NULL))
+			die("pthread_create");
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	printf("ok 5 - connections of a byte\n");
+}
+
 /* A process that is out of descriptors cannot have what a set with a linked stream needs: it goes back to TCP. */
 static void test_no_descriptors(bool linked, uint32_t mode)
 {
@@ -275,8 +321,9 @@ int main(void)
 	struct shunt_config config;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..5\n");
+	printf("1..6\n");
 	shunt_config_load(&config, given, NULL, NULL, NULL);	/* SHUNT_POLL, SHUNT_CQS, … */
+	config.brief = 0;
 	config.arena_bytes = 16 << 20;
 	config.ring_min = 4096;
 	config.ring_max = 65536;
@@ -291,10 +338,11 @@ int main(void)
 	test_closer();
 	test_bursts();
 	test_churn();
+	test_brief();
 	test_no_descriptors(true, 0);
 	test_no_descriptors(true, EPOLLONESHOT);
 	test_no_descriptors(false, EPOLLONESHOT);
-	printf("ok 5 - no descriptor for an epoll set\n");
+	printf("ok 6 - no descriptor for an epoll set\n");
 	shunt_engine_finish(engines[0]);
 	shunt_engine_finish(engines[1]);
 	return 0;

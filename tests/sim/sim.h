@@ -58,7 +58,9 @@ struct sim_world {
 	struct in_addr address;
 	struct sim_conn conn[SIM_CONNS];
 	int conns;
-	bool retires, nonces, kills, killed, broken, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
+	uint64_t again;		/* bytes that links have carried of streams that had returned */
+	bool dying;	/* queue pairs die again and again, and streams return: nothing may be lost */
+	bool retires, nonces, mocks, kills, killed, broken, silent, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
 };
 
 extern struct sim_world sim_world;
@@ -70,6 +72,8 @@ _Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define trace(...) do { if (__builtin_expect(sim_verbose, 0)) sim_trace(__VA_ARGS__); } while (0)
 
+/* After a seed, for its last line. */
+void sim_count(bool broken, uint64_t returned, uint64_t again);
 /* SIM_AVOID in the environment names it: for hunting past a known fault. */
 bool sim_avoids(const char *what);
 

@@ -405,6 +405,13 @@ static uint64_t sys_now(void)
 	return sim_clock += 500;	/* who polls until some time sees it come */
 }
 
+/* The rest of the world goes on. */
+static int sys_yield(void)
+{
+	sim_idle();
+	return 0;
+}
+
 const struct shunt_sys sim_sys = {
 	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .getsockopt = sys_getsockopt,
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
@@ -412,5 +419,5 @@ const struct shunt_sys sim_sys = {
 	.bind = bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
 	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_create1 = epoll_create1,
 	.epoll_ctl = sys_epoll_ctl,
-	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2,
+	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .yield = sys_yield,
 };

@@ -49,6 +49,7 @@ static void choose_config(struct shunt_config *config)
 	config->ring_min = pow2_between(12, 14);
 	config->ring_max = config->ring_min << sim_below(6);
 	config->mr_bytes = pow2_between(19, 22);
+	config->lanes = sim_one_in(2) ? 1 : sim_between(2, SHUNT_LANES_MAX);
 	config->rq_depth = pow2_between(6, 7);
 	config->sq_depth = pow2_between(6, 7);
 	config->signal_every = sim_between(1, 40);
@@ -64,6 +65,19 @@ static void choose_config(struct shunt_config *config)
 	config->proof = sim_world.nonces;
 	config->retain = sim_world.nonces || sim_one_in(2);	/* between hosts it is always so */
 	config->claim_ms = sim_between(10, 1000);
+	config->keepalive_ms = config->seed & 2 ? 0 : config->seed >> 8 & 1023;
+	if (sim_world.mocks) {
+		config->mock = sim_below(3);
+		config->slow_ms = sim_one_in(4) ? 0 : sim_between(1, 20);
+		config->slow_times = sim_between(1, 3);
+		config->return_max_ms = sim_between(1, 200);
+	}
+	config->return_ms = sim_one_in(8) ? 0 : sim_between(1, 50);
+	if (sim_world.dying) {
+		config->retain = 1;
+		config->return_ms = 1;
+		config->return_max_ms = sim_between(1, 4);
+	}
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 }
 
@@ -88,6 +102,7 @@ static void make_engine(int i)
 		sim_fail("no engine");
 		return;
 	}
+	engine->pid += i << 22;	/* as if each were a process: no pid is higher */
 	world->table = engine->files->limit;
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
@@ -125,6 +140,9 @@ void sim_world_make(uint64_t seed)
 	world->nonces = sim_one_in(3) && !sim_avoids("nonce");
 	world->retires = sim_one_in(4) && !sim_avoids("retire");
 	sim_busy_channel = sim_one_in(4) && !sim_avoids("busy") ? sim_between(2, 6) : 0;
+	world->mocks = sim_one_in(3) && !sim_avoids("mock");
+	world->dying = sim_one_in(20) && !sim_avoids("kill");
+	world->kills |= world->dying;
 	make_engine(0);
 	make_engine(1);
 }
@@ -167,9 +185,13 @@ static void check_engine(struct shunt_engine *engine)
 	for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next) {
 		if (link->seated)
 			sim_fail("%u seats are taken", link->seated);
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			if (link->lanes[i].seats)
+				sim_fail("%u seats of lane %u are taken", link->lanes[i].seats, i);
 		if (shunt_channel_waits(&link->channel))
 			sim_fail("a message was not sent");
-		check_arena(&link->arena);
+		if (link->pd)	/* else nobody needed it any more */
+			check_arena(&link->arena);
 	}
 }
 
@@ -197,11 +219,11 @@ static void end_service(struct shunt_engine *engine)
 		shunt_link_destroy(link);
 	}
 	shunt_service_abandon(engine);
-	while (service->rendezvous) {
-		struct shunt_rendezvous *next = service->rendezvous->next;
+	while (engine->rendezvous) {
+		struct shunt_rendezvous *next = engine->rendezvous->next;
 
-		free(service->rendezvous);
-		service->rendezvous = next;
+		free(engine->rendezvous);
+		engine->rendezvous = next;
 	}
 	free(service);
 }
@@ -267,12 +289,15 @@ static void show_end(struct sim_end *end)
 
 static void show_link(struct shunt_link *link)
 {
-	struct shunt_lane *lane = &link->lane;
+	printf("#  link: state %d initiator %d seated %u failed %d (%s)\n", link->state, link->initiator, link->seated,
+	       link->failed, link->failure ? link->failure : "");
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		struct shunt_lane *lane = &link->lanes[i];
 
-	printf("#  link: state %d initiator %d seated %u failed %d (%s) sent %lu allowed %lu retired %lu waiting %u received %lu reposted %lu granted %lu due %d\n",
-	       link->state, link->initiator, link->seated, lane->failed,
-	       link->failure ? link->failure : "", lane->sent, lane->allowed, lane->retired,
-	       lane->waiting, lane->received, lane->reposted, lane->granted, lane->lane_due);
+		printf("#    lane %u: seats %u sent %lu allowed %lu retired %lu waiting %u received %lu reposted %lu granted %lu due %d\n",
+		       i, lane->seats, lane->sent, lane->allowed, lane->retired, lane->waiting, lane->received,
+		       lane->reposted, lane->granted, lane->lane_due);
+	}
 }
 
 void sim_world_show(void)
@@ -283,8 +308,8 @@ void sim_world_show(void)
 
 		printf("# engine %d: poll %lu cqs %lu batch %lu spin %lu retry %lu\n", i, c->poll, c->cqs,
 		       c->poll_batch, c->spin_us, c->poll_retry);
-		printf("# engine %d: ring %lu…%lu rq %lu sq %lu signal %lu chain %lu frag %lu flip %lu batch %lu admit %lu window %lu wrs %lu device %lu\n",
-		       i, c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->signal_every, c->chain_max,
+		printf("# engine %d: ring %lu…%lu rq %lu sq %lu lanes %lu signal %lu chain %lu frag %lu flip %lu batch %lu admit %lu window %lu wrs %lu device %lu\n",
+		       i, c->ring_min, c->ring_max, c->rq_depth, c->sq_depth, c->lanes, c->signal_every, c->chain_max,
 		       c->frag_bytes, c->flip_bytes, c->batch, c->admit, c->window_bytes, c->window_wrs,
 		       c->window_device);
 		for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next)

@@ -152,7 +152,7 @@ static uint64_t due_now(const struct run *run)
 	struct soft_gauges gauges;
 
 	soft_read_gauges(run->a.context, &gauges);
-	return gauges.busy_until + run->attr.model.delay;
+	return gauges.due;
 }
 
 static void post(struct run *run, struct thread *thread)
@@ -185,13 +185,27 @@ static void completed(struct run *run, const struct ibv_wc *wc)
 	run->completed++;
 }
 
-/* To the time when the oldest write is due, and no further. */
-static void poll(struct run *run)
+/* When the next write is due: of several QPs, not always the oldest. UINT64_MAX: none is outstanding. */
+static uint64_t next_due(const struct run *run)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint64_t n = run->oldest; n < run->posted; n++) {
+		const struct write *write = &run->writes[n % SLOTS];
+
+		if (!write->done && write->due < due)
+			due = write->due;
+	}
+	return due;
+}
+
+/* To the time when the next write is due, and no further. */
+static void poll(struct run *run, uint64_t due)
 {
 	struct ibv_wc wc[BATCH];
 	int got;
 
-	clock_ns = run->writes[run->oldest % SLOTS].due;
+	clock_ns = due;
 	while ((got = ibv_poll_cq(run->a.cq, BATCH, wc)) > 0)
 		for (int i = 0; i < got; i++)
 			completed(run, &wc[i]);
@@ -202,13 +216,13 @@ static void poll(struct run *run)
 static void step(struct run *run)
 {
 	struct thread *thread = next_thread(run);
-	uint64_t due = run->oldest < run->posted ? run->writes[run->oldest % SLOTS].due : UINT64_MAX;
+	uint64_t due = next_due(run);
 
 	must(thread || due != UINT64_MAX);
 	if (thread && thread->ready < due)
 		post(run, thread);
 	else
-		poll(run);
+		poll(run, due);
 }
 
 static void load_check(const struct iops_load *load)

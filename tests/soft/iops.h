@@ -35,6 +35,13 @@ enum { IOPS_THREADS = 64, IOPS_QPS = 16, IOPS_DEPTH = 4096, IOPS_BYTES = 1 << 20
 	((struct iops_load){ .model = "connectx3", .threads = 1, .qps = 1, .depth = 32,       \
 			     .bytes = 4096, .think = 3000, .writes = 20000 })
 
+/*
+ * The same where a QP alone cannot use the whole device: the model's `qp`, and a thread slower so that seven
+ * saturate the link. Both are set for the paper's peaks: at 4 threads with one QP, at 7 with four.
+ */
+#define IOPS_UNITS "connectx3,qp=1240"
+#define IOPS_UNITS_THINK 5000
+
 /* Exits where the device does what it must not. */
 struct iops_result iops_run(const struct iops_load *load);
 

@@ -9,6 +9,8 @@ tests_soft_conform_SOURCES = \
 	tests/soft/errors.c \
 	tests/soft/events.c \
 	tests/soft/faults.c \
+	tests/soft/fds.c \
+	tests/soft/fds.h \
 	tests/soft/hostile.c \
 	tests/soft/iops.c \
 	tests/soft/iops.h \

@@ -7,40 +7,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/soft/fds.h"
 
 /* When one fails, the other must not wait for it for ever. */
 enum { DOZE_MS = 20000, ALARM_S = 120 };
 static const uint64_t SETTLED = 1ull << 40;
-
-static void hello_send(int socket, const struct hello *hello, const int fds[2])
-{
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)hello, sizeof(*hello) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-	memcpy(CMSG_DATA(header), fds, 2 * sizeof(int));
-	if (fds[0] < 0) /* a device that passes none */
-		message.msg_controllen = 0;
-	must(sendmsg(socket, &message, 0) == sizeof(*hello));
-}
-
-static void hello_receive(int socket, struct hello *hello, int fds[2])
-{
-	char control[CMSG_SPACE(2 * sizeof(int))];
-	struct iovec iov = { hello, sizeof(*hello) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-
-	must(recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) == sizeof(*hello));
-	fds[0] = fds[1] = -1;
-	if (CMSG_FIRSTHDR(&message))
-		memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
-}
 
 static void party_make(struct party *party, int socket)
 {
@@ -58,8 +29,8 @@ static void party_make(struct party *party, int socket)
 	must(rig_tell(&party->end, &mine.address, fds) == 0);
 	mine.memory = (uint64_t)(uintptr_t)party->end.memory;
 	mine.rkey = party->end.mr->rkey;
-	hello_send(socket, &mine, fds);
-	hello_receive(socket, &party->peer, fds);
+	must(fds_send(socket, &mine, sizeof(mine), fds));
+	must(fds_receive(socket, &party->peer, sizeof(party->peer), fds));
 	must(rig_meet(&party->end, &party->peer.address, fds) == 0);
 	close(fds[0]);
 	close(fds[1]);

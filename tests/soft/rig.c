@@ -405,3 +405,16 @@ void rig_expect_silence(struct rig *rig)
 	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
 	assert_int_equal(rig->b.memory[0], 0);
 }
+
+void rig_laps(struct rig *rig, uint64_t count,
+	      struct ibv_wc (*taken)(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status))
+{
+	for (uint64_t i = 0; i < count; i++) {
+		memcpy(rig->a.memory, &i, 8);
+		rig_one(&rig->a, &rig->b, i, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+		assert_int_equal(taken(rig->b.recv_cq, 1000 + i % 64, IBV_WC_SUCCESS).imm_data, i);
+		assert_memory_equal(rig->b.memory, &i, 8);
+		rig_receive(&rig->b, 1000 + i % 64, NULL, 0);
+		taken(rig->a.send_cq, i, IBV_WC_SUCCESS);
+	}
+}

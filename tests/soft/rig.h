@@ -150,6 +150,10 @@ bool rig_readable(int fd); /* now, or soon */
 void rig_expect_async(struct rig_end *end, enum ibv_event_type type);
 enum ibv_qp_state rig_state(struct rig_end *end);
 
+/* So many WRITE_WITH_IMM from a to b one after the other, each taken by rig_expect or rig_await; 64 receives are posted. */
+void rig_laps(struct rig *rig, uint64_t count,
+	      struct ibv_wc (*taken)(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status));
+
 void rig_expect_flushed(struct ibv_cq *cq, uint64_t wr_id);
 void rig_peer_vanishes(struct rig *rig); /* b no longer answers a */
 /*

@@ -38,7 +38,7 @@ static struct ibv_context *device_open(const struct soft_attr *attr, const struc
 
 	(void)attr;
 	assert_true(slot && device);
-	if (verbs_open(device, name_for(slot, name))) {
+	if (verbs_open(device, name_for(slot, name), NULL)) {
 		fprintf(stderr, "%s\n", device->error);
 		free(device);
 		return NULL;

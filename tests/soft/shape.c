@@ -70,6 +70,31 @@ static void RB_E7_the_window_keeps_the_peak(void **state)
 	assert_int_equal(kept[THREADS].misses, 0);
 }
 
+/* One QP has its peak where its unit is busy, four where the device is: later, and higher (RB-21, RB-E7). */
+static void RB_E7_four_qps_peak_later_than_one(void **state)
+{
+	struct iops_result one[THREADS + 1], four[THREADS + 1], kept[THREADS + 1];
+	struct iops_load load = IOPS_LOAD;
+	uint32_t peak;
+
+	(void)state;
+	load.model = IOPS_UNITS;
+	load.think = IOPS_UNITS_THINK;
+	sweep(load, one);
+	assert_int_equal(peak_of(one), 4);
+	load.qps = 4;
+	sweep(load, four);
+	peak = peak_of(four);
+	assert_int_equal(peak, 7);
+	assert_true(four[peak].per_second * 10 > one[4].per_second * 16);
+	for (uint32_t n = peak + 1; n <= THREADS; n++)
+		assert_true(four[n].per_second < four[n - 1].per_second);
+	load.window = four[peak].bytes_max;
+	sweep(load, kept);
+	for (uint32_t n = peak; n <= THREADS; n++)
+		assert_true(kept[n].per_second * 100 >= four[peak].per_second * 97);
+}
+
 /* Bursts that overrun a buffer on the way are stopped and started; a window below it is not (XR-E5). */
 static void XR_E5_a_window_avoids_the_pauses(void **state)
 {
@@ -106,4 +131,5 @@ static void RB_E1_the_same_twice(void **state)
 RIG_TABLE(shape, cmocka_unit_test(RB_E1_more_threads_are_worse_than_four),
 	  cmocka_unit_test(RB_E1_without_the_cache_a_plateau),
 	  cmocka_unit_test(RB_E7_the_window_keeps_the_peak),
+	  cmocka_unit_test(RB_E7_four_qps_peak_later_than_one),
 	  cmocka_unit_test(XR_E5_a_window_avoids_the_pauses), cmocka_unit_test(RB_E1_the_same_twice));

@@ -14,14 +14,7 @@ static void SD_14_the_engine_executes_in_order(void **state)
 		&(struct rig_options){ .engine_thread = 1, .receives = 64, .separate_cqs = 1, .rnr_retry = 7 });
 
 	(void)state;
-	for (uint64_t i = 0; i < 500; i++) {
-		memcpy(rig->a.memory, &i, 8);
-		rig_one(&rig->a, &rig->b, i, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
-		assert_int_equal(rig_await(rig->b.recv_cq, 1000 + i % 64, IBV_WC_SUCCESS).imm_data, i);
-		assert_memory_equal(rig->b.memory, &i, 8);
-		rig_receive(&rig->b, 1000 + i % 64, NULL, 0);
-		rig_await(rig->a.send_cq, i, IBV_WC_SUCCESS);
-	}
+	rig_laps(rig, 500, rig_await);
 	rig_free(rig);
 }
 

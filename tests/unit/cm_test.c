@@ -10,24 +10,25 @@
 #include <cmocka.h>
 #include "core/cm/inside.h"
 
-static void a_machine_without_the_library(void **state)
+static void is_refused(const char *library, int expected, const char *named)
 {
 	struct cm cm;
 
-	(void)state;
-	assert_int_equal(cm_library_open(&cm, "librdmacm.so.none"), -ENOENT);
-	assert_non_null(strstr(cm.error, "librdmacm.so.none"));
+	assert_int_equal(cm_library_open(&cm, library), expected);
+	assert_non_null(strstr(cm.error, named));
 	assert_null(cm.library);
+}
+
+static void a_machine_without_the_library(void **state)
+{
+	(void)state;
+	is_refused("librdmacm.so.none", -ENOENT, "librdmacm.so.none");
 }
 
 static void a_library_that_lacks_a_call(void **state)
 {
-	struct cm cm;
-
 	(void)state;
-	assert_int_equal(cm_library_open(&cm, "libc.so.6"), -ENOSYS);
-	assert_non_null(strstr(cm.error, "rdma_create_event_channel"));
-	assert_null(cm.library);
+	is_refused("libc.so.6", -ENOSYS, "rdma_create_event_channel");
 }
 
 /* tests/lab has the machine with a device. */

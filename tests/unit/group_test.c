@@ -1,4 +1,4 @@
-/* Who leads the sleeping threads. */
+/* Who leads the sleeping threads; whose a completion is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,6 +84,20 @@ static void no_device(void **state)
 	assert_false(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
 }
 
+/* Two devices that number their queue pairs alike. */
+static void each_device_numbers_its_own(void **state)
+{
+	struct bed *bed = *state;
+	struct ibv_cq cqs[2];
+	struct ibv_qp qps[2] = { { .qp_num = 17, .send_cq = &cqs[0] }, { .qp_num = 17, .send_cq = &cqs[1] } };
+	struct shunt_lane lanes[2] = { { .qp = &qps[0], .next_in_group = &lanes[1] }, { .qp = &qps[1] } };
+
+	bed->engine.group.lanes = lanes;
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(shunt_group_lane(&bed->engine, &cqs[i], 17), &lanes[i]);
+	assert_null(shunt_group_lane(&bed->engine, &cqs[0], 18));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +105,7 @@ int main(void)
 		cmocka_unit_test_setup(somebody_always_leads, set_up),
 		cmocka_unit_test_setup(one_leader, set_up),
 		cmocka_unit_test_setup(no_device, set_up),
+		cmocka_unit_test_setup(each_device_numbers_its_own, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

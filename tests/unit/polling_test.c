@@ -3,6 +3,7 @@
  * a test sets; polls, looks at the clock and sleeps take time; nothing else moves. As on a real device, what is
  * in a CQ before it is armed raises no event (SD-07).
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,6 +39,7 @@ struct cq {
 
 static struct shunt_engine engine;
 static struct shunt_stream streams[2];
+static struct shunt_lane lane;
 static struct ibv_context context;
 static struct ibv_comp_channel channel = { .fd = CHANNEL_FD };
 static struct cq cqs[SHUNT_CQS_MAX];
@@ -177,7 +179,7 @@ static ssize_t sys_read(int fd, void *buffer, size_t bytes)
 	return bytes;
 }
 
-static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = sys_write, .read = sys_read };
+static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = sys_write, .read = sys_read, .yield = sched_yield };
 
 /* --- a bed for one run --- */
 
@@ -187,6 +189,7 @@ static void make_stream(struct shunt_stream *stream)
 	stream->file.kind = SHUNT_FILE_STREAM;
 	stream->state = SHUNT_LINKED;
 	stream->low_water = 1;
+	stream->lane = &lane;
 	stream->fd = 3;
 	stream->rx.track = stream->tx.track = SHUNT_LINK;
 	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = SHUNT_NEVER;

@@ -9,31 +9,32 @@
 
 #include "core/verbs/verbs.h"
 
-static void a_machine_without_the_library(void **state)
+static void is_refused(const char *library, int expected, const char *named)
 {
 	struct verbs_device device;
 
-	(void)state;
-	assert_int_equal(verbs_library_open(&device, "libibverbs.so.none"), -ENOENT);
-	assert_non_null(strstr(device.error, "libibverbs.so.none"));
+	assert_int_equal(verbs_library_open(&device, library), expected);
+	assert_non_null(strstr(device.error, named));
 	assert_null(device.library);
+}
+
+static void a_machine_without_the_library(void **state)
+{
+	(void)state;
+	is_refused("libibverbs.so.none", -ENOENT, "libibverbs.so.none");
 }
 
 static void a_library_that_lacks_a_call(void **state)
 {
-	struct verbs_device device;
-
 	(void)state;
-	assert_int_equal(verbs_library_open(&device, "libc.so.6"), -ENOSYS);
-	assert_non_null(strstr(device.error, "ibv_alloc_pd"));
-	assert_null(device.library);
+	is_refused("libc.so.6", -ENOSYS, "ibv_alloc_pd");
 }
 
 /* With rdma-core or without: this one is not there. */
 static void a_device_that_is_not_there(void **state)
 {
 	struct verbs_device device;
-	int result = verbs_open(&device, "no such device");
+	int result = verbs_open(&device, "no such device", NULL);
 
 	(void)state;
 	assert_true(result < 0);

@@ -29,7 +29,7 @@ static void begin(int admit)
 
 static void start(void)
 {
-	assert_int_equal(shunt_window_init(&window, &config, &device), 0);
+	assert_int_equal(shunt_window_init(&window, &config, config.sq_depth, &device), 0);
 }
 
 /* Posts one signaled WR if that is admitted. */
@@ -191,7 +191,7 @@ static void device_is_shared(void **state)
 	config.window_device = 10000;
 	start();
 	memset(&other, 0, sizeof(other));
-	assert_int_equal(shunt_window_init(&other, &config, &device), 0);
+	assert_int_equal(shunt_window_init(&other, &config, config.sq_depth, &device), 0);
 	assert_int_equal(post(8000, 0), SHUNT_LIMIT_NONE);
 	assert_int_equal(shunt_window_admit(&other, 0, 0, 3000), SHUNT_LIMIT_DEVICE);
 	assert_int_equal(shunt_window_admit(&other, 0, 0, 2000), SHUNT_LIMIT_NONE);

@@ -4,8 +4,10 @@
 #	OUT=folder ONLY="rb_e1 xr_e4" all.sh	and the knobs of common.sh
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-export OUT=${OUT:-$(mktemp -d /tmp/shunt-paper.XXXXXX)}
-mkdir -p "$OUT"
+# shellcheck source-path=SCRIPTDIR source=../../scratch.sh
+. "$here/../../scratch.sh"
+scratch paper "${OUT:-}"
+export OUT=$scratch
 rc=0
 for name in ${ONLY:-rb_e1 rb_e2 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 xr_e4 xr_e5}; do
 	start=$SECONDS
@@ -17,5 +19,6 @@ for name in ${ONLY:-rb_e1 rb_e2 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 xr_e4 xr_e5}; do
 	echo "($((SECONDS - start)) s)"
 	echo
 done
+scratch_keep "$OUT"
 echo "all of it: $OUT"
 exit $rc

@@ -15,8 +15,15 @@ rounds=${ROUNDS:-3}
 length=${LENGTH:-0.4}
 requests=${REQUESTS:-100000}
 model=${MODEL:-connectx3}
-out=${OUT:-$(mktemp -d /tmp/shunt-paper.XXXXXX)}
-mkdir -p "$out"
+scratch paper "${OUT:-}"
+out=$scratch
+# Pictures and data stay, if there are any and nobody has interrupted us.
+ended() {
+	[ $? -gt 128 ] || [ -z "$(ls -A "$out")" ] || scratch_keep "$out"
+	clean_up
+}
+trap ended EXIT
+trap 'exit 143' TERM
 shunt=${shunt_run% run}
 model_iops=$builddir/tests/bench/model_iops
 batch=$builddir/tests/sim/batch

@@ -39,25 +39,17 @@ static void nonblocking(struct end *e)
 	close(b);
 }
 
-static void blocked_accept(struct job *j)
-{
-	j->result = accept(j->fd, NULL, NULL);
-	j->err = errno;
-}
-
 static void blocked_peer(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, blocked_accept, e->lfd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_accept, e->lfd);
 	tell(e);
 	job_join(e, &j);
 	say(e, "accepted: %d", j.result >= 0);
 	put(e, j.result, "hello");
 	close(j.result);
-	job_start(e, &j, blocked_accept, e->lfd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_accept, e->lfd);
 	TRY(e, shutdown(e->lfd, SHUT_RD));
 	job_join(e, &j);
 	errno = j.err;
@@ -132,7 +124,7 @@ static void leave_at_once_peer(struct end *e)
 	meet(e);
 	fd = pick_up(e);
 	ended(e, fd, POLLRDHUP);
-	bits(e, "poll", polled(fd, POLLIN | POLLOUT | POLLRDHUP, 0));
+	ready(e, "poll", fd);
 	show(e, fd, 10, 0);
 	show(e, fd, 10, 0);
 	close(fd);

@@ -1,8 +1,6 @@
 /* Signals that the connection itself sends: SIGIO and SIGURG. They are blocked and waited for. */
 #include "cases.h"
 
-#include <signal.h>
-
 static void block(int sig)
 {
 	sigset_t set;
@@ -180,9 +178,7 @@ static void urgent(struct end *e)
 static void urgent_peer(struct end *e)
 {
 	await(e);
-	put(e, e->fd, "abc");
-	TRY(e, send(e->fd, "!", 1, MSG_OOB));
-	put(e, e->fd, "def");
+	put_urgent(e);
 	meet(e);
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct end {
 	const char *name;	/* "tested" or "peer" */
@@ -58,7 +60,7 @@ struct test {
 #define FILES(X) X(connect) X(accept) X(stream) X(receive) X(timeouts) X(shut) X(reset) X(epoll) \
 	X(epoll_modes) X(epoll_sets) X(poll) X(signals) X(vectors) X(files) X(fds) X(close) \
 	X(options) X(processes) X(threads) X(many) X(pointers) X(flags) X(pipes) X(messages) X(stdio) \
-	X(lengths) X(async) X(halves) X(select) X(interrupts) X(epoll_more) X(raw) X(share) X(tuning)
+	X(lengths) X(async) X(halves) X(select) X(interrupts) X(epoll_more) X(raw) X(share) X(tuning) X(expiry) X(ends) X(owners) X(cancel)
 #define X(file) extern const struct test cases_##file[];
 FILES(X)
 #undef X
@@ -88,8 +90,11 @@ long hidden(long n);				/* n, unknown to the compiler: for wrong arguments */
 /* Connections. */
 int dial(struct end *e);		/* another connection to the listener */
 int pick_up(struct end *e);		/* accepts one */
+int dial_warm(struct end *e);		/* both of these warmed up */
+int pick_up_warm(struct end *e);
 int make_listener(struct end *e, int flags);
-void warm(struct end *e, int fd);	/* both ends: traffic for TEST_WARM milliseconds */
+void warm(struct end *e, int fd);	/* both ends: traffic for TEST_WARM milliseconds, or longer (main.c) */
+uint64_t carried(int fd);		/* bytes by TCP, both ways, by the kernel's count */
 void put(struct end *e, int fd, const char *s);
 void get(struct end *e, int fd, void *buf, size_t len);	/* exactly len, or exits */
 void nonblock(struct end *e, int fd, int on);
@@ -100,30 +105,53 @@ void reset_on_close(struct end *e, int fd);
 
 /* What many cases do. */
 void ask(struct end *e, int fd);	/* sends "echo" and shows what comes back */
-void echo_peer(struct end *e);		/* a peer: sends back what comes, until the end */
-void meet_only(struct end *e);		/* a peer that does nothing but meet */
-void nothing(struct end *e);		/* one that does not even that */
+void ask_often(struct end *e, int fd, int times);	/* the same without a word */
+void finish(struct end *e, int fd);	/* no more from us, and the other end is shown */
+void have(struct end *e, int n);	/* meets; n bytes can be read then */
+void more(struct end *e, int n);	/* tells, awaits; then as well */
+void supply(struct end *e, const char *s);	/* when told: sends it, and tells */
+void offer(struct end *e, const char *s);	/* sends it, meets, and once more when it has been used */
+void put_urgent(struct end *e);		/* "abc", "!" out of band, "def" */
+void ready(struct end *e, const char *what, int fd);	/* poll for all three, at once */
 void so_error(struct end *e, int fd);
 void set_int(struct end *e, int fd, int level, int name, const char *what, int v);
 void get_int(struct end *e, int fd, int level, int name, const char *what);
 #define SET(fd, level, name, v) set_int(e, fd, level, name, "set " #name, v)
 #define GET(fd, level, name) get_int(e, fd, level, name, #name)
+void close_both(const int fd[2]);	/* of a pipe or a socketpair */
+static inline struct iovec piece(const char *s, size_t len)
+{
+	return (struct iovec){.iov_base = (void *)s, .iov_len = len};
+}
+/* A message each for n pieces, each `step` behind the last: 0 is the same for all. */
+void a_piece_each(struct mmsghdr *m, int n, struct iovec *v, int step);
+
+/* Peers of many cases. */
+void abc_peer(struct end *e);		/* offers "abc" */
+void abc_later_peer(struct end *e);	/* sends it between two meetings */
+void ten_peer(struct end *e);		/* offers "0123456789" */
+void ten_later_peer(struct end *e);	/* after one more meeting */
+void ten_only_peer(struct end *e);	/* and shows what has come, which should be nothing */
+void one_byte_peer(struct end *e);	/* supplies "x" */
+void parts_peer(struct end *e);		/* of job_in_parts: twelve bytes in three; then five, and the end */
+void echo_peer(struct end *e);		/* sends back what comes, until the end */
+void meet_only(struct end *e);		/* does nothing but meet */
+void nothing(struct end *e);		/* not even that */
 
 /* epoll. */
 int set_of(struct end *e, int fd, unsigned events);	/* a set with one member */
 void add(struct end *e, int ep, int fd, unsigned events, uint64_t data);
 void modify(struct end *e, int ep, int fd, unsigned events);
 void wait_on(struct end *e, int ep, int timeout);	/* epoll_wait and the events, data not shown */
+void last_edge(struct end *e, int ep);	/* one more, and none behind it, also when what was unread is read */
 
 /* Processes. */
 void become(struct end *e, const char *name);	/* another name in the transcript */
 void reap(struct end *e, pid_t pid);		/* waits, and says how it ended */
+#define ROOM CMSG_SPACE(sizeof(int))
+void attach_fd(struct msghdr *m, char *room, int fd);	/* room: ROOM bytes, aligned */
 void send_fd(struct end *e, int over, int fd);
 int recv_fd(struct end *e, int over);
-
-/* SIGPIPE, counted per thread. */
-void count_sigpipe(struct end *e);
-int sigpipes(void);	/* since the last call */
 
 /* Threads of a case. */
 struct job {
@@ -138,15 +166,48 @@ struct job {
 	pthread_t thread;
 };
 void job_start(struct end *e, struct job *j, void (*work)(struct job *j), int fd);
+void job_sleeps(struct end *e, struct job *j, void (*work)(struct job *j), int fd);	/* started, and now asleep */
+void job_in_parts(struct end *e, struct job *j, int parts);	/* what it waits for comes in so many */
 void job_join(struct end *e, struct job *j);
-void job_recv(struct job *j);	/* work: recv(fd, buf, sizeof(buf)) */
 void job_report(struct end *e, const char *what, struct job *j);
+
+/* Work: one call, its result and errno. */
+#define JOB(name, call)				\
+	void name(struct job *j)		\
+	{					\
+		j->result = (call);		\
+		j->err = errno;			\
+	}
+void job_recv(struct job *j);	/* into buf */
+void job_send(struct job *j);	/* until it fails */
+void job_accept(struct job *j);	/* at the listener of its end */
+void job_poll(struct job *j);	/* these wait for input */
+void job_polled(struct job *j);	/* revents */
+void job_select(struct job *j);
+void job_epoll(struct job *j);	/* in a set of its own */
+void job_wait(struct job *j);	/* fd is a set */
+
+/* SIGPIPE, counted per thread. */
+void count_sigpipe(struct end *e);
+int sigpipes(void);	/* since the last call */
+
+/* SIGUSR1, counted. */
+extern volatile sig_atomic_t caught;
+void on_signal(int sig);
+void catch_signal(struct end *e, int flags);
+void mask_signal(int how);
+void block_signal(sigset_t *blocked, sigset_t *open);	/* the sets with it and without */
+void hit(struct end *e, struct job *j);	/* when it sleeps */
+void job_hit(struct end *e, struct job *j, void (*work)(struct job *j), int fd);	/* started, and hit */
+void report_caught(struct end *e, const char *what, struct job *j);
 
 /* Bytes that depend on their position. */
 void pattern(unsigned char *buf, size_t len, uint64_t at);
 size_t mismatch(const unsigned char *buf, size_t len, uint64_t at);	/* len if all are right */
+int pattern_file(struct end *e, size_t len);
 void send_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);
 void recv_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);
+void check_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);	/* the same without a word */
 
 /* What an exec'ed program does with a connection it inherited. */
 int cases_exec(int fd);

@@ -16,24 +16,19 @@ static void range_all(struct end *e)
 /* The same, and then a new connection. */
 static void range_and_on(struct end *e)
 {
-	int fd = dial(e);
+	int fd = dial_warm(e);
 
-	warm(e, fd);
 	ask(e, fd);
 	TRY(e, close_range(3, ~0U, 0));
 	fd = dial(e);
 	ask(e, fd);
-	for (int i = 0; i < 1000; i++) {
-		MUST(e, send(fd, "echo", 4, 0));
-		get(e, fd, &(char[4]){0}, 4);
-	}
+	ask_often(e, fd, 1000);
 	ask(e, fd);
 }
 
 static void range_and_on_peer(struct end *e)
 {
-	e->fd = pick_up(e);
-	warm(e, e->fd);
+	e->fd = pick_up_warm(e);
 	echo_peer(e);
 	close(e->fd);
 	e->fd = pick_up(e);
@@ -50,10 +45,7 @@ static void loop_kept(struct end *e)
 		if (i != e->fd)
 			closed += close(i) == 0;
 	say(e, "closed %s", closed <= 1 ? "what was mine" : "more than was mine");
-	for (int i = 0; i < 1000; i++) {
-		MUST(e, send(e->fd, "echo", 4, 0));
-		get(e, e->fd, &(char[4]){0}, 4);
-	}
+	ask_often(e, e->fd, 1000);
 	ask(e, e->fd);
 	TRY(e, close(e->fd));
 }
@@ -84,14 +76,43 @@ static void bad_numbers(struct end *e)
 	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
 }
 
+/* Nor is it open when something else was there meanwhile: whatever else goes on in the process, calls on the number say so. */
+static void stays_closed(struct end *e)
+{
+	int null = MUST(e, open("/dev/null", O_RDWR)), others = 0;
+	struct pollfd p = {.fd = e->fd, .events = POLLIN};
+	double until = now() + settle() * 1e-3;
+	char c;
+
+	put(e, e->fd, "once");
+	TRY(e, close(e->fd));
+	TRY(e, dup2(null, e->fd) == e->fd);
+	TRY(e, write(e->fd, "x", 1));
+	TRY(e, close(e->fd));
+	while (now() < until) {
+		others += send(e->fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != -1 || errno != EBADF;
+		others += recv(e->fd, &c, 1, MSG_DONTWAIT) != -1 || errno != EBADF;
+		others += poll(&p, 1, 0) != 1 || p.revents != POLLNVAL;
+	}
+	say(e, "other answers: %d", others);
+	await(e);
+	close(null);
+}
+
+static void stays_closed_peer(struct end *e)
+{
+	show(e, e->fd, 4, MSG_WAITALL);
+	show(e, e->fd, 10, 0);
+	tell(e);
+}
+
 /* close does not end a recv that is blocked in another thread: that one still gets its data. */
 static void under_recv(struct end *e)
 {
 	struct job j;
 	int spare;
 
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_recv, e->fd);
 	TRY(e, close(e->fd));
 	asleep(e, j.tid);
 	say(e, "done: %d", j.done);
@@ -104,15 +125,8 @@ static void under_recv(struct end *e)
 
 static void under_recv_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "late");
-	tell(e);
+	supply(e, "late");
 	show(e, e->fd, 10, 0);
-}
-
-static void under_poll_job(struct job *j)
-{
-	j->result = polled(j->fd, POLLIN, -1);
 }
 
 /* Nor a poll. */
@@ -121,8 +135,7 @@ static void under_poll(struct end *e)
 	int fd = MUST(e, dup(e->fd));
 	struct job j;
 
-	job_start(e, &j, under_poll_job, fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_polled, fd);
 	TRY(e, close(fd));
 	asleep(e, j.tid);
 	say(e, "done: %d", j.done);
@@ -139,8 +152,7 @@ static void dup_under_recv(struct end *e)
 	int null = MUST(e, open("/dev/null", O_RDONLY));
 	struct job j;
 
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_recv, e->fd);
 	TRY(e, dup2(null, e->fd) == e->fd);
 	asleep(e, j.tid);
 	say(e, "done: %d", j.done);
@@ -164,8 +176,7 @@ static void listed(struct end *e)
 	say(e, "low numbers of others: %d", low - 1);
 	if (d)
 		closedir(d);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 const struct test cases_close[] = {
@@ -174,6 +185,7 @@ const struct test cases_close[] = {
 	{"close_loop", PROCS, loop_kept, echo_peer},
 	{"close_closefrom", PROCS, closefrom_kept, echo_peer},
 	{"close_bad_numbers", PROCS, bad_numbers, echo_peer},
+	{"close_stays_closed", 0, stays_closed, stays_closed_peer},
 	{"close_under_recv", 0, under_recv, under_recv_peer},
 	{"close_under_poll", 0, under_poll, under_recv_peer},
 	{"close_dup_under_recv", 0, dup_under_recv, under_recv_peer},

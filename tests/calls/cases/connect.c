@@ -191,7 +191,7 @@ static void unconnected(struct end *e)
 	TRY(e, getpeername(fd, (struct sockaddr *)&a, &len));
 	TRY(e, getsockname(fd, (struct sockaddr *)&a, &len));
 	TRY(e, accept(fd, NULL, NULL));
-	bits(e, "poll", polled(fd, POLLIN | POLLOUT | POLLRDHUP, 0));
+	ready(e, "poll", fd);
 	close(fd);
 }
 

@@ -24,8 +24,7 @@ static void level(struct end *e)
 	modify(e, ep, e->fd, EPOLLIN);
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, 0);
-	meet(e);
-	arrived(e, e->fd, 1);
+	have(e, 1);
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, EPOLLIN | EPOLLRDHUP);
 	wait_on(e, ep, -1);
@@ -41,9 +40,7 @@ static void level(struct end *e)
 
 static void level_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "12345");
-	tell(e);
+	supply(e, "12345");
 	meet(e);
 	put(e, e->fd, "6");
 	meet(e);
@@ -118,12 +115,8 @@ static void in_two_sets(struct end *e)
 
 static void two_sends_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "one");
-	tell(e);
-	await(e);
-	put(e, e->fd, "two");
-	tell(e);
+	supply(e, "one");
+	supply(e, "two");
 }
 
 static void reset_events(struct end *e)
@@ -169,9 +162,7 @@ static void closing(struct end *e)
 	struct epoll_event ev = {.events = EPOLLIN};
 	int ep = MUST(e, epoll_create1(0)), a = MUST(e, dup(e->fd)), b = MUST(e, dup(a));
 
-	tell(e);
-	await(e);
-	arrived(e, e->fd, 3);
+	more(e, 3);
 	TRY(e, epoll_ctl(ep, EPOLL_CTL_ADD, a, &ev));
 	TRY(e, epoll_ctl(ep, EPOLL_CTL_ADD, b, &ev));
 	wait_on(e, ep, -1);
@@ -188,9 +179,7 @@ static void closing(struct end *e)
 
 static void closing_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "one");
-	tell(e);
+	supply(e, "one");
 	await(e);
 }
 
@@ -217,9 +206,8 @@ static void number_again(struct end *e)
 static void number_again_peer(struct end *e)
 {
 	for (int i = 0; i < 2; i++) {
-		int fd = pick_up(e);
+		int fd = pick_up_warm(e);
 
-		warm(e, fd);
 		drain(e, fd);
 		close(fd);
 	}

@@ -3,22 +3,11 @@
 
 #include <sys/epoll.h>
 
-/* Asks the peer for n bytes more and waits until have are there. */
-static void more(struct end *e, int have)
-{
-	tell(e);
-	await(e);
-	arrived(e, e->fd, have);
-}
-
 /* Answers each question with three bytes; the tested end says when it has had enough. */
 static void three_peer(struct end *e, int times)
 {
-	for (int i = 0; i < times; i++) {
-		await(e);
-		put(e, e->fd, "abc");
-		tell(e);
-	}
+	for (int i = 0; i < times; i++)
+		supply(e, "abc");
 }
 
 static void three1(struct end *e)
@@ -227,11 +216,7 @@ static void edge_end(struct end *e)
 	tell(e);
 	await(e);
 	ended(e, e->fd, POLLRDHUP);
-	wait_on(e, ep, -1);
-	wait_on(e, ep, 0);
-	show(e, e->fd, 10, 0);
-	show(e, e->fd, 10, 0);
-	wait_on(e, ep, 0);
+	last_edge(e, ep);
 	close(ep);
 }
 

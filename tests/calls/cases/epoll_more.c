@@ -1,22 +1,8 @@
 /* epoll: what is in a set, under which number, and in which order it is told. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-
-static void have(struct end *e)
-{
-	meet(e);
-	arrived(e, e->fd, 3);
-}
-
-static void have_peer(struct end *e)
-{
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
-}
 
 /* Several connections: e->fd and n - 1 more, each with three bytes. */
 static void several(struct end *e, int *fd, int n)
@@ -116,7 +102,7 @@ static void dup_of_set(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN), other = MUST(e, dup(ep));
 
-	have(e);
+	have(e, 3);
 	wait_on(e, ep, -1);
 	wait_on(e, other, -1);
 	close(ep);
@@ -138,7 +124,7 @@ static void dup_of_member(struct end *e)
 
 	add(e, ep, e->fd, EPOLLIN, 1);
 	add(e, ep, other, EPOLLIN | EPOLLOUT, 2);
-	have(e);
+	have(e, 3);
 	r = TRY(e, epoll_wait(ep, ev, 4, -1));
 	for (long i = 0; i < r; i++)
 		if (ev[i].data.u64 == 2)
@@ -159,7 +145,7 @@ static void closed_member(struct end *e)
 {
 	int other = MUST(e, dup(e->fd)), ep = set_of(e, other, EPOLLIN);
 
-	have(e);
+	have(e, 3);
 	wait_on(e, ep, -1);
 	close(other);
 	wait_on(e, ep, -1);
@@ -199,12 +185,11 @@ static void errors(struct end *e)
 	TRY(e, epoll_wait(file, &ev, 1, 0));
 	TRY(e, epoll_create1(12345));
 	TRY(e, epoll_create((int)hidden(0)));
-	have(e);
+	have(e, 3);
 	wait_on(e, ep, -1);
 	close(ep);
 	close(other);
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 	close(file);
 	meet(e);
 }
@@ -215,7 +200,7 @@ static void changed(struct end *e)
 	int ep = set_of(e, e->fd, 0);
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = 42};
 
-	have(e);
+	have(e, 3);
 	wait_on(e, ep, 0);
 	modify(e, ep, e->fd, EPOLLIN);
 	wait_on(e, ep, 0);
@@ -247,7 +232,7 @@ static void oneshot_threads(struct end *e)
 
 	for (int i = 0; i < 3; i++)
 		job_start(e, &j[i], wait_job, ep);
-	have(e);
+	have(e, 3);
 	for (int i = 0; i < 3; i++) {
 		job_join(e, &j[i]);
 		sum += j[i].result;
@@ -266,14 +251,13 @@ static void part_read(struct end *e)
 {
 	int edge = set_of(e, e->fd, EPOLLIN | EPOLLET), level = set_of(e, e->fd, EPOLLIN);
 
-	have(e);
+	have(e, 3);
 	wait_on(e, edge, -1);
 	wait_on(e, level, -1);
 	show(e, e->fd, 1, 0);
 	wait_on(e, level, -1);
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 5);
+	have(e, 5);
 	wait_on(e, edge, -1);
 	show(e, e->fd, 5, 0);
 	wait_on(e, level, 0);
@@ -284,46 +268,29 @@ static void part_read(struct end *e)
 
 static void part_read_peer(struct end *e)
 {
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
-	put(e, e->fd, "def");
-	meet(e);
-	meet(e);
-}
-
-static volatile sig_atomic_t hits;
-
-static void hit(int sig)
-{
-	(void)sig;
-	hits++;
+	abc_peer(e);
+	offer(e, "def");
 }
 
 static void masked(struct end *e)
 {
-	struct sigaction sa = {.sa_handler = hit};
 	struct timespec t = {.tv_nsec = 20000000};
 	struct epoll_event ev;
 	int ep = set_of(e, e->fd, EPOLLIN);
 	sigset_t blocked, open;
 
-	MUST(e, sigaction(SIGUSR1, &sa, NULL));
-	sigemptyset(&open);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
-	hits = 0;
+	catch_signal(e, 0);
+	block_signal(&blocked, &open);
 	raise(SIGUSR1);
 	TRY(e, epoll_pwait(ep, &ev, 1, 20, &blocked));
-	say(e, "%d", hits);
+	say(e, "%d", (int)caught);
 	TRY(e, epoll_pwait(ep, &ev, 1, -1, &open));
-	say(e, "%d", hits);
+	say(e, "%d", (int)caught);
 	raise(SIGUSR1);
 	TRY(e, epoll_pwait2(ep, &ev, 1, &t, &blocked));
 	TRY(e, epoll_pwait2(ep, &ev, 1, NULL, &open));
-	say(e, "%d", hits);
-	have(e);
+	say(e, "%d", (int)caught);
+	have(e, 3);
 	TRY(e, epoll_pwait(ep, &ev, 1, -1, &open));
 	TRY(e, epoll_pwait2(ep, &ev, 1, NULL, &open));
 	t.tv_nsec = 1000000000;
@@ -338,7 +305,7 @@ static void in_child(struct end *e)
 	int ep = set_of(e, e->fd, EPOLLIN);
 	pid_t pid;
 
-	have(e);
+	have(e, 3);
 	wait_on(e, ep, -1);
 	pid = MUST(e, fork());
 	if (!pid) {
@@ -352,8 +319,7 @@ static void in_child(struct end *e)
 	wait_on(e, ep, 0);
 	ask(e, e->fd);
 	wait_on(e, ep, 0);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 	wait_on(e, ep, -1);
 	close(ep);
 }
@@ -366,24 +332,15 @@ static void in_child_peer(struct end *e)
 }
 
 /* A set that is emptied and filled again while a thread waits in it. */
-static void long_wait_job(struct job *j)
-{
-	struct epoll_event ev;
-
-	j->result = epoll_wait(j->fd, &ev, 1, -1);
-	j->err = errno;
-}
-
 static void changed_while_waiting(struct end *e)
 {
 	int ep = set_of(e, e->fd, EPOLLIN);
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct job j;
 
-	job_start(e, &j, long_wait_job, ep);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_wait, ep);
 	TRY(e, epoll_ctl(ep, EPOLL_CTL_DEL, e->fd, NULL));
-	have(e);
+	have(e, 3);
 	asleep(e, j.tid);
 	say(e, "done %d", j.done);
 	TRY(e, epoll_ctl(ep, EPOLL_CTL_ADD, e->fd, &ev));
@@ -427,16 +384,16 @@ static void other_states(struct end *e)
 const struct test cases_epoll_more[] = {
 	{"epoll_turns", 0, turns, five_peer},
 	{"epoll_in_parts", 0, in_parts, in_parts_peer},
-	{"epoll_dup_of_set", 0, dup_of_set, have_peer},
-	{"epoll_dup_of_member", 0, dup_of_member, have_peer},
-	{"epoll_closed_member", 0, closed_member, have_peer},
-	{"epoll_errors", 0, errors, have_peer},
-	{"epoll_changed", 0, changed, have_peer},
-	{"epoll_oneshot_threads", 0, oneshot_threads, have_peer},
+	{"epoll_dup_of_set", 0, dup_of_set, abc_peer},
+	{"epoll_dup_of_member", 0, dup_of_member, abc_peer},
+	{"epoll_closed_member", 0, closed_member, abc_peer},
+	{"epoll_errors", 0, errors, abc_peer},
+	{"epoll_changed", 0, changed, abc_peer},
+	{"epoll_oneshot_threads", 0, oneshot_threads, abc_peer},
 	{"epoll_part_read", 0, part_read, part_read_peer},
-	{"epoll_masked", 0, masked, have_peer},
+	{"epoll_masked", 0, masked, abc_later_peer},
 	{"epoll_in_child", PROCS, in_child, in_child_peer},
-	{"epoll_changed_waiting", 0, changed_while_waiting, have_peer},
+	{"epoll_changed_waiting", 0, changed_while_waiting, abc_later_peer},
 	{"epoll_other_states", ALONE, other_states, NULL},
 	{NULL, 0, NULL, NULL},
 };

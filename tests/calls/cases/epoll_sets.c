@@ -36,9 +36,8 @@ static void before_connect(struct end *e)
 
 static void before_connect_peer(struct end *e)
 {
-	int fd = pick_up(e);
+	int fd = pick_up_warm(e);
 
-	warm(e, fd);
 	meet(e);
 	put(e, fd, "hello");
 	drain(e, fd);
@@ -51,10 +50,8 @@ static void fair(struct end *e)
 	int seen[MANY + 1] = {0};
 	struct epoll_event ev = {0}, all[MANY + 1];
 
-	for (int i = 0; i < MANY; i++) {
-		fd[i] = dial(e);
-		warm(e, fd[i]);
-	}
+	for (int i = 0; i < MANY; i++)
+		fd[i] = dial_warm(e);
 	meet(e);
 	for (int i = 0; i < MANY; i++) {
 		arrived(e, fd[i], 3);
@@ -83,10 +80,8 @@ static void fair_peer(struct end *e)
 {
 	int fd[MANY];
 
-	for (int i = 0; i < MANY; i++) {
-		fd[i] = pick_up(e);
-		warm(e, fd[i]);
-	}
+	for (int i = 0; i < MANY; i++)
+		fd[i] = pick_up_warm(e);
 	for (int i = 0; i < MANY; i++)
 		put(e, fd[i], "abc");
 	meet(e);
@@ -127,34 +122,6 @@ static void nested(struct end *e)
 	close(out);
 }
 
-static void one_byte_peer(struct end *e)
-{
-	await(e);
-	put(e, e->fd, "x");
-	tell(e);
-}
-
-static void poll_on(struct job *j)
-{
-	j->result = polled(j->fd, POLLIN, -1);
-}
-
-static void select_on(struct job *j)
-{
-	fd_set r;
-
-	FD_ZERO(&r);
-	FD_SET(j->fd, &r);
-	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
-}
-
-static void wait_job(struct job *j)
-{
-	struct epoll_event ev = {0};
-
-	j->result = epoll_wait(j->fd, &ev, 1, -1);
-}
-
 /* Threads asleep on a set in different ways all learn of the same byte. */
 static void sleepers(struct end *e)
 {
@@ -163,10 +130,10 @@ static void sleepers(struct end *e)
 
 	add(e, in, e->fd, EPOLLIN, 1);
 	add(e, out, in, EPOLLIN, 2);
-	job_start(e, &j[0], poll_on, in);
-	job_start(e, &j[1], select_on, in);
-	job_start(e, &j[2], wait_job, out);
-	job_start(e, &j[3], poll_on, e->fd);
+	job_start(e, &j[0], job_polled, in);
+	job_start(e, &j[1], job_select, in);
+	job_start(e, &j[2], job_wait, out);
+	job_start(e, &j[3], job_polled, e->fd);
 	for (int i = 0; i < 4; i++)
 		asleep(e, j[i].tid);
 	tell(e);
@@ -185,20 +152,18 @@ static void added_late(struct end *e)
 	int ep = MUST(e, epoll_create1(0));
 	struct job j;
 
-	job_start(e, &j, wait_job, ep);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_wait, ep);
 	add(e, ep, e->fd, EPOLLIN, 1);
 	asleep(e, j.tid);
 	tell(e);
 	job_join(e, &j);
 	say(e, "woken: %ld", j.result);
-	job_start(e, &j, wait_job, ep);
+	job_start(e, &j, job_wait, ep);
 	job_join(e, &j);
 	await(e);
 	arrived(e, e->fd, 1);
 	show(e, e->fd, 10, 0);
-	job_start(e, &j, wait_job, ep);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_wait, ep);
 	MUST(e, epoll_ctl(ep, EPOLL_CTL_MOD, e->fd, &(struct epoll_event){.events = EPOLLOUT}));
 	job_join(e, &j);
 	say(e, "woken by MOD: %ld", j.result);
@@ -231,8 +196,7 @@ static void mixed(struct end *e)
 		TRY(e, epoll_wait(ep, ev, 2, 0));
 	}
 	close(ep);
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 }
 
 static void three_bytes_peer(struct end *e)

@@ -46,11 +46,8 @@ static void dup_over(struct end *e)
 /* One connection over another: the number now means the other one. */
 static void dup_connection(struct end *e)
 {
-	int a = dial(e), b;
+	int a = dial_warm(e), b = dial_warm(e);
 
-	warm(e, a);
-	b = dial(e);
-	warm(e, b);
 	put(e, a, "A");
 	put(e, b, "B");
 	show(e, a, 1, 0);
@@ -66,11 +63,8 @@ static void dup_connection(struct end *e)
 
 static void dup_connection_peer(struct end *e)
 {
-	int a = pick_up(e), b;
+	int a = pick_up_warm(e), b = pick_up_warm(e);
 
-	warm(e, a);
-	b = pick_up(e);
-	warm(e, b);
 	show(e, a, 1, 0);
 	put(e, a, "a");
 	show(e, b, 1, 0);
@@ -122,8 +116,7 @@ static void kinds(struct end *e)
 	TRY(e, fchmod(e->fd, 0600));
 	TRY(e, listen(e->fd, 5));
 	TRY(e, accept(e->fd, NULL, NULL));
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* A number given back and used for a file is a file. */

@@ -1,20 +1,7 @@
 /* Streams and files: sendfile, splice, stdio. */
 #include "cases.h"
 
-#include <sys/mman.h>
 #include <sys/sendfile.h>
-
-static int pattern_file(struct end *e, size_t len)
-{
-	int fd = MUST(e, memfd_create("pattern", MFD_CLOEXEC));
-	unsigned char *buf = malloc(len);
-
-	pattern(buf, len, 0);
-	MUST(e, write(fd, buf, len) == (ssize_t)len ? 0 : -1);
-	MUST(e, lseek(fd, 0, SEEK_SET));
-	free(buf);
-	return fd;
-}
 
 static void send_file(struct end *e)
 {
@@ -58,8 +45,7 @@ static void splices(struct end *e)
 	TRY(e, splice(e->fd, NULL, p[1], NULL, 10, SPLICE_F_NONBLOCK));
 	TRY(e, splice(e->fd, &at, p[1], NULL, 10, 0));
 	meet(e);
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 	close(file);
 }
 
@@ -84,8 +70,7 @@ static void splices_peer(struct end *e)
 	say(e, "all there");
 	show(e, e->fd, 3, MSG_WAITALL);
 	meet(e);
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 }
 
 static void stdio(struct end *e)

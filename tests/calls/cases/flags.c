@@ -4,25 +4,7 @@
 #include <linux/errqueue.h>
 #include <sys/epoll.h>
 
-static void ten_peer(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-}
-
-static void have_ten(struct end *e)
-{
-	meet(e);
-	arrived(e, e->fd, 10);
-}
-
-static void peek_waitall_job(struct job *j)
-{
-	j->result = recv(j->fd, j->buf, 12, MSG_PEEK | MSG_WAITALL);
-	j->err = errno;
-}
+static JOB(peek_waitall_job, recv(j->fd, j->buf, 12, MSG_PEEK | MSG_WAITALL))
 
 /* Peeking at all of it waits until all of it is there. */
 static void peek_waitall(struct end *e)
@@ -30,12 +12,7 @@ static void peek_waitall(struct end *e)
 	struct job j;
 
 	job_start(e, &j, peek_waitall_job, e->fd);
-	for (int i = 0; i < 3; i++) {
-		asleep(e, j.tid);
-		say(e, "done: %d", j.done);
-		tell(e);
-		await(e);
-	}
+	job_in_parts(e, &j, 3);
 	job_report(e, "recv 12 PEEK WAITALL", &j);
 	show(e, e->fd, 100, 0);
 	tell(e);
@@ -45,23 +22,9 @@ static void peek_waitall(struct end *e)
 	show(e, e->fd, 12, MSG_PEEK | MSG_WAITALL);
 }
 
-static void parts_peer(struct end *e)
-{
-	static const char *const part[] = {"abcd", "efg", "hijkl"};
-
-	for (int i = 0; i < 3; i++) {
-		await(e);
-		put(e, e->fd, part[i]);
-		tell(e);
-	}
-	await(e);
-	put(e, e->fd, "short");
-	shutdown(e->fd, SHUT_WR);
-}
-
 static void peek_waitall_dontwait(struct end *e)
 {
-	have_ten(e);
+	have(e, 10);
 	show(e, e->fd, 20, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT);
 	nonblock(e, e->fd, 1);
 	show(e, e->fd, 20, MSG_PEEK | MSG_WAITALL);
@@ -73,7 +36,7 @@ static void peek_waitall_dontwait(struct end *e)
 /* TRUNC with PEEK: how many there are, and they stay. */
 static void trunc_peek(struct end *e)
 {
-	have_ten(e);
+	have(e, 10);
 	TRY(e, recv(e->fd, NULL, 4, MSG_TRUNC | MSG_PEEK));
 	TRY(e, recv(e->fd, NULL, 100, MSG_TRUNC | MSG_PEEK));
 	TRY(e, recv(e->fd, NULL, 3, MSG_TRUNC | MSG_WAITALL));
@@ -90,7 +53,7 @@ static void trunc_untouched(struct end *e)
 	struct iovec v[2] = {{.iov_base = buf, .iov_len = 3}, {.iov_base = buf + 3, .iov_len = 4}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
 
-	have_ten(e);
+	have(e, 10);
 	TRY(e, recv(e->fd, buf, 2, MSG_TRUNC));
 	say(e, "%s", buf);
 	TRY(e, recvmsg(e->fd, &m, MSG_TRUNC));
@@ -132,8 +95,7 @@ static void waitall_big(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, waitall_big_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, waitall_big_job, e->fd);
 	tell(e);
 	job_join(e, &j);
 	say(e, "%ld bytes, right %d", j.result, j.buf[0]);
@@ -150,9 +112,8 @@ static void waitall_reset(struct end *e)
 {
 	struct job j;
 
-	have_ten(e);
-	job_start(e, &j, peek_waitall_job, e->fd);
-	asleep(e, j.tid);
+	have(e, 10);
+	job_sleeps(e, &j, peek_waitall_job, e->fd);
 	meet(e);
 	job_report(e, "recv 12 PEEK WAITALL", &j);
 	ended(e, e->fd, POLLHUP);
@@ -163,9 +124,7 @@ static void waitall_reset(struct end *e)
 
 static void waitall_reset_peer(struct end *e)
 {
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
+	ten_peer(e);
 	reset_on_close(e, e->fd);
 	close(e->fd);
 }
@@ -182,8 +141,7 @@ static void meaningless(struct end *e)
 
 	for (size_t i = 0; i < sizeof(send_flags) / sizeof(send_flags[0]); i++)
 		result(e, send_flags[i].name, send(e->fd, "xy", 2, send_flags[i].flag));
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	show(e, e->fd, 1, MSG_CONFIRM);
 	show(e, e->fd, 1, MSG_DONTROUTE);
 	show(e, e->fd, 1, MSG_EOR);
@@ -198,8 +156,7 @@ static void meaningless(struct end *e)
 static void meaningless_peer(struct end *e)
 {
 	put(e, e->fd, "0123456789");
-	meet(e);
-	arrived(e, e->fd, 24);
+	have(e, 24);
 	show(e, e->fd, 100, 0);
 	meet(e);
 }
@@ -349,8 +306,7 @@ static void oob_inline(struct end *e)
 	SET(e->fd, SOL_SOCKET, SO_OOBINLINE, 1);
 	GET(e->fd, SOL_SOCKET, SO_OOBINLINE);
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 7);
+	have(e, 7);
 	show(e, e->fd, 1, MSG_OOB);
 	show(e, e->fd, 100, 0);
 	say(e, "at mark %d", sockatmark(e->fd));
@@ -361,9 +317,7 @@ static void oob_inline(struct end *e)
 static void oob_inline_peer(struct end *e)
 {
 	meet(e);
-	put(e, e->fd, "abc");
-	TRY(e, send(e->fd, "!", 1, MSG_OOB));
-	put(e, e->fd, "def");
+	put_urgent(e);
 	meet(e);
 	meet(e);
 }
@@ -431,7 +385,7 @@ static void peek_off(struct end *e)
 	int off = 2;
 	socklen_t len = sizeof(off);
 
-	have_ten(e);
+	have(e, 10);
 	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_PEEK_OFF, &off, sizeof(off)));
 	show(e, e->fd, 3, MSG_PEEK);
 	show(e, e->fd, 3, MSG_PEEK);
@@ -447,15 +401,14 @@ static void fastopen(struct end *e)
 	TRY(e, sendto(e->fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&e->addr,
 		      e->addrlen));
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 const struct test cases_flags[] = {
 	{"flag_peek_waitall", 0, peek_waitall, parts_peer},
-	{"flag_peek_waitall_dontwait", 0, peek_waitall_dontwait, ten_peer},
-	{"flag_trunc_peek", 0, trunc_peek, ten_peer},
-	{"flag_trunc_untouched", 0, trunc_untouched, ten_peer},
+	{"flag_peek_waitall_dontwait", 0, peek_waitall_dontwait, ten_only_peer},
+	{"flag_trunc_peek", 0, trunc_peek, ten_only_peer},
+	{"flag_trunc_untouched", 0, trunc_untouched, ten_only_peer},
 	{"flag_waitall_end", 0, waitall_end, waitall_end_peer},
 	{"flag_waitall_big", 0, waitall_big, waitall_big_peer},
 	{"flag_waitall_reset", 0, waitall_reset, waitall_reset_peer},
@@ -471,7 +424,7 @@ const struct test cases_flags[] = {
 	{"flag_oob_ready", 0, oob_ready, oob_ready_peer},
 	{"flag_oob_both", 0, oob_both, oob_both},
 	{"flag_oob_ended", 0, oob_ended, meet_only},
-	{"flag_peek_off", 0, peek_off, ten_peer},
+	{"flag_peek_off", 0, peek_off, ten_only_peer},
 	{"flag_fastopen", 0, fastopen, echo_peer},
 	{NULL, 0, NULL, NULL},
 };

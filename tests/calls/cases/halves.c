@@ -2,24 +2,18 @@
 #include "cases.h"
 
 #include <sys/epoll.h>
-#include <sys/uio.h>
-
-static void after_each(struct end *e, const char *what)
-{
-	bits(e, what, polled(e->fd, POLLIN | POLLOUT | POLLRDHUP, 0));
-}
 
 static void states(struct end *e)
 {
-	after_each(e, "new");
+	ready(e, "new", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_RD));
-	after_each(e, "RD");
+	ready(e, "RD", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	meet(e);
-	after_each(e, "RD and WR");
+	ready(e, "RD and WR", e->fd);
 	meet(e);
 	ended(e, e->fd, POLLHUP);
-	after_each(e, "both ends");
+	ready(e, "both ends", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_RD));
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
@@ -28,7 +22,7 @@ static void states(struct end *e)
 static void states_peer(struct end *e)
 {
 	ended(e, e->fd, POLLRDHUP);
-	after_each(e, "the other's WR");
+	ready(e, "the other's WR", e->fd);
 	meet(e);
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	meet(e);
@@ -62,8 +56,7 @@ static void late_after_rd(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_RD));
 	show(e, e->fd, 5, 0);
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 4);
+	have(e, 4);
 	show(e, e->fd, 5, 0);
 	show(e, e->fd, 5, 0);
 	TRY(e, send(e->fd, "echo", 4, 0));
@@ -158,9 +151,7 @@ static void close_part(struct end *e)
 
 static void close_peer(struct end *e)
 {
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
+	abc_peer(e);
 	ended(e, e->fd, POLLRDHUP | POLLHUP);
 	show(e, e->fd, 3, 0);
 	so_error(e, e->fd);
@@ -286,7 +277,7 @@ static void at_once(struct end *e)
 	show(e, e->fd, 3, MSG_WAITALL);
 	show(e, e->fd, 3, 0);
 	ended(e, e->fd, POLLHUP);
-	after_each(e, "in the end");
+	ready(e, "in the end", e->fd);
 	so_error(e, e->fd);
 	TRY(e, close(e->fd));
 }
@@ -333,11 +324,9 @@ static void write_to_rd(struct end *e)
 static void write_to_rd_peer(struct end *e)
 {
 	TRY(e, shutdown(e->fd, SHUT_RD));
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	show(e, e->fd, 10, 0);
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	TRY(e, close(e->fd));
 	meet(e);
 }

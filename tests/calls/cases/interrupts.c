@@ -1,49 +1,14 @@
 /* Signals in the middle of transfers: what was moved before is reported, and nothing is lost. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
-#include <sys/select.h>
 #include <sys/time.h>
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	caught++;
-}
-
-static void handle(struct end *e, int flags)
-{
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
-
-	caught = 0;
-	MUST(e, sigaction(SIGUSR1, &sa, NULL));
-}
-
-static void hit(struct end *e, struct job *j)
-{
-	asleep(e, j->tid);
-	pthread_kill(j->thread, SIGUSR1);
-}
 
 static void report(struct end *e, const char *what, struct job *j)
 {
-	job_join(e, j);
-	errno = j->err;
-	result(e, what, j->result);
-	say(e, "%d caught", (int)caught);
+	report_caught(e, what, j);
 	caught = 0;
 }
-
-#define JOB(name, call)				\
-	static void name(struct job *j)		\
-	{					\
-		j->result = (call);		\
-		j->err = errno;			\
-	}
 
 static struct iovec one(struct job *j)
 {
@@ -52,55 +17,39 @@ static struct iovec one(struct job *j)
 
 static struct timespec long_time = {.tv_sec = 100};
 
-JOB(readv_job, readv(j->fd, (struct iovec[]){one(j)}, 1))
-JOB(recvmsg_job, recvmsg(j->fd, &(struct msghdr){.msg_iov = (struct iovec[]){one(j)}, .msg_iovlen = 1}, 0))
-JOB(recvfrom_job, recvfrom(j->fd, j->buf, 4, 0, NULL, NULL))
-JOB(peek_job, recv(j->fd, j->buf, 4, MSG_PEEK))
-JOB(recvmmsg_job, recvmmsg(j->fd, (struct mmsghdr[]){{.msg_hdr = {.msg_iov = (struct iovec[]){one(j)},
+static JOB(readv_job, readv(j->fd, (struct iovec[]){one(j)}, 1))
+static JOB(recvmsg_job, recvmsg(j->fd, &(struct msghdr){.msg_iov = (struct iovec[]){one(j)}, .msg_iovlen = 1}, 0))
+static JOB(recvfrom_job, recvfrom(j->fd, j->buf, 4, 0, NULL, NULL))
+static JOB(peek_job, recv(j->fd, j->buf, 4, MSG_PEEK))
+static JOB(recvmmsg_job, recvmmsg(j->fd, (struct mmsghdr[]){{.msg_hdr = {.msg_iov = (struct iovec[]){one(j)},
 			   .msg_iovlen = 1}}}, 1, 0, NULL))
-JOB(poll_job, poll(&(struct pollfd){.fd = j->fd, .events = POLLIN}, 1, -1))
-JOB(ppoll_job, ppoll(&(struct pollfd){.fd = j->fd, .events = POLLIN}, 1, &long_time, NULL))
-JOB(waitall_job, recv(j->fd, j->buf, 40, MSG_WAITALL))
-JOB(accept_job, accept(j->e->lfd, NULL, NULL))
+static JOB(ppoll_job, ppoll(&(struct pollfd){.fd = j->fd, .events = POLLIN}, 1, &long_time, NULL))
+static JOB(waitall_job, recv(j->fd, j->buf, 40, MSG_WAITALL))
 
-static void select_job(struct job *j)
-{
-	fd_set r;
-
-	FD_ZERO(&r);
-	FD_SET(j->fd, &r);
-	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
-	j->err = errno;
-}
-
-static void epoll_job(struct job *j)
-{
-	struct epoll_event ev = {.events = EPOLLIN};
-	int ep = epoll_create1(EPOLL_CLOEXEC);
-
-	epoll_ctl(ep, EPOLL_CTL_ADD, j->fd, &ev);
-	j->result = epoll_wait(ep, &ev, 1, -1);
-	j->err = errno;
-	close(ep);
-}
-
-static const struct { const char *name; void (*work)(struct job *); } receives[] = {
+static const struct call {
+	const char *name;
+	void (*work)(struct job *j);
+} receives[] = {
 	{"readv", readv_job}, {"recvmsg", recvmsg_job}, {"recvfrom", recvfrom_job}, {"peek", peek_job},
 	{"recvmmsg", recvmmsg_job},
 }, waits[] = {
-	{"poll", poll_job}, {"ppoll", ppoll_job}, {"select", select_job}, {"epoll_wait", epoll_job},
+	{"poll", job_poll}, {"ppoll", ppoll_job}, {"select", job_select}, {"epoll_wait", job_epoll},
 };
 
-static void each_receive(struct end *e)
+static void hit_each(struct end *e, int flags, const struct call *calls, size_t n)
 {
 	struct job j;
 
-	handle(e, 0);
-	for (size_t i = 0; i < sizeof(receives) / sizeof(receives[0]); i++) {
-		job_start(e, &j, receives[i].work, e->fd);
-		hit(e, &j);
-		report(e, receives[i].name, &j);
+	catch_signal(e, flags);
+	for (size_t i = 0; i < n; i++) {
+		job_hit(e, &j, calls[i].work, e->fd);
+		report(e, calls[i].name, &j);
 	}
+}
+
+static void each_receive(struct end *e)
+{
+	hit_each(e, 0, receives, sizeof(receives) / sizeof(receives[0]));
 	ask(e, e->fd);
 	shutdown(e->fd, SHUT_WR);
 }
@@ -110,10 +59,9 @@ static void each_restarts(struct end *e)
 {
 	struct job j;
 
-	handle(e, SA_RESTART);
+	catch_signal(e, SA_RESTART);
 	for (size_t i = 0; i < sizeof(receives) / sizeof(receives[0]); i++) {
-		job_start(e, &j, receives[i].work, e->fd);
-		hit(e, &j);
+		job_hit(e, &j, receives[i].work, e->fd);
 		asleep(e, j.tid);
 		say(e, "done %d", j.done);
 		put(e, e->fd, "ping");
@@ -127,16 +75,8 @@ static void each_restarts(struct end *e)
 /* These are never begun again. */
 static void each_wait(struct end *e)
 {
-	struct job j;
-
-	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
-		handle(e, flags);
-		for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-			job_start(e, &j, waits[i].work, e->fd);
-			hit(e, &j);
-			report(e, waits[i].name, &j);
-		}
-	}
+	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART)
+		hit_each(e, flags, waits, sizeof(waits) / sizeof(waits[0]));
 	ask(e, e->fd);
 	shutdown(e->fd, SHUT_WR);
 }
@@ -145,17 +85,10 @@ static void each_wait(struct end *e)
 static void with_timeout(struct end *e)
 {
 	struct timeval t = {.tv_sec = 100};
-	struct job j;
 
 	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)));
-	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
-		handle(e, flags);
-		for (size_t i = 0; i < 3; i++) {
-			job_start(e, &j, receives[i].work, e->fd);
-			hit(e, &j);
-			report(e, receives[i].name, &j);
-		}
-	}
+	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART)
+		hit_each(e, flags, receives, 3);
 	ask(e, e->fd);
 	shutdown(e->fd, SHUT_WR);
 }
@@ -166,7 +99,7 @@ static void part_received(struct end *e)
 	struct job j;
 
 	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
-		handle(e, flags);
+		catch_signal(e, flags);
 		job_start(e, &j, waitall_job, e->fd);
 		put(e, e->fd, "ping");
 		arrived(e, e->fd, 0);
@@ -196,7 +129,7 @@ static void part_received_peer(struct end *e)
 
 static char much[8 << 20];
 
-JOB(send_job, send(j->fd, much, sizeof(much), 0))
+static JOB(send_job, send(j->fd, much, sizeof(much), 0))
 
 /* A send that has taken something reports that, and the other end gets just as much. */
 static void part_sent(struct end *e)
@@ -204,9 +137,8 @@ static void part_sent(struct end *e)
 	struct job j;
 	long sent;
 
-	handle(e, 0);
-	job_start(e, &j, send_job, e->fd);
-	hit(e, &j);
+	catch_signal(e, 0);
+	job_hit(e, &j, send_job, e->fd);
 	job_join(e, &j);
 	sent = j.result;
 	say(e, "part %d, %d caught", sent > 0 && sent < (long)sizeof(much), (int)caught);
@@ -238,9 +170,8 @@ static void none_sent(struct end *e)
 			sum += r;
 	} while (polled(e->fd, POLLOUT, 50));
 	nonblock(e, e->fd, 0);
-	handle(e, 0);
-	job_start(e, &j, send_job, e->fd);
-	hit(e, &j);
+	catch_signal(e, 0);
+	job_hit(e, &j, send_job, e->fd);
 	job_join(e, &j);	/* room may have come after all */
 	say(e, "none or some: %d", j.result > 0 || j.err == EINTR);
 	if (j.result > 0)
@@ -254,23 +185,19 @@ static void none_sent(struct end *e)
 static void not_for_us(struct end *e)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	sigset_t set;
 	struct job j;
 
-	handle(e, 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	catch_signal(e, 0);
+	mask_signal(SIG_BLOCK);
 	job_start(e, &j, receives[0].work, e->fd);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	mask_signal(SIG_UNBLOCK);
 	hit(e, &j);
 	asleep(e, j.tid);
 	say(e, "done %d", j.done);
 	put(e, e->fd, "ping");
 	report(e, "blocked", &j);
 	MUST(e, sigaction(SIGUSR1, &ignore, NULL));
-	job_start(e, &j, receives[0].work, e->fd);
-	hit(e, &j);
+	job_hit(e, &j, receives[0].work, e->fd);
 	asleep(e, j.tid);
 	say(e, "done %d", j.done);
 	put(e, e->fd, "ping");
@@ -284,13 +211,11 @@ static void accept_hit(struct end *e)
 	int fd;
 
 	e->lfd = make_listener(e, 0);
-	handle(e, 0);
-	job_start(e, &j, accept_job, e->lfd);
-	hit(e, &j);
+	catch_signal(e, 0);
+	job_hit(e, &j, job_accept, e->lfd);
 	report(e, "accept", &j);
-	handle(e, SA_RESTART);
-	job_start(e, &j, accept_job, e->lfd);
-	hit(e, &j);
+	catch_signal(e, SA_RESTART);
+	job_hit(e, &j, job_accept, e->lfd);
 	asleep(e, j.tid);
 	say(e, "done %d", j.done);
 	fd = dial(e);

@@ -3,28 +3,13 @@
 
 #include <limits.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
-
-static void put_ten(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-}
-
-static void have_ten(struct end *e)
-{
-	meet(e);
-	arrived(e, e->fd, 10);
-}
 
 /* recv cuts what is asked for, read refuses it. */
 static void too_much(struct end *e)
 {
 	static char buf[100];
 
-	have_ten(e);
+	have(e, 10);
 	TRY(e, read(e->fd, buf, (size_t)hidden(-1)));
 	TRY(e, read(e->fd, buf, (size_t)SSIZE_MAX + hidden(1)));
 	text(e, "recv of 2^31", buf, recv(e->fd, buf, (size_t)INT_MAX + hidden(1), MSG_PEEK));
@@ -39,7 +24,7 @@ static void vectors(struct end *e)
 	struct iovec v[3] = {{.iov_base = buf, .iov_len = 4}, {.iov_base = buf, .iov_len = SSIZE_MAX},
 			     {.iov_base = buf, .iov_len = 1}};
 
-	have_ten(e);
+	have(e, 10);
 	v[1].iov_len = (size_t)hidden(-1);
 	TRY(e, readv(e->fd, v, 2));
 	TRY(e, writev(e->fd, v, 2));
@@ -57,7 +42,7 @@ static void empty_pieces(struct end *e)
 			     {.iov_base = NULL, .iov_len = 0}, {.iov_base = buf + 3, .iov_len = 90}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 1};
 
-	have_ten(e);
+	have(e, 10);
 	TRY(e, recvmsg(e->fd, &m, MSG_DONTWAIT));
 	m.msg_iovlen = 0;
 	TRY(e, recvmsg(e->fd, &m, MSG_DONTWAIT));
@@ -74,7 +59,7 @@ static void of_nothing(struct end *e)
 {
 	char c;
 
-	have_ten(e);
+	have(e, 10);
 	TRY(e, recv(e->fd, &c, 0, 0));
 	TRY(e, recv(e->fd, &c, 0, MSG_PEEK));
 	TRY(e, recv(e->fd, &c, 0, MSG_WAITALL));
@@ -91,9 +76,7 @@ static void of_nothing(struct end *e)
 
 static void of_nothing_peer(struct end *e)
 {
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
+	ten_peer(e);
 	shutdown(e->fd, SHUT_WR);
 	meet(e);
 }
@@ -149,8 +132,7 @@ static void wrong_numbers(struct end *e)
 	TRY(e, listen(p[0], 1));
 	TRY(e, accept(file, NULL, NULL));
 	TRY(e, getsockopt(file, SOL_SOCKET, SO_ERROR, &c, &(socklen_t){1}));
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 	close(file);
 }
 
@@ -184,9 +166,9 @@ static void too_large_peer(struct end *e)
 }
 
 const struct test cases_lengths[] = {
-	{"length_too_much", 0, too_much, put_ten},
-	{"length_vectors", 0, vectors, put_ten},
-	{"length_empty_pieces", 0, empty_pieces, put_ten},
+	{"length_too_much", 0, too_much, ten_only_peer},
+	{"length_vectors", 0, vectors, ten_only_peer},
+	{"length_empty_pieces", 0, empty_pieces, ten_only_peer},
 	{"length_of_nothing", 0, of_nothing, of_nothing_peer},
 	{"length_send_nothing", 0, send_nothing, only_the_end},
 	{"length_wrong_numbers", ALONE, wrong_numbers, NULL},

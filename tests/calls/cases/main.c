@@ -4,11 +4,11 @@
  *
  * one: both ends in one process. swap: the tested end is the one that accepts.
  * TEST_SERVER_WRAP and TEST_CLIENT_WRAP are put before the command of the two ends.
- * TEST_WARM: milliseconds of traffic before a case starts. TEST_LIMIT: seconds until SIGALRM.
+ * TEST_WARM: milliseconds of traffic before a case starts. TEST_LINK: how many it may last, until none of it goes by
+ * TCP. TEST_LIMIT: seconds until SIGALRM.
  */
 #include "cases.h"
 
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -153,8 +153,10 @@ static int collect(const char *name, int fd, pid_t pid)
 	ssize_t r;
 	int status = 0;
 
-	while ((r = read(fd, buf, sizeof(buf))) > 0)
+	while ((r = read(fd, buf, sizeof(buf))) > 0) {
 		fwrite(buf, 1, r, stdout);
+		fflush(stdout);	/* who ends us shall see how far it came */
+	}
 	if (!pid)
 		return 0;
 	waitpid(pid, &status, 0);

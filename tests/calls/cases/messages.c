@@ -1,21 +1,14 @@
 /* sendmsg, recvmsg, and several messages at once. */
 #include "cases.h"
 
-#include <sys/uio.h>
 #include <time.h>
-
-static struct iovec piece(const char *s, size_t len)
-{
-	return (struct iovec){.iov_base = (void *)s, .iov_len = len};
-}
 
 static void recvmmsg_job(struct job *j)
 {
 	struct iovec v[3] = {piece(j->buf, 4), piece(j->buf + 4, 4), piece(j->buf + 8, 4)};
-	struct mmsghdr m[3] = {{.msg_hdr = {.msg_iov = &v[0], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[1], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[2], .msg_iovlen = 1}}};
+	struct mmsghdr m[3];
 
+	a_piece_each(m, 3, v, 1);
 	j->result = recvmmsg(j->fd, m, 3, 0, NULL);
 	j->err = errno;
 	memcpy(j->buf + 20, (unsigned[]){m[0].msg_len, m[1].msg_len, m[2].msg_len}, 12);
@@ -28,12 +21,7 @@ static void wait_for_each(struct end *e)
 	unsigned len[3];
 
 	job_start(e, &j, recvmmsg_job, e->fd);
-	for (int i = 0; i < 3; i++) {
-		asleep(e, j.tid);
-		say(e, "done: %d", j.done);
-		tell(e);
-		await(e);
-	}
+	job_in_parts(e, &j, 3);
 	job_join(e, &j);
 	memcpy(len, j.buf + 20, sizeof(len));
 	say(e, "recvmmsg = %ld, lengths %u %u %u", j.result, len[0], len[1], len[2]);
@@ -42,13 +30,9 @@ static void wait_for_each(struct end *e)
 
 static void wait_for_each_peer(struct end *e)
 {
-	static const char *const part[] = {"ab", "cd", "ef"};
-
-	for (int i = 0; i < 3; i++) {
-		await(e);
-		put(e, e->fd, part[i]);
-		tell(e);
-	}
+	supply(e, "ab");
+	supply(e, "cd");
+	supply(e, "ef");
 }
 
 /* The end of the stream is a message of nothing, again and again. */
@@ -56,10 +40,9 @@ static void many_ends(struct end *e)
 {
 	char buf[4];
 	struct iovec v = piece(buf, 4);
-	struct mmsghdr m[3] = {{.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}}};
+	struct mmsghdr m[3];
 
+	a_piece_each(m, 3, &v, 0);
 	meet(e);
 	ended(e, e->fd, POLLRDHUP);
 	TRY(e, recvmmsg(e->fd, m, 3, 0, NULL));
@@ -78,10 +61,9 @@ static void then_reset(struct end *e)
 {
 	char buf[4];
 	struct iovec v = piece(buf, 4);
-	struct mmsghdr m[3] = {{.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}}};
+	struct mmsghdr m[3];
 
+	a_piece_each(m, 3, &v, 0);
 	meet(e);
 	ended(e, e->fd, POLLHUP);
 	TRY(e, recvmmsg(e->fd, m, 3, 0, NULL));
@@ -101,9 +83,9 @@ static void then_reset_peer(struct end *e)
 static void send_shut(struct end *e)
 {
 	struct iovec v = piece("ab", 2);
-	struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}}};
+	struct mmsghdr m[2];
 
+	a_piece_each(m, 2, &v, 0);
 	count_sigpipe(e);
 	TRY(e, sendmmsg(e->fd, m, 2, MSG_MORE));
 	TRY(e, shutdown(e->fd, SHUT_WR));
@@ -124,26 +106,17 @@ static void timed(struct end *e)
 {
 	char buf[6];
 	struct iovec v[3] = {piece(buf, 2), piece(buf + 2, 2), piece(buf + 4, 2)};
-	struct mmsghdr m[3] = {{.msg_hdr = {.msg_iov = &v[0], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[1], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[2], .msg_iovlen = 1}}};
+	struct mmsghdr m[3];
 	struct timespec none = {0}, enough = {.tv_sec = 20};
 
-	meet(e);
-	arrived(e, e->fd, 10);
+	a_piece_each(m, 3, v, 1);
+	have(e, 10);
 	TRY(e, recvmmsg(e->fd, m, 3, 0, &none));
 	say(e, "left %ld", (long)none.tv_sec);
 	TRY(e, recvmmsg(e->fd, m, 3, 0, &enough));
 	say(e, "much is left: %d, %.6s", enough.tv_sec >= 15, buf);
 	TRY(e, recvmmsg(e->fd, m, 3, MSG_WAITFORONE, NULL));
 	TRY(e, recvmmsg(e->fd, m, 3, MSG_DONTWAIT, &enough));
-	meet(e);
-}
-
-static void ten_peer(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	meet(e);
 	meet(e);
 }
 
@@ -156,8 +129,7 @@ static void filled_in(struct end *e)
 	struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof(a), .msg_iov = v, .msg_iovlen = 2,
 			   .msg_control = control, .msg_controllen = sizeof(control), .msg_flags = -1};
 
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	TRY(e, recvmsg(e->fd, &m, MSG_PEEK));
 	say(e, "name %u, control %zu, flags %x, pieces %zu, port %d", m.msg_namelen, m.msg_controllen,
 	    m.msg_flags, m.msg_iovlen, a.sin_port);
@@ -248,8 +220,7 @@ static void inq(struct end *e)
 
 	TRY(e, setsockopt(e->fd, IPPROTO_TCP, 36 /* TCP_INQ */, &one, sizeof(one)));
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	for (int i = 0; i < 3; i++) {
 		m.msg_controllen = sizeof(control);
 		TRY(e, recvmsg(e->fd, &m, 0));
@@ -258,14 +229,6 @@ static void inq(struct end *e)
 			memcpy(&n, CMSG_DATA(c), sizeof(n));
 		say(e, "more %d", n);
 	}
-	meet(e);
-}
-
-static void inq_peer(struct end *e)
-{
-	meet(e);
-	put(e, e->fd, "0123456789");
-	meet(e);
 	meet(e);
 }
 
@@ -306,7 +269,7 @@ const struct test cases_messages[] = {
 	{"message_filled_in", 0, filled_in, ten_peer},
 	{"message_odd_control", 0, odd_control, odd_control_peer},
 	{"message_timestamps", 0, timestamps, timestamps_peer},
-	{"message_inq", 0, inq, inq_peer},
+	{"message_inq", 0, inq, ten_later_peer},
 	{"message_heap", 0, heap, heap_peer},
 	{NULL, 0, NULL, NULL},
 };

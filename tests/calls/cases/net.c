@@ -1,8 +1,5 @@
-/* Connections, threads and byte patterns for the cases. */
+/* Connections: how they are made, warmed up and used. */
 #include "cases.h"
-
-#include <signal.h>
-#include <sys/syscall.h>
 
 int make_listener(struct end *e, int flags)
 {
@@ -45,18 +42,37 @@ int pick_up(struct end *e)
 	return MUST(e, accept4(e->lfd, NULL, NULL, SOCK_CLOEXEC));
 }
 
+int dial_warm(struct end *e)
+{
+	int fd = dial(e);
+
+	warm(e, fd);
+	return fd;
+}
+
+int pick_up_warm(struct end *e)
+{
+	int fd = pick_up(e);
+
+	warm(e, fd);
+	return fd;
+}
+
 /* The client asks and the server answers until the client has had enough and says so. */
 void warm(struct end *e, int fd)
 {
-	const char *ms = getenv("TEST_WARM");
-	double until = now() + (ms ? atoi(ms) : 0) / 1e3;
+	const char *ms = getenv("TEST_WARM"), *link = getenv("TEST_LINK");
+	double begun = now();
+	uint64_t before = 0;
 	char c = 0;
 
 	if (!ms || atoi(ms) <= 0)
 		return;
 	while (c != 'd') {
 		if (e->client) {
-			c = now() < until ? 'w' : 'd';
+			c = now() < begun + atoi(ms) / 1e3 ||
+			    (link && *link && now() < begun + atoi(link) / 1e3 && before != carried(fd)) ? 'w' : 'd';
+			before = carried(fd);
 			MUST(e, send(fd, &c, 1, 0) - 1);
 		}
 		get(e, fd, &c, 1);
@@ -120,128 +136,4 @@ void reset_on_close(struct end *e, int fd)
 	struct linger l = {.l_onoff = 1, .l_linger = 0};
 
 	MUST(e, setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
-}
-
-static __thread volatile sig_atomic_t pipes;
-
-static void on_sigpipe(int sig)
-{
-	(void)sig;
-	pipes++;
-}
-
-void count_sigpipe(struct end *e)
-{
-	struct sigaction sa = {.sa_handler = on_sigpipe};
-
-	pipes = 0;
-	MUST(e, sigaction(SIGPIPE, &sa, NULL));
-}
-
-int sigpipes(void)
-{
-	int n = pipes;
-
-	pipes = 0;
-	return n;
-}
-
-static void *job_main(void *arg)
-{
-	struct job *j = arg;
-
-	j->tid = syscall(SYS_gettid);
-	j->work(j);
-	__atomic_store_n(&j->done, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-void job_start(struct end *e, struct job *j, void (*work)(struct job *j), int fd)
-{
-	memset(j, 0, sizeof(*j));
-	j->e = e;
-	j->work = work;
-	j->fd = fd;
-	errno = pthread_create(&j->thread, NULL, job_main, j);
-	MUST(e, errno ? -1 : 0);
-	while (!j->tid)
-		usleep(100);
-}
-
-void job_join(struct end *e, struct job *j)
-{
-	errno = pthread_join(j->thread, NULL);
-	MUST(e, errno ? -1 : 0);
-}
-
-void job_recv(struct job *j)
-{
-	j->result = recv(j->fd, j->buf, sizeof(j->buf), 0);
-	j->err = errno;
-}
-
-void job_report(struct end *e, const char *what, struct job *j)
-{
-	job_join(e, j);
-	errno = j->err;
-	text(e, what, j->buf, j->result);
-}
-
-/* A different byte at every place of any long stretch: the top of a mixed 64-bit position. */
-static unsigned char byte_at(uint64_t at)
-{
-	at = (at + 1) * 0x9e3779b97f4a7c15ull;
-	return (at ^ at >> 29) * 0xbf58476d1ce4e5b9ull >> 56;
-}
-
-void pattern(unsigned char *buf, size_t len, uint64_t at)
-{
-	for (size_t i = 0; i < len; i++)
-		buf[i] = byte_at(at + i);
-}
-
-size_t mismatch(const unsigned char *buf, size_t len, uint64_t at)
-{
-	for (size_t i = 0; i < len; i++)
-		if (buf[i] != byte_at(at + i))
-			return i;
-	return len;
-}
-
-void send_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk)
-{
-	unsigned char *buf = malloc(chunk);
-
-	while (len) {
-		size_t want = len < chunk ? len : chunk;
-		ssize_t r;
-
-		pattern(buf, want, at);
-		r = MUST(e, send(fd, buf, want, MSG_NOSIGNAL));
-		at += r;
-		len -= r;
-	}
-	free(buf);
-}
-
-void recv_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk)
-{
-	unsigned char *buf = malloc(chunk);
-	size_t sum = 0;
-
-	while (sum < len) {
-		size_t want = len - sum < chunk ? len - sum : chunk;
-		ssize_t r = MUST(e, recv(fd, buf, want, 0));
-		size_t ok = mismatch(buf, r, at);
-
-		if (!r || ok < (size_t)r) {
-			say(e, "FAILED: %s at %llu", r ? "wrong byte" : "early end",
-			    (unsigned long long)(at + ok));
-			exit(3);
-		}
-		at += r;
-		sum += r;
-	}
-	say(e, "received %zu bytes, all right", sum);
-	free(buf);
 }

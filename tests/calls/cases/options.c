@@ -117,10 +117,43 @@ static void small_buffers_peer(struct end *e)
 	close(e->fd);
 }
 
+/* A program that gives its sockets little room does not find that megabytes are on their way. */
+static void little_room(struct end *e)
+{
+	static char buf[20000];
+	struct pollfd room = {.fd = e->fd, .events = POLLOUT};
+	uint64_t sum = 0;
+	ssize_t r;
+
+	SET(e->fd, SOL_SOCKET, SO_SNDBUF, 4096);
+	meet(e);
+	do {
+		while ((r = send(e->fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+			sum += r;
+	} while (poll(&room, 1, 20) > 0);
+	say(e, "%s", sum < 200000 ? "little" : "much");
+	pass(e, &sum, sizeof(sum));
+	await(e);
+}
+
+static void little_room_peer(struct end *e)
+{
+	static char buf[20000];
+	uint64_t sum;
+
+	SET(e->fd, SOL_SOCKET, SO_RCVBUF, 4096);
+	meet(e);
+	take(e, &sum, sizeof(sum));
+	while (sum)
+		sum -= MUST(e, recv(e->fd, buf, sum < sizeof(buf) ? sum : sizeof(buf), 0));
+	tell(e);
+}
+
 const struct test cases_options[] = {
 	{"option_common", 0, common, read_ten},
 	{"option_tcp_info", 0, tcp_info, tcp_info_peer},
 	{"option_names", 0, names, names},
 	{"option_small_buffers", 0, small_buffers, small_buffers_peer},
+	{"option_little_room", 0, little_room, little_room_peer},
 	{NULL, 0, NULL, NULL},
 };

@@ -1,10 +1,8 @@
 /* sendfile, splice, tee, vmsplice and other ways that bytes take without a buffer of the program's. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/uio.h>
 
 static int file_of(struct end *e, const char *s)
 {
@@ -18,12 +16,6 @@ static int file_of(struct end *e, const char *s)
 static void make_pipe(struct end *e, int p[2])
 {
 	MUST(e, pipe2(p, O_CLOEXEC));
-}
-
-static void close_pipe(int p[2])
-{
-	close(p[0]);
-	close(p[1]);
 }
 
 /* Some of everything, in order. */
@@ -41,7 +33,7 @@ static void mixed(struct end *e)
 	TRY(e, vmsplice(p[1], &v, 1, 0));
 	TRY(e, splice(p[0], NULL, e->fd, NULL, 100, SPLICE_F_MOVE));
 	put(e, e->fd, " last");
-	close_pipe(p);
+	close_both(p);
 	close(file);
 	meet(e);
 }
@@ -73,8 +65,8 @@ static void teed(struct end *e)
 	show(e, e->fd, 100, 0);
 	TRY(e, tee(e->fd, q[1], 1, 0));
 	TRY(e, tee(p[0], e->fd, 1, 0));
-	close_pipe(p);
-	close_pipe(q);
+	close_both(p);
+	close_both(q);
 	meet(e);
 }
 
@@ -95,8 +87,7 @@ static void splice_job(struct job *j)
 	j->err = errno;
 	if (j->result > 0)
 		j->result = read(p[0], j->buf, sizeof(j->buf));
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 }
 
 /* splice waits for data, and for the end. */
@@ -104,14 +95,11 @@ static void splice_waits(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, splice_job, e->fd);
-	asleep(e, j.tid);
-	tell(e);
-	job_report(e, "splice", &j);
-	job_start(e, &j, splice_job, e->fd);
-	asleep(e, j.tid);
-	tell(e);
-	job_report(e, "splice", &j);
+	for (int i = 0; i < 2; i++) {
+		job_sleeps(e, &j, splice_job, e->fd);
+		tell(e);
+		job_report(e, "splice", &j);
+	}
 }
 
 static void splice_waits_peer(struct end *e)
@@ -140,12 +128,11 @@ static void splice_bad(struct end *e)
 	TRY(e, splice(p[0], NULL, -1, NULL, 10, 0));
 	TRY(e, splice(p[0], NULL, e->fd, NULL, 10, SPLICE_F_NONBLOCK));
 	TRY(e, vmsplice(e->fd, &(struct iovec){.iov_base = "x", .iov_len = 1}, 1, 0));
-	close_pipe(p);
-	close_pipe(q);
+	close_both(p);
+	close_both(q);
 	close(file);
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 static void splice_shut(struct end *e)
@@ -161,7 +148,7 @@ static void splice_shut(struct end *e)
 	meet(e);
 	ended(e, e->fd, POLLHUP);
 	TRY(e, splice(e->fd, NULL, p[1], NULL, 3, 0));
-	close_pipe(p);
+	close_both(p);
 }
 
 static void splice_shut_peer(struct end *e)
@@ -175,12 +162,8 @@ static void splice_shut_peer(struct end *e)
 static void relay(struct end *e)
 {
 	size_t sum = 0;
-	int a, b, p[2];
+	int a = dial_warm(e), b = dial_warm(e), p[2];
 
-	a = dial(e);
-	warm(e, a);
-	b = dial(e);
-	warm(e, b);
 	make_pipe(e, p);
 	tell(e);
 	while (sum < 100000) {
@@ -192,18 +175,15 @@ static void relay(struct end *e)
 	}
 	say(e, "%zu bytes", sum);
 	await(e);
-	close_pipe(p);
+	close_both(p);
 	close(a);
 	close(b);
 }
 
 static void relay_peer(struct end *e)
 {
-	int a = pick_up(e), b;
+	int a = pick_up_warm(e), b = pick_up_warm(e);
 
-	warm(e, a);
-	b = pick_up(e);
-	warm(e, b);
 	await(e);
 	send_pattern(e, a, 0, 100000, 9999);
 	recv_pattern(e, b, 0, 100000, 9999);
@@ -233,7 +213,7 @@ static void sendfile_sources(struct end *e)
 	say(e, "offset %ld, position %ld", (long)at, (long)lseek(file, 0, SEEK_CUR));
 	TRY(e, sendfile(p[1], file, NULL, 2));
 	TRY(e, sendfile(-1, file, NULL, 2));
-	close_pipe(p);
+	close_both(p);
 	close(dir);
 	close(wo);
 	close(file);
@@ -265,15 +245,11 @@ static void sendfile_shut(struct end *e)
 static void sendfile_full(struct end *e)
 {
 	size_t len = 16 << 20;
-	unsigned char *buf = malloc(len);
-	int file = MUST(e, memfd_create("big", MFD_CLOEXEC));
+	int file = pattern_file(e, len);
 	uint64_t sum = 0;
 	off_t at = 0;
 	ssize_t r;
 
-	pattern(buf, len, 0);
-	MUST(e, write(file, buf, len) == (ssize_t)len ? 0 : -1);
-	free(buf);
 	nonblock(e, e->fd, 1);
 	do {
 		while ((r = sendfile(e->fd, file, &at, len - sum)) > 0)
@@ -291,18 +267,10 @@ static void sendfile_full(struct end *e)
 
 static void sendfile_full_peer(struct end *e)
 {
-	unsigned char buf[50000];
-	uint64_t sum, n = 0;
+	uint64_t sum;
 
 	take(e, &sum, sizeof(sum));
-	while (n < sum) {
-		size_t want = sum - n < sizeof(buf) ? sum - n : sizeof(buf);
-		ssize_t r = MUST(e, recv(e->fd, buf, want, 0));
-
-		if (!r || mismatch(buf, r, n) < (size_t)r)
-			say(e, "FAILED at %llu", (unsigned long long)n);
-		n += r;
-	}
+	check_pattern(e, e->fd, 0, sum, 50000);
 	tell(e);
 	recv_pattern(e, e->fd, sum, 100000, 5000);
 	meet(e);
@@ -329,8 +297,7 @@ static void file_calls(struct end *e)
 	say(e, "posix_fadvise %s", strerrorname_np(posix_fadvise(e->fd, 0, 0, POSIX_FADV_NORMAL)));
 	close(file);
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* A socket cannot be opened by its name. */
@@ -345,8 +312,7 @@ static void by_name(struct end *e)
 	snprintf(path, sizeof(path), "/dev/fd/%d", e->fd);
 	TRY(e, open(path, O_RDONLY));
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 const struct test cases_pipes[] = {

@@ -4,11 +4,9 @@
  */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
-#include <sys/uio.h>
 #include <time.h>
 
 /* Unknown to the compiler. */
@@ -23,16 +21,16 @@ static void *high(void)
 }
 
 /* Both ends have sent ten bytes that nobody has read. */
-static void ten(struct end *e)
+static void tens(struct end *e)
 {
 	put(e, e->fd, "0123456789");
 	arrived(e, e->fd, 10);
 	meet(e);
 }
 
-static void ten_peer(struct end *e)
+static void tens_peer(struct end *e)
 {
-	ten(e);
+	tens(e);
 	meet(e);
 	show(e, e->fd, 100, MSG_DONTWAIT);
 }
@@ -47,7 +45,7 @@ static void untouched(struct end *e)
 
 static void buffers(struct end *e)
 {
-	ten(e);
+	tens(e);
 	for (int i = 0; i < 3; i++) {
 		void *p = i == 0 ? NULL : i == 1 ? low() : high();
 
@@ -66,7 +64,7 @@ static void buffers(struct end *e)
 /* No bytes asked for: the pointer is not looked at. */
 static void of_nothing(struct end *e)
 {
-	ten(e);
+	tens(e);
 	TRY(e, read(e->fd, low(), 0));
 	TRY(e, write(e->fd, low(), 0));
 	TRY(e, send(e->fd, low(), 0, 0));
@@ -81,7 +79,7 @@ static void arrays(struct end *e)
 	struct msghdr m = {.msg_iov = low(), .msg_iovlen = 2};
 	struct iovec v = {.iov_base = &m, .iov_len = 0};
 
-	ten(e);
+	tens(e);
 	TRY(e, readv(e->fd, low(), 2));
 	TRY(e, writev(e->fd, low(), 2));
 	TRY(e, readv(e->fd, high(), 2));
@@ -102,7 +100,7 @@ static void second_piece(struct end *e)
 	struct iovec v[2] = {{.iov_base = buf, .iov_len = 4}, {.iov_base = low(), .iov_len = 4}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
 
-	ten(e);
+	tens(e);
 	TRY(e, readv(e->fd, v, 2));
 	TRY(e, recvmsg(e->fd, &m, MSG_PEEK));
 	TRY(e, writev(e->fd, v, 2));
@@ -116,7 +114,7 @@ static void second_unused(struct end *e)
 	char buf[20];
 	struct iovec v[2] = {{.iov_base = buf, .iov_len = 10}, {.iov_base = low(), .iov_len = 4}};
 
-	ten(e);
+	tens(e);
 	text(e, "readv", buf, readv(e->fd, v, 2));
 	untouched(e);
 }
@@ -129,7 +127,7 @@ static void names(struct end *e)
 	struct iovec v = {.iov_base = &c, .iov_len = 1};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_name = low(), .msg_namelen = 16};
 
-	ten(e);
+	tens(e);
 	TRY(e, sendmsg(e->fd, &m, 0));
 	TRY(e, sendto(e->fd, "x", 1, 0, low(), 16));
 	TRY(e, sendto(e->fd, "x", 1, 0, (struct sockaddr *)&a, 4000));
@@ -150,7 +148,7 @@ static void names_received(struct end *e)
 	struct iovec v = {.iov_base = &c, .iov_len = 1};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_name = low(), .msg_namelen = 16};
 
-	ten(e);
+	tens(e);
 	TRY(e, recvfrom(e->fd, &c, 1, 0, (struct sockaddr *)&a, low()));
 	TRY(e, recvfrom(e->fd, &c, 1, 0, (struct sockaddr *)&a, &len));
 	len = sizeof(a);
@@ -196,7 +194,7 @@ static void options(struct end *e)
 
 static void controls(struct end *e)
 {
-	ten(e);
+	tens(e);
 	TRY(e, ioctl(e->fd, FIONREAD, low()));
 	TRY(e, ioctl(e->fd, FIONREAD, NULL));
 	TRY(e, ioctl(e->fd, TIOCOUTQ, low()));
@@ -211,7 +209,7 @@ static void polls(struct end *e)
 	struct pollfd p = {.fd = e->fd, .events = POLLIN};
 	struct timespec odd = {.tv_nsec = 1000000000}, minus = {.tv_sec = -1};
 
-	ten(e);
+	tens(e);
 	TRY(e, poll(low(), 1, 0));
 	TRY(e, poll(high(), 1, 0));
 	TRY(e, poll(low(), 0, 0));
@@ -229,7 +227,7 @@ static void selects(struct end *e)
 	struct timespec odd = {.tv_nsec = -5};
 	fd_set r;
 
-	ten(e);
+	tens(e);
 	FD_ZERO(&r);
 	FD_SET(e->fd, &r);
 	TRY(e, select(e->fd + 1, low(), NULL, NULL, &none));
@@ -250,7 +248,7 @@ static void epolls(struct end *e)
 	struct timespec odd = {.tv_nsec = 1000000000};
 	int ep = set_of(e, e->fd, EPOLLIN);
 
-	ten(e);
+	tens(e);
 	TRY(e, epoll_wait(ep, low(), 1, 0));
 	TRY(e, epoll_wait(ep, high(), 1, 0));
 	TRY(e, epoll_pwait(ep, low(), 1, 0, NULL));
@@ -274,7 +272,7 @@ static void messages(struct end *e)
 	struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = low(), .msg_iovlen = 1}},
 			       {.msg_hdr = {.msg_iov = low(), .msg_iovlen = 1}}};
 
-	ten(e);
+	tens(e);
 	TRY(e, recvmmsg(e->fd, low(), 1, 0, NULL));
 	TRY(e, sendmmsg(e->fd, low(), 1, 0));
 	TRY(e, recvmmsg(e->fd, m, 2, 0, NULL));
@@ -294,7 +292,7 @@ static void second_message(struct end *e)
 	struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}},
 			       {.msg_hdr = {.msg_iov = &w, .msg_iovlen = 1}}};
 
-	ten(e);
+	tens(e);
 	memcpy(buf, "SHORT", 5);
 	TRY(e, sendmmsg(e->fd, m, 2, 0));
 	say(e, "length %u", m[0].msg_len);
@@ -306,7 +304,7 @@ static void second_message(struct end *e)
 
 static void second_message_peer(struct end *e)
 {
-	ten(e);
+	tens(e);
 	arrived(e, e->fd, 15);
 	meet(e);
 	show(e, e->fd, 100, MSG_DONTWAIT);
@@ -317,7 +315,7 @@ static void files(struct end *e)
 	int file = MUST(e, open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
 	off_t minus = -1;
 
-	ten(e);
+	tens(e);
 	TRY(e, sendfile(e->fd, file, low(), 10));
 	TRY(e, sendfile(e->fd, file, high(), 10));
 	TRY(e, sendfile(e->fd, file, &minus, 10));
@@ -359,21 +357,21 @@ static void connects(struct end *e)
 }
 
 const struct test cases_pointers[] = {
-	{"pointer_buffers", 0, buffers, ten_peer},
-	{"pointer_of_nothing", 0, of_nothing, ten_peer},
-	{"pointer_arrays", 0, arrays, ten_peer},
-	{"pointer_second_piece", 0, second_piece, ten_peer},
-	{"pointer_second_unused", 0, second_unused, ten_peer},
-	{"pointer_names", 0, names, ten_peer},
-	{"pointer_names_received", 0, names_received, ten_peer},
+	{"pointer_buffers", 0, buffers, tens_peer},
+	{"pointer_of_nothing", 0, of_nothing, tens_peer},
+	{"pointer_arrays", 0, arrays, tens_peer},
+	{"pointer_second_piece", 0, second_piece, tens_peer},
+	{"pointer_second_unused", 0, second_unused, tens_peer},
+	{"pointer_names", 0, names, tens_peer},
+	{"pointer_names_received", 0, names_received, tens_peer},
 	{"pointer_options", 0, options, echo_peer},
-	{"pointer_controls", 0, controls, ten_peer},
-	{"pointer_poll", 0, polls, ten_peer},
-	{"pointer_select", 0, selects, ten_peer},
-	{"pointer_epoll", 0, epolls, ten_peer},
-	{"pointer_messages", 0, messages, ten_peer},
+	{"pointer_controls", 0, controls, tens_peer},
+	{"pointer_poll", 0, polls, tens_peer},
+	{"pointer_select", 0, selects, tens_peer},
+	{"pointer_epoll", 0, epolls, tens_peer},
+	{"pointer_messages", 0, messages, tens_peer},
 	{"pointer_second_message", 0, second_message, second_message_peer},
-	{"pointer_files", 0, files, ten_peer},
+	{"pointer_files", 0, files, tens_peer},
 	{"pointer_connect", ALONE, connects, NULL},
 	{NULL, 0, NULL, NULL},
 };

@@ -1,7 +1,6 @@
 /* poll and select. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 
@@ -17,8 +16,7 @@ static void table(struct end *e)
 	f[3] = (struct pollfd){.fd = -e->fd, .events = POLLOUT, .revents = 77};
 	f[4] = (struct pollfd){.fd = e->fd, .events = POLLOUT | POLLWRNORM};
 	f[5] = (struct pollfd){.fd = p[0], .events = POLLIN};
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	TRY(e, poll(f, 6, -1));
 	for (int i = 0; i < 6; i++)
 		bits(e, "revents", f[i].revents);
@@ -35,15 +33,7 @@ static void table(struct end *e)
 	MUST(e, write(p[1], "x", 1));
 	TRY(e, poll(f, 6, -1));
 	bits(e, "pipe", f[5].revents);
-	close(p[0]);
-	close(p[1]);
-}
-
-static void table_peer(struct end *e)
-{
-	meet(e);
-	put(e, e->fd, "abc");
-	meet(e);
+	close_both(p);
 }
 
 static void closed_in_poll(struct end *e)
@@ -81,8 +71,7 @@ static void select_sets(struct end *e)
 	fresh(e, &r, &w, &x);
 	TRY(e, select(e->fd + 1, &r, &w, &x, NULL));
 	sets(e, &r, &w, &x);
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	fresh(e, &r, &w, &x);
 	TRY(e, select(e->fd + 1, &r, &w, &x, NULL));
 	sets(e, &r, &w, &x);
@@ -132,8 +121,7 @@ static void waiting(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, poll_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, poll_job, e->fd);
 	tell(e);
 	job_join(e, &j);
 	say(e, "poll = %ld", j.result);
@@ -142,8 +130,7 @@ static void waiting(struct end *e)
 	await(e);
 	arrived(e, e->fd, 3);
 	show(e, e->fd, 10, 0);
-	job_start(e, &j, poll_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, poll_job, e->fd);
 	tell(e);
 	await(e);
 	job_join(e, &j);
@@ -152,9 +139,7 @@ static void waiting(struct end *e)
 
 static void waiting_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "abc");
-	tell(e);
+	supply(e, "abc");
 	await(e);
 	reset_on_close(e, e->fd);
 	close(e->fd);
@@ -182,7 +167,7 @@ static void hello_peer(struct end *e)
 }
 
 const struct test cases_poll[] = {
-	{"poll_table", 0, table, table_peer},
+	{"poll_table", 0, table, abc_later_peer},
 	{"poll_closed", 0, closed_in_poll, meet_only},
 	{"poll_waiting", 0, waiting, waiting_peer},
 	{"poll_high_number", 0, select_high, hello_peer},

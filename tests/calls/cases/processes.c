@@ -1,7 +1,8 @@
 /* Connections that several processes hold: fork, exec, passing. */
 #include "cases.h"
 
-#include <signal.h>
+#include <dirent.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* The child writes, the parent reads. */
@@ -31,10 +32,7 @@ static void child_takes_over(struct end *e)
 	pid = MUST(e, fork());
 	if (!pid) {
 		become(e, "child");
-		for (int i = 0; i < 500; i++) {
-			MUST(e, send(e->fd, "echo", 4, 0));
-			get(e, e->fd, &(char[4]){0}, 4);
-		}
+		ask_often(e, e->fd, 500);
 		ask(e, e->fd);
 		_exit(0);
 	}
@@ -72,13 +70,9 @@ static void turns(struct end *e)
 static void served(struct end *e)
 {
 	for (int i = 0; i < 2; i++) {
-		int fd = dial(e);
+		int fd = dial_warm(e);
 
-		warm(e, fd);
-		for (int k = 0; k < 200; k++) {
-			MUST(e, send(fd, "echo", 4, 0));
-			get(e, fd, &(char[4]){0}, 4);
-		}
+		ask_often(e, fd, 200);
 		ask(e, fd);
 		close(fd);
 		await(e);
@@ -139,14 +133,10 @@ static void prefork(struct end *e)
 {
 	int fd[2];
 
-	for (int i = 0; i < 2; i++) {
-		fd[i] = dial(e);
-		warm(e, fd[i]);
-	}
-	for (int i = 0; i < 200; i++) {
-		MUST(e, send(fd[i & 1], "echo", 4, 0));
-		get(e, fd[i & 1], &(char[4]){0}, 4);
-	}
+	for (int i = 0; i < 2; i++)
+		fd[i] = dial_warm(e);
+	for (int i = 0; i < 200; i++)
+		ask_often(e, fd[i & 1], 1);
 	ask(e, fd[0]);
 	ask(e, fd[1]);
 	close(fd[0]);
@@ -255,8 +245,7 @@ static void passed(struct end *e)
 		_exit(0);
 	}
 	close(sv[1]);
-	fd = dial(e);
-	warm(e, fd);
+	fd = dial_warm(e);
 	ask(e, fd);
 	send_fd(e, sv[0], fd);
 	TRY(e, close(fd));
@@ -266,9 +255,89 @@ static void passed(struct end *e)
 
 static void passed_peer(struct end *e)
 {
-	e->fd = pick_up(e);
-	warm(e, e->fd);
+	e->fd = pick_up_warm(e);
 	echo_peer(e);
+}
+
+/* Open descriptors beyond those of a program that has few. No malloc: after _Fork() its lock may be another thread's. */
+static int high_numbers(void)
+{
+	_Alignas(struct dirent64) char buf[4096];
+	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY), high = 0;
+	long got;
+
+	while ((got = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0)
+		for (char *p = buf; p < buf + got; p += ((struct dirent64 *)p)->d_reclen)
+			high += atoi(((struct dirent64 *)p)->d_name) >= 500;
+	close(dir);
+	return high;
+}
+
+/* A child has what its program opened, and nothing else that would outlive its parent. */
+static void inherited(struct end *e)
+{
+	for (int i = 0; i < 2; i++) {
+		pid_t pid;
+
+		ask(e, e->fd);
+		pid = MUST(e, i ? _Fork() : fork());
+		if (!pid)
+			_exit(high_numbers());
+		reap(e, pid);
+	}
+	finish(e, e->fd);
+}
+
+static pid_t forked;
+
+static void fork_in_handler(int sig)
+{
+	(void)sig;
+	forked = fork();
+}
+
+/* The child comes back from the handler into the call as its parent does, and that is the end of it. */
+static void in_handler(struct end *e, void (*work)(struct job *j), const char *what)
+{
+	struct sigaction action = {.sa_handler = fork_in_handler};
+	struct job j;
+
+	MUST(e, sigaction(SIGUSR1, &action, NULL));
+	job_hit(e, &j, work, e->fd);
+	job_report(e, what, &j);
+	reap(e, forked);
+}
+
+static void end_of_child(struct job *j)
+{
+	if (!forked)
+		_exit(j->result < 0 && j->err == EINTR ? 0 : 1);
+}
+
+static void recv_forked(struct job *j)
+{
+	job_recv(j);
+	end_of_child(j);
+}
+
+static void poll_forked(struct job *j)
+{
+	job_poll(j);
+	end_of_child(j);
+}
+
+static void epoll_forked(struct job *j)
+{
+	job_epoll(j);
+	end_of_child(j);
+}
+
+static void forked_in_handler(struct end *e)
+{
+	in_handler(e, recv_forked, "recv");
+	in_handler(e, poll_forked, "poll");
+	in_handler(e, epoll_forked, "epoll_wait");
+	finish(e, e->fd);
 }
 
 const struct test cases_processes[] = {
@@ -282,5 +351,7 @@ const struct test cases_processes[] = {
 	{"process_exec_closes", PROCS, exec_closes, echo_peer},
 	{"process_held_by_child", PROCS, held_by_child, held_by_child_peer},
 	{"process_passed", PROCS | RAW, passed, passed_peer},
+	{"process_inherited", PROCS, inherited, echo_peer},
+	{"process_forked_in_handler", PROCS, forked_in_handler, echo_peer},
 	{NULL, 0, NULL, NULL},
 };

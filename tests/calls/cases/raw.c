@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 static void transfers(struct end *e)
 {
@@ -36,12 +35,11 @@ static void several(struct end *e)
 	char buf[2][4];
 	struct iovec out[2] = {{.iov_base = "abcd", .iov_len = 4}, {.iov_base = "efgh", .iov_len = 4}};
 	struct iovec in[2] = {{.iov_base = buf[0], .iov_len = 4}, {.iov_base = buf[1], .iov_len = 4}};
-	struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = out, .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = out + 1, .msg_iovlen = 1}}};
+	struct mmsghdr m[2];
 
+	a_piece_each(m, 2, out, 1);
 	TRY(e, syscall(SYS_sendmmsg, e->fd, m, 2, 0));
-	m[0].msg_hdr.msg_iov = in;
-	m[1].msg_hdr.msg_iov = in + 1;
+	a_piece_each(m, 2, in, 1);
 	arrived(e, e->fd, 8);
 	TRY(e, syscall(SYS_recvmmsg, e->fd, m, 2, 0, NULL));
 	say(e, "%.4s %.4s", buf[0], buf[1]);
@@ -56,8 +54,7 @@ static void waits(struct end *e)
 	struct timeval no_time = {0};
 	fd_set r;
 
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	TRY(e, syscall(SYS_poll, &p, 1, -1));
 	bits(e, "revents", p.revents);
 	TRY(e, syscall(SYS_ppoll, &p, 1, &none, NULL, 8));
@@ -70,21 +67,13 @@ static void waits(struct end *e)
 	meet(e);
 }
 
-static void abc_peer(struct end *e)
-{
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
-}
-
 static void sets(struct end *e)
 {
 	int ep = MUST(e, syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = 7};
 
 	TRY(e, syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, e->fd, &ev));
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	memset(&ev, 0, sizeof(ev));
 	TRY(e, syscall(SYS_epoll_wait, ep, &ev, 1, -1));
 	say(e, "%x %d", ev.events, (int)ev.data.u64);

@@ -2,12 +2,10 @@
 #include "cases.h"
 
 #include <linux/sockios.h>
-#include <sys/mman.h>
 
 static void peek(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	show(e, e->fd, 3, MSG_PEEK);
 	show(e, e->fd, 3, MSG_PEEK);
 	show(e, e->fd, 100, MSG_PEEK);
@@ -27,61 +25,33 @@ static void peek(struct end *e)
 
 static void peek_peer(struct end *e)
 {
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
+	ten_peer(e);
 	put(e, e->fd, "z");
 	shutdown(e->fd, SHUT_WR);
 }
 
-static void waitall_job(struct job *j)
-{
-	j->result = recv(j->fd, j->buf, 12, MSG_WAITALL);
-	j->err = errno;
-}
+static JOB(waitall_job, recv(j->fd, j->buf, 12, MSG_WAITALL))
 
 static void waitall(struct end *e)
 {
 	struct job j;
 
 	job_start(e, &j, waitall_job, e->fd);
-	for (int i = 0; i < 3; i++) {
-		asleep(e, j.tid);
-		say(e, "done: %d", j.done);
-		tell(e);
-		await(e);
-	}
+	job_in_parts(e, &j, 3);
 	job_report(e, "recv 12 WAITALL", &j);
 	tell(e);
 	show(e, e->fd, 12, MSG_WAITALL);
 	show(e, e->fd, 12, MSG_WAITALL);
 }
 
-static void waitall_peer(struct end *e)
-{
-	static const char *const part[] = {"abcd", "efg", "hijkl"};
-
-	for (int i = 0; i < 3; i++) {
-		await(e);
-		put(e, e->fd, part[i]);
-		tell(e);
-	}
-	await(e);
-	put(e, e->fd, "short");
-	shutdown(e->fd, SHUT_WR);
-}
-
 static void waitall_dontwait(struct end *e)
 {
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
+	abc_peer(e);
 }
 
 static void waitall_dontwait_peer(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	show(e, e->fd, 10, MSG_WAITALL | MSG_DONTWAIT);
 	show(e, e->fd, 10, MSG_WAITALL | MSG_DONTWAIT);
 	nonblock(e, e->fd, 1);
@@ -91,26 +61,12 @@ static void waitall_dontwait_peer(struct end *e)
 
 static void discard(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	TRY(e, recv(e->fd, NULL, 4, MSG_TRUNC));
 	show(e, e->fd, 2, 0);
 	TRY(e, recv(e->fd, NULL, 100, MSG_TRUNC | MSG_DONTWAIT));
 	TRY(e, recv(e->fd, NULL, 100, MSG_TRUNC | MSG_DONTWAIT));
 	meet(e);
-}
-
-static void ten_peer(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
-}
-
-static void ten_later_peer(struct end *e)
-{
-	meet(e);
-	ten_peer(e);
 }
 
 static void fionread(struct end *e)
@@ -120,8 +76,7 @@ static void fionread(struct end *e)
 	TRY(e, ioctl(e->fd, FIONREAD, &n));
 	say(e, "FIONREAD %d", n);
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	TRY(e, ioctl(e->fd, FIONREAD, &n));
 	say(e, "FIONREAD %d", n);
 	show(e, e->fd, 3, 0);
@@ -150,8 +105,7 @@ static void efault(struct end *e)
 	struct iovec v = {.iov_base = page, .iov_len = 10};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
 
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	TRY(e, recv(e->fd, page, 10, 0));
 	TRY(e, read(e->fd, page, 10));
 	TRY(e, recvmsg(e->fd, &m, 0));
@@ -174,8 +128,7 @@ static void addresses(struct end *e)
 	struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof(a), .msg_iov = &v,
 		.msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	TRY(e, recvfrom(e->fd, buf, 2, 0, (struct sockaddr *)&a, &len));
 	say(e, "address length %u", len);
 	TRY(e, recvmsg(e->fd, &m, 0));
@@ -205,9 +158,7 @@ static void oob_read(struct end *e)
 
 static void oob_peer(struct end *e)
 {
-	put(e, e->fd, "abc");
-	TRY(e, send(e->fd, "!", 1, MSG_OOB));
-	put(e, e->fd, "def");
+	put_urgent(e);
 	meet(e);
 	meet(e);
 }
@@ -227,7 +178,7 @@ static void error_queue(struct end *e)
 
 const struct test cases_receive[] = {
 	{"receive_peek", 0, peek, peek_peer},
-	{"receive_waitall", 0, waitall, waitall_peer},
+	{"receive_waitall", 0, waitall, parts_peer},
 	{"receive_waitall_dontwait", 0, waitall_dontwait, waitall_dontwait_peer},
 	{"receive_discard", 0, discard, ten_peer},
 	{"receive_fionread", 0, fionread, ten_later_peer},

@@ -1,20 +1,16 @@
 /* Ends that are errors: resets, writes to nobody, processes that die. */
 #include "cases.h"
 
-#include <signal.h>
-
-#define ALL (POLLIN | POLLOUT | POLLRDHUP)
-
 /* The peer has read everything and closed. The first send is answered by a reset. */
 static void epipe(struct end *e)
 {
 	count_sigpipe(e);
 	meet(e);
 	ended(e, e->fd, POLLRDHUP);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	TRY(e, send(e->fd, "x", 1, 0));
 	ended(e, e->fd, POLLHUP);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	TRY(e, send(e->fd, "x", 1, 0));
 	say(e, "%d SIGPIPE", sigpipes());
 	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
@@ -23,7 +19,7 @@ static void epipe(struct end *e)
 	say(e, "%d SIGPIPE", sigpipes());
 	show(e, e->fd, 1, 0);
 	so_error(e, e->fd);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 }
 
 static void epipe_so_error(struct end *e)
@@ -38,6 +34,21 @@ static void epipe_so_error(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
 }
 
+static void after_reset(struct end *e)
+{
+	ended(e, e->fd, POLLHUP);
+	ready(e, "poll", e->fd);
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+}
+
+static void reset(struct end *e)
+{
+	reset_on_close(e, e->fd);
+	TRY(e, close(e->fd));
+}
+
 static void close_peer(struct end *e)
 {
 	TRY(e, close(e->fd));
@@ -47,21 +58,14 @@ static void close_peer(struct end *e)
 /* The peer closes with something unread: a reset, not an end. */
 static void unread(struct end *e)
 {
-	put(e, e->fd, "unread");
-	meet(e);
-	meet(e);
-	ended(e, e->fd, POLLHUP);
-	bits(e, "poll", polled(e->fd, ALL, 0));
-	show(e, e->fd, 10, 0);
-	show(e, e->fd, 10, 0);
-	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	offer(e, "unread");
+	after_reset(e);
+	ready(e, "poll", e->fd);
 }
 
 static void unread_peer(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 6);
+	have(e, 6);
 	TRY(e, close(e->fd));
 	meet(e);
 }
@@ -69,12 +73,11 @@ static void unread_peer(struct end *e)
 /* What came before the reset can still be read, then the error once, then the end. */
 static void data_then_reset(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 4);
+	have(e, 4);
 	meet(e);
 	meet(e);
 	ended(e, e->fd, POLLHUP);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	show(e, e->fd, 2, 0);
 	show(e, e->fd, 10, 0);
 	show(e, e->fd, 10, 0);
@@ -83,11 +86,8 @@ static void data_then_reset(struct end *e)
 
 static void data_then_reset_peer(struct end *e)
 {
-	put(e, e->fd, "data");
-	meet(e);
-	meet(e);
-	reset_on_close(e, e->fd);
-	TRY(e, close(e->fd));
+	offer(e, "data");
+	reset(e);
 	meet(e);
 }
 
@@ -115,37 +115,29 @@ static void send_first(struct end *e)
 
 static void linger0_peer(struct end *e)
 {
-	reset_on_close(e, e->fd);
-	TRY(e, close(e->fd));
+	reset(e);
 	meet(e);
+}
+
+static void blocked(struct end *e, void (*let_go)(struct end *e))
+{
+	struct job j;
+
+	job_sleeps(e, &j, job_recv, e->fd);
+	let_go(e);
+	job_report(e, "recv", &j);
+	show(e, e->fd, 10, 0);
 }
 
 static void blocked_recv(struct end *e)
 {
-	struct job j;
-
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
-	meet(e);
-	job_report(e, "recv", &j);
-	show(e, e->fd, 10, 0);
+	blocked(e, meet);
 }
 
 static void blocked_peer(struct end *e)
 {
 	meet(e);
-	reset_on_close(e, e->fd);
-	TRY(e, close(e->fd));
-}
-
-static void job_send(struct job *j)
-{
-	static char buf[1 << 16];
-
-	do
-		j->result = send(j->fd, buf, sizeof(buf), MSG_NOSIGNAL);
-	while (j->result > 0);
-	j->err = errno;
+	reset(e);
 }
 
 /* The peer reads nothing and goes away while we are blocked in send. */
@@ -153,8 +145,7 @@ static void blocked_send(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, job_send, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_send, e->fd);
 	meet(e);
 	job_report(e, "send in the end", &j);
 	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
@@ -171,7 +162,7 @@ static void after_death(struct end *e)
 	show(e, e->fd, 4, MSG_WAITALL);
 	show(e, e->fd, 10, 0);
 	show(e, e->fd, 10, 0);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 }
 
 static void killed_peer(struct end *e)
@@ -191,29 +182,18 @@ static void killed_unread(struct end *e)
 {
 	put(e, e->fd, "unread");
 	meet(e);
-	ended(e, e->fd, POLLHUP);
-	bits(e, "poll", polled(e->fd, ALL, 0));
-	show(e, e->fd, 10, 0);
-	show(e, e->fd, 10, 0);
-	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	after_reset(e);
 }
 
 static void killed_unread_peer(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 6);
+	have(e, 6);
 	kill(getpid(), SIGKILL);
 }
 
 static void killed_blocked(struct end *e)
 {
-	struct job j;
-
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
-	tell(e);
-	job_report(e, "recv", &j);
-	show(e, e->fd, 10, 0);
+	blocked(e, tell);
 }
 
 static void killed_blocked_peer(struct end *e)
@@ -239,10 +219,8 @@ static void reset_one_of_two(struct end *e)
 {
 	int other;
 
-	e->fd = dial(e);
-	warm(e, e->fd);
-	other = dial(e);
-	warm(e, other);
+	e->fd = dial_warm(e);
+	other = dial_warm(e);
 	put(e, e->fd, "a");
 	put(e, other, "b");
 	meet(e);
@@ -256,11 +234,8 @@ static void reset_one_of_two(struct end *e)
 
 static void reset_one_of_two_peer(struct end *e)
 {
-	int fd = pick_up(e), other;
+	int fd = pick_up_warm(e), other = pick_up_warm(e);
 
-	warm(e, fd);
-	other = pick_up(e);
-	warm(e, other);
 	show(e, fd, 1, MSG_WAITALL);
 	show(e, other, 1, MSG_WAITALL);
 	meet(e);

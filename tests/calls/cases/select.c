@@ -1,23 +1,9 @@
 /* What poll and select do with arrays and sets that are not quite as expected. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/select.h>
-
-static void have(struct end *e)
-{
-	meet(e);
-	arrived(e, e->fd, 3);
-}
-
-static void have_peer(struct end *e)
-{
-	put(e, e->fd, "abc");
-	meet(e);
-	meet(e);
-}
 
 static void set_fds(fd_set *s, int a, int b)
 {
@@ -33,7 +19,7 @@ static void three_sets(struct end *e)
 	struct timeval none = {0};
 	fd_set r, w, x;
 
-	have(e);
+	have(e, 3);
 	set_fds(&r, e->fd, -1);
 	w = x = r;
 	TRY(e, select(e->fd + 1, &r, &w, &x, &none));
@@ -48,7 +34,7 @@ static void closed_number(struct end *e)
 	int gone = MUST(e, dup(e->fd));
 	fd_set r;
 
-	have(e);
+	have(e, 3);
 	close(gone);
 	set_fds(&r, e->fd, gone);
 	TRY(e, select(gone + 1, &r, NULL, NULL, &none));
@@ -63,7 +49,7 @@ static void above(struct end *e)
 	struct timeval none = {0};
 	fd_set r;
 
-	have(e);
+	have(e, 3);
 	set_fds(&r, e->fd, e->fd + 1);
 	TRY(e, select(e->fd, &r, NULL, NULL, &none));
 	TRY(e, select(e->fd + 1, &r, NULL, NULL, &none));
@@ -89,13 +75,6 @@ static void empty(struct end *e)
 	set_fds(&r, e->fd, -1);
 	TRY(e, select(e->fd + 1, &r, NULL, NULL, &t));
 	say(e, "%d, left %d", FD_ISSET(e->fd, &r) != 0, t.tv_sec > 900);
-	meet(e);
-}
-
-static void empty_peer(struct end *e)
-{
-	meet(e);
-	put(e, e->fd, "abc");
 	meet(e);
 }
 
@@ -130,7 +109,7 @@ static void mixed(struct end *e)
 	fd_set r, w;
 
 	MUST(e, pipe2(p, O_CLOEXEC));
-	have(e);
+	have(e, 3);
 	for (int i = 0; i < 4; i++) {
 		fd = i == 2 ? dial(e) : -1;
 		if (i == 1)
@@ -154,8 +133,7 @@ static void mixed(struct end *e)
 			close(fd);
 	}
 	close(l);
-	close(p[0]);
-	close(p[1]);
+	close_both(p);
 	meet(e);
 }
 
@@ -167,7 +145,7 @@ static void duplicates(struct end *e)
 		{.fd = e->fd, .events = POLLOUT}, {.fd = e->fd}, {.fd = -e->fd, .events = POLLOUT},
 	};
 
-	have(e);
+	have(e, 3);
 	TRY(e, poll(f, 5, -1));
 	for (int i = 0; i < 5; i++)
 		bits(e, "revents", f[i].revents);
@@ -183,7 +161,7 @@ static void asked_bits(struct end *e)
 	static const short asked[] = {0, POLLIN, POLLRDNORM, POLLOUT, POLLWRNORM, POLLPRI, POLLRDBAND,
 				      POLLWRBAND, POLLMSG, POLLRDHUP, POLLERR, POLLHUP, POLLNVAL, 0x7fff};
 
-	have(e);
+	have(e, 3);
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
 		bits(e, "revents", (unsigned short)polled(e->fd, asked[i], 0));
 	meet(e);
@@ -197,7 +175,7 @@ static void sets_polled(struct end *e)
 			      {.fd = e->fd, .events = POLLIN}};
 
 	TRY(e, poll(f, 3, 0));
-	have(e);
+	have(e, 3);
 	TRY(e, poll(f, 2, -1));
 	TRY(e, poll(f, 3, -1));
 	for (int i = 0; i < 3; i++)
@@ -216,7 +194,7 @@ static void in_set_select(struct end *e)
 	struct timeval none = {0};
 	fd_set r;
 
-	have(e);
+	have(e, 3);
 	set_fds(&r, ep, e->fd);
 	TRY(e, select(FD_SETSIZE, &r, NULL, NULL, NULL));
 	wait_on(e, ep, 0);
@@ -226,41 +204,28 @@ static void in_set_select(struct end *e)
 	meet(e);
 }
 
-static volatile sig_atomic_t hits;
-
-static void hit(int sig)
-{
-	(void)sig;
-	hits++;
-}
-
 /* A signal that is pending and let in by the mask ends the wait, even when something is ready. */
 static void pending(struct end *e)
 {
-	struct sigaction sa = {.sa_handler = hit};
 	struct timespec none = {0};
 	struct pollfd p = {.fd = e->fd, .events = POLLIN};
 	sigset_t blocked, open;
 	fd_set r;
 
-	MUST(e, sigaction(SIGUSR1, &sa, NULL));
-	sigemptyset(&open);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
-	hits = 0;
+	catch_signal(e, 0);
+	block_signal(&blocked, &open);
 	raise(SIGUSR1);
 	TRY(e, ppoll(&p, 1, NULL, &open));
-	say(e, "%d", hits);
+	say(e, "%d", (int)caught);
 	raise(SIGUSR1);
 	set_fds(&r, e->fd, -1);
 	TRY(e, pselect(e->fd + 1, &r, NULL, NULL, NULL, &open));
-	say(e, "%d", hits);
+	say(e, "%d", (int)caught);
 	TRY(e, ppoll(&p, 1, &none, &open));
-	have(e);
+	have(e, 3);
 	TRY(e, ppoll(&p, 1, NULL, &open));
 	TRY(e, pselect(e->fd + 1, &r, NULL, NULL, NULL, &blocked));
-	say(e, "%d", hits);
+	say(e, "%d", (int)caught);
 	meet(e);
 }
 
@@ -272,7 +237,7 @@ static void limits(struct end *e)
 
 	for (int i = 0; i < 3000; i++)
 		f[i] = (struct pollfd){.fd = i % 2 ? e->fd : -1, .events = POLLIN};
-	have(e);
+	have(e, 3);
 	TRY(e, poll(f, 3000, -1));
 	MUST(e, getrlimit(RLIMIT_NOFILE, &were));
 	few = were;
@@ -285,17 +250,12 @@ static void limits(struct end *e)
 }
 
 /* Two threads wait for the same: both see it, one gets it. */
-static void poll_job(struct job *j)
-{
-	j->result = polled(j->fd, POLLIN, -1);
-}
-
 static void two_wait(struct end *e)
 {
 	struct job a, b;
 
-	job_start(e, &a, poll_job, e->fd);
-	job_start(e, &b, poll_job, e->fd);
+	job_start(e, &a, job_polled, e->fd);
+	job_start(e, &b, job_polled, e->fd);
 	asleep(e, a.tid);
 	asleep(e, b.tid);
 	meet(e);
@@ -307,26 +267,19 @@ static void two_wait(struct end *e)
 	meet(e);
 }
 
-static void two_wait_peer(struct end *e)
-{
-	meet(e);
-	put(e, e->fd, "abc");
-	meet(e);
-}
-
 const struct test cases_select[] = {
-	{"select_three_sets", 0, three_sets, have_peer},
-	{"select_closed_number", 0, closed_number, have_peer},
-	{"select_above", 0, above, have_peer},
-	{"select_empty", 0, empty, empty_peer},
+	{"select_three_sets", 0, three_sets, abc_peer},
+	{"select_closed_number", 0, closed_number, abc_peer},
+	{"select_above", 0, above, abc_peer},
+	{"select_empty", 0, empty, abc_later_peer},
 	{"select_exceptional", 0, exceptional, exceptional_peer},
-	{"select_mixed", 0, mixed, have_peer},
-	{"select_of_set", 0, in_set_select, have_peer},
-	{"poll_duplicates", 0, duplicates, have_peer},
-	{"poll_asked_bits", 0, asked_bits, have_peer},
-	{"poll_sets", 0, sets_polled, two_wait_peer},
-	{"poll_pending_signal", 0, pending, two_wait_peer},
-	{"poll_limits", PROCS, limits, have_peer},
-	{"poll_two_wait", 0, two_wait, two_wait_peer},
+	{"select_mixed", 0, mixed, abc_peer},
+	{"select_of_set", 0, in_set_select, abc_peer},
+	{"poll_duplicates", 0, duplicates, abc_peer},
+	{"poll_asked_bits", 0, asked_bits, abc_peer},
+	{"poll_sets", 0, sets_polled, abc_later_peer},
+	{"poll_pending_signal", 0, pending, abc_later_peer},
+	{"poll_limits", PROCS, limits, abc_peer},
+	{"poll_two_wait", 0, two_wait, abc_later_peer},
 	{NULL, 0, NULL, NULL},
 };

@@ -1,7 +1,7 @@
 /* One connection in several hands: other processes, other programs, messages that carry it. */
 #include "cases.h"
 
-#include <signal.h>
+#include <sys/epoll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -22,11 +22,9 @@ static void to_itself(struct end *e)
 	ask(e, e->fd);
 	close(e->fd);
 	ask(e, fd);
-	shutdown(fd, SHUT_WR);
-	show(e, fd, 1, 0);
+	finish(e, fd);
 	close(fd);
-	close(sv[0]);
-	close(sv[1]);
+	close_both(sv);
 }
 
 /* Sent away and closed before anybody took it: it lives in the message. */
@@ -42,8 +40,7 @@ static void on_its_way(struct end *e)
 	fd = recv_fd(e, sv[1]);
 	ask(e, fd);
 	close(fd);
-	close(sv[0]);
-	close(sv[1]);
+	close_both(sv);
 }
 
 static void met_echo_peer(struct end *e)
@@ -67,8 +64,7 @@ static void thrown_away(struct end *e)
 	send_fd(e, sv[0], e->fd);
 	close(e->fd);
 	meet(e);
-	close(sv[0]);
-	close(sv[1]);
+	close_both(sv);
 }
 
 /* Taken by another process, which asked for it by number. */
@@ -102,8 +98,7 @@ static void taken(struct end *e)
 	close(p[1]);
 	(void)!read(p[0], &c, 1);
 	reap(e, pid);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 static int run(struct end *e, const char *command, int fd)
@@ -146,8 +141,7 @@ static void by_turns(struct end *e)
 		ask(e, e->fd);
 		reap(e, run(e, "echo from a shell; read line", e->fd));
 	}
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* Through system(), which forks behind our back; number and all. */
@@ -162,8 +156,7 @@ static void shell(struct end *e)
 	MUST(e, fcntl(e->fd, F_SETFD, FD_CLOEXEC));
 	show(e, e->fd, 7, MSG_WAITALL);
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 static void pipe_to(struct end *e)
@@ -178,8 +171,7 @@ static void pipe_to(struct end *e)
 	fputs("by a pipe", f);
 	TRY(e, pclose(f));
 	show(e, e->fd, 9, MSG_WAITALL);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* vfork and exec; the parent goes on afterwards. */
@@ -199,8 +191,7 @@ static void vforked(struct end *e)
 	say(e, "status %d", status);
 	show(e, fd, 7, MSG_WAITALL);
 	ask(e, fd);
-	shutdown(fd, SHUT_WR);
-	show(e, fd, 1, 0);
+	finish(e, fd);
 }
 
 /* A child of vfork that does nothing but end. */
@@ -216,8 +207,7 @@ static void vforked_exit(struct end *e)
 	MUST(e, waitpid(pid, &status, 0));
 	say(e, "status %d", WEXITSTATUS(status));
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* A daemon: two forks, a session of its own, standard descriptors on /dev/null. */
@@ -236,8 +226,7 @@ static void daemonized(struct end *e)
 			_exit(0);
 		become(e, "daemon");
 		ask(e, e->fd);
-		shutdown(e->fd, SHUT_WR);
-		show(e, e->fd, 1, 0);
+		finish(e, e->fd);
 		say(e, "end");
 		(void)!write(p[1], "x", 1);
 		_exit(0);
@@ -272,8 +261,7 @@ static void turns(struct end *e)
 	}
 	reap(e, pid);
 	show(e, e->fd, 40, MSG_WAITALL);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* The child is killed while it waits for bytes; they are the parent's then. */
@@ -290,8 +278,7 @@ static void killed_reader(struct end *e)
 	kill(pid, SIGKILL);
 	reap(e, pid);
 	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* Two listeners on one port, in one process: each connection is accepted by one of them. */
@@ -341,12 +328,43 @@ static void listener_passed(struct end *e)
 	l = recv_fd(e, sv[1]);
 	GET(l, SOL_SOCKET, SO_ACCEPTCONN);
 	fd = dial(e);
-	got = TRY(e, accept(l, NULL, NULL)) >= 0 ? 0 : -1;
+	got = accept(l, NULL, NULL) >= 0 ? 0 : -1;
 	say(e, "accepted %d", got == 0);
 	close(fd);
 	close(l);
-	close(sv[0]);
-	close(sv[1]);
+	close_both(sv);
+}
+
+/* A child closes what it does not need: what the parent waits for is not touched by that. */
+static void child_closes(struct end *e)
+{
+	int l, ep, fd, got;
+	pid_t pid;
+
+	l = make_listener(e, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = dial(e);
+	MUST(e, polled(l, POLLIN, -1));
+	got = MUST(e, accept(l, NULL, NULL));
+	ep = set_of(e, l, EPOLLIN);
+	add(e, ep, got, EPOLLIN, 2);
+	wait_on(e, ep, 0);
+	pid = MUST(e, fork());
+	if (!pid) {
+		close(l);
+		close(got);
+		close(ep);
+		_exit(3);
+	}
+	reap(e, pid);
+	put(e, fd, "echo");
+	wait_on(e, ep, 5000);
+	show(e, got, 4, MSG_WAITALL);
+	close(dial(e));
+	wait_on(e, ep, 5000);
+	close(fd);
+	close(got);
+	close(l);
+	close(ep);
 }
 
 const struct test cases_share[] = {
@@ -365,5 +383,6 @@ const struct test cases_share[] = {
 	{"share_killed_reader", PROCS, killed_reader, echo_peer},
 	{"share_reuseport", ALONE, reuseport, NULL},
 	{"share_listener_passed", ALONE, listener_passed, NULL},
+	{"share_child_closes", ALONE, child_closes, NULL},
 	{NULL, 0, NULL, NULL},
 };

@@ -10,6 +10,100 @@ void ask(struct end *e, int fd)
 	show(e, fd, 4, MSG_WAITALL);
 }
 
+void ask_often(struct end *e, int fd, int times)
+{
+	char buf[4];
+
+	for (int i = 0; i < times; i++) {
+		MUST(e, send(fd, "echo", 4, 0));
+		get(e, fd, buf, 4);
+	}
+}
+
+void finish(struct end *e, int fd)
+{
+	shutdown(fd, SHUT_WR);
+	show(e, fd, 1, 0);
+}
+
+void have(struct end *e, int n)
+{
+	meet(e);
+	arrived(e, e->fd, n);
+}
+
+void more(struct end *e, int n)
+{
+	tell(e);
+	await(e);
+	arrived(e, e->fd, n);
+}
+
+void supply(struct end *e, const char *s)
+{
+	await(e);
+	put(e, e->fd, s);
+	tell(e);
+}
+
+void offer(struct end *e, const char *s)
+{
+	put(e, e->fd, s);
+	meet(e);
+	meet(e);
+}
+
+void put_urgent(struct end *e)
+{
+	put(e, e->fd, "abc");
+	TRY(e, send(e->fd, "!", 1, MSG_OOB));
+	put(e, e->fd, "def");
+}
+
+void abc_peer(struct end *e)
+{
+	offer(e, "abc");
+}
+
+void abc_later_peer(struct end *e)
+{
+	meet(e);
+	put(e, e->fd, "abc");
+	meet(e);
+}
+
+void ten_peer(struct end *e)
+{
+	offer(e, "0123456789");
+}
+
+void ten_later_peer(struct end *e)
+{
+	meet(e);
+	ten_peer(e);
+}
+
+void ten_only_peer(struct end *e)
+{
+	ten_peer(e);
+	show(e, e->fd, 100, MSG_DONTWAIT);
+}
+
+void one_byte_peer(struct end *e)
+{
+	supply(e, "x");
+}
+
+void parts_peer(struct end *e)
+{
+	supply(e, "abcd");
+	supply(e, "efg");
+	supply(e, "hijkl");
+	await(e);
+	put(e, e->fd, "short");
+	shutdown(e->fd, SHUT_WR);
+}
+
 void echo_peer(struct end *e)
 {
 	char buf[100];
@@ -29,6 +123,11 @@ void meet_only(struct end *e)
 void nothing(struct end *e)
 {
 	(void)e;
+}
+
+void ready(struct end *e, const char *what, int fd)
+{
+	bits(e, what, polled(fd, POLLIN | POLLOUT | POLLRDHUP, 0));
 }
 
 void so_error(struct end *e, int fd)
@@ -54,6 +153,12 @@ void get_int(struct end *e, int fd, int level, int name, const char *what)
 		result(e, what, -1);
 	else
 		say(e, "%s %d, %u bytes", what, v, len);
+}
+
+void a_piece_each(struct mmsghdr *m, int n, struct iovec *v, int step)
+{
+	for (int i = 0; i < n; i++)
+		m[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = v + i * step, .msg_iovlen = 1}};
 }
 
 int set_of(struct end *e, int fd, unsigned events)
@@ -87,6 +192,21 @@ void wait_on(struct end *e, int ep, int timeout)
 		bits(e, "event", ev[i].events);
 }
 
+void last_edge(struct end *e, int ep)
+{
+	wait_on(e, ep, -1);
+	wait_on(e, ep, 0);
+	show(e, e->fd, 10, 0);
+	show(e, e->fd, 10, 0);
+	wait_on(e, ep, 0);
+}
+
+void close_both(const int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
 void become(struct end *e, const char *name)
 {
 	e->name = name;
@@ -101,24 +221,32 @@ void reap(struct end *e, pid_t pid)
 	    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-void send_fd(struct end *e, int over, int fd)
+void attach_fd(struct msghdr *m, char *room, int fd)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec v = {.iov_base = "f", .iov_len = 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	struct cmsghdr *c;
 
+	m->msg_control = room;
+	m->msg_controllen = ROOM;
+	c = CMSG_FIRSTHDR(m);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+void send_fd(struct end *e, int over, int fd)
+{
+	char room[ROOM] __attribute__((aligned(8))) = {0};
+	struct iovec v = piece("f", 1);
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+
+	attach_fd(&m, room, fd);
 	TRY(e, sendmsg(over, &m, 0));
 }
 
 int recv_fd(struct end *e, int over)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))), c;
+	char room[ROOM] __attribute__((aligned(8))), c;
 	struct iovec v = {.iov_base = &c, .iov_len = 1};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room,
 			   .msg_controllen = sizeof(room)};

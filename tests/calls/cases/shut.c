@@ -1,14 +1,12 @@
 /* Ends of streams: shutdown in all its forms, and close when all has been read. */
 #include "cases.h"
 
-#define ALL (POLLIN | POLLOUT | POLLRDHUP)
-
 static void eof(struct end *e)
 {
 	show(e, e->fd, 100, MSG_WAITALL);
 	show(e, e->fd, 100, 0);
 	show(e, e->fd, 100, 0);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	meet(e);
 }
 
@@ -34,7 +32,7 @@ static void half(struct end *e)
 	recv_pattern(e, e->fd, 0, 500000, 10000);
 	show(e, e->fd, 1, 0);
 	show(e, e->fd, 1, 0);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	TRY(e, close(e->fd));
@@ -44,7 +42,7 @@ static void half_peer(struct end *e)
 {
 	show(e, e->fd, 100, MSG_WAITALL);
 	show(e, e->fd, 100, 0);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	meet(e);
 	send_pattern(e, e->fd, 0, 500000, 12345);
 	show(e, e->fd, 1, 0);
@@ -59,7 +57,7 @@ static void both(struct end *e)
 	recv_pattern(e, e->fd, 0, 60000, 1000);
 	show(e, e->fd, 1, 0);
 	meet(e);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_RD));
 	TRY(e, close(e->fd));
 }
@@ -73,7 +71,7 @@ static void twice(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_RD));
 	TRY(e, shutdown(e->fd, SHUT_RD));
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	show(e, e->fd, 1, 0);
 	meet(e);
 }
@@ -87,16 +85,14 @@ static void twice_peer(struct end *e)
 /* shutdown(RD) does not drop what is there or what comes later; recv only never waits again. */
 static void read_side(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 4);
+	have(e, 4);
 	TRY(e, shutdown(e->fd, SHUT_RD));
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	show(e, e->fd, 2, 0);
 	show(e, e->fd, 100, 0);
 	show(e, e->fd, 100, 0);
 	meet(e);
-	meet(e);
-	arrived(e, e->fd, 5);
+	have(e, 5);
 	show(e, e->fd, 100, 0);
 	show(e, e->fd, 100, 0);
 	put(e, e->fd, "still talking");
@@ -105,9 +101,7 @@ static void read_side(struct end *e)
 
 static void read_side_peer(struct end *e)
 {
-	put(e, e->fd, "data");
-	meet(e);
-	meet(e);
+	offer(e, "data");
 	bits(e, "poll", polled(e->fd, POLLOUT | POLLRDHUP, 0));
 	TRY(e, send(e->fd, "later", 5, 0));
 	meet(e);
@@ -119,11 +113,10 @@ static void wakes_reader(struct end *e, int how)
 {
 	struct job j;
 
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_recv, e->fd);
 	TRY(e, shutdown(e->fd, how));
 	job_report(e, "recv", &j);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	meet(e);
 	show(e, e->fd, 10, 0);
 }
@@ -138,12 +131,7 @@ static void wakes_rdwr(struct end *e)
 	wakes_reader(e, SHUT_RDWR);
 }
 
-static void until_met(struct end *e)
-{
-	meet(e);
-}
-
-static void job_send(struct job *j)
+static void send_job(struct job *j)
 {
 	size_t len = 64 << 20;
 	char *buf = calloc(1, len);
@@ -160,8 +148,7 @@ static void wakes_writer(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, job_send, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, send_job, e->fd);
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	job_report(e, "send", &j);
 	meet(e);
@@ -172,12 +159,11 @@ static void wakes_peer(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, job_recv, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, job_recv, e->fd);
 	tell(e);
 	job_report(e, "recv", &j);
 	tell(e);
-	bits(e, "poll", polled(e->fd, ALL, -1));
+	bits(e, "poll", polled(e->fd, POLLIN | POLLOUT | POLLRDHUP, -1));
 	TRY(e, send(e->fd, "bye", 3, MSG_NOSIGNAL));
 }
 
@@ -189,28 +175,24 @@ static void wakes_peer_peer(struct end *e)
 	show(e, e->fd, 3, MSG_WAITALL);
 }
 
-static void job_poll(struct job *j)
-{
-	j->result = polled(j->fd, POLLRDHUP, -1);
-}
+static JOB(rdhup_job, polled(j->fd, POLLRDHUP, -1))
 
 static void rdhup(struct end *e)
 {
 	struct job j;
 
-	bits(e, "poll", polled(e->fd, ALL, 0));
-	job_start(e, &j, job_poll, e->fd);
-	asleep(e, j.tid);
+	ready(e, "poll", e->fd);
+	job_sleeps(e, &j, rdhup_job, e->fd);
 	tell(e);
 	job_join(e, &j);
 	bits(e, "poll for RDHUP", j.result);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	bits(e, "poll for nothing", polled(e->fd, 0, 0));
 	show(e, e->fd, 3, 0);
 	show(e, e->fd, 3, 0);
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	TRY(e, shutdown(e->fd, SHUT_WR));
-	bits(e, "poll", polled(e->fd, ALL, 0));
+	ready(e, "poll", e->fd);
 	bits(e, "poll for nothing", polled(e->fd, 0, 0));
 }
 
@@ -257,9 +239,9 @@ const struct test cases_shut[] = {
 	{"shut_both", 0, both, both},
 	{"shut_twice", 0, twice, twice_peer},
 	{"shut_read_side", 0, read_side, read_side_peer},
-	{"shut_wakes_rd", 0, wakes_rd, until_met},
-	{"shut_wakes_rdwr", 0, wakes_rdwr, until_met},
-	{"shut_wakes_writer", 0, wakes_writer, until_met},
+	{"shut_wakes_rd", 0, wakes_rd, meet_only},
+	{"shut_wakes_rdwr", 0, wakes_rdwr, meet_only},
+	{"shut_wakes_writer", 0, wakes_writer, meet_only},
 	{"shut_wakes_peer", 0, wakes_peer, wakes_peer_peer},
 	{"shut_rdhup", 0, rdhup, rdhup_peer},
 	{"shut_close_delivers", 0, close_delivers, close_delivers_peer},

@@ -1,82 +1,29 @@
 /* Signals that land in calls that wait. */
 #include "cases.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/time.h>
 
-static volatile sig_atomic_t caught;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	caught++;
-}
-
-static void handle(struct end *e, int flags)
-{
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
-
-	caught = 0;
-	MUST(e, sigaction(SIGUSR1, &sa, NULL));
-}
-
-static void report(struct end *e, const char *what, struct job *j)
-{
-	job_join(e, j);
-	errno = j->err;
-	result(e, what, j->result);
-	say(e, "%d caught", (int)caught);
-}
-
-static void start_and_hit(struct end *e, struct job *j, void (*work)(struct job *))
-{
-	job_start(e, j, work, e->fd);
-	asleep(e, j->tid);
-	pthread_kill(j->thread, SIGUSR1);
-}
-
-static void recv_job(struct job *j)
-{
-	j->result = recv(j->fd, j->buf, 4, 0);
-	j->err = errno;
-}
-
-static void read_job(struct job *j)
-{
-	j->result = read(j->fd, j->buf, 4);
-	j->err = errno;
-}
-
-static void waitall_job(struct job *j)
-{
-	j->result = recv(j->fd, j->buf, 8, MSG_WAITALL);
-	j->err = errno;
-}
-
-static void accept_job(struct job *j)
-{
-	j->result = accept(j->e->lfd, NULL, NULL);
-	j->err = errno;
-}
+static JOB(recv_job, recv(j->fd, j->buf, 4, 0))
+static JOB(read_job, read(j->fd, j->buf, 4))
+static JOB(waitall_job, recv(j->fd, j->buf, 8, MSG_WAITALL))
 
 static void eintr(struct end *e)
 {
 	struct job j;
 
-	handle(e, 0);
-	start_and_hit(e, &j, recv_job);
-	report(e, "recv", &j);
-	start_and_hit(e, &j, read_job);
-	report(e, "read", &j);
-	tell(e);
-	await(e);
-	arrived(e, e->fd, 4);
-	start_and_hit(e, &j, waitall_job);
-	report(e, "recv 8 WAITALL with 4 there", &j);
+	catch_signal(e, 0);
+	job_hit(e, &j, recv_job, e->fd);
+	report_caught(e, "recv", &j);
+	job_hit(e, &j, read_job, e->fd);
+	report_caught(e, "read", &j);
+	more(e, 4);
+	job_hit(e, &j, waitall_job, e->fd);
+	report_caught(e, "recv 8 WAITALL with 4 there", &j);
 	if (e->lfd >= 0) {
-		start_and_hit(e, &j, accept_job);
-		report(e, "accept", &j);
+		job_hit(e, &j, job_accept, e->fd);
+		report_caught(e, "accept", &j);
 	}
 	tell(e);
 }
@@ -86,24 +33,22 @@ static void restart(struct end *e)
 {
 	struct job j;
 
-	handle(e, SA_RESTART);
+	catch_signal(e, SA_RESTART);
 	for (int i = 0; i < 2; i++) {
-		start_and_hit(e, &j, i ? waitall_job : recv_job);
+		job_hit(e, &j, i ? waitall_job : recv_job, e->fd);
 		while (caught <= i)
 			usleep(200);
 		asleep(e, j.tid);
 		say(e, "done: %d", j.done);
 		tell(e);
-		report(e, i ? "recv 8 WAITALL" : "recv", &j);
+		report_caught(e, i ? "recv 8 WAITALL" : "recv", &j);
 		await(e);
 	}
 }
 
 static void four_peer(struct end *e)
 {
-	await(e);
-	put(e, e->fd, "abcd");
-	tell(e);
+	supply(e, "abcd");
 }
 
 static void eintr_peer(struct end *e)
@@ -115,38 +60,7 @@ static void eintr_peer(struct end *e)
 static void restart_peer(struct end *e)
 {
 	four_peer(e);
-	await(e);
-	put(e, e->fd, "abcdefgh");
-	tell(e);
-}
-
-static void poll_job(struct job *j)
-{
-	struct pollfd p = {.fd = j->fd, .events = POLLIN};
-
-	j->result = poll(&p, 1, -1);
-	j->err = errno;
-}
-
-static void select_job(struct job *j)
-{
-	fd_set r;
-
-	FD_ZERO(&r);
-	FD_SET(j->fd, &r);
-	j->result = select(j->fd + 1, &r, NULL, NULL, NULL);
-	j->err = errno;
-}
-
-static void epoll_job(struct job *j)
-{
-	struct epoll_event ev = {.events = EPOLLIN};
-	int ep = epoll_create1(0);
-
-	epoll_ctl(ep, EPOLL_CTL_ADD, j->fd, &ev);
-	j->result = epoll_wait(ep, &ev, 1, -1);
-	j->err = errno;
-	close(ep);
+	supply(e, "abcdefgh");
 }
 
 /* The calls that wait for readiness are never restarted. */
@@ -155,13 +69,13 @@ static void ready_calls(struct end *e)
 	struct job j;
 
 	for (int i = 0; i < 2; i++) {
-		handle(e, i ? SA_RESTART : 0);
-		start_and_hit(e, &j, poll_job);
-		report(e, "poll", &j);
-		start_and_hit(e, &j, select_job);
-		report(e, "select", &j);
-		start_and_hit(e, &j, epoll_job);
-		report(e, "epoll_wait", &j);
+		catch_signal(e, i ? SA_RESTART : 0);
+		job_hit(e, &j, job_poll, e->fd);
+		report_caught(e, "poll", &j);
+		job_hit(e, &j, job_select, e->fd);
+		report_caught(e, "select", &j);
+		job_hit(e, &j, job_epoll, e->fd);
+		report_caught(e, "epoll_wait", &j);
 	}
 	meet(e);
 }
@@ -179,9 +93,9 @@ static void with_timeout(struct end *e)
 {
 	struct job j;
 
-	handle(e, SA_RESTART);
-	start_and_hit(e, &j, timeout_job);
-	report(e, "recv", &j);
+	catch_signal(e, SA_RESTART);
+	job_hit(e, &j, timeout_job, e->fd);
+	report_caught(e, "recv", &j);
 	meet(e);
 }
 
@@ -205,8 +119,8 @@ static void sending(struct end *e)
 {
 	struct job j;
 
-	handle(e, 0);
-	start_and_hit(e, &j, send_job);
+	catch_signal(e, 0);
+	job_hit(e, &j, send_job, e->fd);
 	while (!j.done) {
 		usleep(1000);
 		pthread_kill(j.thread, SIGUSR1);
@@ -214,16 +128,6 @@ static void sending(struct end *e)
 	job_join(e, &j);
 	say(e, "a part (1), then EINTR (2) = %ld", j.result);
 	meet(e);
-}
-
-static void blocked(sigset_t *none, int how)
-{
-	sigset_t s;
-
-	sigemptyset(&s);
-	sigaddset(&s, SIGUSR1);
-	pthread_sigmask(how, &s, NULL);
-	sigemptyset(none);
 }
 
 /* The mask given to the call lets the pending signal in, at once and atomically. */
@@ -235,9 +139,10 @@ static void masks(struct end *e)
 	sigset_t none;
 	fd_set r;
 
-	handle(e, SA_RESTART);
+	sigemptyset(&none);
+	catch_signal(e, SA_RESTART);
 	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, e->fd, &ev));
-	blocked(&none, SIG_BLOCK);
+	mask_signal(SIG_BLOCK);
 	pthread_kill(pthread_self(), SIGUSR1);
 	TRY(e, poll(&p, 1, 10));
 	say(e, "%d caught", (int)caught);
@@ -254,7 +159,7 @@ static void masks(struct end *e)
 	pthread_kill(pthread_self(), SIGUSR1);
 	TRY(e, epoll_pwait2(ep, &ev, 1, NULL, &none));
 	say(e, "%d caught", (int)caught);
-	blocked(&none, SIG_UNBLOCK);
+	mask_signal(SIG_UNBLOCK);
 	close(ep);
 	meet(e);
 }
@@ -267,17 +172,16 @@ static void data_first(struct end *e)
 	int ep = MUST(e, epoll_create1(0));
 	sigset_t none;
 
-	handle(e, 0);
+	sigemptyset(&none);
+	catch_signal(e, 0);
 	MUST(e, epoll_ctl(ep, EPOLL_CTL_ADD, e->fd, &ev));
-	tell(e);
-	await(e);
-	arrived(e, e->fd, 4);
-	blocked(&none, SIG_BLOCK);
+	more(e, 4);
+	mask_signal(SIG_BLOCK);
 	pthread_kill(pthread_self(), SIGUSR1);
 	TRY(e, ppoll(&p, 1, NULL, &none));
 	say(e, "%d caught", (int)caught);
 	TRY(e, epoll_pwait(ep, &ev, 1, -1, &none));
-	blocked(&none, SIG_UNBLOCK);
+	mask_signal(SIG_UNBLOCK);
 	say(e, "%d caught", (int)caught);
 	close(ep);
 }
@@ -301,7 +205,7 @@ static void storm(struct end *e)
 {
 	struct job j;
 
-	handle(e, 0);
+	catch_signal(e, 0);
 	job_start(e, &j, storm_job, e->fd);
 	tell(e);
 	while (!j.done) {
@@ -322,6 +226,54 @@ static void storm_peer(struct end *e)
 	}
 }
 
+/* A handler that uses the very socket that it interrupts. */
+static int handler_fd;
+static long handled;	/* with SA_NODEFER a handler may interrupt itself */
+
+static void sending_handler(int number)
+{
+	int saved = errno;
+
+	(void)number;
+	__atomic_fetch_add(&handled, send(handler_fd, "h", 1, MSG_DONTWAIT) == 1, __ATOMIC_RELAXED);
+	errno = saved;
+}
+
+static void ping_under_signals(struct end *e, int flags)
+{
+	struct sigaction sa = {.sa_handler = sending_handler, .sa_flags = flags};
+	struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+	long sent = 0, got = 0;
+	char buf[100];
+	ssize_t r;
+
+	handler_fd = e->fd;
+	MUST(e, sigaction(SIGALRM, &sa, NULL));
+	MUST(e, setitimer(ITIMER_REAL, &often, NULL));
+	while (sent < 3000 || !__atomic_load_n(&handled, __ATOMIC_RELAXED)) {
+		if (send(e->fd, "m", 1, 0) == 1)
+			sent++;
+		r = recv(e->fd, buf, sizeof(buf), 0);
+		got += r > 0 ? r : 0;
+	}
+	MUST(e, setitimer(ITIMER_REAL, &never, NULL));
+	shutdown(e->fd, SHUT_WR);
+	while ((r = recv(e->fd, buf, sizeof(buf), 0)) > 0)
+		got += r;
+	say(e, "%s came back, then %zd", got == sent + handled ? "all" : "not all", r);
+}
+
+static void handler_sends(struct end *e)
+{
+	ping_under_signals(e, SA_RESTART);
+}
+
+static void handler_interrupts(struct end *e)
+{
+	ping_under_signals(e, SA_NODEFER);
+}
+
+
 const struct test cases_signals[] = {
 	{"signal_eintr", PROCS, eintr, eintr_peer},
 	{"signal_restart", PROCS, restart, restart_peer},
@@ -331,5 +283,7 @@ const struct test cases_signals[] = {
 	{"signal_masks", PROCS, masks, meet_only},
 	{"signal_data_first", PROCS, data_first, four_peer},
 	{"signal_storm", PROCS, storm, storm_peer},
+	{"signal_handler_sends", PROCS, handler_sends, echo_peer},
+	{"signal_handler_interrupts", PROCS, handler_interrupts, echo_peer},
 	{NULL, 0, NULL, NULL},
 };

@@ -1,8 +1,6 @@
 /* stdio on a connection. */
 #include "cases.h"
 
-#include <signal.h>
-
 static void line(struct end *e, FILE *f)
 {
 	char buf[100];
@@ -62,8 +60,7 @@ static void pushed_back(struct end *e)
 static void pushed_back_peer(struct end *e)
 {
 	put(e, e->fd, "abcdef\n");
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* Unbuffered, by lines, and with a buffer of our own. */
@@ -123,8 +120,7 @@ static void fread_fwrite_peer(struct end *e)
 {
 	recv_pattern(e, e->fd, 0, 30000, 4000);
 	send_pattern(e, e->fd, 0, 30000, 4000);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* A non-blocking connection: what is there, then the error, then it goes on. */
@@ -138,8 +134,7 @@ static void would_block(struct end *e)
 	TRY(e, fgetc(f));
 	TRY(e, ferror(f) != 0);
 	clearerr(f);
-	meet(e);
-	arrived(e, e->fd, 4);
+	have(e, 4);
 	TRY(e, fread(buf, 1, 20, f));
 	TRY(e, ferror(f) != 0);
 	say(e, "%.4s", buf);
@@ -227,8 +222,7 @@ static void scanned(struct end *e)
 static void scanned_peer(struct end *e)
 {
 	put(e, e->fd, "42 words\na;");
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
+	finish(e, e->fd);
 }
 
 /* The three standard streams of a child are the connection. */

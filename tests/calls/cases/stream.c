@@ -29,8 +29,7 @@ static void zero(struct end *e)
 	TRY(e, recv(e->fd, &c, 0, MSG_DONTWAIT));
 	TRY(e, recv(e->fd, &c, 0, MSG_PEEK | MSG_DONTWAIT));
 	TRY(e, recv(e->fd, &c, 1, MSG_DONTWAIT));
-	meet(e);
-	arrived(e, e->fd, 1);
+	have(e, 1);
 	TRY(e, recv(e->fd, &c, 0, 0));
 	show(e, e->fd, 10, 0);
 	TRY(e, shutdown(e->fd, SHUT_WR));
@@ -49,8 +48,7 @@ static void eagain(struct end *e)
 	nonblock(e, e->fd, 1);
 	TRY(e, recv(e->fd, &(char){0}, 1, 0));
 	TRY(e, read(e->fd, &(char){0}, 1));
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	show(e, e->fd, 2, 0);
 	show(e, e->fd, 2, 0);
 	TRY(e, recv(e->fd, &(char){0}, 1, 0));
@@ -97,22 +95,37 @@ static void fill(struct end *e)
 static void fill_peer(struct end *e)
 {
 	unsigned char buf[5000];
-	uint64_t sum, n = 0;
+	uint64_t sum;
 
 	take(e, &sum, sizeof(sum));
-	while (n < sum) {
-		size_t want = sum - n < sizeof(buf) ? sum - n : sizeof(buf);
-		ssize_t r = MUST(e, recv(e->fd, buf, want, 0));
-
-		if (!r || mismatch(buf, r, n) < (size_t)r)
-			say(e, "FAILED at %llu", (unsigned long long)n);
-		n += r;
-	}
+	check_pattern(e, e->fd, 0, sum, 5000);
 	say(e, "all there");
 	TRY(e, recv(e->fd, buf, 1, MSG_DONTWAIT));
 	tell(e);
 	recv_pattern(e, e->fd, sum, 5000, 700);
 	drain(e, e->fd);
+}
+
+/* A short message that was sent with one call is received with one, wherever in a buffer it may lie. */
+static void whole(struct end *e)
+{
+	static const int sizes[] = { 7, 60, 100 };
+	char buf[100] = "";
+
+	for (int i = 0; i < 3; i++) {
+		int parts = 0;
+
+		for (int n = 0; n < 2000; n++) {
+			MUST(e, send(e->fd, buf, sizes[i], 0));
+			for (ssize_t done = 0, r; done < sizes[i]; done += r, parts++) {
+				r = recv(e->fd, buf, sizes[i] - done, 0);
+				if (r <= 0)
+					_exit(1);
+			}
+		}
+		say(e, "2000 of %d bytes: in %d parts", sizes[i], parts);
+	}
+	finish(e, e->fd);
 }
 
 /* Many small sends, one large receive. */
@@ -128,23 +141,19 @@ static void merge(struct end *e)
 
 static void merge_peer(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	show(e, e->fd, 100, 0);
 	meet(e);
 }
 
 static void split(struct end *e)
 {
-	put(e, e->fd, "abcdefghij");
-	meet(e);
-	meet(e);
+	offer(e, "abcdefghij");
 }
 
 static void split_peer(struct end *e)
 {
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	show(e, e->fd, 3, 0);
 	show(e, e->fd, 1, 0);
 	show(e, e->fd, 4, MSG_WAITALL);
@@ -321,6 +330,7 @@ const struct test cases_stream[] = {
 	{"stream_zero", 0, zero, zero_peer},
 	{"stream_eagain", 0, eagain, eagain_peer},
 	{"stream_fill", 0, fill, fill_peer},
+	{"stream_whole", NOFLIP, whole, echo_peer},
 	{"stream_merge", 0, merge, merge_peer},
 	{"stream_split", 0, split, split_peer},
 	{"stream_big", 0, big, big_peer},

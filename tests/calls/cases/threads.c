@@ -169,8 +169,7 @@ static void cancelled(struct end *e)
 	struct job j;
 
 	cleaned = 0;
-	job_start(e, &j, cancelled_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, cancelled_job, e->fd);
 	TRY(e, pthread_cancel(j.thread));
 	job_join(e, &j);
 	say(e, "done %d, cleaned %d", j.done, cleaned);
@@ -191,8 +190,7 @@ static void cancelled_closes(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, cancelled_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, cancelled_job, e->fd);
 	TRY(e, pthread_cancel(j.thread));
 	job_join(e, &j);
 	TRY(e, close(e->fd));
@@ -204,8 +202,7 @@ static void closed_cancels(struct end *e)
 {
 	struct job j;
 
-	job_start(e, &j, cancelled_job, e->fd);
-	asleep(e, j.tid);
+	job_sleeps(e, &j, cancelled_job, e->fd);
 	TRY(e, close(e->fd));
 	meet(e);
 	TRY(e, pthread_cancel(j.thread));

@@ -4,13 +4,6 @@
 #include <linux/sockios.h>
 #include <sys/time.h>
 
-static void end_quietly(struct end *e)
-{
-	ask(e, e->fd);
-	shutdown(e->fd, SHUT_WR);
-	show(e, e->fd, 1, 0);
-}
-
 static void inherited(struct end *e)
 {
 	int l = make_listener(e, 0), fd, got;
@@ -51,7 +44,8 @@ static void buffers(struct end *e)
 	SET(e->fd, SOL_SOCKET, SO_SNDBUF, 100000);
 	tell(e);
 	recv_pattern(e, e->fd, 0, 300000, 5000);
-	end_quietly(e);
+	ask(e, e->fd);
+	finish(e, e->fd);
 }
 
 static void buffers_peer(struct end *e)
@@ -82,7 +76,8 @@ static void refused(struct end *e)
 	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = 1000000}, sizeof(struct timeval)));
 	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_ULP, "nothing", 7));
 	TRY(e, setsockopt(e->fd, IPPROTO_TCP, TCP_CONGESTION, "nothing", 7));
-	end_quietly(e);
+	ask(e, e->fd);
+	finish(e, e->fd);
 }
 
 static void timeouts(struct end *e)
@@ -101,7 +96,8 @@ static void timeouts(struct end *e)
 			show(e, e->fd, 10, 0);
 	}
 	TRY(e, setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &given[1], sizeof(t)));
-	end_quietly(e);
+	ask(e, e->fd);
+	finish(e, e->fd);
 }
 
 /* What has not been acknowledged becomes nothing in the end. */
@@ -132,8 +128,7 @@ static void inq(struct end *e)
 {
 	int n = -1;
 
-	meet(e);
-	arrived(e, e->fd, 10);
+	have(e, 10);
 	for (int i = 0; i < 11; i++) {
 		TRY(e, ioctl(e->fd, SIOCINQ, &n));
 		say(e, "%d", n);
@@ -150,9 +145,7 @@ static void inq(struct end *e)
 
 static void inq_peer(struct end *e)
 {
-	put(e, e->fd, "0123456789");
-	meet(e);
-	meet(e);
+	ten_peer(e);
 	shutdown(e->fd, SHUT_WR);
 }
 
@@ -181,12 +174,10 @@ static void counters_elsewhere(struct end *e)
 static void low_water(struct end *e)
 {
 	SET(e->fd, SOL_SOCKET, SO_RCVLOWAT, 6);
-	meet(e);
-	arrived(e, e->fd, 3);
+	have(e, 3);
 	bits(e, "three", polled(e->fd, POLLIN, 0));
 	show(e, e->fd, 10, MSG_DONTWAIT | MSG_PEEK);
-	meet(e);
-	arrived(e, e->fd, 6);
+	have(e, 6);
 	bits(e, "six", polled(e->fd, POLLIN, -1));
 	show(e, e->fd, 10, 0);
 	meet(e);
@@ -262,7 +253,8 @@ static void informed(struct end *e)
 	GET(e->fd, IPPROTO_IP, 2 /* IP_TTL */);
 	GET(e->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT);
 	GET(e->fd, IPPROTO_TCP, TCP_SYNCNT);
-	end_quietly(e);
+	ask(e, e->fd);
+	finish(e, e->fd);
 	len = sizeof(i);
 	TRY(e, getsockopt(e->fd, IPPROTO_TCP, TCP_INFO, &i, &len));
 }

@@ -2,12 +2,6 @@
 #include "cases.h"
 
 #include <limits.h>
-#include <sys/uio.h>
-
-static struct iovec piece(const char *s, size_t len)
-{
-	return (struct iovec){.iov_base = (void *)s, .iov_len = len};
-}
 
 static void vectors(struct end *e)
 {
@@ -35,8 +29,7 @@ static void vectors_peer(struct end *e)
 	struct iovec v[5] = {piece(a, 3), piece(b, 0), piece(b, 4), piece(NULL, 0), piece(c, 20)};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 5};
 
-	meet(e);
-	arrived(e, e->fd, 12);
+	have(e, 12);
 	text(e, "recvmsg PEEK", a, recvmsg(e->fd, &m, MSG_PEEK) > 0 ? 3 : -1);
 	TRY(e, readv(e->fd, v, 5));
 	text(e, "a", a, 3);
@@ -87,8 +80,7 @@ static void at_offset(struct end *e)
 	TRY(e, preadv2(e->fd, &in, 1, 0, 0));
 	TRY(e, lseek(e->fd, 0, SEEK_CUR));
 	TRY(e, pwritev2(e->fd, &v, 1, -1, 0));
-	meet(e);
-	arrived(e, e->fd, 5);
+	have(e, 5);
 	text(e, "preadv2 at -1", buf, preadv2(e->fd, &in, 1, -1, 0));
 	TRY(e, preadv2(e->fd, &in, 1, -1, RWF_NOWAIT));
 	TRY(e, preadv2(e->fd, &in, 1, -1, 0x40000000));
@@ -119,13 +111,11 @@ static void many_messages_peer(struct end *e)
 {
 	char buf[3][5];
 	struct iovec v[3] = {piece(buf[0], 5), piece(buf[1], 5), piece(buf[2], 5)};
-	struct mmsghdr m[3] = {{.msg_hdr = {.msg_iov = &v[0], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[1], .msg_iovlen = 1}},
-			       {.msg_hdr = {.msg_iov = &v[2], .msg_iovlen = 1}}};
+	struct mmsghdr m[3];
 	struct timespec t = {.tv_sec = 5};
 
-	meet(e);
-	arrived(e, e->fd, 12);
+	a_piece_each(m, 3, v, 1);
+	have(e, 12);
 	TRY(e, recvmmsg(e->fd, m, 2, MSG_DONTWAIT, NULL));
 	say(e, "lengths %u %u", m[0].msg_len, m[1].msg_len);
 	text(e, "first", buf[0], 5);
@@ -139,16 +129,13 @@ static void many_messages_peer(struct end *e)
 /* A control message that TCP does not know, and room for one that never comes. */
 static void control(struct end *e)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
+	char room[ROOM] __attribute__((aligned(8))) = {0};
 	struct iovec v = piece("hello", 5);
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	long r;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	long r = sendmsg(e->fd, &m, MSG_NOSIGNAL);
+	attach_fd(&m, room, 0);
+	r = sendmsg(e->fd, &m, MSG_NOSIGNAL);
 	say(e, "sendmsg with SCM_RIGHTS: %s", r < 0 ? strerrorname_np(errno) : "sent");
 	pass(e, &r, sizeof(r));
 	meet(e);

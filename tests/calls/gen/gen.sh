@@ -10,14 +10,15 @@
 # A sequence that differs is cut down to the calls without which it does not, and printed.
 set -u
 
-builddir=${SHUNT_BUILD:-${top_builddir:-$PWD}}
-unset SHUNT_BUILD
-export top_builddir=$builddir
+# shellcheck source-path=SCRIPTDIR source=../where.sh
+. "$(dirname "$0")/../where.sh"
+# shellcheck source-path=SCRIPTDIR source=../../scratch.sh
+. "$(dirname "$0")/../../scratch.sh"
 gen=${GEN:-$builddir/tests/calls/gen/gen}
-run=${RUN_SHUNT:-$builddir/tools/shunt run}
 ways=${WAYS:-both lead answer flip}
 calls=${CALLS:-150}
-work=$(mktemp -d /tmp/calls-gen.XXXXXX)
+scratch gen
+work=$scratch
 export GEN_LIMIT=${GEN_LIMIT:-60}
 
 # sequence WAY SEED [KEEP...]: the transcript.
@@ -27,10 +28,10 @@ sequence() {
 	case $way in
 	careful) GEN_CAREFUL=1 "$gen" "$seed" "$calls" "$@" ;;
 	bare) "$gen" "$seed" "$calls" "$@" ;;
-	both) GEN_WRAP=$run $run "$gen" "$seed" "$calls" "$@" ;;
-	flip) GEN_CAREFUL=1 SHUNT_FLIP=${FLIP:-1024} GEN_WRAP=$run $run "$gen" "$seed" "$calls" "$@" ;;
-	lead) $run "$gen" "$seed" "$calls" "$@" ;;
-	answer) GEN_WRAP=$run "$gen" "$seed" "$calls" "$@" ;;
+	both) GEN_WRAP=$shunt_run $shunt_run "$gen" "$seed" "$calls" "$@" ;;
+	flip) GEN_CAREFUL=1 SHUNT_FLIP=${FLIP:-1024} GEN_WRAP=$shunt_run $shunt_run "$gen" "$seed" "$calls" "$@" ;;
+	lead) $shunt_run "$gen" "$seed" "$calls" "$@" ;;
+	answer) GEN_WRAP=$shunt_run "$gen" "$seed" "$calls" "$@" ;;
 	esac 2>> "$work/err"
 }
 
@@ -95,7 +96,7 @@ done
 echo "1..$n"
 echo "# $made calls besides the bare ones, $bad of $n sequences differ"
 if [ $bad -gt 0 ]; then
+	scratch_keep "$work"
 	echo "# transcripts in $work"
 	exit 1
 fi
-rm -rf "$work"

@@ -1,9 +1,9 @@
 # limit: 240
-# The connection manager as a rendezvous: tests/lab/cm, each of whose tests is one of ours.
+# The connection manager as a rendezvous: tests/lab/cm/, each of whose tests is one of ours.
 # shellcheck shell=bash disable=SC2016,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
-program=$builddir/tests/lab/cm
+program=$builddir/tests/lab/cm/cm
 need "$program"
 
 # The cable carries IPv6, too, and who has which address is known: the neighbours would not ask their own host.

@@ -14,16 +14,6 @@ gid_index() {
 	return 1
 }
 
-# patiently COMMAND…: until it succeeds, for ten seconds at most.
-patiently() {
-	local i
-	for ((i = 0; i < 100; i++)); do
-		"$@" && return
-		sleep 0.1
-	done
-	return 1
-}
-
 # both WRAP SERVER-COMMAND… -- READY-COMMAND… -- CLIENT-COMMAND…: a server, and when READY succeeds a
 # client, each with WRAP before it. What they say is in $work/server and $work/client. Do both end well?
 both() {
@@ -35,7 +25,7 @@ both() {
 	shift
 	$wrap timeout 30 "${serve[@]}" >"$work/server" 2>&1 &
 	pid=$!
-	patiently "${ready[@]}" || rc=1
+	within "${ready[@]}" || rc=1
 	$wrap timeout 30 "$@" >"$work/client" 2>&1 || rc=1
 	wait "$pid" || rc=1
 	[ $rc = 0 ] || tail -n 20 "$work/server" "$work/client" >&2
@@ -127,7 +117,7 @@ gauge_begin() {
 # as bytes move while shunt stat starts.
 gauge_mark() {
 	local now
-	patiently link_carries
+	within link_carries
 	gauge_lo=$(cat /sys/class/net/lo/statistics/tx_bytes)
 	gauge_sent=$(hw_counter sent_pkts)
 	gauge_wrong=$(wrong_of_rxe)

@@ -5,7 +5,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 connections=1000
-most_qps=4
+most_qps=4 # of a link, at each end
 many=$builddir/tests/calls/many
 upgrade=$builddir/tests/bench/upgrade
 need "$many" "$upgrade" jq cmtime
@@ -13,15 +13,9 @@ need_device "$lab_device"
 ulimit -n 65536
 export SHUNT_STATS=$work/stat.%p
 
-# An echo server; sets pid and port.
+# An echo server; sets server_pid and server_port.
 serve() {
-	rm -f "$work/fifo"
-	mkfifo "$work/fifo"
-	$shunt_run "$many" server >"$work/fifo" 2>>"$work/err" &
-	pid=$!
-	children+=("$pid")
-	exec {in}<"$work/fifo"
-	read -r -t 20 _ port <&"$in"
+	start_telling $shunt_run "$many" server 2>>"$work/err"
 }
 
 # The QPs that programs have, of all devices.
@@ -34,14 +28,15 @@ crowd() {
 	serve || return
 	mkfifo "$work/answers" "$work/stay"
 	exec {out}<>"$work/stay"
-	$shunt_run "$many" client "$port" $connections 3 idle <"$work/stay" {out}<&- >"$work/answers" 2>>"$work/err" &
+	$shunt_run "$many" client "$server_port" $connections 3 idle <"$work/stay" {out}<&- >"$work/answers" 2>>"$work/err" &
 	client=$!
 	children+=("$client")
 	exec {in2}<"$work/answers"
 	read -r -t 100 _ served <&"$in2"
 	had=$(qps)
+	spread=$("$builddir/tools/shunt" stat --json | jq -c '[.. | objects | .lanes? | arrays | .[].streams]')
 	exec {out}>&- # the client's standard input ends
-	wait "$client" "$pid" || return
+	wait "$client" "$server_pid" || return
 	[ "$served" = $((connections * 3)) ]
 }
 
@@ -53,13 +48,15 @@ echo "# $((had - before)) QPs; upgrades: $(cat "$work"/stat.* | jq -c .counters.
 check "at both ends $connections were upgraded" [ "$(counter upgrades "$work"/stat.*)" -ge $((2 * connections)) ]
 # At the end of a process: the first to end may have ended the other's.
 check "they were one link" jq -es 'map(.counters.links) | add >= 1 and max == 1' "$work"/stat.*
-! is_verbs || check "there are QPs, no more than $most_qps" [ $((had - before)) -gt 0 -a $((had - before)) -le $most_qps ]
+! is_verbs || check "there are QPs, no more than $most_qps at each end" [ $((had - before)) -gt 0 -a $((had - before)) -le $((2 * most_qps)) ]
+echo "# streams of each lane: $spread"
+check "they are spread over lanes evenly" jq -e 'length > 0 and min > 0 and max - min <= 2' <<<"$spread"
 check_device "the link is over RDMA" "$work"/stat.*
 check "no QP is left" [ "$(qps)" = "$before" ]
 
 # Microseconds from connect() to the first answer by the link: of the first connection, which makes the link, and of later ones.
 times() {
-	serve && timeout 60 $shunt_run "$upgrade" "$port" 21 >"$work/times" && wait "$pid"
+	serve && timeout 60 $shunt_run "$upgrade" "$server_port" 21 >"$work/times" && wait "$server_pid"
 }
 check "each of 21 connections is upgraded" times
 check "none took more than 2 s" [ "$(grep -vcx 0 "$work/times")" = 21 ]
@@ -71,11 +68,22 @@ cm() { # COUNT
 	local server rc=0
 	timeout 40 cmtime -c "$1" >&2 & # it stays when its connections are gone
 	server=$!
-	patiently cm_listens && timeout 30 cmtime -s 10.77.0.1 -c "$1" >"$work/client" || rc=1
+	within cm_listens && timeout 30 cmtime -s 10.77.0.1 -c "$1" >"$work/client" || rc=1
 	kill $server
 	wait $server 2>/dev/null
 	return $rc
 }
+# Who may not lock the memory of a link stays on TCP and says why; root may without its capability only what the limit allows.
+poor() {
+	local shunt_run="setpriv --bounding-set=-ipc_lock prlimit --memlock=65536 $shunt_run"
+	serve && $shunt_run "$many" client "$server_port" 3 3 </dev/null >"$work/poor.answers" 2>"$work/poor" && wait "$server_pid" &&
+		grep -q "^served 9$" "$work/poor.answers"
+}
+if is_verbs; then
+	check "without memory that may be locked three connections are served" poor
+	check "it says that it cannot lock it" grep -q "cannot be locked: raise ulimit -l" "$work/poor"
+fi
+
 for count in 1 20; do
 	check "cmtime, $count at once" cm $count
 	sed -n 's/^\(.*[a-z]\) *: *\([0-9.]*\) .* \([0-9.]*\)$/\1 \3/p' "$work/client" |

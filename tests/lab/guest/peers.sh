@@ -1,10 +1,12 @@
-# limit: 200
+# limit: 300
 # Side by side in one run: plain TCP, rsocket (librspreload), SMC over rxe, Shunt. A table and no judgement, but with
-# LAB_STRICT: Shunt must not be behind rsocket. What a peer cannot do is that peer's failure, not ours.
+# LAB_STRICT: Shunt must not be behind rsocket. What a peer cannot do is that peer's failure, not ours. Connections are
+# measured as they go on, after their first seconds: how long they take to get there is what `links` shows.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
 seconds=2	# of each iperf3
+warm=2	# seconds before that, and before the round trips
 rounds=2	# the better one counts
 address=10.77.0.1
 pp=$builddir/tests/bench/pp
@@ -39,9 +41,9 @@ served() {
 	shift 2
 	while [ "$1" != -- ]; do server+=("$1") && shift; done
 	shift
-	timeout -k 1 15 $wrap "${server[@]}" >"$work/server" 2>&1 &
+	timeout -k 1 30 $wrap "${server[@]}" >"$work/server" 2>&1 &
 	pid=$!
-	patiently listens "$port" && timeout -k 1 10 $wrap "$@" 2>"$work/client" || rc=1
+	within listens "$port" && timeout -k 1 25 $wrap "$@" 2>"$work/client" || rc=1
 	kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
@@ -52,11 +54,13 @@ served() {
 measure() { # WHAT WRAP
 	local port=$((20000 + RANDOM % 10000))
 	case $1 in
-	rtt) served "$2" "$port" "$pp" server -a $address -P "$port" -- "$pp" client "$port" rtt -n 1000 -a $address ;;
-	iperf3) served "$2" "$port" iperf3 -s -1 -p "$port" -- iperf3 -c $address -p "$port" -t $seconds -J |
+	rtt) served "$2" "$port" "$pp" server -a $address -P "$port" -- "$pp" client "$port" rtt -n 2000 -w "${warm}000" \
+		-a $address ;;
+	iperf3) served "$2" "$port" iperf3 -s -1 -p "$port" -- iperf3 -c $address -p "$port" -t $seconds \
+		-O $warm -J |
 		jq '.end.sum_received.bits_per_second / 1e6 | floor | select(. > 0)' ;;
 	redis) served "$2" "$port" redis-server --save "" --appendonly no --dir "$work" --protected-mode no --port "$port" \
-		--bind $address -- redis-benchmark -h $address -p "$port" -t get -n 1000 -c 1 --csv |
+		--bind $address -- redis-benchmark -h $address -p "$port" -t get -n 10000 -c 1 --csv |
 		sed -n 's/^"GET","\([0-9]*\).*/\1/p' ;;
 	esac
 }

@@ -28,7 +28,7 @@ devices_remove() {
 
 devices_make() {
 	rdma link add rxe0 type rxe netdev v0 && rdma link add rxe1 type rxe netdev v1 &&
-		patiently grep -q "link rxe0/1 state ACTIVE" <(rdma link)
+		within grep -q "link rxe0/1 state ACTIVE" <(rdma link)
 }
 
 # transfer_same NAME

@@ -11,8 +11,8 @@ talk_begin() {
 	ibv_rc_pingpong -d rxe0 -g "$(gid_index rxe0)" -n 100000000 "${ask[@]}" >"$work/talk" 2>&1 &
 	talk=$!
 	children+=("$talk")
-	[ "$lab_self" = two ] || { patiently somebody_listens 18515; meet listens; }
-	patiently rdma_moves
+	[ "$lab_self" = two ] || { within somebody_listens 18515; meet listens; }
+	within rdma_moves
 }
 
 talk_end() {
@@ -101,7 +101,7 @@ blocked() {
 }
 check "RDMA moves" talk_begin
 check "$(fault_says block): RDMA stands, TCP moves" with block blocked
-check "then RDMA moves again" patiently rdma_moves
+check "then RDMA moves again" within rdma_moves
 talk_end
 
 # No line can come while the link is down: machine one waits alone.
@@ -123,7 +123,7 @@ check "RDMA moves" talk_begin
 check "$(fault_says down): RDMA stands" downed
 # A packet without a way out is an error of rxe's at once: its QP ends, whatever its retries are.
 if [ "$lab_self" = one ]; then
-	check "and the QP here has ended" patiently grep -q "Failed status local QP operation error" "$work/talk"
+	check "and the QP here has ended" within grep -q "Failed status local QP operation error" "$work/talk"
 else
 	check "and the QP here tries on" kill -0 "$talk"
 fi

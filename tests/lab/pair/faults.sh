@@ -29,7 +29,7 @@ begin() { # WRAP OPTION…
 	timeout $TEST_LIMIT $wrap "$transfer" "${ends[@]}" -n $bytes "$@" >"$work/said" 2>"$work/err" &
 	pid=$!
 	children+=("$pid")
-	[ "$lab_self" = two ] || { patiently somebody_listens $port; meet listens; }
+	[ "$lab_self" = two ] || { within somebody_listens $port; meet listens; }
 }
 
 end() {
@@ -63,7 +63,7 @@ transfer_under() {
 		fault_on $fault || rc=1
 	else
 		begin "$shunt_run"
-		patiently moved || rc=1
+		within moved || rc=1
 		fault_on $fault || rc=1
 		kill -0 "$pid" 2>/dev/null || { echo "the transfer was over before the fault" >&2 && rc=1; }
 	fi

@@ -67,7 +67,7 @@ between() {
 	if [ "$lab_self" = one ]; then
 		timeout "$patience" "${serve[@]}" >"$work/said" 2>&1 &
 		pid=$!
-		patiently "${ready[@]}" || rc=1
+		within "${ready[@]}" || rc=1
 		meet ready
 		wait "$pid" || rc=1
 	else

@@ -1,0 +1,30 @@
+/* An IP address of either family as 16 bytes: IPv4 as v4-mapped IPv6, so that a dual-stack listener's and its client's views agree (PF-56). */
+#ifndef SHUNT_CORE_ADDRESS_H
+#define SHUNT_CORE_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <string.h>
+#include "core/engine.h"
+
+#define SHUNT_ADDRESS_V4 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff	/* what comes before the 4 bytes of IPv4 */
+
+static inline bool shunt_address_is_v4(const uint8_t address[16])
+{
+	static const uint8_t prefix[12] = { SHUNT_ADDRESS_V4 };
+
+	return !memcmp(address, prefix, sizeof(prefix));
+}
+
+/* A listener of IPv6 that takes no connections of IPv4. */
+static inline bool shunt_address_only_v6(struct shunt_engine *engine, int fd, sa_family_t family)
+{
+	int only = 0;
+	socklen_t length = sizeof(only);
+
+	if (family == AF_INET6)
+		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length);
+	return only;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Cancellation of threads, pthread_cancel(3). What Shunt does in a program's call takes locks and makes system calls
+ * of its own, and libc's are cancellation points: so a thread is cancelled in three places and nowhere else.
+ *
+ * - On entry of a call that is one (shunt_cancel_begin), as libc does.
+ * - In a real wait, which knows what to undo (wait.c, poll.c, epwait.c). struct shunt_sys says which calls can be one.
+ * - Not at all in a call that has moved bytes already: its wait ends then, and the program is told how many.
+ *
+ * Who may come to a wait with something half done holds cancellation off.
+ */
+#ifndef SHUNT_CORE_CANCEL_H
+#define SHUNT_CORE_CANCEL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct shunt_engine;
+
+/* After pthread_cancel(thread). engine: NULL while there is none. */
+void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread);
+/* A call begins that is a cancellation point: acts on what is pending, unless the call has moved bytes already. */
+void shunt_cancel_begin(void);
+/* Has this thread been cancelled since then? */
+bool shunt_cancel_pending(void);
+/* What follows belongs to a call that has moved bytes, or no longer does. */
+void shunt_cancel_moved(bool on);
+
+/* AddressSanitizer does not know of frames that are left so: their stack is soon another thread's. */
+#ifdef __SANITIZE_ADDRESS__
+void __asan_handle_no_return(void);
+#define shunt_cancel_unwinds() __asan_handle_no_return()
+#else
+#define shunt_cancel_unwinds() ((void)0)
+#endif
+
+/* What was so before, for the other one. */
+static inline int shunt_cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void shunt_cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
+#endif

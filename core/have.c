@@ -1,0 +1,292 @@
+/*
+ * Several processes may accept at one address: workers that inherited a listener, SO_REUSEPORT, a program that
+ * is being replaced. One of them owns the rendezvous, so claims for what the others have come to it. They come in
+ * here, at a name of their own, and say which connections they have; who claims one is sent there.
+ *
+ * They need not say it as long as nobody claims what we do not have: so accepting from plain peers costs them nothing.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/have.h"
+#include "core/fds.h"
+
+#define TELLERS_MAX 1024
+#define STRANGERS_MAX 128		/* with whom another user's processes are not let in any more */
+#define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
+#define HAD_BUCKETS 512
+#define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
+#define MESSAGES 64			/* of one teller before the others are heard */
+
+struct shunt_teller {
+	struct shunt_source source;
+	int fd;
+	pid_t pid;
+	bool trusted;		/* the same user, root, or has shown a socket that listens at the address */
+	bool joined;
+	struct shunt_rendezvous *at;
+	struct shunt_teller *next;
+};
+
+struct shunt_had {
+	struct shunt_tuple tuple;	/* as who has it sees it */
+	pid_t pid;
+	uint64_t deadline;
+};
+
+/* --- messages --- */
+
+int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have, int fd)
+{
+	char space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { have, sizeof(*have) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	have->magic = SHUNT_WIRE_MAGIC;
+	have->version = SHUNT_WIRE_VERSION;
+	shunt_fds_attach(&message, space, &fd, fd >= 0);
+	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have, int *fd)
+{
+	char space[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { have, sizeof(*have) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				  .msg_controllen = sizeof(space) };
+	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	*fd = -1;
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	shunt_fds_take(engine->sys, &message, fd, 1);
+	if (got == sizeof(*have) && !(message.msg_flags & MSG_TRUNC) && have->magic == SHUNT_WIRE_MAGIC &&
+	    have->version == SHUNT_WIRE_VERSION)
+		return 1;
+	if (*fd >= 0)
+		engine->sys->close(*fd);
+	*fd = -1;
+	return got ? -EPROTO : -EPIPE;
+}
+
+/* --- what others have --- */
+
+static struct shunt_had *bucket(struct shunt_service *service, const struct shunt_tuple *tuple, bool reverse)
+{
+	const uint8_t *near = reverse ? tuple->peer : tuple->local, *far = reverse ? tuple->local : tuple->peer;
+	uint32_t near_port = reverse ? tuple->peer_port : tuple->local_port;
+	uint32_t hash = near_port << 16 | (reverse ? tuple->local_port : tuple->peer_port);
+
+	for (int i = 0; i < 16; i++)
+		hash = (hash ^ near[i] ^ far[i] << 8) * 0x9e3779b1u;
+	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
+}
+
+static void remember(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_had *place;
+
+	if (!service->had)
+		service->had = calloc(HAD_BUCKETS * HAD_PLACES, sizeof(*service->had));
+	if (!service->had)
+		return;
+	place = bucket(service, tuple, false);
+	for (int i = 1; i < HAD_PLACES; i++)
+		if (place[i].deadline < place->deadline)
+			place = &place[i];
+	*place = (struct shunt_had) { *tuple, pid, shunt_now(engine) + engine->config.claim_ms * 1000000 };
+}
+
+static void forget(struct shunt_service *service, pid_t pid)
+{
+	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
+		if (service->had[i].pid == pid)
+			service->had[i] = (struct shunt_had) { .pid = 0 };
+}
+
+/* --- who wants to know --- */
+
+static void tell_wanted(struct shunt_service *service, struct shunt_teller *teller, bool on)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
+
+	if (teller->joined)
+		shunt_have_send(service->engine, teller->fd, &have, -1);
+}
+
+static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
+{
+	if (atomic_exchange(atomic_load(&r->wanted), on) == on && !!r->wanted_until == on)
+		return;
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		if (teller->at == r)
+			tell_wanted(service, teller, on);
+}
+
+static void want(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	uint64_t until = shunt_now(service->engine) + WANTED_NS;
+
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = service->engine->rendezvous; r; r = r->next) {
+		if (r->fd < 0 || !shunt_rendezvous_covers(&r->name, claimed->peer, claimed->peer_port))
+			continue;
+		set_wanted(service, r, true);
+		r->wanted_until = until;
+	}
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+}
+
+pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	uint64_t now = shunt_now(service->engine);
+	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
+
+	want(service, claimed);
+	for (int i = 0; place && i < HAD_PLACES; i++) {
+		pid_t pid = place[i].pid;
+
+		if (!pid || place[i].deadline < now || !shunt_tuple_reversed(&place[i].tuple, claimed))
+			continue;
+		place[i] = (struct shunt_had) { .pid = 0 };
+		return pid;
+	}
+	return 0;
+}
+
+/* --- those who tell --- */
+
+static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
+{
+	struct shunt_teller **p = &service->tellers;
+
+	forget(service, teller->pid);
+	while (*p != teller)
+		p = &(*p)->next;
+	*p = teller->next;
+	service->teller_count--;
+	shunt_private_close(service->engine, teller->fd);
+	free(teller);
+}
+
+static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_teller *teller = NULL;
+	pid_t pid;
+	bool trusted = shunt_rendezvous_trusts(service->engine, fd, &pid);
+
+	if (service->teller_count < (trusted ? TELLERS_MAX : STRANGERS_MAX))
+		teller = calloc(1, sizeof(*teller));
+	if (!teller) {
+		shunt_private_close(service->engine, fd);
+		return;
+	}
+	teller->source.kind = SHUNT_SOURCE_TELLER;
+	teller->fd = fd;
+	teller->at = r;
+	teller->pid = pid;
+	teller->trusted = trusted;
+	teller->next = service->tellers;
+	service->tellers = teller;
+	service->teller_count++;
+	if (shunt_service_add(service, fd, &teller->source))
+		dismiss(service, teller);
+}
+
+void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
+{
+	int fd;
+
+	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
+		let_in(service, rendezvous, fd);
+}
+
+/* Workers often run as another user than who made the listener: the socket shows that they belong to it. */
+static bool listens_at(struct shunt_service *service, const struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_engine *engine = service->engine;
+	int protocol = 0, listens = 0;
+	socklen_t length = sizeof(int);
+	struct shunt_name name;
+
+	return fd >= 0 && !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
+	       protocol == IPPROTO_TCP && !engine->sys->getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) &&
+	       listens && !shunt_rendezvous_of(engine, fd, &name) && name.length == r->name.length &&
+	       !memcmp(name.text, r->name.text, name.length);
+}
+
+/* False: such a message is none. */
+static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have, int fd)
+{
+	if (have->type == SHUNT_HAVE_JOIN && !teller->joined) {
+		teller->trusted = teller->trusted || listens_at(service, teller->at, fd);
+		teller->joined = true;
+		if (teller->trusted && teller->at->wanted_until)
+			tell_wanted(service, teller, true);
+		return teller->trusted;
+	}
+	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || fd >= 0 || teller->pid <= 0 ||
+	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
+		return false;
+	if (!shunt_claim_is_had(service, &have->tuple, teller->pid))
+		remember(service, &have->tuple, teller->pid);
+	return true;
+}
+
+void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_have have;
+	int result = 1, fd = -1;
+
+	shunt_private_begin(engine);
+	for (int i = 0; i < MESSAGES && result > 0; i++) {
+		result = shunt_have_receive(engine, teller->fd, &have, &fd);
+		if (result > 0 && !on_message(service, teller, &have, fd))
+			result = -EPROTO;
+		if (fd >= 0)
+			engine->sys->close(fd);
+	}
+	if (result < 0)
+		dismiss(service, teller);
+	shunt_private_end(engine);
+}
+
+/* --- what is over --- */
+
+static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	set_wanted(service, r, false);
+	r->wanted_until = 0;
+}
+
+int shunt_have_tick(struct shunt_service *service)
+{
+	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_teller *teller = service->tellers, *next;
+
+	for (; teller; teller = next) {
+		next = teller->next;
+		if (teller->at->fd < 0)	/* withdrawn: one of them will offer it again */
+			dismiss(service, teller);
+	}
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = service->engine->rendezvous; r; r = r->next) {
+		if (r->fd < 0 || !r->wanted_until)
+			continue;
+		if (r->wanted_until <= now)
+			end_wanted(service, r);
+		else if (r->wanted_until < first)
+			first = r->wanted_until;
+	}
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
+}
+
+void shunt_have_abandon(struct shunt_service *service)
+{
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		shunt_private_close(service->engine, teller->fd);
+}

@@ -1,0 +1,181 @@
+/*
+ * We accept at an address whose rendezvous another process owns: it is told of what we have (have.c), so that who
+ * claims it is sent to us. When the owner ends, whoever still listens there tries to take its place.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/have.h"
+
+#define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
+#define LOOK_LOG 7		/* at most so often */
+
+/* --- the owner --- */
+
+static uint64_t again(struct shunt_service *service, uint32_t failures)
+{
+	return shunt_now(service->engine) + (LOOK_NS << (failures < LOOK_LOG ? failures : LOOK_LOG));
+}
+
+static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	shunt_private_close(service->engine, r->owner_fd);
+	r->owner_fd = -1;
+	r->failures = 0;
+	r->look_at = 0;
+	atomic_store(&r->alone, true);
+	r->own_wanted = 0;	/* the next one says it again */
+}
+
+static int untell(struct shunt_stream *stream, void *rendezvous)
+{
+	if (stream->told && stream->rendezvous == rendezvous) {
+		stream->told = false;
+		atomic_store(&stream->used, false);
+	}
+	return 0;
+}
+
+/* The next owner knows nothing of what this one was told: it is told when it is used again. */
+static void forget_owner(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	struct shunt_engine *engine = service->engine;
+
+	lose_owner(service, r);
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, untell, r);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+/* An owner of another user wants to see that we belong there. Others believe it, and a listener on its way stays open. */
+static int to_show(struct shunt_service *service, const struct shunt_rendezvous *r)
+{
+	struct ucred owner = { .uid = 0 };
+	socklen_t length = sizeof(owner);
+
+	if (service->engine->sys->getsockopt(r->owner_fd, SOL_SOCKET, SO_PEERCRED, &owner, &length) ||
+	    owner.uid == geteuid() || geteuid() == 0 || !r->listener)
+		return -1;
+	return r->listener->fd;
+}
+
+static void join(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
+
+	r->owner_fd = fd;
+	if (shunt_service_add(service, fd, &r->owner_source) ||
+	    shunt_have_send(service->engine, fd, &have, to_show(service, r))) {
+		lose_owner(service, r);
+		r->look_at = again(service, r->failures++);
+		return;
+	}
+	r->failures = 0;
+	atomic_store(&r->alone, false);
+}
+
+/* rendezvous_lock held. */
+static void look(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	struct shunt_name have;
+	int fd;
+
+	shunt_rendezvous_have(&r->name, &have);
+	fd = shunt_rendezvous_knock(service->engine, &have);
+	if (fd >= 0) {
+		join(service, r, fd);
+		return;
+	}
+	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r)) {
+		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
+		atomic_store(&service->listening, true);
+		return;
+	}
+	atomic_store(&r->alone, true);
+	r->look_at = again(service, r->failures++);
+}
+
+static bool must_look(const struct shunt_rendezvous *r)
+{
+	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
+}
+
+int shunt_join_tick(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		if (must_look(r) && r->look_at <= now)
+			look(service, r);
+		if (must_look(r) && r->look_at < first)
+			first = r->look_at;
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	if (first == SHUNT_NEVER)
+		return -1;
+	return first <= now ? 1 : (int)((first - now) / 1000000 + 1);
+}
+
+void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_have have;
+	int result, fd = -1;
+
+	if (r->owner_fd < 0)
+		return;
+	shunt_private_begin(engine);
+	while ((result = shunt_have_receive(engine, r->owner_fd, &have, &fd)) > 0) {
+		if (have.type != SHUNT_HAVE_WANTED || have.on > 1 || fd >= 0) {
+			result = -EPROTO;
+			break;
+		}
+		atomic_store(atomic_load(&r->wanted), have.on);
+	}
+	if (fd >= 0)
+		engine->sys->close(fd);
+	shunt_private_end(engine);
+	if (result < 0)
+		forget_owner(service, r);
+	if (result == -EPROTO)	/* it is not asked again at once */
+		r->look_at = again(service, LOOK_LOG);
+}
+
+/* --- what we have --- */
+
+/* Where we are found by who is sent to us. */
+static bool offer_process(struct shunt_service *service)
+{
+	struct shunt_rendezvous *process = &service->process;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_name name;
+
+	if (process->fd >= 0)
+		return true;
+	shunt_rendezvous_process(engine->pid, &name);
+	process->fd = shunt_rendezvous_offer(engine, &name);
+	if (process->fd < 0)
+		return false;
+	process->source.kind = SHUNT_SOURCE_RENDEZVOUS;
+	return !shunt_service_add(service, process->fd, &process->source);
+}
+
+void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_rendezvous *r = stream->rendezvous;
+	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
+
+	if (!atomic_exchange(&r->joining, true))
+		shunt_join_tick(service);
+	if (r->owner_fd < 0)
+		atomic_store(&stream->used, false);	/* again, when there is one */
+	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
+		return;
+	have.tuple = stream->tuple;
+	if (shunt_have_send(service->engine, r->owner_fd, &have, -1))
+		return;
+	stream->told = true;
+	atomic_fetch_add(&service->engine->haves, 1);
+}

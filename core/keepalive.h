@@ -1,0 +1,27 @@
+/*
+ * Keepalive (XR-07): is the peer of an idle lane still there? An RDMA WRITE of no bytes asks its device, which answers
+ * without memory, without a receive, and without anybody over there noticing. Only lanes whose device can fail are
+ * asked (lane.retains): that the peer of the soft device has ended, the channel says at once. Service thread.
+ *
+ * It is the device that answers. A process that is stopped (SIGSTOP) keeps its links, as the kernel keeps its TCP
+ * connections; so does one that never calls anything.
+ */
+#ifndef SHUNT_CORE_KEEPALIVE_H
+#define SHUNT_CORE_KEEPALIVE_H
+
+#include "core/service.h"
+
+/* The link is up. */
+void shunt_keepalive_begin(struct shunt_link *link);
+/* The link's memory goes. */
+void shunt_keepalive_forget(struct shunt_link *link);
+/* Asks who has been silent. Milliseconds until the next look, -1: nobody is to be asked. */
+int shunt_keepalive_tick(struct shunt_service *service);
+
+/* A lane waits for an answer. */
+static inline bool shunt_keepalive_waits(struct shunt_lane *lane)
+{
+	return atomic_load(&lane->retired) < lane->probe && !atomic_load(&lane->failed);
+}
+
+#endif

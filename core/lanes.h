@@ -1,0 +1,34 @@
+/*
+ * The lanes of a link (RB-21): making as many as both ends want, and telling streams which is theirs. Lane n of
+ * one end is connected with lane n of the other. A stream keeps its lane for as long as it is on the link, so what
+ * is said of it stays in order; streams of different lanes share no lock, no window and no queue of the device.
+ *
+ * They live and die together: what makes one of them useless ends the link for all of them (link.c).
+ */
+#ifndef SHUNT_CORE_LANES_H
+#define SHUNT_CORE_LANES_H
+
+#include <stdint.h>
+#include "shunt/wire.h"
+
+#define SHUNT_LANES_AUTO UINT64_MAX	/* of SHUNT_LANES */
+
+struct shunt_device;
+struct shunt_engine;
+struct shunt_lane;
+struct shunt_link;
+
+/* How many a link on this device shall have, by SHUNT_LANES. */
+uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device);
+/* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all but the last. */
+int shunt_lanes_make(struct shunt_link *link, uint32_t count);
+/* Those beyond `count` are given up. */
+void shunt_lanes_keep(struct shunt_link *link, uint32_t count);
+/* Fills the part of a HELLO that is about them; how many descriptors are to be sent with it, or -errno. */
+int shunt_lanes_tell(struct shunt_link *link, struct shunt_hello *hello, int fds[2]);
+/* Connects them with the peer's. 0 or -errno. */
+int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, const int *fds, int count);
+/* The one that has the fewest streams. group.lock held. */
+struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link);
+
+#endif

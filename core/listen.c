@@ -1,0 +1,160 @@
+/*
+ * The addresses that this process listens at: each has a rendezvous, ours or another process's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/service.h"
+
+/* First where co-listeners come in, so that whoever has the one name has the other. */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_name have;
+	int have_fd, fd;
+
+	shunt_rendezvous_have(&rendezvous->name, &have);
+	have_fd = shunt_rendezvous_offer(engine, &have);
+	fd = have_fd == -EADDRINUSE ? have_fd : shunt_rendezvous_offer(engine, &rendezvous->name);
+	if (fd < 0) {
+		shunt_private_close(engine, have_fd);
+		return fd;
+	}
+	atomic_store(atomic_load(&rendezvous->wanted), 0);
+	rendezvous->have_fd = have_fd;
+	rendezvous->fd = fd;
+	rendezvous->tried_abroad = false;
+	shunt_service_add(service, fd, &rendezvous->source);
+	if (have_fd >= 0)
+		shunt_service_add(service, have_fd, &rendezvous->have_source);
+	return 0;
+}
+
+static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, const struct shunt_name *name)
+{
+	struct shunt_rendezvous *r = engine->rendezvous;
+
+	while (r && (r->name.length != name->length || memcmp(r->name.text, name->text, name->length)))
+		r = r->next;
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->source.kind = SHUNT_SOURCE_RENDEZVOUS;
+	r->have_source.kind = SHUNT_SOURCE_HAVE;
+	r->owner_source.kind = SHUNT_SOURCE_OWNER;
+	r->name = *name;
+	r->fd = r->have_fd = r->owner_fd = -1;
+	r->wanted = &r->own_wanted;
+	r->next = engine->rendezvous;
+	engine->rendezvous = r;
+	return r;
+}
+
+void shunt_listen_offer(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = (struct shunt_stream *)shunt_file(engine, fd);
+	struct shunt_rendezvous *r = NULL;
+	int saved = errno, result;
+	struct shunt_name name;
+
+	if (!shunt_service_start(engine))
+		return;
+	shunt_lock_take(&engine->rendezvous_lock);
+	result = shunt_rendezvous_of(engine, fd, &name);
+	if (!result)
+		r = rendezvous_for(engine, &name);
+	if (r) {
+		stream->rendezvous = r;
+		if (!r->listener)
+			r->listener = stream;
+		if (r->fd < 0)
+			result = shunt_listen_bind(engine->service, r);
+		if (result == -EADDRINUSE)
+			atomic_store(&r->joining, true);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	if (result)
+		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
+			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
+	atomic_store(&engine->service->listening, true);
+	shunt_service_wake(engine);
+	errno = saved;
+}
+
+void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)
+{
+	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->joining) || engine->pid != getpid() ||
+	    !shunt_service_start(engine))
+		return;
+	atomic_store(&rendezvous->joining, true);
+	shunt_service_wake(engine);
+}
+
+struct other {
+	struct shunt_rendezvous *rendezvous;
+	struct shunt_stream *found;
+};
+
+static int listens_too(struct shunt_stream *stream, void *arg)
+{
+	struct other *other = arg;
+
+	if (stream->fd < 0 || stream->role != SHUNT_LISTENER || stream->rendezvous != other->rendezvous)
+		return 0;
+	other->found = stream;
+	return 1;
+}
+
+/* The memory stays: the service thread may be about to look at it, and connections name it. Listeners are few. */
+void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct other other = { .rendezvous = stream->rendezvous };
+	struct shunt_rendezvous *r = stream->rendezvous;
+
+	if (!r)
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->rendezvous_lock);
+	if (r->listener == stream) {
+		shunt_streams_each(engine, listens_too, &other);
+		r->listener = other.found;
+		if (!r->listener && r->fd >= 0) {
+			shunt_private_close(engine, r->fd);
+			shunt_private_close(engine, r->have_fd);
+			r->fd = r->have_fd = -1;
+		}
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_lock_leave(&engine->streams_lock);
+	if (!engine->service)
+		return;
+	atomic_store(&engine->service->listening, true);
+	shunt_service_wake(engine);
+}
+
+/* The addresses are the child's too; it joins who owns their names when it accepts there. */
+static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
+{
+	shunt_private_close(engine, r->fd);
+	shunt_private_close(engine, r->have_fd);
+	shunt_private_close(engine, r->owner_fd);
+	r->fd = r->have_fd = r->owner_fd = -1;
+	r->joining = r->alone = false;
+	r->own_wanted = 0;
+	r->wanted_until = r->look_at = 0;
+	r->failures = 0;
+	r->service = NULL;
+	r->abroad = NULL;
+	r->tried_abroad = false;
+}
+
+void shunt_listen_abandon(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		abandon(engine, r);
+	shunt_lock_leave(&engine->rendezvous_lock);
+}

@@ -1,0 +1,56 @@
+/*
+ * Who wants a stream's bytes on TCP although the link could carry them (XR-38, "mock"): an operator, at the start
+ * by SHUNT_MOCK or later by `shunt adm`; the peer's operator; or the rule about slow completions. Each is a bit of
+ * tx.held, and shunt_track_choose() looks at nothing but whether one is set.
+ *
+ * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours
+ * whose completions are slow.
+ */
+#ifndef SHUNT_CORE_MOCK_H
+#define SHUNT_CORE_MOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_answer;
+struct shunt_engine;
+struct shunt_lane;
+struct shunt_service;
+struct shunt_stream;
+
+enum shunt_mock { SHUNT_MOCK_AUTO, SHUNT_MOCK_TCP, SHUNT_MOCK_RDMA };	/* SHUNT_MOCK's words */
+
+enum { SHUNT_HELD_MOCK = 1, SHUNT_HELD_PEER = 2, SHUNT_HELD_SLOW = 4 };	/* bits of tx.held */
+
+/* The stream comes to a link: what is said of it, and of the lane. Both locks held. */
+void shunt_mock_begin(struct shunt_stream *stream);
+/* Our operator wants it on TCP: what the peer is told when both ends agree on the stream. */
+bool shunt_mock_wants_tcp(struct shunt_stream *stream);
+/* The peer's operator has spoken. Service thread. */
+void shunt_mock_asked(struct shunt_stream *stream, bool tcp);
+/* The command `mock`: 0, or -1 and why not. Service thread. */
+int shunt_mock_command(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer);
+/* An operator's word for one stream. Service thread. */
+void shunt_mock_set(struct shunt_stream *stream, enum shunt_mock mock);
+/* For statistics: who holds the stream's bytes on TCP; "" nobody. */
+const char *shunt_mock_text(uint8_t held);
+
+/*
+ * The rule. A WR that asks for a completion and has none SHUNT_SLOW_MS later is slow; if that is so at
+ * SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The service thread
+ * looks only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
+ */
+struct shunt_slow {	/* of a lane; service thread */
+	uint64_t probe;		/* number of a WR that was under way at the last look; 0 none */
+	uint32_t times;		/* looks in a row at which one was slow */
+	bool held;		/* the streams are, */
+	uint64_t until;		/* until then */
+	uint64_t hold;		/* which were so many ns */
+};
+
+/* A device has WRs that it has not carried out. Any lock may be held. */
+void shunt_mock_watch(struct shunt_engine *engine);
+/* Milliseconds until the next look; -1: nothing is under way. Service thread. */
+int shunt_mock_tick(struct shunt_service *service);
+
+#endif

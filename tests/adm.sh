@@ -1,0 +1,113 @@
+#!/bin/bash
+# shunt adm: commands, the ways to ask wrongly, clients that are slow or hostile, and other users.
+# shellcheck disable=SC2317	# functions are called by name
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+transfer=$top_builddir/tests/calls/transfer/transfer
+
+# A server that waits for its client: its engine is there, and nothing else happens.
+mkfifo "$work/port"
+"$shunt" run "$transfer" server -n 0 >"$work/port" 2>"$work/server" &
+server=$!
+trap 'kill $server 2>/dev/null; scratch_remove' EXIT
+exec {port_fd}<"$work/port"
+read -r _ port <&"$port_fd"
+
+expect 0 "$shunt" adm "$server" help
+has "$out" '^set VARIABLE VALUE$'
+expect 0 "$shunt" adm "$server" set SHUNT_SPIN_US 7
+has "$out" '^SHUNT_SPIN_US=7$'
+
+# Refused by the process, in one line that says why.
+for words in "wrong" "help me" "set SHUNT_SPIN_US 7us" "set SHUNT_RQ 64" "set SHUNT_NONE 1"; do
+	# shellcheck disable=SC2086
+	expect 1 "$shunt" adm "$server" $words
+	has "$err" "^shunt adm: process $server: "
+	[ "$(wc -l <<<"$err")" = 1 ] || problem "not one line: $err"
+done
+expect 1 "$shunt" adm "$server" "set  SHUNT_SPIN_US 7"
+expect 1 "$shunt" adm "$server" $'help\n'
+
+# Refused before it is asked.
+expect 2 "$shunt" adm
+expect 2 "$shunt" adm "$server"
+expect 2 "$shunt" adm abc help
+expect 2 "$shunt" adm 0 help
+expect 2 "$shunt" adm -1 help
+expect 2 "$shunt" adm "$server" "$(printf '%600s' x)"
+expect 0 "$shunt" adm --help
+expect 1 "$shunt" adm $$ help
+has "$err" 'runs without Shunt|may not be examined'
+expect 1 "$shunt" adm 2147483647 help
+has "$err" 'no such process'
+
+descriptors() {
+	find "/proc/$server/fd" -mindepth 1 | wc -l
+}
+
+# Clients that say nothing, too much, or nothing that is one: the others are answered all the same, and at once.
+before=$(descriptors)
+cat >"$work/hostile.py" <<'PYTHON'
+import socket, sys, time
+name = "\0shunt/adm/" + sys.argv[1]
+def come():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(name)
+    s.settimeout(5)
+    return s
+def ask(text):
+    s = come()
+    s.send(text)
+    return s.recv(5000)
+silent = [come() for i in range(100)]
+start = time.monotonic()
+assert ask(b"help")[:1] == b"+"
+assert time.monotonic() - start < 1, "the silent ones are waited for"
+assert ask(b"x" * 100000)[:1] == b"-"
+assert ask(b"help\0") [:1] == b"-"
+assert ask(bytes(range(256)))[:1] == b"-"
+rights = come()
+socket.send_fds(rights, [b"help"], [0, 1, 2])
+assert rights.recv(5000)[:1] == b"+"
+for i in range(200):        # who does not wait for the answer
+    s = come()
+    s.send(b"help")
+    s.close()
+assert ask(b"help")[:1] == b"+"
+PYTHON
+expect 0 python3 "$work/hostile.py" "$server"
+expect 0 "$shunt" adm "$server" help
+[ "$(descriptors)" -le "$before" ] || problem "$(descriptors) descriptors, $before before"
+
+# Faults while it runs.
+expect 0 "$shunt" adm "$server" fault "delay:us=5;seed=3"
+expect 1 "$shunt" adm "$server" fault "kill:q=1"
+has "$err" "rule 1 \(kill\): there is no key 'q'"
+expect 0 "$shunt" adm "$server" fault
+has "$out" 'no faults'
+
+# Another user may neither read nor command; root may, whoever the process is of.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 "$work" && cp "$shunt" "$work/shunt"
+	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" set SHUNT_SPIN_US 9
+	has "$err" 'no answer|Connection reset|Broken pipe'
+	expect 1 "${as_nobody[@]}" "$work/shunt" stat "$server"
+	expect 0 "${as_nobody[@]}" "$work/shunt" stat
+	lacks "$out" "pid $server"
+	expect 0 "$shunt" stat "$server"
+	cp "$top_builddir/.libs/libshunt.so" "$transfer" "$work"
+	mkfifo "$work/other"
+	LD_PRELOAD=$work/libshunt.so "${as_nobody[@]}" "$work/transfer" server -n 0 >"$work/other" 2>&1 &
+	other=$!
+	read -r _ _ <"$work/other"
+	expect 0 "$shunt" adm "$other" set SHUNT_SPIN_US 9
+	expect 0 "${as_nobody[@]}" "$work/shunt" adm "$other" set SHUNT_SPIN_US 9
+	kill "$other"
+	wait "$other" 2>/dev/null
+fi
+
+# It still serves.
+expect 0 "$transfer" client "$port" -n 0
+wait "$server" || problem "the server ended with $?"
+finish

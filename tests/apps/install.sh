@@ -1,0 +1,19 @@
+#!/bin/bash
+# Installs the Debian packages of the programs in this folder. No service of theirs is started.
+set -u
+# shellcheck source-path=SCRIPTDIR source=../../tools/build.sh
+. "$(dirname "$0")/../../tools/build.sh"
+
+packages="redis-server redis-tools nginx haproxy memcached libmemcached-tools postgresql postgresql-contrib
+	mariadb-server mariadb-client curl wget openssh-server openssh-client openssh-sftp-server rsync socat ncat
+	nodejs ruby perl iperf iperf3 qperf wrk stunnel4 mosquitto mosquitto-clients erlang-base golang-go
+	default-jdk-headless libpython3.11-testsuite g++ python3 openssl iproute2 util-linux"
+
+# Debian asks this program whether a package may start its service.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" > /dev/null && as_root chmod 755 "$policy"
+	trap 'as_root rm -f "$policy"' EXIT
+fi
+# shellcheck disable=SC2086 # a list of words
+need_packages "for the tests with programs" $packages

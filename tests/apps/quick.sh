@@ -1,0 +1,3 @@
+#!/bin/bash
+# The programs that people use most, both ends shunted, for make check.
+TABLE='' CONFIGURATIONS=${CONFIGURATIONS:-bare both} PATIENCE=${PATIENCE:-100} exec "$(dirname "$0")/run.sh" redis nginx memcached curl python

@@ -1,0 +1,135 @@
+/*
+ * For gone.sh, and the lab's. `gone stay [PLACE]`: a server that lives on; it also connects to each place that comes
+ * on its standard input. It sends back what comes, and writes a line for each connection that has ended.
+ * `gone go [PLACE]`: a peer that connects, or waits to be connected to; it talks for a while, leaves something unread,
+ * says so and waits to be killed. A place is ADDRESS:PORT, or a port here.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST 100
+
+static int check(const char *what, int result)
+{
+	if (result >= 0)
+		return result;
+	perror(what);
+	exit(1);
+}
+
+static struct sockaddr_in place(const char *text)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const char *colon = strchr(text, ':');
+	char host[16];
+
+	if (colon && colon - text < (int)sizeof(host)) {
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
+		inet_pton(AF_INET, host, &in.sin_addr);
+		text = colon + 1;
+	}
+	in.sin_port = htons(atoi(text));
+	return in;
+}
+
+static int listen_at(const char *where)
+{
+	struct sockaddr_in address = place(where);
+	socklen_t length = sizeof(address);
+	int fd = check("socket", socket(AF_INET, SOCK_STREAM, 0));
+
+	check("bind", bind(fd, (struct sockaddr *)&address, length));
+	check("listen", listen(fd, 10));
+	check("getsockname", getsockname(fd, (struct sockaddr *)&address, &length));
+	printf("port %d\n", ntohs(address.sin_port));
+	return fd;
+}
+
+static int dial(const char *where)
+{
+	struct sockaddr_in address = place(where);
+	int fd = check("socket", socket(AF_INET, SOCK_STREAM, 0));
+
+	check("connect", connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	return fd;
+}
+
+/* False: it has ended. */
+static int send_back(int fd)
+{
+	static char buf[1 << 16];
+	ssize_t got = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+	if (got < 0 && errno == EAGAIN)
+		return 1;
+	if (got > 0 && send(fd, buf, got, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		return 1;
+	printf("end %s\n", got == 0 ? "0" : strerrorname_np(errno));
+	close(fd);
+	return 0;
+}
+
+static int stay(const char *where)
+{
+	struct pollfd fds[MOST] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = listen_at(where), .events = POLLIN}};
+	char line[32];
+	int count = 2;
+
+	for (;;) {
+		check("poll", poll(fds, count, -1));
+		for (int i = count - 1; i >= 2; i--)
+			if (fds[i].revents && !send_back(fds[i].fd))
+				fds[i] = fds[--count];
+		if (fds[0].revents) {
+			if (!fgets(line, sizeof(line), stdin))
+				return 0;
+			fds[count++] = (struct pollfd){.fd = dial(line), .events = POLLIN};
+		}
+		if (fds[1].revents)
+			fds[count++] = (struct pollfd){.fd = check("accept", accept(fds[1].fd, NULL, NULL)), .events = POLLIN};
+	}
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static _Noreturn void go(const char *where)
+{
+	int fd = where ? dial(where) : check("accept", accept(listen_at("0"), NULL, NULL));
+	char buf[40000] = {0};
+	double until = now() + 0.15;
+
+	while (now() < until) {
+		check("send", send(fd, buf, 1000, 0));
+		check("recv", recv(fd, buf, 1000, MSG_WAITALL));
+	}
+	check("send", send(fd, buf, sizeof(buf), 0));
+	printf("talked\n");
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
+	if (argc > 1 && !strcmp(argv[1], "stay"))
+		return stay(argc > 2 ? argv[2] : "0");
+	if (argc > 1 && !strcmp(argv[1], "go"))
+		go(argc > 2 ? argv[2] : NULL);
+	fprintf(stderr, "usage: gone stay [PLACE] | gone go [PLACE]\n");
+	return 2;
+}

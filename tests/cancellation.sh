@@ -1,0 +1,66 @@
+#!/bin/bash
+# Of the functions of libc that core/ calls by name none is a cancellation point (core/cancel.h), but for what is listed
+# here with its reason.
+set -eu
+
+library=${top_builddir:?}/.libs/libshuntcore.a
+# shellcheck source-path=SCRIPTDIR source=scratch.sh
+. "${top_srcdir:?}/tests/scratch.sh"
+scratch cancellation
+work=$scratch
+
+[ -f "$library" ] || { echo "there is no $library"; exit 77; }
+
+# pthreads(7), and what else glibc has made one.
+tr -s ' \t' '\n' > "$work/points" << 'END'
+accept accept4 clock_nanosleep close closedir connect copy_file_range creat epoll_pwait epoll_pwait2 epoll_wait
+fallocate fallocate64 fcntl fcntl64 fdatasync fgets fopen fopen64 fprintf fputs fread fsync fwrite getdents64 getline
+getrandom lockf msgrcv msgsnd msync nanosleep open open64 openat openat64 opendir pause poll ppoll pread pread64 preadv
+preadv2 preadv64v2 printf pselect pthread_cond_timedwait pthread_cond_wait pthread_join puts pwrite pwrite64 pwritev
+pwritev2 pwritev64v2 read readdir readv recv recvfrom recvmmsg recvmsg select sem_timedwait sem_wait send sendmmsg
+sendmsg sendto sigsuspend sigtimedwait sigwait sigwaitinfo sleep splice sync_file_range system tcdrain tee usleep
+vmsplice wait wait3 wait4 waitid waitpid write writev
+END
+
+# OBJECT CALL, and why it does no harm.
+sed 's/ *#.*//' > "$work/allowed" << 'END'
+abroad closedir			# service thread, which nobody cancels
+abroad opendir
+abroad readdir
+ask getrandom
+gate getrandom
+proof getrandom
+service pthread_join
+channel preadv2			# a descriptor of our own: preload/read.c, write.c
+channel read
+channel write
+thread write
+cm fcntl			# not F_SETLKW
+pd fcntl
+peer fcntl
+context close			# of a device whose owner does not keep its descriptors
+context read			# asynchronous events: service thread
+engine getrandom		# cancellation is held off
+log close
+log open
+log write
+quiet sigtimedwait
+stats open
+library dlopen			# none in glibc
+pd close			# a new estate: service thread
+thread pthread_cond_timedwait	# the modelled device's own thread
+thread pthread_cond_wait
+thread pthread_join
+END
+tr -s '\t' ' ' < "$work/allowed" | sed 's/ *$//' | sort -u > "$work/may"
+
+nm -A "$library" | sed -nE 's/.*:(lt[0-9]+-)?([a-z_0-9]+)\.o:.* U ([a-zA-Z_0-9]+)$/\2 \3/p' |
+	awk 'NR == FNR { point[$1] = 1; next } point[$2]' "$work/points" - | sort -u > "$work/calls"
+[ -s "$work/calls" ] || { echo "no calls found in $library"; exit 1; }
+comm -13 "$work/may" "$work/calls" > "$work/more"
+if [ -s "$work/more" ]; then
+	echo "cancellation points that core/ calls (object, function); see core/cancel.h:"
+	cat "$work/more"
+	exit 1
+fi
+echo "$(wc -l < "$work/calls") calls"

@@ -1,0 +1,29 @@
+#!/bin/bash
+# The documents know the tree: ARCHITECTURE.md names every file of the library, tests/README.md every folder and script
+# of tests, README.md and the others no variable that there is not. Part of `tools/check static`.
+set -u
+cd "$(dirname "$0")/.." || exit
+problems=0
+
+problem() {
+	echo "$*"
+	problems=1
+}
+
+for file in core/*.c core/*/*.c preload/*.c; do
+	grep -qw -- "${file##*/}" docs/ARCHITECTURE.md || problem "docs/ARCHITECTURE.md does not name $file"
+done
+
+for path in tests/*/; do
+	grep -q "\`$(basename "$path")/" tests/README.md || problem "tests/README.md does not name $path"
+done
+# Those of the lab have a page of their own, and a program's is known by apps/run.sh.
+for file in tests/*.sh tests/{bench,calls,calls/gen,fault,fuzz,soak,soft}/*.sh; do
+	grep -qw -- "${file##*/}" tests/README.md || problem "tests/README.md does not name $file"
+done
+
+# Rows are BOOL(NAME, …) and the like.
+while read -r name; do
+	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/config_table.h || problem "a document names $name, which is no variable"
+done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md docs/COMPATIBILITY.md docs/FAULTS.md docs/RELIABILITY.md | sort -u)
+exit $problems

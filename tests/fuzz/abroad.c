@@ -1,0 +1,402 @@
+/*
+ * What comes from other hosts by way of the connection manager: questions, answers and refusals with any private data,
+ * and every event at any time, to an engine that listens and asks. The library is this file, and the device is the soft one.
+ */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include "core/abroad.h"
+#include "core/cm/inside.h"
+#include "core/device.h"
+#include "tests/fuzz/world.h"
+
+#define IDS 32
+#define PRIVATE_MAX 196	/* bytes of private data that an event may have: rdma_conn_param has a byte for it */
+
+struct id {
+	struct rdma_cm_id id;
+	bool open, listens, asked, request;
+};
+
+static struct fuzz_input *in;
+static struct id ids[IDS];
+static int open_ids, answers, questions;
+static struct ibv_context context;	/* of the device that a route goes through */
+static struct ibv_device rdma_device = { .name = "fuzz0", .transport_type = IBV_TRANSPORT_IB };
+static struct rdma_event_channel channel;
+
+static struct pending {
+	struct rdma_cm_event event;
+	uint8_t data[PRIVATE_MAX];
+	bool waits, taken;
+} pending;
+
+/* --- in place of core/device_verbs.c and core/cm/library.c --- */
+
+static int verbs_open_kind(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+			   size_t bytes)
+{
+	return shunt_device_soft.open(device, engine, way, error, bytes);
+}
+
+/* All ways lead by one of two devices. */
+static bool verbs_leads(const struct shunt_device *device, const struct shunt_way *way)
+{
+	return (device == &device->engine->group.devices[SHUNT_VERBS]) == !(way->port & 1);
+}
+
+static int verbs_make_channel(struct shunt_device *device)
+{
+	return shunt_device_soft.make_channel(device);
+}
+
+const struct shunt_device_kind shunt_device_verbs = {
+	.name = "verbs", .number = 2, .streams = 32, .max_inline = 1024, .open = verbs_open_kind,
+	.leads = verbs_leads, .make_channel = verbs_make_channel,
+};
+
+void shunt_device_note_helpers(struct shunt_files *files)
+{
+	(void)files;
+}
+
+/* --- the library --- */
+
+static struct rdma_event_channel *create_event_channel(void)
+{
+	channel.fd = eventfd(0, EFD_CLOEXEC);
+	return &channel;
+}
+
+static void destroy_event_channel(struct rdma_event_channel *gone)
+{
+	(void)gone;
+}
+
+static struct id *new_id(void *of)
+{
+	for (int i = 0; i < IDS; i++) {
+		if (ids[i].open)
+			continue;
+		memset(&ids[i], 0, sizeof(ids[i]));
+		ids[i].open = true;
+		ids[i].id.context = of;
+		open_ids++;
+		return &ids[i];
+	}
+	return NULL;
+}
+
+static struct id *known(struct rdma_cm_id *id)
+{
+	struct id *it = (struct id *)id;
+
+	fuzz_check(it >= ids && it < ids + IDS && it->open);
+	return it;
+}
+
+static int fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+static int create_id(struct rdma_event_channel *of, struct rdma_cm_id **id, void *its, enum rdma_port_space space)
+{
+	struct id *made = new_id(its);
+
+	(void)of, (void)space;
+	if (!made)
+		return fail(ENOMEM);
+	*id = &made->id;
+	return 0;
+}
+
+/* As the library's, it would wait for ever for an event that has not been acknowledged. */
+static int destroy_id(struct rdma_cm_id *id)
+{
+	known(id)->open = false;
+	fuzz_check(!pending.taken || (pending.event.id != id && pending.event.listen_id != id));
+	if (pending.waits && (pending.event.id == id || pending.event.listen_id == id))
+		pending.waits = false;
+	open_ids--;
+	return 0;
+}
+
+static int set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes)
+{
+	(void)level, (void)name, (void)value, (void)bytes;
+	known(id);
+	return 0;
+}
+
+static int bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
+{
+	(void)address;
+	known(id);
+	return 0;
+}
+
+static int listen_id(struct rdma_cm_id *id, int backlog)
+{
+	(void)backlog;
+	known(id)->listens = true;
+	return 0;
+}
+
+static int resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
+{
+	(void)from, (void)to, (void)timeout_ms;
+	known(id);
+	return fuzz_below(in, 16) == 15 ? fail(ENODEV) : 0;
+}
+
+static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	(void)timeout_ms;
+	known(id);
+	return fuzz_below(in, 16) == 15 ? fail(ENODEV) : 0;
+}
+
+static int connect_id(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	known(id)->asked = true;
+	fuzz_check(param->private_data_len <= 56);
+	return fuzz_below(in, 16) == 15 ? fail(ENODEV) : 0;
+}
+
+/* Our answer to a question: nothing but what is meant to be said. */
+static int reject(struct rdma_cm_id *id, const void *data, uint8_t bytes)
+{
+	fuzz_check(known(id)->request && bytes <= 148 && (data || !bytes));
+	answers += bytes > 0;
+	return 0;
+}
+
+static int get_cm_event(struct rdma_event_channel *of, struct rdma_cm_event **event)
+{
+	(void)of;
+	if (!pending.waits)
+		return fail(EAGAIN);
+	pending.waits = false;
+	pending.taken = true;
+	*event = &pending.event;
+	return 0;
+}
+
+static int ack_cm_event(struct rdma_cm_event *event)
+{
+	fuzz_check(event == &pending.event && pending.taken);
+	pending.taken = false;
+	memset(pending.data, 0xee, sizeof(pending.data));	/* it is the library's again */
+	return 0;
+}
+
+int cm_library_open(struct cm *cm, const char *file)
+{
+	(void)file;
+	memset(cm, 0, sizeof(*cm));
+	cm->calls = (struct cm_calls) { .create_event_channel = create_event_channel, .destroy_event_channel = destroy_event_channel,
+					.create_id = create_id, .destroy_id = destroy_id, .set_option = set_option,
+					.bind_addr = bind_addr, .listen = listen_id, .resolve_addr = resolve_addr,
+					.resolve_route = resolve_route, .connect = connect_id, .reject = reject,
+					.get_cm_event = get_cm_event, .ack_cm_event = ack_cm_event };
+	return 0;
+}
+
+void cm_library_close(struct cm *cm)
+{
+	(void)cm;
+}
+
+/* --- what comes --- */
+
+/* A frame with a question or an answer, right or changed; or anything. */
+static uint8_t some_data(enum cm_kind kind)
+{
+	static const uint8_t question[] = { 'S', 'h', CM_KIND_QUESTION, 8, 0x31, 0x41, 0x48, 0x53, SHUNT_WIRE_VERSION, 0, 0, 0 };
+	static const uint8_t answer[] = { 'S', 'h', CM_KIND_ANSWER, 28, 0x31, 0x41, 0x48, 0x53, SHUNT_WIRE_VERSION, 0, 0, 0, 0x1f, 0x90 };
+	unsigned int how = fuzz_below(in, 8), bytes = kind == CM_KIND_QUESTION ? 56 : 148;
+
+	memset(pending.data, 0, sizeof(pending.data));
+	if (how == 7) {
+		bytes = fuzz_byte(in) % PRIVATE_MAX;
+		fuzz_take(in, pending.data, bytes);
+		return bytes;
+	}
+	if (kind == CM_KIND_QUESTION)
+		memcpy(pending.data, question, sizeof(question));
+	else
+		memcpy(pending.data, answer, sizeof(answer));
+	for (; how > 3; how--)
+		pending.data[fuzz_below(in, 40)] = fuzz_byte(in);
+	return how == 3 ? fuzz_byte(in) % PRIVATE_MAX : bytes;
+}
+
+static void fill_route(struct rdma_cm_id *id)
+{
+	static struct ibv_sa_path_rec path;
+
+	context.device = &rdma_device;
+	context.cmd_fd = context.async_fd = -1;
+	id->verbs = fuzz_below(in, 8) == 7 ? NULL : &context;
+	id->port_num = 1;
+	id->route.addr.src_sin.sin_family = fuzz_below(in, 4) == 3 ? AF_INET6 : AF_INET;
+	id->route.addr.src_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	id->route.num_paths = fuzz_below(in, 2);
+	id->route.path_rec = &path;
+	fuzz_take(in, &path, fuzz_below(in, 2) * sizeof(path));
+}
+
+static void come(struct id *id, enum rdma_cm_event_type type, int status, enum cm_kind kind)
+{
+	pending.event = (struct rdma_cm_event) { .id = &id->id, .event = type, .status = status };
+	pending.event.param.conn.private_data_len = kind ? some_data(kind) : 0;
+	if (pending.event.param.conn.private_data_len)
+		pending.event.param.conn.private_data = pending.data;
+	pending.waits = true;
+}
+
+static void ask_us(struct id *listener)
+{
+	struct id *request = new_id(listener->id.context);
+
+	if (!request)
+		return;
+	request->request = true;
+	fill_route(&request->id);
+	questions++;
+	come(request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, CM_KIND_QUESTION);
+	pending.event.listen_id = &listener->id;
+}
+
+static void answer_us(struct id *id)
+{
+	static const int statuses[] = { 28, 28, 28, 28, 8, 10, 3, -ECONNREFUSED, -1, 0 };
+	static const enum rdma_cm_event_type types[] = {
+		RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_REJECTED,
+		RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_UNREACHABLE,
+		RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_ESTABLISHED,
+		RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_TIMEWAIT_EXIT };
+	enum rdma_cm_event_type type = types[fuzz_below(in, sizeof(types) / sizeof(types[0]))];
+
+	/* A route is never spoken of without a device, nor a rejection without a question. */
+	if (!id->id.verbs)
+		fill_route(&id->id);
+	if (!id->id.verbs && (type == RDMA_CM_EVENT_ADDR_RESOLVED || type == RDMA_CM_EVENT_ROUTE_RESOLVED))
+		return;
+	if (type == RDMA_CM_EVENT_REJECTED && !id->asked)
+		return;
+	come(id, type, statuses[fuzz_below(in, 10)], type == RDMA_CM_EVENT_REJECTED ? CM_KIND_ANSWER : 0);
+}
+
+static void some_event(void)
+{
+	struct id *id = &ids[fuzz_below(in, IDS)];
+	int i;
+
+	for (i = 0; i < IDS && (!id->open || id->request); i++)
+		id = id == ids + IDS - 1 ? ids : id + 1;
+	if (i == IDS || pending.waits)
+		return;
+	if (id->listens && fuzz_below(in, 16) < 15)
+		ask_us(id);
+	else if (id->listens)
+		come(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, 0);
+	else
+		answer_us(id);
+}
+
+static int refuse(int fd, const struct sockaddr *address, socklen_t length)
+{
+	if (fd < SIM_FDS && sim_sock_of[fd])
+		return sim_sys.connect(fd, address, length);
+	return address->sa_family == AF_UNIX ? connect(fd, address, length) : fail(ECONNREFUSED);
+}
+
+/* A connection of the victim's to another host; it asks who is there. */
+static void go_abroad(void)
+{
+	struct fuzz_conn *conn = fuzz_world_connect(FUZZ_VICTIM, FUZZ_HOSTILE);
+
+	if (!conn)
+		return;
+	conn->sock[0].remote.sin_addr.s_addr = htonl(0xc0000201 + fuzz_below(in, 2));	/* TEST-NET-1 */
+	fuzz_world_send(conn, 0, "x", 1, 0);
+}
+
+static void step(void)
+{
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
+
+	switch (fuzz_below(in, 8)) {
+	case 0:
+		go_abroad();
+		break;
+	case 1:
+		sim_clock += 1000000ull << fuzz_below(in, 12);
+		break;
+	case 2:
+		if (fuzz_world.conns)
+			fuzz_world_close(&fuzz_world.conn[fuzz_below(in, fuzz_world.conns)], 0);
+		break;
+	case 3:
+		shunt_service_step(victim, 0);
+		break;
+	default:
+		some_event();
+		if (pending.waits)
+			shunt_abroad_hear(victim->service);
+	}
+	fuzz_check(answers <= questions);
+}
+
+static void make(void)
+{
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
+
+	victim->device_choice = SHUNT_DEVICE_VERBS;
+	victim->config.proof = true;
+	fuzz_world_sys()->connect = refuse;
+	atomic_store(&victim->service->listening, true);
+	shunt_service_step(victim, 0);
+	fuzz_check(victim->service->abroad && open_ids == 1);
+}
+
+static void settle(void)
+{
+	fuzz_world_end();
+	for (int i = 0; i < 5 && open_ids > 1; i++) {
+		sim_clock += 10000000000ull;
+		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
+	}
+	fuzz_check(open_ids == 1 && !pending.waits && !pending.taken);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static bool made;
+	struct fuzz_input input = { data, data + size };
+	/* Opens the gates, which stay. */
+	static const uint8_t first[] = { 4, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3, 0 };
+	struct fuzz_input opening = { first, first + sizeof(first) };
+
+	in = &opening;
+	fuzz_world_begin();
+	if (!made) {
+		make();
+		while (fuzz_more(in))
+			step();
+		fuzz_check(answers == 2);
+		fuzz_world_grows();
+		settle();
+		fuzz_world_begin();
+		made = true;
+	}
+	in = &input;
+	for (int i = 0; i < 100 && fuzz_more(in); i++)
+		step();
+	settle();
+	return 0;
+}

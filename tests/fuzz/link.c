@@ -1,0 +1,371 @@
+/*
+ * Rendezvous and link messages from a process that is no engine: it connects to the victim, or is connected to, and
+ * says anything: packets of any size, any message at any time with any field, with descriptors of any kind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/fds.h"
+#include "tests/fuzz/world.h"
+
+#define STEPS 100
+
+static struct fuzz_input *in;
+static uint8_t buffer[4096];
+
+static struct talker {		/* the hostile process */
+	int fd;			/* its channel; -1: none */
+	bool initiator;
+	uint32_t seat;		/* the victim's number for a stream, as it told last */
+} talker;
+
+/* Its queue pair, which does nothing but be there. */
+static struct estate {
+	const struct shunt_verbs *verbs;
+	struct ibv_pd *pd;
+	struct soft_address address;
+	uint64_t arena, arena_bytes;
+	struct ibv_mr *mr;
+	int fds[2];
+} estate;
+
+static int blocking_eventfd, plain_memfd;
+
+/* --- what it has --- */
+
+static void make_estate(void)
+{
+	struct soft_attr attr = { .max_qp_wr = 64, .arena_bytes = 1 << 20 };
+	struct ibv_context *context = soft_open(&attr, &estate.verbs);
+	struct ibv_comp_channel *channel = estate.verbs->create_comp_channel(context);
+	struct ibv_cq *cq = estate.verbs->create_cq(context, 64, NULL, channel, 0);
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 64, 64, 1, 1, 64 } };
+	struct ibv_qp_attr to_init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+				       .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+	struct ibv_qp *qp;
+	size_t bytes;
+	void *arena;
+
+	estate.pd = estate.verbs->alloc_pd(context);
+	arena = soft_arena(estate.pd, &bytes);
+	qp = estate.verbs->create_qp(estate.pd, &init);
+	fuzz_check(qp && !estate.verbs->modify_qp(qp, &to_init, SHUNT_TO_INIT));
+	estate.mr = estate.verbs->register_mr(estate.pd, arena, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					      IBV_ACCESS_REMOTE_READ);
+	estate.arena = (uintptr_t)arena;
+	estate.arena_bytes = bytes;
+	fuzz_check(!soft_qp_export(qp, &estate.address, estate.fds));
+	blocking_eventfd = eventfd(0, EFD_CLOEXEC);
+	plain_memfd = memfd_create("plain", MFD_CLOEXEC);
+}
+
+static int some_descriptor(unsigned int kind)
+{
+	struct fuzz_conn *conn = &fuzz_world.conn[fuzz_below(in, 4) % (fuzz_world.conns ?: 1)];
+	int side = fuzz_world.conns ? fuzz_world_side(conn, FUZZ_HOSTILE) : 0;
+
+	switch (kind) {
+	case 0:
+		return estate.fds[0];
+	case 1:
+		return estate.fds[1];
+	case 2:
+		return fuzz_world.conns && conn->fd[side] >= 0 ? conn->fd[side] : STDERR_FILENO;
+	case 3:
+		return blocking_eventfd;
+	case 4:
+		return plain_memfd;
+	case 5:
+		return fuzz_world.honest[0].fd[0];
+	default:
+		return STDERR_FILENO;
+	}
+}
+
+/* --- what it says --- */
+
+static struct shunt_place some_place(void)
+{
+	return (struct shunt_place) { .ring_offset = 65536 + fuzz_below(in, 4) * 65536, .ring_bytes = 4096u << fuzz_below(in, 4),
+				      .stream = 1 + fuzz_below(in, 4), .rkey = estate.mr->rkey };
+}
+
+static void say_hello(struct shunt_hello *hello)
+{
+	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = estate.arena,
+					.arena_bytes = estate.arena_bytes, .rkey = estate.mr->rkey, .receives = 64, .streams = 32,
+					.pid = 1, .kind = 1, .nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
+	memcpy(hello->address, &estate.address, sizeof(estate.address));
+}
+
+static void fill(struct shunt_message *message, int fds[16], int *count)
+{
+	struct fuzz_conn *conn = &fuzz_world.conn[0];
+
+	switch (message->type) {
+	case SHUNT_MSG_HELLO:
+		say_hello(&message->hello);
+		fds[(*count)++] = estate.fds[0];
+		fds[(*count)++] = estate.fds[1];
+		break;
+	case SHUNT_MSG_CLAIM:
+		if (fuzz_world.conns) {
+			conn = &fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns];
+			if (conn->fd[0] >= 0)
+				shunt_rendezvous_tuple(fuzz_world.engine[FUZZ_HOSTILE], conn->fd[0], &message->claim.tuple);
+		}
+		message->claim.place = some_place();
+		if (!fuzz_world.engine[FUZZ_VICTIM]->config.proof)
+			fds[(*count)++] = conn->sock[0].peer && conn->fd[0] >= 0 ? conn->fd[0] : STDERR_FILENO;
+		break;
+	case SHUNT_MSG_ACCEPT:
+		message->accept.place = some_place();
+		break;
+	case SHUNT_MSG_SHRINK:
+		message->shrink = some_place();
+		break;
+	default:
+		message->retire.offset = fuzz_byte(in);
+		message->retire.announced = fuzz_below(in, 3);
+	}
+}
+
+static void transmit(int to, const void *bytes, size_t size, const int *fds, int count)
+{
+	char space[CMSG_SPACE(16 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)bytes, size };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	shunt_fds_attach(&header, space, fds, count);
+	sim_sys.sendmsg(to, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void change_field(struct shunt_message *message)
+{
+	uint8_t *at = (uint8_t *)message + fuzz_below(in, sizeof(*message) / 4) * 4;
+	uint32_t word;
+
+	memcpy(&word, at, sizeof(word));
+	word = fuzz_below(in, 2) ? word + (int8_t)fuzz_byte(in) : fuzz_u32(in);
+	memcpy(at, &word, sizeof(word));
+}
+
+static void say(void)
+{
+	struct shunt_message message = { .type = fuzz_below(in, 14), .stream = fuzz_below(in, 4) ? talker.seat : fuzz_byte(in) };
+	unsigned int wrong = fuzz_byte(in);
+	size_t size = sizeof(message);
+	int fds[16], count = 0;
+
+	if (talker.fd < 0)
+		return;
+	fill(&message, fds, &count);
+	for (int i = 0; i < (int)(wrong & 3); i++)
+		change_field(&message);
+	if ((wrong >> 2 & 7) == 7)
+		size = fuzz_byte(in) * 2;
+	if ((wrong >> 5 & 3) == 3)
+		for (count = 0; count < (int)(wrong >> 2 & 7) * 2; count++)
+			fds[count] = some_descriptor(fuzz_below(in, 8));
+	else if (wrong & 128 && count)
+		fds[fuzz_below(in, count)] = some_descriptor(fuzz_below(in, 8));
+	memcpy(buffer, &message, sizeof(message));
+	transmit(talker.fd, buffer, size, fds, count);
+}
+
+/* What the victim says; the numbers of its streams are worth knowing. */
+static void hear(void)
+{
+	struct shunt_message message;
+	char space[CMSG_SPACE(4 * sizeof(int))];
+	struct iovec iov = { &message, sizeof(message) };
+	ssize_t got;
+
+	do {
+		struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+		struct cmsghdr *control;
+
+		got = talker.fd < 0 ? -1 : recvmsg(talker.fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		fuzz_check(got <= 0 || got == sizeof(message));
+		control = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+		for (size_t i = 0; control && CMSG_LEN((i + 1) * sizeof(int)) <= control->cmsg_len; i++)
+			close(((int *)CMSG_DATA(control))[i]);
+		if (got > 0 && message.type == SHUNT_MSG_CLAIM)
+			talker.seat = message.claim.place.stream;
+		if (got > 0 && message.type == SHUNT_MSG_ACCEPT)
+			talker.seat = message.accept.place.stream;
+	} while (got > 0);
+}
+
+/* --- it comes and goes --- */
+
+static void hang_up(void)
+{
+	shunt_private_close(fuzz_world.engine[FUZZ_HOSTILE], talker.fd);
+	talker.fd = -1;
+}
+
+static void knock(void)
+{
+	struct shunt_engine *hostile = fuzz_world.engine[FUZZ_HOSTILE];
+	struct fuzz_conn *conn = &fuzz_world.honest[0];
+	struct shunt_tuple tuple;
+	struct shunt_name name;
+
+	hang_up();
+	fuzz_check(!shunt_rendezvous_tuple(hostile, conn->fd[0], &tuple));
+	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name);
+	talker.initiator = true;
+}
+
+/* The victim has come to its rendezvous. */
+static void open_door(void)
+{
+	struct shunt_engine *hostile = fuzz_world.engine[FUZZ_HOSTILE];
+	int fd = shunt_rendezvous_accept(hostile, hostile->rendezvous->fd);
+
+	if (fd < 0)
+		return;
+	hang_up();
+	talker.fd = fd;
+	talker.initiator = false;
+}
+
+/* As a fork's child that shows a socket, and as what no child does. */
+static void show(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct fuzz_conn *conn = &fuzz_world.conn[fuzz_below(in, 4) % (fuzz_world.conns ?: 1)];
+	unsigned int count = fuzz_below(in, 8), bytes = fuzz_below(in, 4) % 3;
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/rights/%d", (int)getpid());
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16], side;
+
+	if (connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
+		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */
+		close(fd);
+		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
+		return;
+	}
+	side = fuzz_world.conns ? fuzz_world_side(conn, FUZZ_VICTIM) : 0;
+	fds[0] = fuzz_world.conns && conn->fd[side] >= 0 ? conn->fd[side] : STDERR_FILENO;
+	for (unsigned int i = fuzz_below(in, 4) ? 1 : 0; i < count; i++)
+		fds[i] = some_descriptor(i ? 6 : fuzz_below(in, 7));
+	if (count > 4)
+		count = 1;
+	if (bytes)
+		transmit(fd, "\1\2", bytes, fds, count);
+	if (fuzz_below(in, 4))
+		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
+	close(fd);
+}
+
+static void use_some(void)
+{
+	struct fuzz_conn *conn = &fuzz_world.conn[fuzz_below(in, 4) % (fuzz_world.conns ?: 1)];
+	struct iovec iov = { buffer, 1 + fuzz_byte(in) };
+	unsigned int what = fuzz_below(in, 8);
+	ssize_t result = 0;
+	int side;
+
+	if (!fuzz_world.conns)
+		return;
+	side = fuzz_world_side(conn, FUZZ_VICTIM);
+	if (what < 3)
+		result = fuzz_world_send(conn, side, buffer, iov.iov_len, 0);
+	else if (what < 6)
+		result = fuzz_world_receive(conn, side, buffer, iov.iov_len, 0);
+	else if (what == 6)
+		fuzz_world_close(conn, fuzz_below(in, 2));
+	else
+		sim_tcp_send(&conn->sock[!side], &iov, 1);
+	fuzz_check(result >= 0 || result == -EAGAIN || result == -EPIPE || result == -ECONNRESET || result == -EBADF ||
+		   result == -ENOTCONN || result == -ENOBUFS);
+}
+
+static void step(void)
+{
+	switch (fuzz_below(in, 13)) {
+	case 12:
+		show();
+		break;
+	case 0:
+		knock();
+		break;
+	case 1:
+		open_door();
+		break;
+	case 2:
+		if (fuzz_below(in, 2))
+			fuzz_world_connect(FUZZ_VICTIM, FUZZ_HOSTILE);
+		else
+			fuzz_world_connect(FUZZ_HOSTILE, FUZZ_VICTIM);
+		break;
+	case 3: case 4:
+		use_some();
+		break;
+	case 5:
+		hear();
+		break;
+	case 6:
+		fuzz_world_turn();
+		break;
+	case 7:
+		sim_clock += 1000000ull << fuzz_below(in, 10);
+		break;
+	case 8:
+		hang_up();
+		break;
+	default:
+		say();
+	}
+}
+
+/* Mostly there is a link at first: two thirds of what can be said makes no sense before. */
+static void begin(void)
+{
+	uint8_t how = fuzz_byte(in);
+	struct shunt_message hello = { .type = SHUNT_MSG_HELLO };
+
+	fuzz_world.engine[FUZZ_VICTIM]->config.proof = how & 1;
+	fuzz_world.engine[FUZZ_VICTIM]->config.retain = how & 1;
+	fuzz_world_connect(how & 4 ? FUZZ_VICTIM : FUZZ_HOSTILE, how & 4 ? FUZZ_HOSTILE : FUZZ_VICTIM);
+	if (how & 4) {
+		fuzz_world_send(&fuzz_world.conn[0], 0, buffer, 1, 0);
+		fuzz_world_turn();
+		open_door();
+	} else {
+		fuzz_world_receive(&fuzz_world.conn[0], 1, buffer, 1, 0);
+		knock();
+	}
+	if (how & 2 || talker.fd < 0)
+		return;
+	say_hello(&hello.hello);
+	transmit(talker.fd, &hello, sizeof(hello), estate.fds, 2);
+	fuzz_world_turn();
+	hear();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, data + size };
+
+	in = &input;
+	fuzz_world.raw = false;
+	talker = (struct talker) { .fd = -1 };
+	fuzz_world_begin();
+	if (!estate.pd)
+		make_estate();
+	fuzz_world_begin();
+	fuzz_world.raw = true;
+	begin();
+	for (int i = 0; i < STEPS && fuzz_more(in); i++)
+		step();
+	hang_up();
+	fuzz_world.raw = false;
+	fuzz_world_turn();	/* whoever has come to its rendezvous and was not let in */
+	fuzz_world_end();
+	return 0;
+}

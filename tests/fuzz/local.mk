@@ -1,0 +1,62 @@
+# One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
+# the inputs that it is given, which make check does.
+fuzzers = tests/fuzz/abroad tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/estate tests/fuzz/gate \
+	tests/fuzz/link tests/fuzz/model tests/fuzz/peer
+check_PROGRAMS += $(fuzzers)
+TESTS += tests/fuzz/corpus.sh
+EXTRA_DIST += tests/fuzz/corpus.sh tests/fuzz/run.sh tests/fuzz/corpus tests/fuzz/regress
+
+if FUZZED
+fuzz_main =
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
+else
+fuzz_main = tests/fuzz/main.c
+fuzz_ldflags = $(AM_LDFLAGS)
+endif
+
+fuzz_ldadd = libshuntcore.la -lpthread
+
+tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_config_LDADD = $(fuzz_ldadd)
+tests_fuzz_config_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_device_SOURCES = tests/fuzz/device.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_device_LDADD = $(fuzz_ldadd)
+tests_fuzz_device_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_estate_SOURCES = tests/fuzz/estate.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_estate_LDADD = $(fuzz_ldadd)
+tests_fuzz_estate_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_model_SOURCES = tests/fuzz/model.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_model_LDADD = $(fuzz_ldadd)
+tests_fuzz_model_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_fake = tests/fuzz/fuzz.h tests/fuzz/fake.c tests/fuzz/fake.h
+
+tests_fuzz_channel_SOURCES = tests/fuzz/channel.c $(fuzz_fake) $(fuzz_main)
+tests_fuzz_channel_LDADD = $(fuzz_ldadd)
+tests_fuzz_channel_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_gate_SOURCES = tests/fuzz/gate.c $(fuzz_fake) $(fuzz_main)
+tests_fuzz_gate_LDADD = $(fuzz_ldadd)
+tests_fuzz_gate_LDFLAGS = $(fuzz_ldflags)
+
+# These have a world with three engines, and count the links of one of them.
+fuzz_world_ldflags = $(fuzz_ldflags) -Wl,--wrap=shunt_link_create
+fuzz_world = tests/fuzz/fuzz.h tests/fuzz/world.c tests/fuzz/world.h tests/sim/epoll.c tests/sim/random.h tests/sim/sim.h \
+	tests/sim/sys.c tests/sim/sys.h tests/sim/tcp.c tests/sim/tcp.h
+
+tests_fuzz_abroad_SOURCES = tests/fuzz/abroad.c $(fuzz_world) $(fuzz_main)
+tests_fuzz_abroad_LDADD = $(fuzz_ldadd)
+tests_fuzz_abroad_LDFLAGS = $(fuzz_world_ldflags)
+
+tests_fuzz_link_SOURCES = tests/fuzz/link.c $(fuzz_world) $(fuzz_main)
+tests_fuzz_link_LDADD = $(fuzz_ldadd)
+tests_fuzz_link_LDFLAGS = $(fuzz_world_ldflags)
+
+tests_fuzz_peer_SOURCES = tests/fuzz/peer.c $(fuzz_world) $(fuzz_main)
+tests_fuzz_peer_LDADD = $(fuzz_ldadd)
+tests_fuzz_peer_LDFLAGS = $(fuzz_world_ldflags)
+
+fuzzers: $(fuzzers)

@@ -1,0 +1,586 @@
+/*
+ * The engine and a hostile peer that has a valid link: it claims and is claimed, sends and reads as an engine does, and
+ * the script changes what it says, in any field, says things out of turn and for seats that are not its own, and writes
+ * wherever it may write in shared memory. The victim's program goes on using its connections meanwhile.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include "core/epset.h"
+#include "core/fds.h"
+#include "core/proof.h"
+#include "tests/fuzz/world.h"
+
+#define STEPS 400	/* of a script */
+
+static struct fuzz_input *in;
+static uint8_t buffer[65536];
+
+/* What is done to the messages and WRs that the hostile engine sends next. */
+static struct change {
+	uint8_t messages, wrs;	/* how many are changed still */
+	uint8_t how;
+	uint32_t at;
+	uint64_t with;
+} change;
+
+/* --- picking --- */
+
+static struct fuzz_conn *some_conn(void)
+{
+	return &fuzz_world.conn[fuzz_below(in, fuzz_world.conns)];
+}
+
+/* A stream of the victim, NULL: it is none any more. */
+static struct shunt_stream *some_stream(void)
+{
+	unsigned int which = fuzz_below(in, 8);
+
+	if (which == 7)
+		return fuzz_world_stream(&fuzz_world.honest[0], FUZZ_VICTIM);
+	return fuzz_world_stream(&fuzz_world.conn[which % fuzz_world.conns], FUZZ_VICTIM);
+}
+
+static uint32_t some_id(struct shunt_stream *stream)
+{
+	unsigned int what = fuzz_below(in, 8);
+
+	return what == 7 ? fuzz_u32(in) & SHUNT_IMM_STREAM_MASK : what == 6 ? fuzz_below(in, 40) : stream ? stream->id : 0;
+}
+
+/* An offset that means something to the stream, or nearly. */
+static uint64_t some_value(struct shunt_stream *stream)
+{
+	static const int8_t near[] = { 0, 0, 0, 1, -1, 2, -2, 8, -8, 100, -100 };
+	unsigned int what = fuzz_below(in, 12);
+	int64_t more = near[fuzz_below(in, sizeof(near))];
+
+	if (!stream || what == 11)
+		return fuzz_u64(in);
+	switch (what) {
+	case 0: return stream->rx.head + more;
+	case 1: return stream->rx.tail + more;
+	case 2: return stream->tx.offset + more;
+	case 3: return stream->tx.exposed + more;
+	case 4: return stream->tx.consumed + more;
+	case 5: return stream->tx.upgrade_at + more;
+	case 6: return stream->tx.handback_at + more;
+	case 7: return stream->rx.boundary + more;
+	case 8: return stream->rx.tail + stream->rx.ring_bytes + more;
+	case 9: return stream->rx.tail + more * 40;
+	default: return more;
+	}
+}
+
+/* Where the hostile peer wants bytes: a ring of its own, or not quite. */
+static struct shunt_place some_place(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_place place = { .stream = stream ? stream->peer_id : 1, .ring_bytes = 4096u << fuzz_below(in, 5) };
+	const struct ibv_mr *mr = NULL;
+	uint64_t at = shunt_arena_take(&link->arena, 65536, &mr);
+
+	place.ring_offset = at;
+	place.rkey = mr ? mr->rkey : 0;
+	if (at != UINT64_MAX)
+		shunt_arena_give(&link->arena, at, 65536);
+	if (!fuzz_below(in, 4))
+		place.stream = fuzz_below(in, 40);
+	if (!fuzz_below(in, 4))
+		place.ring_offset ^= fuzz_u64(in);
+	if (!fuzz_below(in, 8))
+		place.ring_bytes = fuzz_u32(in);
+	if (!fuzz_below(in, 4))
+		place.rkey ^= fuzz_u32(in);
+	return place;
+}
+
+/* --- what its engine says, changed --- */
+
+static void change_bytes(void *bytes, size_t count)
+{
+	uint64_t part;
+
+	if (count < sizeof(part))
+		return;
+	bytes = (uint8_t *)bytes + change.at % (count - sizeof(part) + 1);
+	memcpy(&part, bytes, sizeof(part));
+	part = change.how & 4 ? part + (int64_t)change.with : part ^ change.with;
+	memcpy(bytes, &part, sizeof(part));
+}
+
+static ssize_t hostile_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	struct shunt_message changed;
+	struct iovec iov = { &changed, sizeof(changed) };
+	struct msghdr header = *message;
+
+	if (!change.messages || message->msg_iov->iov_len != sizeof(changed) || sim_sock_of[fd])
+		return sim_sys.sendmsg(fd, message, flags);
+	change.messages--;
+	memcpy(&changed, message->msg_iov->iov_base, sizeof(changed));
+	header.msg_iov = &iov;
+	switch (change.how & 3) {
+	case 0:	/* it is never sent */
+		return sizeof(changed);
+	case 1:	/* twice, the second time without descriptors */
+		sim_sys.sendmsg(fd, &header, flags);
+		header.msg_controllen = 0;
+		break;
+	case 2:
+		change_bytes(&changed, sizeof(changed));
+		break;
+	default:
+		if (change.at % 3 == 0)
+			iov.iov_len = change.with % (sizeof(changed) + 1);
+		else if (change.at % 3 == 1)
+			changed.type = change.with % 16;
+		else
+			changed.stream = change.with;
+	}
+	sim_sys.sendmsg(fd, &header, flags);
+	return sizeof(changed);
+}
+
+static void change_wr(struct ibv_send_wr *wr, struct ibv_sge *sge, uint64_t *word)
+{
+	switch (change.how % 6) {
+	case 0:
+		wr->imm_data ^= htonl(change.with);
+		break;
+	case 1:
+		wr->wr.rdma.remote_addr += (int64_t)change.with;
+		break;
+	case 2:
+		wr->wr.rdma.rkey ^= change.with;
+		break;
+	case 3:
+		if (wr->num_sge == 1 && sge->length == sizeof(*word) && wr->send_flags & IBV_SEND_INLINE) {
+			*word += (int64_t)change.with;
+			sge->addr = (uintptr_t)word;
+		}
+		break;
+	case 4:
+		if (wr->num_sge == 1)
+			sge->length = change.with % (sge->length + 1);
+		break;
+	default:
+		wr->imm_data = htonl(ntohl(wr->imm_data) + (change.with << SHUNT_IMM_SHIFT));
+	}
+}
+
+static int hostile_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_send_wr changed = *wr;
+	struct ibv_sge sge = { 0 };
+	uint64_t word = 0;
+	int result = 0;
+
+	if (!change.wrs)
+		return soft_post_send(qp, wr, bad);
+	for (; wr && !result; wr = wr->next) {
+		changed = *wr;
+		changed.next = NULL;
+		if (wr->num_sge == 1) {
+			sge = *wr->sg_list;
+			changed.sg_list = &sge;
+			if (sge.length == sizeof(word))
+				memcpy(&word, (void *)(uintptr_t)sge.addr, sizeof(word));
+		}
+		if (change.wrs && change.wrs--)
+			change_wr(&changed, &sge, &word);
+		result = soft_post_send(qp, &changed, bad);
+		if (result)
+			*bad = wr;
+	}
+	return result;
+}
+
+static void plan_change(uint8_t *count)
+{
+	*count = 1 + fuzz_below(in, 4);
+	change.how = fuzz_byte(in);
+	change.at = fuzz_byte(in);
+	change.with = fuzz_below(in, 4) ? fuzz_byte(in) : fuzz_u64(in);
+}
+
+/* --- what it says by itself --- */
+
+/* As the device writes it; nobody asks whether there is a receive. */
+static void arrive(struct soft_qp *qp, uint32_t imm, uint32_t bytes, uint32_t opcode)
+{
+	struct estate_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
+	uint32_t seq = (uint32_t)(qp->peer_base + ++qp->written);
+
+	soft_store(&arrival->what, (uint64_t)bytes << 32 | htonl(imm));
+	soft_store_release(&arrival->stamp, (uint64_t)seq << 32 | opcode);
+	qp->rang = qp->rang_solicited = true;
+}
+
+static void inject_arrival(struct shunt_link *link)
+{
+	struct soft_qp *qp = fuzz_world_qp(link);
+	struct shunt_stream *stream = some_stream();
+	enum shunt_imm type = fuzz_below(in, 16);
+	uint32_t id = some_id(stream), bytes = sizeof(uint64_t), opcode = ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM;
+	uint64_t value = type == SHUNT_IMM_DATA ? 0 : some_value(stream);
+
+	if (type == SHUNT_IMM_DATA)
+		bytes = fuzz_below(in, 4) ? fuzz_byte(in) * 16 : fuzz_u32(in);
+	if (type == SHUNT_IMM_LANE && fuzz_below(in, 4))
+		value = link->lanes[0].granted + fuzz_byte(in);
+	if (type == SHUNT_IMM_RING && fuzz_below(in, 4)) {
+		struct shunt_place place = some_place(link, stream);
+
+		value = shunt_ring_make(place.rkey, place.ring_offset, place.ring_bytes ?: 1);
+	}
+	if (!fuzz_below(in, 32))
+		opcode = fuzz_u32(in);
+	if (type != SHUNT_IMM_DATA && id < 32)	/* both arenas begin at the same place in their estates */
+		((struct shunt_control *)(qp->peer->base + qp->pd->arena_offset))[id].word[type] = value;
+	arrive(qp, shunt_imm_make(type, id), bytes, opcode);
+}
+
+static int some_descriptors(struct fuzz_conn *conn, int fds[4])
+{
+	int count = fuzz_below(in, 8), side = fuzz_world_side(conn, FUZZ_HOSTILE);
+
+	if (count > 4)
+		count = 1;
+	for (int i = 0; i < count; i++) {
+		switch (i ? 1 + fuzz_below(in, 2) : fuzz_below(in, 4)) {
+		case 0:
+			fds[i] = conn->fd[side] >= 0 ? conn->fd[side] : STDERR_FILENO;
+			break;
+		case 1:
+			fds[i] = STDERR_FILENO;
+			break;
+		case 2:
+			fds[i] = fuzz_world.engine[FUZZ_HOSTILE]->service->wake_fd;
+			break;
+		default:
+			fds[i] = fuzz_world.honest[0].fd[0];	/* somebody else's socket */
+		}
+	}
+	return count;
+}
+
+static void inject_message(struct shunt_link *link)
+{
+	struct fuzz_conn *conn = some_conn();
+	struct shunt_stream *stream = some_stream(), *own = fuzz_world_stream(conn, FUZZ_HOSTILE);
+	struct shunt_message message = { .type = fuzz_below(in, 15), .stream = some_id(stream) };
+	char space[CMSG_SPACE(4 * sizeof(int))] = { 0 };
+	struct iovec iov = { &message, sizeof(message) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[4], count = 0;
+
+	switch (message.type) {
+	case SHUNT_MSG_HELLO:
+		message.hello.magic = SHUNT_WIRE_MAGIC;
+		message.hello.version = SHUNT_WIRE_VERSION;
+		break;
+	case SHUNT_MSG_CLAIM:
+		if (own && own->tuple_known)
+			message.claim.tuple = own->tuple;
+		message.claim.place = some_place(link, stream);
+		fuzz_take(in, message.claim.nonce, fuzz_below(in, 2) * sizeof(message.claim.nonce));
+		count = some_descriptors(conn, fds);
+		break;
+	case SHUNT_MSG_ACCEPT:
+		message.accept.place = some_place(link, stream);
+		break;
+	case SHUNT_MSG_SHRINK:
+		message.shrink = some_place(link, stream);
+		break;
+	case SHUNT_MSG_RETIRE:
+		message.retire.offset = some_value(stream);
+		message.retire.announced = stream && fuzz_below(in, 2) ? stream->rx.announced : fuzz_byte(in);
+		break;
+	case SHUNT_MSG_RESUME:
+		message.resume.offset = some_value(stream);
+		message.resume.announced = stream && fuzz_below(in, 2) ? stream->tx.announced : fuzz_byte(in);
+		break;
+	default:
+		message.reason = fuzz_below(in, 3);
+	}
+	shunt_fds_attach(&header, space, fds, count);
+	sim_sys.sendmsg(link->channel.fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* One word of what both can write: the victim's estate, or the hostile peer's own, which the victim believes too. */
+static void scribble(struct shunt_link *link, bool own)
+{
+	struct soft_qp *qp = fuzz_world_qp(link);
+	char *estate = own ? qp->pd->estate : qp->peer->base;
+	uint64_t queue = (own ? (char *)qp->queue : (char *)qp->peer_queue) - estate, at = 0, value;
+	uint64_t arena = qp->pd->arena_offset;
+	static const uint16_t fields[] = { offsetof(struct estate_queue, posted), offsetof(struct estate_queue, armed),
+					   offsetof(struct estate_queue, live), offsetof(struct estate_queue, access),
+					   offsetof(struct estate_queue, fault), offsetof(struct estate_queue, generation),
+					   offsetof(struct estate_queue, rnr_timer) };
+
+	switch (fuzz_below(in, 6)) {
+	case 0:
+		at = queue + fields[fuzz_below(in, sizeof(fields) / sizeof(fields[0]))];
+		break;
+	case 1:
+		at = queue + sizeof(struct estate_queue) + fuzz_below(in, 256) * 8;	/* arrivals, and receives behind them */
+		break;
+	case 2:
+		at = ESTATE_MR_OFFSET + fuzz_below(in, 4) * sizeof(struct estate_mr) + fuzz_below(in, 8) * 4;
+		break;
+	case 3:
+		at = arena + fuzz_below(in, 8) * sizeof(struct shunt_control) + fuzz_below(in, 16) * 8;	/* lines */
+		break;
+	case 4:
+		at = fuzz_byte(in) * 4;
+		break;
+	default:
+		at = arena + fuzz_u32(in) % (1 << 20);
+	}
+	value = fuzz_below(in, 3) ? fuzz_byte(in) : fuzz_u64(in);
+	if (fuzz_below(in, 2))
+		*(volatile uint32_t *)(estate + (at & ~3ull)) = value;
+	else
+		*(volatile uint64_t *)(estate + (at & ~7ull)) ^= value;
+}
+
+/* --- programs --- */
+
+static bool error_is_fair(ssize_t result)
+{
+	return result >= 0 || result == -EAGAIN || result == -EPIPE || result == -ECONNRESET || result == -ENOTCONN ||
+	       result == -EBADF || result == -ETIMEDOUT || result == -EBUSY || result == -ENOBUFS || result == -ENOMEM;
+}
+
+static size_t some_bytes(void)
+{
+	unsigned int bytes = fuzz_byte(in);
+
+	return bytes < 128 ? bytes + 1 : (bytes - 127) * 512;
+}
+
+static void use(struct fuzz_conn *conn, enum fuzz_who who)
+{
+	int side = fuzz_world_side(conn, who), flags = fuzz_below(in, 8);
+	size_t bytes = some_bytes();
+	ssize_t result;
+
+	if (flags & 1) {
+		result = fuzz_world_send(conn, side, buffer, bytes, flags & 6 ? 0 : MSG_MORE);
+	} else {
+		flags = flags == 2 ? MSG_PEEK : flags == 4 ? MSG_TRUNC : 0;
+		result = fuzz_world_receive(conn, side, buffer, bytes, flags);
+	}
+	fuzz_check(result <= (ssize_t)bytes && error_is_fair(result));
+}
+
+static void ask(struct fuzz_conn *conn)
+{
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
+	struct shunt_stream *stream = fuzz_world_stream(conn, FUZZ_VICTIM);
+	int fd = conn->fd[fuzz_world_side(conn, FUZZ_VICTIM)];
+	struct pollfd one = { .fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP };
+	struct epoll_event events[8];
+	struct timespec no_time = { 0, 0 };
+
+	if (!stream)
+		return;
+	switch (fuzz_below(in, 6)) {
+	case 0:
+		fuzz_check(shunt_wait_poll(victim, &one, 1, &no_time, NULL) >= 0);
+		break;
+	case 1:
+		shunt_epset_ctl(victim, fuzz_world.epfd, EPOLL_CTL_ADD, fd, &(struct epoll_event) {
+				.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (fuzz_below(in, 2) ? EPOLLET : 0), .data.fd = fd });
+		break;
+	case 2:
+		fuzz_check(shunt_epset_wait(victim, fuzz_world.epfd, events, 8, &no_time, NULL) >= 0);
+		break;
+	case 3:
+		fuzz_check(shunt_stream_inq(victim, fd, stream) >= 0);
+		break;
+	case 4:
+		shunt_stream_outq(victim, fd, stream);
+		break;
+	default:
+		shunt_stream_take_error(victim, stream);
+	}
+}
+
+static void end_some(enum fuzz_who who)
+{
+	struct fuzz_conn *conn = some_conn();
+	struct shunt_stream *stream = fuzz_world_stream(conn, who);
+	int side = fuzz_world_side(conn, who), what = fuzz_below(in, 6), result = 0;
+
+	if (what < 3 && stream)
+		result = shunt_stream_shutdown(fuzz_world.engine[who], conn->fd[side], stream, what);
+	else if (what == 3 && stream)
+		result = shunt_stream_retire(fuzz_world.engine[who], conn->fd[side], stream, "the script");
+	else if (what > 3)
+		fuzz_world_close(conn, side);
+	fuzz_check(error_is_fair(result));
+}
+
+/* Behind the back of its own engine. */
+static void use_tcp(void)
+{
+	struct fuzz_conn *conn = some_conn();
+	struct sim_sock *sock = &conn->sock[fuzz_world_side(conn, FUZZ_HOSTILE)];
+	struct shunt_stream *stream = fuzz_world_stream(conn, FUZZ_VICTIM);
+	struct iovec iov = { buffer, some_bytes() };
+
+	switch (fuzz_below(in, 5)) {
+	case 0:
+		sim_tcp_send(sock, &iov, 1);
+		break;
+	case 1:
+		sim_tcp_shutdown(sock, SHUT_WR);
+		break;
+	case 2:
+		if (sock->state == SIM_TCP_OPEN)
+			sim_tcp_disconnect(sock);
+		break;
+	case 3:	/* the nonce, or a part of it */
+		if (stream)
+			sim_tcp_send(sock, &(struct iovec) { stream->rx.nonce, 1 + fuzz_below(in, SHUNT_NONCE_BYTES) }, 1);
+		break;
+	default:
+		sim_tcp_receive(sock, &iov, 1, 0);
+	}
+}
+
+static void open_some(bool outward)
+{
+	fuzz_world_connect(outward ? FUZZ_VICTIM : FUZZ_HOSTILE, outward ? FUZZ_HOSTILE : FUZZ_VICTIM);
+}
+
+static void step(void)
+{
+	struct shunt_link *link = fuzz_world_link(FUZZ_HOSTILE);
+	unsigned int what = fuzz_below(in, 32);
+
+	if (link && !fuzz_world_qp(link)->peer)
+		link = NULL;
+	switch (what) {
+	case 0 ... 4:
+		use(some_conn(), FUZZ_VICTIM);
+		break;
+	case 5 ... 8:
+		use(some_conn(), FUZZ_HOSTILE);
+		break;
+	case 9:
+		ask(some_conn());
+		break;
+	case 10:
+		end_some(FUZZ_VICTIM);
+		break;
+	case 11:
+		end_some(FUZZ_HOSTILE);
+		break;
+	case 12:
+		use_tcp();
+		break;
+	case 13:
+		sim_tcp_deliver(&some_conn()->sock[fuzz_below(in, 2)], some_bytes());
+		break;
+	case 14:
+		sim_clock += 1000000ull << fuzz_below(in, 12);
+		break;
+	case 15:
+		open_some(fuzz_below(in, 2));
+		break;
+	case 16:
+		fuzz_world_turn();
+		break;
+	case 17: case 18:
+		shunt_service_step(fuzz_world.engine[fuzz_below(in, 2)], 0);
+		break;
+	case 19: case 20:
+		shunt_group_poll(fuzz_world.engine[fuzz_below(in, 2)]);
+		break;
+	case 21:
+		plan_change(&change.messages);
+		break;
+	case 22:
+		plan_change(&change.wrs);
+		break;
+	case 23:
+		fuzz_world_honest(1 + fuzz_byte(in) * 2);
+		break;
+	case 24:
+		if (link)
+			soft_qp_fault(link->lanes[0].qp, fuzz_below(in, 4));
+		break;
+	case 25: case 26:
+		if (link)
+			inject_message(link);
+		break;
+	case 27:
+		if (link)
+			scribble(link, false);
+		break;
+	case 28:
+		if (link)
+			scribble(link, true);
+		break;
+	default:
+		if (link)
+			inject_arrival(link);
+	}
+}
+
+/* Who proves connections how, and what else a link does as it was when it was made. */
+static void choose_modes(void)
+{
+	uint8_t modes = fuzz_byte(in);
+
+	for (enum fuzz_who who = FUZZ_VICTIM; who <= FUZZ_HOSTILE; who++) {
+		struct shunt_config *config = &fuzz_world.engine[who]->config;
+
+		config->proof = modes & 1;
+		config->retain = (modes & 2) != 0 || config->proof;
+		config->inline_bytes = modes & 4 ? 64 : 1 << 20;
+		config->mr_threshold = modes & 8 ? 8192 : 0;
+		config->flip_bytes = modes & 16 && who == FUZZ_VICTIM ? 100 : 0;
+		config->batch = modes >> 5 & 3;
+	}
+}
+
+/* Both ends have agreed to carry the first connection, unless the script wants something else. */
+static void get_linked(void)
+{
+	uint8_t how = fuzz_byte(in);
+
+	open_some(how & 1);
+	if (how & 2)
+		open_some(how & 1);
+	for (int i = 0; i < (how >> 2 & 3) + 2; i++) {
+		for (int c = 0; c < fuzz_world.conns; c++) {
+			fuzz_world_send(&fuzz_world.conn[c], 0, buffer, 10, 0);
+			fuzz_world_send(&fuzz_world.conn[c], 1, buffer, 10, 0);
+		}
+		fuzz_world_turn();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, data + size };
+
+	in = &input;
+	fuzz_world_sendmsg = hostile_sendmsg;
+	memset(&change, 0, sizeof(change));
+	fuzz_world_begin();
+	fuzz_world.engine[FUZZ_HOSTILE]->group.devices[SHUNT_SOFT].context->ops.post_send = hostile_post;
+	choose_modes();
+	get_linked();
+	for (int i = 0; i < STEPS && fuzz_more(in); i++)
+		step();
+	memset(&change, 0, sizeof(change));
+	fuzz_world_end();
+	return 0;
+}

@@ -1,0 +1,568 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "core/device.h"
+#include "core/epset.h"
+#include "tests/fuzz/world.h"
+#include "tests/sim/random.h"
+#include "tests/sim/sim.h"
+
+#define PATIENCE 100000000	/* ns that pass while somebody waits: nobody waits long */
+#define LOOK 10000		/* ns between two looks at the clock */
+#define LOOKS 90000		/* with one input: more is a wait that does not sleep */
+
+struct fuzz_world fuzz_world;
+ssize_t (*fuzz_world_sendmsg)(int fd, const struct msghdr *message, int flags);
+
+/* What tests/sim/sys.c asks of a simulator. */
+bool sim_verbose;
+uint64_t sim_step;
+
+static struct shunt_device_kind device;	/* the soft one with few streams: a link is soon made */
+static struct shunt_sys sys, hostile_sys;
+static bool is_service[SIM_FDS];	/* an epoll of a service thread's: what is real in it the kernel looks at, all at once */
+static bool making;
+static struct sim_sock listeners[FUZZ_ENGINES];
+static uint8_t pipes[FUZZ_CONNS + 2][2][SIM_PIPE_BYTES];
+static uint16_t next_port;
+static int scripted, real;	/* descriptors in use when the world is clean; -1: they may become more */
+static uint64_t distrusted, lines, looks;
+static struct shunt_file *epset;	/* where LeakSanitizer looks, which does not know the files table */
+
+void sim_trace(const char *format, ...)
+{
+	(void)format;
+}
+
+/* --- surroundings: the simulator's, made fast --- */
+
+/* Who polls until some time soon sees it come. */
+static uint64_t sys_now(void)
+{
+	fuzz_check(++looks < LOOKS);
+	return sim_clock += LOOK;
+}
+
+static int sys_epoll_create1(int flags)
+{
+	int fd = epoll_create1(flags);
+
+	if (fd >= 0 && making)
+		is_service[fd] = true;
+	return fd;
+}
+
+static int sys_fcntl(int fd, int command, ...)
+{
+	va_list args;
+	int argument, made;
+
+	va_start(args, command);
+	argument = va_arg(args, int);
+	va_end(args);
+	made = sim_sys.fcntl(fd, command, argument);
+	if (made >= 0 && command == F_DUPFD_CLOEXEC && fd < SIM_FIRST && is_service[fd])
+		is_service[made] = true;
+	return made;
+}
+
+static int sys_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	if (epfd < SIM_FIRST && is_service[epfd] && fd >= 0 && fd < SIM_FIRST && !sim_sock_of[fd])
+		return epoll_ctl(epfd, op, fd, event);
+	return sim_sys.epoll_ctl(epfd, op, fd, event);
+}
+
+static int sys_epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	int n = sim_sys.epoll_pwait(epfd, events, max, timeout_ms, mask), more;
+
+	if (epfd >= SIM_FIRST || !is_service[epfd] || n >= max)
+		return n;
+	more = epoll_wait(epfd, events + n, max - n, 0);
+	return n + (more > 0 ? more : 0);
+}
+
+/* --- making it --- */
+
+/* The linker sends the engines here (local.mk). */
+struct shunt_link *__real_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
+struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
+
+struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
+{
+	fuzz_world.links += engine == fuzz_world.engine[FUZZ_VICTIM];
+	return __real_shunt_link_create(engine, channel, initiator);
+}
+
+static ssize_t count_line(int fd, const void *text, size_t bytes)
+{
+	(void)fd;
+	lines += memmem(text, bytes, "broken off", 10) != NULL;
+	return bytes;
+}
+
+/* What the engines have open is where private descriptors are; a low one would be lost on the way there. */
+static int open_descriptors(void)
+{
+	int count = 0;
+
+	for (int i = 0; i < 128; i++)
+		count += fcntl(i < 32 ? i : SIM_FDS / 2 + i - 32, F_GETFD) >= 0;
+	return count;
+}
+
+static void configure(struct shunt_config *config)
+{
+	shunt_config_defaults(config);
+	config->log_level = SHUNT_LOG_NONE;
+	config->seed = 1;
+	config->arena_bytes = 16 << 20;
+	config->mr_bytes = 1 << 19;
+	config->ring_min = 4096;
+	config->ring_max = 32768;
+	config->rq_depth = config->sq_depth = 64;
+	config->signal_every = 4;
+	config->spin_us = 0;
+	config->poll = 2;
+	config->claim_ms = 100;
+	config->refused_ms = 0;
+	config->dead_ms = 100;
+}
+
+static void make_engine(enum fuzz_who who, struct in_addr address)
+{
+	struct shunt_config config;
+	struct shunt_engine *engine;
+	struct sim_sock *listener = &listeners[who];
+	int fd;
+
+	configure(&config);
+	engine = shunt_engine_create(&config, who == FUZZ_HOSTILE ? &hostile_sys : &sys);
+	fuzz_check(engine);
+	engine->files->limit = SIM_FDS;
+	engine->manual = true;
+	fuzz_world.engine[who] = engine;
+	fuzz_check(shunt_group_open(engine, SHUNT_SOFT));
+	engine->group.devices[SHUNT_SOFT].kind = &device;
+	*listener = (struct sim_sock) { .state = SIM_TCP_CLOSED, .peer = listener };
+	listener->local = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(7000 + who) };
+	fd = sim_fd_sock(listener);
+	shunt_file_socket(engine, fd, true);
+	shunt_file_listening(engine, fd);
+	fuzz_check(engine->service);
+}
+
+static bool on_link(struct fuzz_conn *conn)
+{
+	for (int side = 0; side < 2; side++) {
+		struct shunt_stream *stream = fuzz_world_stream(conn, conn->who[side]);
+
+		if (!stream || stream->tx.track != SHUNT_LINK || stream->rx.track != SHUNT_LINK || atomic_load(&stream->tx.unpassed))
+			return false;
+	}
+	return true;
+}
+
+static void make_honest(struct fuzz_conn *conn)
+{
+	fuzz_check(fuzz_world_connect(FUZZ_HONEST, FUZZ_VICTIM) == conn);
+	for (int i = 0; !on_link(conn); i++) {
+		fuzz_check(i < 100);
+		fuzz_world_honest(1);
+	}
+}
+
+static void make(void)
+{
+	struct rlimit limit;
+	struct in_addr address = { htonl(127u << 24 | (getpid() & 0xffffff)) };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_cur < SIM_FDS && limit.rlim_max >= SIM_FDS ? SIM_FDS : limit.rlim_cur;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, count_line);
+	device = shunt_device_soft;
+	device.streams = 32;
+	sys = sim_sys;
+	sys.now = sys_now;
+	sys.epoll_create1 = sys_epoll_create1;
+	sys.fcntl = sys_fcntl;
+	sys.epoll_ctl = sys_epoll_ctl;
+	sys.epoll_pwait = sys_epoll_pwait;
+	hostile_sys = sys;
+	sim_random_state = 1;
+	sim_clock = 1000000000;
+	sim_fd_begin();
+	making = true;
+	for (enum fuzz_who who = 0; who < FUZZ_ENGINES; who++)
+		make_engine(who, address);
+	making = false;
+	fuzz_world.epfd = sim_fd_ep();
+	shunt_file_epoll(fuzz_world.engine[FUZZ_VICTIM], fuzz_world.epfd);
+	epset = shunt_file(fuzz_world.engine[FUZZ_VICTIM], fuzz_world.epfd);
+	make_honest(&fuzz_world.honest[0]);
+	make_honest(&fuzz_world.honest[1]);
+	for (int i = 0; i < 4; i++)
+		fuzz_world_turn();
+}
+
+void fuzz_world_grows(void)
+{
+	real = -1;
+}
+
+/* Somebody sleeps, for which there are descriptors that stay. */
+static void sleep_once(struct fuzz_conn *conn, enum fuzz_who who)
+{
+	struct pollfd fd = { .fd = conn->fd[fuzz_world_side(conn, who)], .events = POLLIN };
+	struct timespec patience = { 0, 1000000 };
+	uint8_t bytes[100];
+
+	while (fuzz_world_receive(conn, fuzz_world_side(conn, who), bytes, sizeof(bytes), 0) > 0)
+		;
+	fuzz_check(shunt_wait_poll(fuzz_world.engine[who], &fd, 1, &patience, NULL) == 0);
+}
+
+/* What is made when it is first needed, and stays, is made before an input does it. */
+static void warm_up(void)
+{
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
+	struct epoll_event event = { .events = EPOLLIN };
+	struct timespec no_time = { 0, 0 };
+	struct fuzz_conn *conn = fuzz_world_connect(FUZZ_HOSTILE, FUZZ_VICTIM);
+	uint8_t bytes[100];
+
+	for (int i = 0; !on_link(conn); i++) {
+		fuzz_check(i < 100);
+		for (int side = 0; side < 2; side++) {
+			fuzz_world_send(conn, side, "x", 1, 0);
+			fuzz_world_turn();
+			fuzz_world_receive(conn, !side, bytes, sizeof(bytes), 0);
+		}
+	}
+	sleep_once(conn, FUZZ_VICTIM);
+	sleep_once(conn, FUZZ_HOSTILE);
+	fuzz_check(!shunt_epset_ctl(victim, fuzz_world.epfd, EPOLL_CTL_ADD, conn->fd[1], &event));
+	shunt_epset_wait(victim, fuzz_world.epfd, &event, 1, &no_time, NULL);
+	fuzz_world_grows();
+	fuzz_world_end();
+}
+
+struct shunt_sys *fuzz_world_sys(void)
+{
+	return &sys;
+}
+
+void fuzz_world_begin(void)
+{
+	if (!fuzz_world.engine[0]) {
+		make();
+		warm_up();
+	}
+	hostile_sys.sendmsg = fuzz_world_sendmsg ? fuzz_world_sendmsg : sys.sendmsg;
+	sim_random_state = 1;
+	for (int i = 0; i < FUZZ_ENGINES; i++)
+		fuzz_world.engine[i]->random = 1;
+	fuzz_world.conns = 0;
+	fuzz_world.links = 0;
+	next_port = 20000;
+	lines = looks = 0;
+	distrusted = fuzz_world.engine[FUZZ_VICTIM]->distrusted;
+	atomic_store(&fuzz_world.engine[FUZZ_HOSTILE]->distrusted, 0);
+	scripted = sim_fd_count();
+	real = open_descriptors();
+}
+
+/* --- connections --- */
+
+int fuzz_world_side(const struct fuzz_conn *conn, enum fuzz_who who)
+{
+	return conn->who[1] == who;
+}
+
+struct fuzz_conn *fuzz_world_connect(enum fuzz_who from, enum fuzz_who to)
+{
+	struct fuzz_world *world = &fuzz_world;
+	bool honest = from == FUZZ_HONEST;
+	struct fuzz_conn *conn;
+	uint8_t *rings[2];
+	int slot;
+
+	for (slot = 0; honest && slot < 2 && world->honest[slot].sock[0].peer; slot++)
+		;
+	if (honest ? slot == 2 : world->conns == FUZZ_CONNS)
+		return NULL;
+	conn = honest ? &world->honest[slot] : &world->conn[world->conns++];
+	slot = honest ? FUZZ_CONNS + slot : world->conns - 1;
+	memset(conn, 0, sizeof(*conn));
+	rings[0] = pipes[slot][0];
+	rings[1] = pipes[slot][1];
+	sim_tcp_pair(conn->sock, rings, listeners[to].local.sin_addr, 7000 + to, honest ? 30000 + slot : next_port++);
+	sim_tcp_establish(&conn->sock[0]);
+	conn->who[0] = from;
+	conn->who[1] = to;
+	for (int side = 0; side < 2; side++)
+		conn->fd[side] = sim_fd_sock(&conn->sock[side]);
+	shunt_file_socket(world->engine[from], conn->fd[0], true);
+	shunt_file_connected(world->engine[from], conn->fd[0], 0, (struct sockaddr *)&conn->sock[0].remote,
+			     sizeof(conn->sock[0].remote));
+	shunt_file_accepted(world->engine[to], -1, conn->fd[1], true);
+	return conn;
+}
+
+struct shunt_stream *fuzz_world_stream(struct fuzz_conn *conn, enum fuzz_who who)
+{
+	int side = fuzz_world_side(conn, who);
+	struct shunt_stream *stream = conn->fd[side] < 0 ? NULL :
+				      (struct shunt_stream *)shunt_file(fuzz_world.engine[who], conn->fd[side]);
+
+	return !stream || shunt_stream_is_plain(stream) ? NULL : stream;
+}
+
+ssize_t fuzz_world_send(struct fuzz_conn *conn, int side, const void *bytes, size_t count, int flags)
+{
+	struct shunt_stream *stream = fuzz_world_stream(conn, conn->who[side]);
+	struct iovec iov = { (void *)bytes, count };
+
+	if (conn->fd[side] < 0)
+		return -EBADF;
+	if (!stream)
+		return sim_tcp_send(&conn->sock[side], &iov, 1);
+	return shunt_stream_send(fuzz_world.engine[conn->who[side]], conn->fd[side], stream, &iov, 1,
+				 flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+ssize_t fuzz_world_receive(struct fuzz_conn *conn, int side, void *bytes, size_t count, int flags)
+{
+	struct shunt_stream *stream = fuzz_world_stream(conn, conn->who[side]);
+	struct iovec iov = { bytes, count };
+
+	if (conn->fd[side] < 0)
+		return -EBADF;
+	if (!stream)
+		return sim_tcp_receive(&conn->sock[side], &iov, 1, flags);
+	return shunt_stream_recv(fuzz_world.engine[conn->who[side]], conn->fd[side], stream, &iov, 1, flags | MSG_DONTWAIT);
+}
+
+void fuzz_world_close(struct fuzz_conn *conn, int side)
+{
+	struct shunt_engine *engine = fuzz_world.engine[conn->who[side]];
+
+	if (conn->fd[side] < 0)
+		return;
+	shunt_file_closing(engine, conn->fd[side]);
+	fuzz_check(!shunt_file(engine, conn->fd[side]));
+	sim_fd_close(conn->fd[side]);
+	conn->fd[side] = -1;
+}
+
+/* --- time --- */
+
+static void deliver(struct fuzz_conn *conn)
+{
+	for (int side = 0; side < 2; side++)
+		while (sim_tcp_deliver(&conn->sock[side], UINT64_MAX))
+			;
+}
+
+/* It waits in the midst of a step. */
+static bool at_work(struct shunt_engine *engine)
+{
+	if (!shunt_lock_try(&engine->seats_lock))
+		return true;
+	shunt_lock_leave(&engine->seats_lock);
+	return false;
+}
+
+void fuzz_world_turn(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (fuzz_world.honest[i].sock[0].peer)
+			deliver(&fuzz_world.honest[i]);
+	for (int i = 0; i < fuzz_world.conns; i++)
+		deliver(&fuzz_world.conn[i]);
+	for (enum fuzz_who i = 0; i < FUZZ_ENGINES; i++) {
+		if (fuzz_world.raw && i == FUZZ_HOSTILE)
+			continue;
+		if (!at_work(fuzz_world.engine[i]))
+			shunt_service_step(fuzz_world.engine[i], 0);
+		shunt_group_poll(fuzz_world.engine[i]);
+	}
+}
+
+/* Somebody waits. */
+void sim_idle(void)
+{
+	sim_clock += PATIENCE;
+	fuzz_world_turn();
+}
+
+static uint8_t byte_at(uint64_t offset, int salt)
+{
+	return offset * 131 + (offset >> 8) * 7 + salt;
+}
+
+static void honest_receive(struct fuzz_conn *conn, int side)
+{
+	uint8_t bytes[4096];
+	ssize_t got;
+
+	while ((got = fuzz_world_receive(conn, side, bytes, sizeof(bytes), 0)) > 0)
+		for (ssize_t i = 0; i < got; i++)
+			fuzz_check(bytes[i] == byte_at(conn->received[!side]++, !side));
+	fuzz_check(got == -EAGAIN);
+}
+
+void fuzz_world_honest(size_t bytes)
+{
+	uint8_t text[4096];
+
+	for (int i = 0; i < 2; i++) {
+		struct fuzz_conn *conn = &fuzz_world.honest[i];
+
+		for (int side = 0; conn->sock[0].peer && side < 2; side++) {
+			ssize_t sent;
+
+			for (size_t k = 0; k < bytes && k < sizeof(text); k++)
+				text[k] = byte_at(conn->sent[side] + k, side);
+			sent = fuzz_world_send(conn, side, text, bytes < sizeof(text) ? bytes : sizeof(text), 0);
+			fuzz_check(sent > 0 || sent == -EAGAIN);
+			conn->sent[side] += sent > 0 ? sent : 0;
+			fuzz_world_turn();
+			honest_receive(conn, !side);
+		}
+	}
+}
+
+/* --- the links --- */
+
+struct shunt_link *fuzz_world_link(enum fuzz_who who)
+{
+	struct shunt_link *link = fuzz_world.engine[who]->service->links;
+	struct fuzz_conn *honest = &fuzz_world.honest[0];
+	struct shunt_stream *its = who == FUZZ_VICTIM ? fuzz_world_stream(honest, who) : NULL;
+
+	while (link && (atomic_load(&link->state) != SHUNT_LINK_UP || (its && its->link == link)))
+		link = link->next;
+	return link;
+}
+
+struct soft_qp *fuzz_world_qp(struct shunt_link *link)
+{
+	return container_of(link->lanes[0].qp, struct soft_qp, ibv);
+}
+
+/* --- the end --- */
+
+static int count_stream(struct shunt_stream *stream, void *arg)
+{
+	(void)stream;
+	++*(int *)arg;
+	return 0;
+}
+
+static int streams_of(enum fuzz_who who)
+{
+	int count = 0;
+
+	shunt_streams_each(fuzz_world.engine[who], count_stream, &count);
+	return count;
+}
+
+static int links_of(enum fuzz_who who)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = fuzz_world.engine[who]->service->links; link; link = link->next)
+		count++;
+	return count;
+}
+
+static int show_stream(struct shunt_stream *s, void *arg)
+{
+	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d pin %p waiters %u asked %d retiring %d\n",
+		(const char *)arg, s->fd, s->state, (void *)s->link, s->holds, s->releases, s->claimed, s->orphan, s->awaited,
+		s->rx.proof_fd, s->tx.end_fd, (void *)s->tx.pin, s->waiters, s->asked, s->retiring);
+	return 0;
+}
+
+static void show(void)
+{
+	static char *const names[] = { "victim", "hostile peer", "honest peer" };
+
+	for (enum fuzz_who who = 0; who < FUZZ_ENGINES; who++) {
+		struct shunt_link *link = fuzz_world.engine[who]->service->links;
+
+		shunt_streams_each(fuzz_world.engine[who], show_stream, names[who]);
+		for (; link; link = link->next)
+			fprintf(stderr, "  %s: link %p state %d seated %u failed %d (%s) distrusted %d\n", names[who], (void *)link,
+				link->state, link->seated, link->failed, link->failure ? link->failure : "", link->distrusted);
+	}
+}
+
+/* A listener each, and what is honest. */
+static bool is_clean(void)
+{
+	return streams_of(FUZZ_VICTIM) == 3 && streams_of(FUZZ_HOSTILE) == 1 && streams_of(FUZZ_HONEST) == 3 &&
+	       links_of(FUZZ_VICTIM) == 1 && !links_of(FUZZ_HOSTILE) && links_of(FUZZ_HONEST) == 1 &&
+	       !fuzz_world.engine[FUZZ_VICTIM]->service->comebacks;
+}
+
+static void end_hostile_links(void)
+{
+	struct shunt_link *link;
+
+	for (link = fuzz_world.engine[FUZZ_HOSTILE]->service->links; link; link = link->next)
+		shunt_link_kill(link, "its process ends");
+	shunt_comeback_forget(fuzz_world.engine[FUZZ_HOSTILE]->service);
+}
+
+static void check_honest(void)
+{
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
+	struct shunt_link *link = victim->service->links;
+
+	fuzz_world_honest(100);
+	fuzz_world_honest(1);
+	for (int i = 0; i < 2; i++) {
+		struct fuzz_conn *conn = &fuzz_world.honest[i];
+
+		fuzz_check(conn->sent[0] == conn->received[0] && conn->sent[1] == conn->received[1]);
+		fuzz_check(on_link(conn));
+	}
+	fuzz_check(atomic_load(&link->state) == SHUNT_LINK_UP && link->seated == 2 && !atomic_load(&link->distrusted));
+	fuzz_check(!link->arena.strays && !atomic_load(&victim->service->resends) && !atomic_load(&victim->service->refusing) &&
+		   !atomic_load(&victim->service->parked_count) && !victim->service->asked && !atomic_load(&victim->breaking));
+	fuzz_check(atomic_load(&victim->links_up) == 1 && !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->distrusted));
+}
+
+void fuzz_world_end(void)
+{
+	for (int i = 0; i < fuzz_world.conns; i++) {
+		fuzz_world_close(&fuzz_world.conn[i], 0);
+		fuzz_world_close(&fuzz_world.conn[i], 1);
+	}
+	end_hostile_links();
+	fuzz_world_turn();
+	for (int i = 0; !is_clean(); i++) {
+		if (i == 100)
+			show();
+		fuzz_check(i < 100);
+		sim_clock += i < 5 ? 1000000 : 1000000000;
+		end_hostile_links();
+		fuzz_world_turn();
+	}
+	check_honest();
+	for (int i = 0; i < fuzz_world.conns; i++)
+		fuzz_check(!fuzz_world.conn[i].sock[0].refs && !fuzz_world.conn[i].sock[1].refs);
+	fuzz_check(real < 0 || (sim_fd_count() == scripted && open_descriptors() == real));
+	fuzz_check(fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted <= fuzz_world.links || real < 0);
+	fuzz_check(lines <= fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted + fuzz_world.engine[FUZZ_HOSTILE]->distrusted ||
+		   real < 0);
+}

@@ -1,0 +1,173 @@
+/* Hostile peers, by hand. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/lab/cm/cm.h"
+
+static struct rdma_cm_event *event_of(struct cm *cm)
+{
+	struct rdma_cm_event *event = NULL;
+	double until = now() + SOON;
+
+	while (now() < until) {
+		poll(&(struct pollfd) { .fd = cm_fd(cm), .events = POLLIN }, 1, 100);
+		if (!cm->calls.get_cm_event(cm->channel, &event))
+			return event;
+	}
+	return NULL;
+}
+
+static void expect(struct cm *cm, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event = event_of(cm);
+
+	assert_non_null(event);
+	assert_int_equal(event->event, type);
+	cm->calls.ack_cm_event(event);
+}
+
+/* A connect request with these bytes; how it was rejected. */
+static int raw_question(const void *data, uint8_t bytes)
+{
+	union cm_address from = at(here, 0), to = at(there, PORT);
+	struct rdma_conn_param param = { .private_data = data, .private_data_len = bytes, .qp_num = 0xf00001 };
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	int status;
+
+	assert_int_equal(asker.calls.create_id(asker.channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(asker.calls.resolve_addr(id, &from.any, &to.any, 1000), 0);
+	expect(&asker, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(asker.calls.resolve_route(id, 1000), 0);
+	expect(&asker, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(asker.calls.connect(id, &param), 0);
+	for (double until = now() + SOON; now() < until;) {
+		struct pollfd pfd = { .fd = cm_fd(&asker), .events = POLLIN };
+
+		step(&listener);
+		if (poll(&pfd, 1, 10) == 1)
+			break;
+	}
+	event = event_of(&asker);
+	assert_non_null(event);
+	assert_int_equal(event->event, RDMA_CM_EVENT_REJECTED);
+	status = event->status;
+	asker.calls.ack_cm_event(event);
+	asker.calls.destroy_id(id);
+	return status;
+}
+
+/* Every other one is well-formed but for the length it tells. */
+static void make_garbage(uint8_t *data, int bytes, int i, enum cm_kind kind)
+{
+	for (int j = 0; j < bytes; j++)
+		data[j] = random();
+	if (i % 2)
+		memcpy(data, (uint8_t[]) { 'S', 'h', kind, bytes - 3 + i }, 4);
+}
+
+void garbage_questions(void **state)
+{
+	uint8_t data[56];
+
+	(void)state;
+	srandom(1);
+	listening(&listener, there, PORT, false);
+	assert_int_equal(raw_question(NULL, 0), 28);
+	for (int i = 0; i < 40; i++) {
+		make_garbage(data, sizeof(data), i, CM_KIND_QUESTION);
+		assert_int_equal(raw_question(data, i < 3 ? i : (int)sizeof(data)), 28);
+	}
+	assert_int_equal(seen.questions, 0);
+	answered(here, there, PORT);
+}
+
+/* Somebody asks; what has come of it is for us, not for the listener. */
+static struct rdma_cm_event *request_within(double ms)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(ask_from(&asker, here, there, PORT, ms), 0);
+	for (int i = 0; i < 100 && !poll(&(struct pollfd) { .fd = cm_fd(&listener), .events = POLLIN }, 1, 10); i++)
+		step(&asker);
+	event = event_of(&listener);
+	assert_non_null(event);
+	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	return event;
+}
+
+static int strange_answer(const void *data, uint8_t bytes)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	int answers = seen.answers;
+
+	event = request_within(SOON);
+	id = event->id;
+	listener.calls.ack_cm_event(event);
+	assert_int_equal(listener.calls.reject(id, data, bytes), 0);
+	listener.calls.destroy_id(id);
+	run(answers + 1, SOON);
+	assert_int_equal(seen.answers, answers + 1);
+	return seen.status;
+}
+
+void garbage_answers(void **state)
+{
+	uint8_t data[148];
+
+	(void)state;
+	srandom(2);
+	listening(&listener, there, PORT, false);
+	assert_int_equal(strange_answer(NULL, 0), -EPROTO);
+	for (int i = 0; i < 40; i++) {
+		make_garbage(data, sizeof(data), i, CM_KIND_ANSWER);
+		assert_int_equal(strange_answer(data, i < 3 ? i : (int)sizeof(data)), -EPROTO);
+		assert_int_equal(seen.bytes, 0);
+	}
+	answered(here, there, PORT);
+}
+
+/* Somebody else's service, which wants to be connected. */
+void somebody_accepts(void **state)
+{
+	int (*accept_id)(struct rdma_cm_id *, struct rdma_conn_param *);
+	struct rdma_conn_param param = { .qp_num = 5 };
+	struct rdma_cm_event *event;
+	void *symbol = dlsym(listener.library, "rdma_accept");
+
+	(void)state;
+	memcpy(&accept_id, &symbol, sizeof(symbol));
+	listening(&listener, there, PORT, false);
+	event = request_within(SOON);
+	assert_int_equal(accept_id(event->id, &param), 0);
+	for (int i = 0; i < 100 && !seen.answers; i++) {
+		poll(&(struct pollfd) { .fd = cm_fd(&asker), .events = POLLIN }, 1, 10);
+		step(&asker);
+	}
+	assert_int_equal(seen.answers, 1);
+	assert_int_equal(seen.status, -EPROTO);
+	listener.calls.ack_cm_event(event);
+}
+
+/* A question that nobody answers is asked again. */
+void asked_again(void **state)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *held;
+	double since = now();
+
+	(void)state;
+	listening(&listener, there, PORT, false);
+	event = request_within(10 * SOON);
+	held = event->id;
+	listener.calls.ack_cm_event(event);
+	run(1, 10 * SOON);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.questions, 1);
+	assert_true(now() - since > 999);
+	print_message("# asked again, it took %.0f ms\n", now() - since);
+	listener.calls.destroy_id(held);
+}

@@ -1,0 +1,95 @@
+# limit: 400
+# A host that is gone without a word: machine two stands still. Machine one finds out within SHUNT_KEEPALIVE_MS and
+# SHUNT_DEAD_MS, though nothing is under way, and nothing of the link is left (XR-07, XR-08).
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
+. "${BASH_SOURCE%/*}/lib.sh"
+
+gone=$builddir/tests/calls/gone
+shunt=$builddir/tools/shunt
+export SHUNT_DEVICE=verbs SHUNT_KEEPALIVE_MS=2000 SHUNT_DEAD_MS=500 SHUNT_SILENCE_S=6 SHUNT_CLAIM_MS=10000
+patience=150	# one of the two waits while the other looks on or stands still
+noticed=3500	# ms: the two, and a second for two emulated machines
+need "$gone" jq rdma
+need_shunt
+knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }
+
+stat_of() { # FIELD
+	"$shunt" stat --json "$stayer" | jq "[.. | objects | .$1? // empty] | first"
+}
+
+queue_pairs() {
+	rdma resource show qp | grep -c 'type RC'
+}
+
+is_empty() {
+	[ "$(stat_of links)" = 0 ] && [ "$(stat_of memory_regions)" = 0 ] && [ "$(queue_pairs)" = 0 ]
+}
+
+level() {
+	echo "$(queue_pairs) queue pairs, $(find /proc/$stayer/fd -mindepth 1 | wc -l) descriptors," \
+		"$(find /proc/$stayer/task -mindepth 1 -maxdepth 1 | wc -l) threads, $(wc -l <"/proc/$stayer/maps") mappings"
+}
+
+has_failed() {
+	[ "$(stat_of failovers)" -gt "$failed" ]
+}
+
+has_ended() {
+	[ "$(grep -c ^end "$work/stay")" -gt "$ended" ]
+}
+
+# A peer on machine two comes and talks.
+come() {
+	if [ "$lab_self" = two ]; then
+		$shunt_run "$gone" go $theirs:$port >"$work/go" 2>&1 &
+		goer=$!
+		children+=("$goer")
+		check "a peer talks" within grep -q talked "$work/go"
+		cat "$work/go" >&2
+	fi
+	meet talked
+}
+
+if [ "$lab_self" = one ]; then
+	mkfifo "$work/orders"
+	$shunt_run "$gone" stay $mine:$port <"$work/orders" >"$work/stay" 2>"$work/stay.err" &
+	stayer=$!
+	children+=("$stayer")
+	exec {orders}>"$work/orders"
+	check "somebody listens" within grep -q port "$work/stay"
+fi
+meet listens
+
+# One that is killed, so that all is there that stays once the first link has come.
+come
+[ "$lab_self" = one ] || { kill -KILL "$goer" && wait "$goer" 2>/dev/null; }
+meet killed
+if [ "$lab_self" = one ]; then
+	check "a peer that is killed: nothing of its link is left" within is_empty
+	before=$(level)
+	failed=$(stat_of failovers)
+	ended=$(grep -c ^end "$work/stay")
+fi
+meet looked
+
+come
+if [ "$lab_self" = one ]; then
+	check "the second peer is on a link" [ "$(stat_of links)" = 1 ]
+	sleep 3 # idle, but for what is asked
+	echo "# $(stat_of keepalive_probes) probes so far, $before"
+	echo "lab: freeze two 25"
+	start=$(date +%s%N)
+	check "that machine two is gone is noticed" within has_failed
+	took=$((($(date +%s%N) - start) / 1000000))
+	echo "# after $took ms"
+	check "within $noticed ms" [ $took -le $noticed ]
+	check "the connection ends with the channel" within has_ended
+	check "with ETIMEDOUT" grep -q "end ETIMEDOUT" "$work/stay"
+	cat "$work/stay" "$work/stay.err" >&2
+	check "nothing of the link is left" within is_empty
+	check "as before it" [ "$before" = "$(level)" ]
+	echo "# $(level)"
+	exec {orders}>&-
+fi
+meet "two is there again"
+plan

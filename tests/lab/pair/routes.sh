@@ -1,0 +1,69 @@
+# limit: 150
+# Three ways lead from one machine to the other: by two wires, and by two networks on the first. A connection's link takes
+# the device and the address that its route does; one process has links by all of them at the same time.
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
+. "${BASH_SOURCE%/*}/lib.sh"
+
+shunt=$builddir/tools/shunt
+patience=100
+export SHUNT_CLAIM_MS=10000 SHUNT_SLOW_MS=0 SHUNT_LOG=info
+need redis-server python3 jq
+need_shunt
+
+# is_on PID DEVICES: its lanes are there.
+is_on() {
+	local devices
+	devices=$("$shunt" stat --json "$1" | jq -r '[.. | .lanes? // empty | arrays | .[].device] | unique | join(" ")')
+	[ "$devices" = "$2" ] || echo "# $devices"
+	[ "$devices" = "$2" ]
+}
+
+sent() {
+	hw_counter sent_pkts "$1"
+}
+
+by_link() {
+	[ "$("$shunt" stat --json "$1" 2>/dev/null | jq '.[0].totals.tx.link')" -gt 200000 ] 2>/dev/null
+}
+
+# asks NETWORK DEVICE: a client that goes this way.
+asks() {
+	$shunt_run python3 "${BASH_SOURCE%/*}/keys.py" "10.$1.0.1" $port >"$work/$1" 2>"$work/$1.err" &
+	pids+=($!)
+	children+=($!)
+	check "by 10.$1.0.1: it is on the link" within by_link "${pids[-1]}"
+	check "by 10.$1.0.1: which is on $2" is_on "${pids[-1]}" "$2"
+}
+
+before=("$(sent rxe0)" "$(sent rxe1)")
+pids=()
+if [ "$lab_self" = one ]; then
+	$shunt_run redis-server --port $port --bind 0.0.0.0 --protected-mode no --save "" --dir "$work" >/dev/null 2>"$work/err" &
+	server=$!
+	children+=("$server")
+	check "somebody listens" patiently somebody_listens $port
+fi
+meet listens
+if [ "$lab_self" = two ]; then
+	asks 78 rxe0
+	asks 79 rxe1
+	asks 80 rxe0
+fi
+meet linked
+if [ "$lab_self" = one ]; then
+	check "the server has links on both" is_on "$server" "rxe0 rxe1"
+	check "as many as there are clients" [ "$("$shunt" stat --json "$server" | jq '[.. | .links? // empty] | first')" = 3 ]
+fi
+check "rxe0 has sent" [ "$(sent rxe0)" -gt $((before[0] + 500)) ]
+check "rxe1 has sent" [ "$(sent rxe1)" -gt $((before[1] + 500)) ]
+meet seen
+if [ "$lab_self" = two ]; then
+	kill "${pids[@]}"
+	for pid in "${pids[@]}"; do
+		check "every answer was right" wait "$pid"
+	done
+	cat "$work"/??.err >&2
+fi
+meet over
+[ "$lab_self" = two ] || cat "$work/err" >&2
+plan

@@ -1,0 +1,314 @@
+/*
+ * What must not be missed because a stream moves. Its epoll registration does between the program's epfd and the link
+ * just while the kernel is being asked: a wait that does not wait must find it in one of the two. And a receive must
+ * not end at a switch when there is more behind it.
+ */
+#include "tests/sim/bed.h"
+#include <unistd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include "core/epset.h"
+#include <sys/socket.h>
+
+static struct shunt_sys passing;
+static int watched = -1;
+static void (*meanwhile)(struct shunt_stream *stream);	/* once */
+
+/* The kernel has looked, and finds nothing; before anybody looks elsewhere the stream moves. */
+static int look_too_early(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	void (*move)(struct shunt_stream *stream) = meanwhile;
+
+	if (epfd != watched || !move)
+		return epoll_pwait(epfd, events, max, timeout_ms, mask);
+	meanwhile = NULL;
+	move(stream_of(&bed.pair[0].side[0]));
+	return 0;
+}
+
+static void until_state(struct shunt_stream *stream, uint8_t state)
+{
+	for (int n = 0; atomic_load(&stream->state) != state; n++) {
+		assert_true(n < 100000);
+		turn();
+	}
+}
+
+static void to_the_link(struct shunt_stream *stream)
+{
+	until_state(stream, SHUNT_LINKED);
+}
+
+static void to_the_kernel(struct shunt_stream *stream)
+{
+	shunt_retire_begin(engines[0], stream, "the test");
+	until_state(stream, SHUNT_PLAIN);
+}
+
+/* An epoll set of the engine that connects, whose calls are ours to change. */
+static void make_set(void)
+{
+	passing = *engines[0]->sys;
+	engines[0]->sys = &passing;
+	watched = epoll_create1(EPOLL_CLOEXEC);
+	shunt_file_epoll(engines[0], watched);
+}
+
+/* It waits for room in the only pair's stream; what happens while it is asked. */
+static void watch_pair(void (*move)(struct shunt_stream *stream))
+{
+	struct epoll_event event = { .events = EPOLLOUT };
+
+	make_set();
+	passing.epoll_pwait = look_too_early;
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
+	assert_int_equal(reported(watched), EPOLLOUT);
+	meanwhile = move;
+}
+
+static void close_pair(void)
+{
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	shunt_file_closing(engines[0], watched);
+	close(watched);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
+void a_move_to_the_link_is_seen(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	put(0, 0, 1, 0);	/* from now on both ends would like a link */
+	put(0, 1, 1, 0);
+	watch_pair(to_the_link);
+	assert_int_equal(reported(watched), EPOLLOUT);
+	assert_null(meanwhile);
+	close_pair();
+}
+
+void a_move_to_the_kernel_is_seen(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	drain();
+	watch_pair(to_the_kernel);
+	while (meanwhile)	/* not every call asks the kernel first */
+		assert_int_equal(reported(watched), EPOLLOUT);
+	assert_int_equal(reported(watched), EPOLLOUT);
+	close_pair();
+}
+
+static void other_track(struct shunt_stream *stream, bool link)
+{
+	atomic_store(&stream->tx.want_link, link);
+	stream->tx.quick = false;
+}
+
+/* Of two streams the first that something has come for is told of first, also if its registration moves meanwhile. */
+void a_move_keeps_its_turn(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	const struct timespec now = { 0, 0 };
+	struct shunt_stream *reader, *sender;
+	struct epoll_event events[2];
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)state;
+	make_bed(&config, 2);
+	reader = stream_of(&bed.pair[0].side[0]);
+	sender = stream_of(&bed.pair[0].side[1]);
+	other_track(sender, false);
+	put(0, 1, 10, 0);
+	while (bed.received[0][1] != bed.sent[0][1])
+		drain();
+	shunt_file_epoll(engines[0], set);
+	for (int i = 0; i < 2; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u64 = i };
+
+		assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, bed.pair[i].side[0].fd, &event), 0);
+	}
+	assert_int_equal(reader->watches->home, SHUNT_HOME_COMPANION);
+	other_track(sender, true);
+	for (int i = 0; i < 2; i++) {
+		put(i, 1, 10, 0);
+		shunt_group_poll_fully(engines[0]);
+	}
+	shunt_lock_take(&reader->rx.lock);
+	shunt_track_settle(engines[0], reader);
+	shunt_lock_leave(&reader->rx.lock);
+	assert_int_equal(reader->watches->home, SHUNT_HOME_NONE);
+	assert_int_equal(shunt_epset_wait(engines[0], set, events, 2, &now, NULL), 2);
+	assert_int_equal(events[0].data.u64, 0);
+	shunt_file_closing(engines[0], set);
+	close(set);
+	end_bed();
+}
+
+/* The stream is the kernel's, and its registration is not there yet. */
+void between_the_two_it_is_seen(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+
+	(void)state;
+	make_bed(&config, 1);
+	drain();
+	watch_pair(NULL);
+	stream = stream_of(&bed.pair[0].side[0]);
+	atomic_store(&stream->state, SHUNT_PLAIN);
+	assert_int_equal(reported(watched), EPOLLOUT);
+	atomic_store(&stream->state, SHUNT_LINKED);
+	close_pair();
+}
+
+/* One to the link and one back at the same byte: the reader is on TCP before and behind it. */
+void two_switches_do_not_end_a_receive(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *sender;
+	int on = 1;
+
+	(void)state;
+	make_bed(&config, 1);
+	sender = stream_of(&bed.pair[0].side[0]);
+	setsockopt(bed.pair[0].side[0].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	atomic_store(&sender->tx.want_link, false);
+	sender->tx.quick = false;
+	put(0, 0, 1, 0);
+	all_arrived();
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	atomic_store(&sender->tx.want_link, true);
+	shunt_lock_take(&sender->tx.lock);
+	shunt_track_choose(engines[0], sender);
+	shunt_lock_leave(&sender->tx.lock);
+	to_the_kernel(sender);
+	assert_int_equal(sender->tx.upgrade_at, sender->tx.handback_at);
+	assert_int_equal(put(0, 0, 50, 0), 50);
+	assert_int_equal(get(0, 0, BUFFER), 150);
+	end_bed();
+}
+
+/*
+ * A close says two things: how the stream ends, and that it will be named no more. The second, which comes a moment later
+ * here, is no news for the program.
+ */
+static void closes_with_one_edge(uint32_t events, const struct linger *linger, uint32_t seen)
+{
+	struct epoll_event event = { .events = events | EPOLLET };
+	struct shunt_config config = small_config(HYBRID);
+	struct side *closer = &bed.pair[0].side[1];
+	uint64_t allowed;
+
+	make_bed(&config, 1);
+	drain();
+	setsockopt(closer->fd, SOL_SOCKET, SO_LINGER, linger, sizeof(*linger));
+	watched = epoll_create1(EPOLL_CLOEXEC);
+	shunt_file_epoll(engines[0], watched);
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
+	assert_int_equal(reported(watched), events & EPOLLOUT);
+	allowed = atomic_exchange(&bed.lane[1]->allowed, bed.lane[1]->sent + bed.lane[1]->reserve + 1);	/* one message */
+	close_side(closer);
+	assert_int_equal(reported(watched), seen);
+	assert_int_equal(reported(watched), 0);
+	assert_false(atomic_load(&stream_of(&bed.pair[0].side[0])->released));
+	atomic_store(&bed.lane[1]->allowed, allowed);
+	shunt_lane_kick(bed.lane[1]);
+	for (int i = 0; i < 10; i++) {
+		turn();
+		assert_int_equal(reported(watched), 0);
+	}
+	assert_true(atomic_load(&stream_of(&bed.pair[0].side[0])->released));
+	close_side(&bed.pair[0].side[0]);
+	shunt_file_closing(engines[0], watched);
+	close(watched);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
+void a_close_is_one_edge(void **state)
+{
+	const struct linger zero = { 1, 0 }, none = { 0 };
+
+	(void)state;
+	closes_with_one_edge(EPOLLIN | EPOLLRDHUP, &none, EPOLLIN | EPOLLRDHUP);
+	closes_with_one_edge(EPOLLIN | EPOLLRDHUP, &zero, EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+	closes_with_one_edge(EPOLLIN | EPOLLOUT | EPOLLRDHUP, &zero,
+			     EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+}
+
+/* Taken back with the bytes before it, which wait for a receive, and the channel is the slower one. */
+void a_handback_goes_with_its_bytes(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *sender;
+	uint64_t allowed;
+
+	(void)state;
+	make_bed(&config, 1);
+	sender = stream_of(&bed.pair[0].side[1]);
+	allowed = atomic_exchange(&bed.lane[1]->allowed, 0);
+	assert_int_equal(put(0, 1, 1000, 0), 1000);
+	atomic_store(&sender->tx.want_link, false);
+	shunt_lock_take(&sender->tx.lock);
+	shunt_track_choose(engines[1], sender);
+	shunt_lock_leave(&sender->tx.lock);
+	assert_int_equal(sender->tx.track, SHUNT_TCP);
+	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), "the test");
+	turn();
+	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
+	atomic_store(&bed.lane[1]->allowed, allowed);
+	shunt_lane_kick(bed.lane[1]);
+	end_bed();
+}
+
+static int pipes[2];
+
+/* It is woken to lead, and at the same time by an edge of the kernel's, which is told once only. */
+static int sleep_and_be_kicked(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
+			       const sigset_t *mask)
+{
+	struct shunt_group *group = &engines[0]->group;
+	int n;
+
+	if (epfd == watched)
+		assert_int_equal(write(pipes[1], "", 1), 1);
+	n = epoll_pwait2(epfd, events, max, timeout, mask);
+	shunt_lock_take(&group->lock);
+	if (group->sleepers)
+		shunt_group_kick(engines[0], group->sleepers);
+	shunt_lock_leave(&group->lock);
+	return n;
+}
+
+void who_is_kicked_keeps_an_edge(void **state)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = 77 };
+	const struct timespec now = { 0, 0 }, patience = { 0, 200000000 };
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	drain();
+	assert_int_equal(pipe(pipes), 0);
+	make_set();
+	passing.epoll_pwait2 = sleep_and_be_kicked;
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, pipes[0], &event), 0);
+	event = (struct epoll_event){ .events = EPOLLIN };
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
+	shunt_epset_wait(engines[0], watched, &event, 1, &now, NULL);
+	assert_int_equal(shunt_epset_wait(engines[0], watched, &event, 1, &patience, NULL), 1);
+	assert_int_equal(event.data.u64, 77);
+	close(pipes[0]);
+	close(pipes[1]);
+	close_pair();
+}

@@ -1,0 +1,285 @@
+/* Across hosts a nonce stands in the TCP stream for a moment: what another owner of the socket finds. */
+#include "tests/sim/bed.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/soft/soft.h"
+
+static void step(int i)
+{
+	shunt_service_step(engines[i], 0);
+	shunt_group_poll_fully(engines[i]);
+}
+
+/* Until the accepting end has asked for the nonce, and the other has not heard of it. */
+static struct shunt_stream *until_expected(void)
+{
+	for (int n = 0; n < 10000; n++) {
+		struct shunt_stream *stream = stream_of(&bed.pair[0].side[1]);
+
+		put(0, 0, 1, 0);
+		step(0);
+		get(0, 0, BUFFER);
+		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+			return stream;
+		step(1);
+		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+			return stream;
+	}
+	fail_msg("the accepting end never expects a nonce");
+	return NULL;
+}
+
+/* Nothing is left to do for an engine whose process ends. */
+static bool is_idle(int i)
+{
+	bool served;
+
+	shunt_group_poll_fully(engines[i]);
+	return shunt_group_idle(engines[i], &served);
+}
+
+static bool is_answered(int fd)
+{
+	return poll(&(struct pollfd) { .fd = fd, .events = POLLIN }, 1, 0) > 0;
+}
+
+/* A fork's child shows its parent the socket just then: it is answered when the nonce has been read, not before. */
+void a_child_waits_for_the_nonce(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	char answer = 0;
+	int ends[2];
+
+	(void)state;
+	config.proof = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_expected();
+	get(0, 0, BUFFER);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	shunt_streams_hold(stream);
+	shunt_rights_shown(engines[1], stream, ends[0]);
+	for (int i = 0; i < 10; i++)
+		step(1);
+	assert_false(is_answered(ends[1]));
+	for (int i = 0; i < 1000 && !is_answered(ends[1]); i++)
+		turn();
+	assert_int_equal(read(ends[1], &answer, 1), 1);
+	assert_int_equal(answer, 1);
+	close(ends[1]);
+	put(0, 0, 1000, 0);
+	all_arrived();	/* and nothing else */
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	turn();
+}
+
+/*
+ * Until the connecting end, whose own direction is on the link, has asked for the nonce. It reads `part` bytes of two;
+ * the other has not heard of it.
+ */
+static struct shunt_stream *until_connector_expects(size_t part)
+{
+	struct shunt_stream *stream = stream_of(&bed.pair[0].side[0]);
+
+	for (int n = 0; n < 10000; n++) {
+		put(0, 0, 1, 0);
+		put(0, 1, 2, 0);
+		step(1);
+		step(0);
+		get(0, 0, BUFFER);
+		get(0, 1, part);
+		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED && stream->tx.track == SHUNT_LINK)
+			return stream;
+	}
+	fail_msg("the connecting end never expects a nonce");
+	return NULL;
+}
+
+/* The kernel's end waits for the nonce where the program has ended both directions; not if nobody will come to it. */
+static void end_before_the_nonce(size_t part)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *stream;
+	struct shunt_link *link;
+	int kept;
+
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_connector_expects(part);
+	link = stream->link;
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream, SHUT_RDWR), 0);
+	kept = stream->tx.end_fd;
+	assert_true(kept >= 0);
+	close_side(&side[0]);
+	step(1);	/* the nonce is on its way */
+	close_side(&side[1]);
+	for (int i = 0; i < 10; i++) {	/* only the link is looked at */
+		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(engines[1]);
+		shunt_streams_reap(engines[0]);
+	}
+	assert_true(link->seated || fcntl(kept, F_GETFD) < 0);	/* who waits has its lane */
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(fcntl(kept, F_GETFD), -1);
+	assert_int_equal(link->seated, 0);
+}
+
+void an_end_waits_for_the_nonce_that_will_be_read(void **state)
+{
+	(void)state;
+	end_before_the_nonce(BUFFER);
+	end_before_the_nonce(1);
+}
+
+/* The connecting end has announced its upgrade, and its kernel socket has no room for a nonce. */
+static struct shunt_stream *until_announced_behind_full_socket(void)
+{
+	struct side *side = &bed.pair[0].side[0];
+	struct shunt_stream *stream = stream_of(side);
+	int bytes = 4096;
+
+	assert_int_equal(setsockopt(side->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+	while (put(0, 0, BUFFER, 0))
+		;
+	get(0, 0, 1);
+	for (int n = 0; n < 10000 && stream->tx.track != SHUNT_LINK; n++) {
+		step(0);
+		step(1);
+	}
+	assert_int_equal(stream->tx.track, SHUNT_LINK);
+	return stream;
+}
+
+static void until_asked(struct shunt_stream *stream)
+{
+	for (int n = 0; n < 10 && !stream->tx.resend; n++) {
+		step(1);
+		step(0);
+	}
+	assert_non_null(stream->tx.resend);
+}
+
+/* The program ends its direction while the nonce waits for room, or before it has been asked for; then the QP dies. */
+static void end_and_die(bool asked_first)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *stream;
+	int ours[2];
+	char byte;
+
+	config.proof = config.retain = 1;
+	config.return_ms = 0;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_announced_behind_full_socket();
+	if (asked_first)
+		until_asked(stream);
+	soft_qp_fault(stream->lane->qp, SOFT_FAULT_STALL);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream, SHUT_WR), 0);
+	until_asked(stream);
+	ours[0] = stream->tx.end_fd;
+	ours[1] = stream->resend_fd;
+	soft_qp_fault(stream->lane->qp, SOFT_FAULT_KILL);
+	for (int n = 0; n < 10 && !stream->tx.resend_fin; n++)	/* what the peer lacks comes behind the nonce */
+		turn();
+	assert_true(stream->tx.resend_fin);
+	for (int n = 0; n < 1000 && bed.received[0][0] < bed.sent[0][0]; n++)
+		drain();
+	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	for (int n = 0; n < 1000 && receive_some(&side[1], &byte, 1, MSG_DONTWAIT); n++)
+		turn();
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	for (int i = 0; i < 2; i++)
+		assert_true(ours[i] >= 0 && fcntl(ours[i], F_GETFD) < 0);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_false(stream->in_use);
+}
+
+void an_end_behind_a_nonce_loses_nothing(void **state)
+{
+	(void)state;
+	end_and_die(true);
+	end_and_die(false);
+}
+
+/* It has said all on the link, and the nonce is to follow when it is asked for: without, none of it would count. */
+void an_end_waits_for_the_question(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	until_expected();
+	put(0, 0, 1000, 0);
+	get(0, 1, BUFFER);
+	close_side(&bed.pair[0].side[0]);
+	assert_false(is_idle(0));
+	step(0);
+	assert_true(is_idle(0));
+	for (int n = 0; bed.received[0][0] < bed.sent[0][0]; n++) {
+		assert_true(n < 1000);
+		step(1);
+		get(0, 0, BUFFER);
+	}
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	turn();
+}
+
+/* The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told. */
+static ssize_t end_behind(const char *more)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	char bytes[200];
+	ssize_t got;
+
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_expected();
+	put(0, 0, 100, 0);
+	shunt_link_kill(stream->link, "the test");
+	get(0, 0, BUFFER);
+	assert_int_equal(send(bed.pair[0].side[0].fd, more, strlen(more), 0), strlen(more));
+	shutdown(bed.pair[0].side[0].fd, SHUT_WR);
+	if (*more)
+		assert_int_equal(receive_some(&bed.pair[0].side[1], bytes, sizeof(bytes), MSG_DONTWAIT), strlen(more));
+	got = receive_some(&bed.pair[0].side[1], bytes, sizeof(bytes), MSG_DONTWAIT);
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	turn();
+	return got;
+}
+
+/* A peer that is killed had more to say; a connection that somebody has claimed who has it not ends as ever. */
+void an_end_without_the_nonce(void **state)
+{
+	(void)state;
+	assert_int_equal(end_behind(""), -ECONNRESET);
+	assert_int_equal(end_behind("as long as a nonce, and then some"), 0);
+	assert_int_equal(end_behind("short"), 0);
+}

@@ -1,0 +1,108 @@
+/* What a claimant does when it is sent to another process, truly or not. */
+#include "tests/sim/bed.h"
+#include <string.h>
+#include <unistd.h>
+
+/* A connection beside the one on the link; its claim waits at the accepting engine. */
+static struct pair waiting(void)
+{
+	struct pair pair;
+
+	connect_pair(&pair);
+	send_some(&pair.side[0], "x", 1, 0);
+	for (int n = 0; !engines[1]->service->parked; n++) {
+		assert_true(n < 10000);
+		turn();
+	}
+	return pair;
+}
+
+/* As if that process had said that it has it. */
+static void send_on(struct pair *pair, pid_t pid)
+{
+	struct shunt_tuple tuple = { .local_port = 0 };
+
+	assert_int_equal(shunt_rendezvous_tuple(engines[1], pair->side[1].fd, &tuple), 0);
+	assert_true(shunt_claim_is_had(engines[1]->service, &tuple, pid));
+	for (int i = 0; i < 20; i++)
+		turn();
+}
+
+static void assert_plain(struct pair *pair, const char *reason)
+{
+	assert_int_equal(atomic_load(&stream_of(&pair->side[0])->state), SHUNT_PLAIN);
+	assert_string_equal(stream_of(&pair->side[0])->reason, reason);
+	close_side(&pair->side[0]);
+	close_side(&pair->side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+}
+
+/* Nobody of that number is found, or somebody who cannot be the peer: it stays on TCP, and the link lives. */
+void sent_on_to_nobody(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	static const pid_t pids[] = { 1, INT32_MAX };
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 2; i++) {
+		struct pair pair = waiting();
+
+		send_on(&pair, pids[i]);
+		assert_plain(&pair, "the peer runs without Shunt");
+		assert_int_equal(bed.lane[0]->link->seated, bed.pairs);
+		add_pair();	/* nothing is held against the address */
+	}
+	end_bed();
+}
+
+/* Sent in a circle: both engines are one process, so it comes back to where it was. */
+void sent_on_twice(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	pair = waiting();
+	send_on(&pair, getpid());
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
+	assert_non_null(engines[1]->service->parked);
+	assert_int_equal(counted(0, "claims"), 3);
+	send_on(&pair, getpid());
+	assert_plain(&pair, "sent from one process to another, and again");
+	end_bed();
+}
+
+static void assert_distrusted(int by, uint32_t stream, uint32_t process)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
+	uint64_t before = counted(by, "links_distrusted");
+
+	shunt_link_send(bed.lane[!by]->link, &message, NULL, 0);
+	for (int i = 0; i < 20; i++)
+		turn();
+	assert_int_equal(counted(by, "links_distrusted"), before + 1);
+	for (int side = 0; side < 2; side++)
+		close_side(&bed.pair[0].side[side]);
+	for (int i = 0; i < 20; i++)
+		turn();
+}
+
+void sent_on_out_of_turn(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair;
+
+	(void)state;
+	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
+		make_bed(&config, 1);
+		assert_distrusted(by, stream_of(&bed.pair[0].side[by])->id, getpid());
+	}
+	for (uint32_t process = 0; process < 2; process++) {	/* no process at all */
+		make_bed(&config, 1);
+		pair = waiting();
+		assert_distrusted(0, stream_of(&pair.side[0])->id, process << 31);
+	}
+}

@@ -1,0 +1,47 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# For the test suites of others: each unit bare, then with everything shunted; no test may fail that passes bare. TAP.
+# Sourced. A suite says
+#
+#	run NAME WRAP UNIT	runs a unit, under WRAP: its output into $scratch/NAME, the names of tests that did not
+#				pass into $scratch/NAME.failed, sorted, how many tests there were into $scratch/NAME.count
+#	$trouble		what a failure begins with in the output
+suites=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$suites/../.." && pwd)
+shunt=${top_builddir:-$top/build}/tools/shunt
+patience=${PATIENCE:-900}	# seconds until a unit is taken to hang
+# shellcheck source-path=SCRIPTDIR source=../../tools/build.sh
+. "$top/tools/build.sh"
+# shellcheck source-path=SCRIPTDIR source=../scratch.sh
+. "$top/tests/scratch.sh"
+scratch suites
+
+skip_all() {
+	echo "1..0 # SKIP $*"
+	exit 77
+}
+
+suite() { # UNIT...
+	local unit count=0 failed=0 new tests
+	for unit; do
+		rm -rf "$scratch"/bare* "$scratch"/shunted*
+		run bare "" "$unit"
+		run shunted "$shunt run" "$unit"
+		count=$((count + 1))
+		new=$(comm -13 "$scratch/bare.failed" "$scratch/shunted.failed")
+		tests=$(cat "$scratch/shunted.count")
+		if [ "$(cat "$scratch/bare.count")" = 0 ]; then
+			failed=$((failed + 1))
+			echo "not ok $count - $unit: there are no tests, bare"
+			tail -n 5 "$scratch/bare" | sed 's/^/# /'
+		elif [ -z "$new" ] && [ "$tests" -gt 0 ]; then
+			echo "ok $count - $unit: $tests tests"
+		else
+			failed=$((failed + 1))
+			echo "not ok $count - $unit: of $tests tests"
+			printf '%s\n' "$new" | sed 's/^/# /'
+			grep -E -A20 "$trouble" "$scratch/shunted" | head -60 | sed 's/^/# /'
+		fi
+	done
+	echo "1..$count"
+	exit $((failed > 0))
+}

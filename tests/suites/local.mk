@@ -1,0 +1,2 @@
+# Test suites of others, bare and shunted; run by hand.
+EXTRA_DIST += tests/suites/lib.sh tests/suites/python.sh tests/suites/redis.sh tests/suites/failed.py

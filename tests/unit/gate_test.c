@@ -1,0 +1,336 @@
+/* The gate for channels from other hosts. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/gate.h"
+#include "tests/unit/sockets.h"
+
+static const uint8_t cookie[SHUNT_COOKIE_BYTES] = "0123456789abcde";
+
+struct door {
+	struct shunt_gate gate;
+	struct sockaddr_in address;
+	void *let_in, *expired;
+	int fd, ins, outs;
+};
+
+static void note_in(void *arg, void *ticket, int fd)
+{
+	struct door *door = arg;
+
+	door->let_in = ticket;
+	door->fd = fd;
+	door->ins++;
+}
+
+static void note_out(void *arg, void *ticket)
+{
+	struct door *door = arg;
+
+	door->expired = ticket;
+	door->outs++;
+}
+
+static void open_door(struct door *door)
+{
+	*door = (struct door) { .address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) },
+				.fd = -1 };
+	door->gate.engine = engine;
+	door->gate.patience = 1000 * MS;
+	door->gate.silence_ms = 3000;
+	door->gate.arg = door;
+	door->gate.let_in = note_in;
+	door->gate.expired = note_out;
+	assert_int_equal(shunt_gate_open(&door->gate, (struct sockaddr *)&door->address), 0);
+	door->address.sin_port = door->gate.port;
+}
+
+static void close_door(struct door *door)
+{
+	shunt_private_close(engine, door->fd);
+	shunt_gate_close(&door->gate);
+}
+
+/* Loopback is quick, but not at once. */
+static void step(struct door *door)
+{
+	struct pollfd pfd = { .fd = door->gate.fd, .events = POLLIN };
+
+	poll(&pfd, 1, 200);
+	shunt_gate_step(&door->gate);
+}
+
+static int knock(struct door *door, const void *shown, size_t bytes)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&door->address, sizeof(door->address)), 0);
+	assert_int_equal(send(fd, shown, bytes, MSG_NOSIGNAL), bytes);
+	return fd;
+}
+
+/* Has the other end been closed? */
+static bool is_closed(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	return poll(&pfd, 1, 200) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+static void both_ways(struct shunt_channel *client, struct shunt_channel *server)
+{
+	struct pollfd pfd = { .events = POLLIN };
+	struct shunt_message message = hello();
+
+	pfd.fd = client->fd;
+	assert_int_equal(shunt_channel_send(server, &message, NULL, 0), 0);
+	assert_int_equal(poll(&pfd, 1, 1000), 1);
+	assert_int_equal(take(client, &message), 1);
+	pfd.fd = server->fd;
+	assert_int_equal(shunt_channel_send(client, &message, NULL, 0), 0);
+	assert_int_equal(poll(&pfd, 1, 1000), 1);
+	assert_int_equal(take_whole(server, &message), 1);
+	assert_int_equal(take(server, &message), 0);
+}
+
+static void option_is(int fd, int level, int name, int expected)
+{
+	int value = -1;
+	socklen_t length = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &length), 0);
+	assert_int_equal(value, expected);
+}
+
+static void who_has_a_ticket_comes_in(void **state)
+{
+	struct door door;
+	struct shunt_channel client, server;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	int before = descriptors();
+
+	(void)state;
+	open_door(&door);
+	assert_int_equal(shunt_gate_expect(&door.gate, &before, shown), 0);
+	assert_int_equal(shunt_channel_connect(&client, engine, NULL, (struct sockaddr *)&door.address, shown, 3000), 0);
+	assert_true(shunt_channel_waits(&client));
+	step(&door);
+	assert_int_equal(door.ins, 0);
+	at_most = 5;
+	shunt_channel_flush(&client);
+	for (int i = 0; i < 10 && !door.ins; i++)
+		step(&door);
+	at_most = 0;
+	assert_int_equal(door.ins, 1);
+	assert_ptr_equal(door.let_in, &before);
+	shunt_channel_init(&server, engine, SHUNT_CHANNEL_TCP, door.fd);
+	both_ways(&client, &server);
+	for (int i = 0; i < 2; i++) {
+		int fd = i ? server.fd : client.fd;
+
+		option_is(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+		option_is(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+		option_is(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+		option_is(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	}
+	assert_int_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	shunt_channel_close(&client);
+	shunt_channel_close(&server);
+	shunt_gate_close(&door.gate);
+	assert_int_equal(door.outs, 0);
+	assert_int_equal(descriptors(), before);
+}
+
+static void a_wrong_cookie(void **state)
+{
+	struct door door;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	int fd;
+
+	(void)state;
+	open_door(&door);
+	fd = knock(&door, cookie, SHUNT_COOKIE_BYTES); /* nobody is expected; and zero is no ticket either */
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	shunt_gate_expect(&door.gate, &door, shown);
+	shown[15] ^= 1;
+	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	fd = knock(&door, (uint8_t[SHUNT_COOKIE_BYTES]) { 0 }, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	assert_int_equal(door.gate.turned_away, 3);
+	assert_int_equal(door.ins, 0);
+	close_door(&door);
+	assert_int_equal(door.outs, 1);
+}
+
+static void a_ticket_is_good_once(void **state)
+{
+	struct door door;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	int first, second;
+
+	(void)state;
+	open_door(&door);
+	shunt_gate_expect(&door.gate, &door, shown);
+	first = knock(&door, shown, SHUNT_COOKIE_BYTES);
+	second = knock(&door, shown, SHUNT_COOKIE_BYTES);
+	for (int i = 0; i < 3; i++)
+		step(&door);
+	assert_int_equal(door.ins, 1);
+	assert_int_equal(door.gate.turned_away, 1);
+	close(first);
+	close(second);
+	close_door(&door);
+}
+
+static void tickets_end(void **state)
+{
+	struct door door;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	int fd;
+
+	(void)state;
+	open_door(&door);
+	for (int i = 0; i < SHUNT_GATE_TICKETS; i++)
+		assert_int_equal(shunt_gate_expect(&door.gate, &door.gate.tickets[i], shown), 0);
+	assert_int_equal(shunt_gate_expect(&door.gate, &door, shown), -ENOSPC);
+	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS);
+	shunt_gate_cancel(&door.gate, &door.gate.tickets[3]);
+	assert_int_equal(shunt_gate_expect(&door.gate, &door, shown), 0);
+	clock_ns += 1000 * MS;
+	shunt_gate_step(&door.gate);
+	assert_int_equal(door.outs, SHUNT_GATE_TICKETS);
+	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_int_equal(door.ins, 0);
+	assert_true(is_closed(fd));
+	close(fd);
+	close_door(&door);
+	assert_int_equal(door.outs, SHUNT_GATE_TICKETS);
+}
+
+static void who_says_nothing_must_go(void **state)
+{
+	struct door door;
+	int silent, slow;
+
+	(void)state;
+	open_door(&door);
+	silent = knock(&door, "", 0);
+	slow = knock(&door, "abc", 3);
+	step(&door);
+	step(&door);
+	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS);
+	clock_ns += 999 * MS;
+	shunt_gate_step(&door.gate);
+	assert_int_equal(door.gate.turned_away, 0);
+	clock_ns += 1 * MS;
+	shunt_gate_step(&door.gate);
+	assert_true(is_closed(silent));
+	assert_true(is_closed(slow));
+	assert_int_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	close(silent);
+	close(slow);
+	close_door(&door);
+}
+
+/* Who comes with a ticket is not kept out by a crowd that says nothing. */
+static void a_crowd(void **state)
+{
+	struct door door;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	int crowd[3 * SHUNT_GATE_GUESTS], fd, before = descriptors();
+
+	(void)state;
+	open_door(&door);
+	shunt_gate_expect(&door.gate, &door, shown);
+	for (int i = 0; i < 3 * SHUNT_GATE_GUESTS; i++) {
+		crowd[i] = knock(&door, "", 0);
+		clock_ns++;
+		step(&door);
+	}
+	assert_int_equal(door.gate.turned_away, 2 * SHUNT_GATE_GUESTS);
+	assert_true(is_closed(crowd[0]));
+	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_int_equal(door.ins, 1);
+	for (int i = 0; i < 3 * SHUNT_GATE_GUESTS; i++)
+		close(crowd[i]);
+	close(fd);
+	close_door(&door);
+	assert_int_equal(descriptors(), before);
+}
+
+static void without_descriptors_the_gate_rests(void **state)
+{
+	struct rlimit before, none;
+	struct door door;
+	int fd;
+
+	(void)state;
+	open_door(&door);
+	fd = knock(&door, "", 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit) { .rlim_cur = 3, .rlim_max = before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	shunt_gate_step(&door.gate);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_not_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	assert_int_equal(poll(&(struct pollfd) { .fd = door.gate.fd, .events = POLLIN }, 1, 0), 0);
+	clock_ns = shunt_gate_due(&door.gate);
+	shunt_gate_step(&door.gate);
+	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS); /* the guest's */
+	close(fd);
+	close_door(&door);
+}
+
+static void nobody_at_the_gate(void **state)
+{
+	struct door door;
+	struct shunt_channel client;
+	struct shunt_message message;
+	struct pollfd pfd = { .events = POLLIN };
+	int result;
+
+	(void)state;
+	open_door(&door);
+	close_door(&door);
+	result = shunt_channel_connect(&client, engine, NULL, (struct sockaddr *)&door.address, cookie, 3000);
+	if (result) {
+		assert_int_equal(result, -ECONNREFUSED);
+		return;
+	}
+	pfd.fd = client.fd;
+	assert_int_equal(poll(&pfd, 1, 1000), 1);
+	assert_int_equal(take(&client, &message), -ECONNREFUSED);
+	shunt_channel_flush(&client);
+	assert_false(shunt_channel_waits(&client));
+	shunt_channel_close(&client);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(who_has_a_ticket_comes_in, set_up),
+		cmocka_unit_test_setup(a_wrong_cookie, set_up),
+		cmocka_unit_test_setup(a_ticket_is_good_once, set_up),
+		cmocka_unit_test_setup(tickets_end, set_up),
+		cmocka_unit_test_setup(who_says_nothing_must_go, set_up),
+		cmocka_unit_test_setup(a_crowd, set_up),
+		cmocka_unit_test_setup(without_descriptors_the_gate_rests, set_up),
+		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* Who accepts at an address whose rendezvous another process owns, which here is the test. */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/have.h"
+#include "tests/unit/sockets.h"
+
+#define STEPS 1000
+
+struct owner {
+	int fd, have_fd;	/* both names */
+	int joined;		/* who has come; -1 */
+};
+
+static int listener;
+static struct shunt_stream *stream;
+static struct shunt_tuple tuple;
+
+static void step(void)
+{
+	shunt_service_step(engine, 0);
+	clock_ns += MS;
+}
+
+static struct shunt_rendezvous *rendezvous(void)
+{
+	return ((struct shunt_stream *)shunt_file(engine, listener))->rendezvous;
+}
+
+static void own(struct owner *owner, const struct shunt_name *name)
+{
+	struct shunt_name have;
+
+	shunt_rendezvous_have(name, &have);
+	owner->have_fd = shunt_rendezvous_offer(engine, &have);
+	owner->fd = shunt_rendezvous_offer(engine, name);
+	owner->joined = -1;
+	assert_true(owner->have_fd >= 0 && owner->fd >= 0);
+}
+
+static void end(struct owner *owner)
+{
+	shunt_private_close(engine, owner->have_fd);
+	shunt_private_close(engine, owner->fd);
+	shunt_private_close(engine, owner->joined);
+}
+
+/* What has been said since. */
+static uint32_t heard(struct owner *owner, struct shunt_have *have)
+{
+	int fd, result;
+
+	for (int i = 0; i < 3; i++)
+		step();
+	result = shunt_have_receive(engine, owner->joined, have, &fd);
+	assert_int_equal(fd, -1);
+	assert_in_range(result, 0, 1);
+	return result ? have->type : 0;
+}
+
+static void welcome(struct owner *owner)
+{
+	struct shunt_have have;
+
+	for (int i = 0; i < STEPS && owner->joined < 0; i++) {
+		step();
+		owner->joined = shunt_rendezvous_accept(engine, owner->have_fd);
+	}
+	assert_true(owner->joined >= 0);
+	assert_int_equal(heard(owner, &have), SHUNT_HAVE_JOIN);
+}
+
+static void want(struct owner *owner)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = 1 };
+
+	assert_int_equal(shunt_have_send(engine, owner->joined, &have, -1), 0);
+	step();
+}
+
+static void assert_told(struct owner *owner)
+{
+	struct shunt_have have;
+
+	shunt_service_offer(engine, stream);
+	assert_int_equal(heard(owner, &have), SHUNT_HAVE_TUPLE);
+	assert_memory_equal(&have.tuple, &tuple, sizeof(tuple));
+}
+
+static void assert_silent(struct owner *owner)
+{
+	struct shunt_have have;
+
+	shunt_service_offer(engine, stream);
+	assert_int_equal(heard(owner, &have), 0);
+}
+
+/* A listener, the name of its rendezvous, and a connection that was accepted there. */
+static void listen_somewhere(struct shunt_name *name)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(shunt_rendezvous_of(engine, listener, name), 0);
+	shunt_file_socket(engine, listener, false);
+}
+
+static void accept_one(int fds[2])
+{
+	struct sockaddr_in address;
+	socklen_t length = sizeof(address);
+
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	assert_int_equal(connect(fds[0], (struct sockaddr *)&address, length), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	assert_true(fds[1] >= 0);
+	memset(&tuple, 0, sizeof(tuple));
+	assert_int_equal(shunt_rendezvous_tuple(engine, fds[1], &tuple), 0);
+	shunt_file_accepted(engine, listener, fds[1], false);
+	stream = (struct shunt_stream *)shunt_file(engine, fds[1]);
+	assert_non_null(stream);
+}
+
+static void close_all(int fds[2])
+{
+	const int ours[] = { fds[1], listener };
+
+	for (int i = 0; i < 2; i++) {
+		shunt_file_closing(engine, ours[i]);
+		close(ours[i]);
+	}
+	close(fds[0]);
+	step();
+}
+
+/* What one owner was told the next one does not know. */
+static void next_owner_is_told(void **state)
+{
+	struct owner first, second;
+	struct shunt_name name;
+	int fds[2];
+
+	(void)state;
+	listen_somewhere(&name);
+	own(&first, &name);
+	shunt_file_listening(engine, listener);
+	welcome(&first);
+	accept_one(fds);
+	assert_silent(&first);		/* not before it wants to know */
+	want(&first);
+	assert_told(&first);
+	assert_silent(&first);		/* once is enough */
+	end(&first);
+	own(&second, &name);
+	welcome(&second);
+	assert_silent(&second);
+	want(&second);
+	assert_told(&second);
+	assert_silent(&second);
+	end(&second);
+	close_all(fds);
+}
+
+static void joiner_takes_over(void **state)
+{
+	struct shunt_name name;
+	struct owner first;
+
+	(void)state;
+	listen_somewhere(&name);
+	own(&first, &name);
+	shunt_file_listening(engine, listener);
+	welcome(&first);
+	assert_int_equal(rendezvous()->fd, -1);
+	end(&first);
+	for (int i = 0; i < STEPS && rendezvous()->fd < 0; i++)
+		step();
+	assert_true(rendezvous()->fd >= 0 && rendezvous()->have_fd >= 0);
+	close_all((int[2]) { -1, -1 });
+}
+
+static int set_up_manual(void **state)
+{
+	int failed = set_up(state);
+
+	engine->manual = true;
+	return failed || !shunt_service_start(engine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(next_owner_is_told, set_up_manual),
+		cmocka_unit_test_setup(joiner_takes_over, set_up_manual),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

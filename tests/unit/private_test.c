@@ -1,0 +1,251 @@
+/* Descriptors of our own: when the process forks, and at numbers that the program has closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/thread.h"
+#include "tests/unit/sockets.h"
+
+/* A child that lives until `stay` is closed. `known`: its handlers run. */
+static pid_t fork_child(int stay[2], bool known)
+{
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(stay), 0);
+	shunt_engine_fork_prepare(engine);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid) {
+		shunt_engine_fork_parent(engine);
+		close(stay[0]);
+		return pid;
+	}
+	close(stay[1]);
+	if (known)
+		shunt_engine_fork_child(engine);
+	else
+		shunt_private_abandon(engine);
+	_exit(read(stay[0], &c, 1) ? 1 : 0);
+}
+
+static void end_child(pid_t pid, int stay)
+{
+	int status;
+
+	close(stay);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* As with a peer that the service thread has accepted and put nowhere yet: it sees our end, whoever lives on. */
+static void peer_sees_the_end(void **state)
+{
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		int pair[2], stay[2], ours;
+		struct pollfd peer = { .events = POLLIN };
+		pid_t pid;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		ours = shunt_private_make(engine, pair[0]);
+		assert_true(ours >= 0);
+		pid = fork_child(stay, known);
+		shunt_private_close(engine, ours);
+		peer.fd = pair[1];
+		assert_int_equal(poll(&peer, 1, 10000), 1);
+		assert_true(peer.revents & POLLHUP);
+		end_child(pid, stay[1]);
+		close(pair[1]);
+	}
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static _Atomic bool in_close, forking, closed;
+
+static int close_slowly(int fd)
+{
+	in_close = true;
+	while (!forking)
+		sched_yield();
+	usleep(50000);	/* for a fork that does not wait */
+	closed = true;
+	return close(fd);
+}
+
+static void *closer(void *fd)
+{
+	shunt_private_close(engine, *(int *)fd);
+	return NULL;
+}
+
+/* One that is marked no more, and not closed yet, would be nobody's in the child. */
+static void fork_awaits_close(void **state)
+{
+	const struct shunt_sys *before = engine->sys;
+	struct shunt_sys slow = *before;
+	pthread_t thread;
+	int fd;
+
+	(void)state;
+	fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC));
+	assert_true(fd >= 0);
+	slow.close = close_slowly;
+	engine->sys = &slow;
+	assert_int_equal(pthread_create(&thread, NULL, closer, &fd), 0);
+	while (!in_close)
+		sched_yield();
+	forking = true;
+	shunt_engine_fork_prepare(engine);	/* by the test's clock it has all the time in the world */
+	assert_true(closed);
+	shunt_engine_fork_parent(engine);
+	pthread_join(thread, NULL);
+	engine->sys = before;
+}
+
+/* Who closes many does not wait for itself; the clock that would end that wait stands still. */
+static void closer_closes_ours(void **state)
+{
+	int fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC));
+
+	(void)state;
+	shunt_numbers_enter(engine);
+	shunt_private_close(engine, fd);
+	shunt_numbers_leave(engine);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(atomic_load(&engine->files->making) + atomic_load(&engine->files->closing), 0);
+}
+
+/* The program's stay, and so does what the thread that forks sleeps on: a handler may have interrupted that. */
+static void others_stay(void **state)
+{
+	int program[2], parker, pooled;
+	pid_t pid;
+	int status;
+
+	(void)state;
+	assert_int_equal(pipe(program), 0);
+	parker = shunt_parker_take(engine);
+	pooled = shunt_parker_take(engine);
+	assert_true(parker >= 0 && pooled >= 0);
+	shunt_parker_give(engine, pooled);
+	shunt_thread.sleep_fd = parker + 1;
+	shunt_engine_fork_prepare(engine);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		shunt_engine_fork_child(engine);
+		_exit(is_open(program[0]) && is_open(program[1]) && is_open(parker) && !is_open(pooled) &&
+		      !engine->parker_count ? 0 : 1);
+	}
+	shunt_engine_fork_parent(engine);
+	shunt_thread.sleep_fd = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_open(parker) && is_open(pooled));
+	shunt_private_close(engine, parker);
+	close(program[0]);
+	close(program[1]);
+}
+
+/* What a thread of the program finds at the number while another makes a descriptor of ours there. */
+struct finding {
+	int fd;
+	struct shunt_file *file;
+	_Atomic bool begun, done;
+};
+
+static void *find(void *arg)
+{
+	struct finding *finding = arg;
+
+	finding->begun = true;
+	errno = ENOENT;
+	finding->file = shunt_numbers_look(engine, finding->fd);
+	assert_int_equal(errno, ENOENT);
+	finding->done = true;
+	return NULL;
+}
+
+/* A number that was a socket of the program, which has closed it. */
+static int closed_number(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	shunt_file_socket(engine, fd, false);
+	assert_ptr_not_equal(shunt_numbers_look(engine, fd), NULL);
+	shunt_file_closing(engine, fd);
+	engine->sys->close(fd);
+	return fd;
+}
+
+/* Calls on it do not reach what is open there on its way up: who looks waits, by the test's clock as long as it takes. */
+static void closed_stays_closed(void **state)
+{
+	struct finding finding = { .fd = closed_number() };
+	pthread_t thread;
+	int low, ours;
+
+	(void)state;
+	shunt_private_begin(engine);
+	low = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(low, finding.fd);
+	assert_ptr_equal(shunt_numbers_look(engine, low), NULL);	/* who makes it may use it */
+	assert_int_equal(pthread_create(&thread, NULL, find, &finding), 0);
+	while (!finding.begun)
+		sched_yield();
+	usleep(20000);	/* for one that does not wait */
+	assert_false(finding.done);
+	ours = shunt_private_adopt(engine, low);
+	shunt_private_end(engine);
+	pthread_join(thread, NULL);
+	assert_ptr_not_equal(finding.file, NULL);
+	assert_int_equal(finding.file->kind, SHUNT_FILE_CLOSED);
+	assert_ptr_equal(shunt_file(engine, low), NULL);
+	shunt_private_close(engine, ours);
+}
+
+/* Once the program has opened the number again it is as any other, and what another thread made of it stays. */
+static void opened_again(void **state)
+{
+	int fd = closed_number();
+
+	(void)state;
+	assert_int_equal(dup2(STDERR_FILENO, fd), fd);
+	assert_ptr_equal(shunt_numbers_look(engine, fd), NULL);
+	assert_ptr_equal(shunt_file(engine, fd), NULL);
+	assert_false(shunt_files_closed(engine->files, fd));
+	engine->sys->close(fd);
+	shunt_numbers_closed(engine, fd);
+	assert_int_equal(shunt_numbers_look(engine, fd)->kind, SHUNT_FILE_CLOSED);
+	assert_int_equal(socket(AF_INET, SOCK_STREAM, 0), fd);
+	shunt_file_socket(engine, fd, false);
+	shunt_numbers_closed(engine, fd);	/* said late */
+	assert_int_equal(shunt_numbers_look(engine, fd)->kind, SHUNT_FILE_STREAM);
+	shunt_file_closing(engine, fd);
+	engine->sys->close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(peer_sees_the_end, set_up),
+		cmocka_unit_test_setup(fork_awaits_close, set_up),
+		cmocka_unit_test_setup(closer_closes_ours, set_up),
+		cmocka_unit_test_setup(others_stay, set_up),
+		cmocka_unit_test_setup(closed_stays_closed, set_up),
+		cmocka_unit_test_setup(opened_again, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
