@@ -27,6 +27,7 @@ struct polling {
 	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
 	nfds_t link_fds;		/* entries that a completion could make ready */
+	bool moved;			/* a stream has gone over to the kernel since the plan */
 	struct shunt_sleeper sleeper;
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SMALL + EXTRA];
@@ -129,23 +130,34 @@ static short set_events(struct polling *p, struct shunt_epset *set, short revent
 	return ready ? revents | POLLIN : revents & ~(POLLIN | POLLRDNORM);
 }
 
+/* Would the kernel be asked about more of the stream at I now than when that was planned? */
+static bool has_moved(const struct polling *p, nfds_t i)
+{
+	const struct pollfd *planned = &p->kernel[i];
+	uint32_t ask = shunt_ready_kernel(p->on[i].stream, p->user[i].events);
+
+	return (ask && planned->fd < 0) || (ask & p->user[i].events & ~planned->events);
+}
+
 /*
  * Fills revents. `asked`: the kernel's array is fresh; `locked`: group.lock is held. Returns how many
- * entries are ready.
+ * entries are ready. What has come for a stream that has moved may be in neither.
  */
 static int harvest(struct polling *p, bool asked, bool locked)
 {
 	int ready = 0;
 
+	p->moved = false;
 	for (nfds_t i = 0; i < p->count; i++) {
 		short revents = asked && p->kernel[i].fd >= 0 ? p->kernel[i].revents : 0;
 		short events = p->user[i].events | POLLERR | POLLHUP;
 		struct shunt_epset *set;
 
-		if (p->on[i].stream)
+		if (p->on[i].stream) {
 			revents = (shunt_ready_reset(p->on[i].stream, revents) |
 				   shunt_ready_user(p->on[i].stream)) & events & POLL_BITS;
-		else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
+			p->moved |= has_moved(p, i);
+		} else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
 			revents = set_events(p, set, revents, locked);
 		p->user[i].revents = revents;
 		ready += revents != 0;
@@ -176,10 +188,12 @@ static int look(struct polling *p, bool ask)
 {
 	int result;
 
-	plan(p);
-	result = ask ? ask_kernel(p) : 0;
-	if (!result)
-		result = harvest(p, ask, false);
+	do {
+		plan(p);
+		result = ask ? ask_kernel(p) : 0;
+		if (!result)
+			result = harvest(p, ask, false);
+	} while (result >= 0 && ask && p->moved);
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
@@ -254,7 +268,7 @@ static void enter(struct polling *p)
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, harvest(p, false, true) != 0);
+	shunt_group_sleep_begin(engine, sleeper, harvest(p, false, true) || p->moved);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }

@@ -470,6 +470,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_move_to_the_link_is_seen),
 		cmocka_unit_test(a_move_to_the_kernel_is_seen),
 		cmocka_unit_test(between_the_two_it_is_seen),
+		cmocka_unit_test(a_move_is_seen_by_poll),
 		cmocka_unit_test(a_move_keeps_its_turn),
 		cmocka_unit_test(who_is_kicked_keeps_an_edge),
 		cmocka_unit_test(two_switches_do_not_end_a_receive),

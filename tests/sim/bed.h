@@ -155,6 +155,7 @@ void ended_lanes_are_counted(void **state);
 void a_move_to_the_link_is_seen(void **state);
 void a_move_to_the_kernel_is_seen(void **state);
 void between_the_two_it_is_seen(void **state);
+void a_move_is_seen_by_poll(void **state);
 void a_move_keeps_its_turn(void **state);
 void who_is_kicked_keeps_an_edge(void **state);
 void two_switches_do_not_end_a_receive(void **state);

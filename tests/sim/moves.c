@@ -1,7 +1,7 @@
 /*
  * What must not be missed because a stream moves. Its epoll registration does between the program's epfd and the link
- * just while the kernel is being asked: a wait that does not wait must find it in one of the two. And a receive must
- * not end at a switch when there is more behind it.
+ * just while the kernel is being asked: a wait that does not wait must find it in one of the two, and so must poll().
+ * And a receive must not end at a switch when there is more behind it.
  */
 #include "tests/sim/bed.h"
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 static struct shunt_sys passing;
+static int pipes[2];
 static int watched = -1;
 static void (*meanwhile)(struct shunt_stream *stream);	/* once */
 
@@ -104,6 +105,42 @@ void a_move_to_the_kernel_is_seen(void **state)
 	while (meanwhile)	/* not every call asks the kernel first */
 		assert_int_equal(reported(watched), EPOLLOUT);
 	assert_int_equal(reported(watched), EPOLLOUT);
+	close_pair();
+}
+
+/* The kernel has looked at its part. */
+static int poll_too_early(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	void (*move)(struct shunt_stream *stream) = meanwhile;
+	int n = ppoll(fds, count, timeout, mask);
+
+	meanwhile = NULL;
+	if (move)
+		move(stream_of(&bed.pair[0].side[0]));
+	return n;
+}
+
+void a_move_is_seen_by_poll(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	const struct timespec now = { 0, 0 };
+	struct pollfd fds[2];
+
+	(void)state;
+	make_bed(&config, 1);
+	drain();
+	assert_int_equal(pipe(pipes), 0);
+	fds[0] = (struct pollfd){ .fd = pipes[0], .events = POLLIN };	/* the kernel's part */
+	fds[1] = (struct pollfd){ .fd = bed.pair[0].side[0].fd, .events = POLLOUT };
+	make_set();
+	passing.ppoll = poll_too_early;
+	assert_int_equal(shunt_wait_poll(engines[0], fds, 2, &now, NULL), 1);
+	meanwhile = to_the_kernel;
+	assert_int_equal(shunt_wait_poll(engines[0], fds, 2, &now, NULL), 1);
+	assert_int_equal(fds[1].revents, POLLOUT);
+	assert_null(meanwhile);
+	close(pipes[0]);
+	close(pipes[1]);
 	close_pair();
 }
 
@@ -270,8 +307,6 @@ void a_handback_goes_with_its_bytes(void **state)
 	shunt_lane_kick(bed.lane[1]);
 	end_bed();
 }
-
-static int pipes[2];
 
 /* It is woken to lead, and at the same time by an edge of the kernel's, which is told once only. */
 static int sleep_and_be_kicked(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
