@@ -216,23 +216,26 @@ static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned 
 /* --- opening --- */
 
 /* Nothing is opened on machines that have none. */
-static bool machine_has_device(void)
+static bool machine_has_device(struct shunt_engine *engine)
 {
-	DIR *dir = opendir("/sys/class/infiniband");
 	struct dirent *entry;
 	bool any = false;
+	DIR *dir;
 
+	shunt_private_begin(engine);
+	dir = opendir("/sys/class/infiniband");
 	while (dir && !any && (entry = readdir(dir)) != NULL)
 		any = entry->d_name[0] != '.';
 	if (dir)
 		closedir(dir);
+	shunt_private_end(engine);
 	return any;
 }
 
-static bool is_wanted(const struct shunt_engine *engine)
+static bool is_wanted(struct shunt_engine *engine)
 {
 	return engine->device_choice == SHUNT_DEVICE_VERBS ||
-	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device());
+	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device(engine));
 }
 
 static int keep_descriptor(void *arg, int fd)

@@ -72,7 +72,13 @@ void shunt_file_closing(struct shunt_engine *engine, int fd);
  * is about to make a descriptor of its own there.
  */
 void shunt_numbers_await(struct shunt_engine *engine);
-/* The same for closing many numbers, and keeps such threads away until it is done. */
+/*
+ * Around a call that makes a descriptor: such a thread may have had the lowest number. The first waits likewise, and what
+ * it returns is `before`; the second returns the lowest number from `least` on, to which it has moved fd. errno is kept.
+ */
+unsigned int shunt_numbers_made(struct shunt_engine *engine);
+int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigned int before);
+/* As shunt_numbers_await() for closing many numbers, and keeps such threads away until it is done. */
 void shunt_numbers_enter(struct shunt_engine *engine);
 void shunt_numbers_leave(struct shunt_engine *engine);
 /* A number that was in the table has been closed: until the program has opened it again, calls on it say so. */

@@ -32,6 +32,7 @@ struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
 	_Atomic size_t top;			/* no slot at or above this number was ever used */
 	_Atomic unsigned int making;		/* threads that are making descriptors of our own (private.c) */
+	_Atomic unsigned int made;		/* how often somebody has begun to */
 	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
 	struct shunt_file closed, other;	/* in the slots of all numbers of these kinds */
 	/* Code of others that works for us, and so may use our descriptors: libraries of a device. Written before

@@ -59,6 +59,7 @@ void shunt_private_begin(struct shunt_engine *engine)
 	if (shunt_thread.making++)
 		return;
 	atomic_fetch_add(&engine->files->making, 1);
+	atomic_fetch_add(&engine->files->made, 1);
 	if (!shunt_thread.closing)
 		await_none(engine, &engine->files->closing);
 }
@@ -73,6 +74,36 @@ void shunt_numbers_await(struct shunt_engine *engine)
 {
 	if (!shunt_thread.making)
 		await_none(engine, &engine->files->making);
+}
+
+unsigned int shunt_numbers_made(struct shunt_engine *engine)
+{
+	shunt_numbers_await(engine);
+	return atomic_load(&engine->files->made);
+}
+
+/* Again and again, until nobody else was making one meanwhile. A fork waits: its child would keep the second name. */
+int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigned int before)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct shunt_files *files = engine->files;
+	int saved = errno;
+
+	while (fd > least && atomic_load(&files->made) != before && !shunt_thread.making) {
+		int command = sys->fcntl(fd, F_GETFD) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
+		int other;
+
+		before = shunt_numbers_made(engine) + 1;	/* ours is one, too */
+		shunt_private_begin(engine);
+		other = sys->fcntl(fd, command, least);
+		if (other >= 0)
+			sys->close(other < fd ? fd : other);
+		shunt_private_end(engine);
+		if (other >= 0 && other < fd)
+			fd = other;
+	}
+	errno = saved;
+	return fd;
 }
 
 void shunt_numbers_enter(struct shunt_engine *engine)

@@ -47,6 +47,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 	if (unlikely(!file))
 		return from_unknown(fd, real(accept)(fd, address, length), false);
 	shunt_file_accepting(shunt_process.engine, file);
+	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
 }
 
@@ -57,6 +58,7 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 	if (unlikely(!file))
 		return from_unknown(fd, real(accept4)(fd, address, length, flags), flags & SOCK_NONBLOCK);
 	shunt_file_accepting(shunt_process.engine, file);
+	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),
 			flags & SOCK_NONBLOCK);
 }

@@ -29,7 +29,7 @@ int dup(int fd)
 {
 	struct shunt_file *file = shunt_lookup(fd);
 
-	return shunt_dup_made(fd, file, real(dup)(shunt_dup_from(fd, file)));
+	return shunt_dup_made(fd, file, shunt_lowest(0, real(dup)(shunt_dup_from(fd, file))));
 }
 
 /*

@@ -25,12 +25,12 @@ static int made(int epfd)
 
 int epoll_create(int size)
 {
-	return made(real(epoll_create)(size));
+	return made(shunt_lowest(0, real(epoll_create)(size)));
 }
 
 int epoll_create1(int flags)
 {
-	return made(real(epoll_create1)(flags));
+	return made(shunt_lowest(0, real(epoll_create1)(flags)));
 }
 
 static inline bool is_set(const struct shunt_file *file)

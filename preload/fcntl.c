@@ -22,7 +22,8 @@ static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *arg
 	struct shunt_file *file = shunt_lookup(fd);
 
 	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-		return shunt_dup_made(fd, file, call(shunt_dup_from(fd, file), command, argument));
+		return shunt_dup_made(fd, file, shunt_lowest((int)(intptr_t)argument,
+							     call(shunt_dup_from(fd, file), command, argument)));
 	if (shunt_is_private(file))
 		return shunt_fail(EBADF);
 	if (command == F_SETFL && shunt_as_stream(file))

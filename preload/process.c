@@ -142,6 +142,11 @@ void shunt_process_drop(int fd)
 	errno = saved;
 }
 
+int shunt_process_lowest(int fd, int least, unsigned int before)
+{
+	return shunt_process_foreign() ? fd : shunt_numbers_lowest(shunt_process.engine, fd, least, before);
+}
+
 /* The table is not that of a child of vfork(). */
 struct shunt_file *shunt_process_look(int fd)
 {

@@ -54,6 +54,8 @@ void shunt_process_fill_sys(void);
 
 /* The number is about to be closed or replaced. errno is kept, as by the next. */
 void shunt_process_drop(int fd);
+/* The second half of shunt_lowest(). */
+int shunt_process_lowest(int fd, int least, unsigned int before);
 /* What the table says of a number that the kernel has just made is history. */
 void shunt_process_fresh(int fd);
 
@@ -134,7 +136,7 @@ static inline void shunt_cancellation_point(void)
 		shunt_cancel_begin();
 }
 
-/* Before a number that is not in the table is closed or replaced. */
+/* Before a number that is not in the table is closed or replaced, and before accept() takes one. */
 static inline void shunt_numbers_quiet(void)
 {
 	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
@@ -142,6 +144,16 @@ static inline void shunt_numbers_quiet(void)
 	if (unlikely(atomic_load_explicit(&files->making, memory_order_relaxed)))
 		shunt_numbers_await(shunt_process.engine);
 }
+
+/* The call makes a descriptor at the lowest number from `least` on, and ours on their way up do not count. */
+#define shunt_lowest(least, call)								\
+	({											\
+		struct shunt_engine *engine_ = __atomic_load_n(&shunt_process.engine, __ATOMIC_ACQUIRE);	\
+		unsigned int before_ = engine_ ? shunt_numbers_made(engine_) : 0;		\
+		int made_ = (call);								\
+												\
+		made_ < 0 || !engine_ ? made_ : shunt_process_lowest(made_, least, before_);	\
+	})
 
 /*
  * Around the closing of a number that is not in the table: if it was once, it is closed now. Twice, for a call of another

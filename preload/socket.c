@@ -10,7 +10,7 @@ static bool is_tcp(int family, int type, int protocol)
 
 int socket(int family, int type, int protocol)
 {
-	int fd = real(socket)(family, type, protocol);
+	int fd = shunt_lowest(0, real(socket)(family, type, protocol));
 	int saved = errno;
 
 	if (fd >= 0 && is_tcp(family, type, protocol) && shunt_process_engine() &&

@@ -70,6 +70,35 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
+/* One of ours has the lowest number while the program makes one; it is gone before that program goes on. */
+static void the_lowest_number_is_free(void **state)
+{
+	unsigned int before = shunt_numbers_made(engine);
+	int ours, fd, least = dup(0);
+
+	(void)state;
+	close(least);
+	for (int flags = 0; flags < 2; flags++) {
+		shunt_private_begin(engine);
+		ours = dup(0);
+		fd = fcntl(0, flags ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+		close(ours);
+		shunt_private_end(engine);
+		assert_int_equal(fd, least + 1);
+		fd = shunt_numbers_lowest(engine, fd, 0, before);
+		assert_int_equal(fd, least);
+		assert_false(is_open(least + 1));
+		assert_int_equal(fcntl(fd, F_GETFD), flags ? FD_CLOEXEC : 0);
+		assert_int_equal(shunt_numbers_lowest(engine, fd, 0, before), fd);
+		close(fd);
+	}
+	fd = fcntl(0, F_DUPFD, least + 5);
+	before--;
+	assert_int_equal(shunt_numbers_lowest(engine, fd, least + 5, before), least + 5);
+	assert_int_equal(shunt_numbers_lowest(engine, fd, 0, shunt_numbers_made(engine)), least + 5);
+	close(fd);
+}
+
 static _Atomic bool in_close, forking, closed;
 
 static int close_slowly(int fd)
@@ -242,6 +271,7 @@ int main(void)
 		cmocka_unit_test_setup(peer_sees_the_end, set_up),
 		cmocka_unit_test_setup(fork_awaits_close, set_up),
 		cmocka_unit_test_setup(closer_closes_ours, set_up),
+		cmocka_unit_test_setup(the_lowest_number_is_free, set_up),
 		cmocka_unit_test_setup(others_stay, set_up),
 		cmocka_unit_test_setup(closed_stays_closed, set_up),
 		cmocka_unit_test_setup(opened_again, set_up),
