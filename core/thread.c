@@ -7,6 +7,7 @@
 
 #define MISSES_MAX 6	/* at worst every 64th wait spins */
 #define MISSES_DISPLACED 10	/* every 1024th where there are more runnable threads than cores */
+#define DISPLACED_COUNTS 3	/* one displacement tells as much as so many misses: an interrupt is one, too */
 
 #define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
 
@@ -29,7 +30,7 @@ uint64_t shunt_thread_budget(struct shunt_engine *engine)
 static uint32_t next_misses(uint32_t misses, bool displaced)
 {
 	if (displaced)
-		return MISSES_DISPLACED;
+		return misses + DISPLACED_COUNTS < MISSES_DISPLACED ? misses + DISPLACED_COUNTS : MISSES_DISPLACED;
 	return misses < MISSES_MAX ? misses + 1 : misses;
 }
 
