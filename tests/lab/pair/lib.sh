@@ -11,7 +11,8 @@ else
 	mine=10.78.0.2 theirs=10.78.0.1 mine6=fd78::2 theirs6=fd78::1
 fi
 port=7800
-patience=60	# seconds that one waits for the other
+longest=60	# seconds that a command of both may take
+patience=75	# that one waits for the other, who may have had such a command
 
 # --- agreeing about order ---
 
@@ -65,14 +66,14 @@ between() {
 	while [ "$1" != -- ]; do ready+=("$1") && shift; done
 	shift
 	if [ "$lab_self" = one ]; then
-		timeout "$patience" "${serve[@]}" >"$work/said" 2>&1 &
+		timeout "$longest" "${serve[@]}" >"$work/said" 2>&1 &
 		pid=$!
 		within "${ready[@]}" || rc=1
 		meet ready
 		wait "$pid" || rc=1
 	else
 		meet ready
-		timeout "$patience" "$@" >"$work/said" 2>&1 || rc=1
+		timeout "$longest" "$@" >"$work/said" 2>&1 || rc=1
 	fi
 	tell "ended $rc"
 	hear || rc=1
