@@ -46,6 +46,7 @@ static int listen_at(const char *where)
 	socklen_t length = sizeof(address);
 	int fd = check("socket", socket(AF_INET, SOCK_STREAM, 0));
 
+	check("setsockopt", setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)));
 	check("bind", bind(fd, (struct sockaddr *)&address, length));
 	check("listen", listen(fd, 10));
 	check("getsockname", getsockname(fd, (struct sockaddr *)&address, &length));

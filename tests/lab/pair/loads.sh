@@ -68,7 +68,7 @@ begin() { # LOAD WRAP
 		"${load}_serves" "$2" >$logs/serves 2>$logs/serves.err &
 		pid=$!
 		children+=("$pid")
-		patiently somebody_listens $port
+		within somebody_listens $port
 		meet "$load listens"
 	else
 		meet "$load listens"

@@ -41,7 +41,7 @@ if [ "$lab_self" = one ]; then
 	$shunt_run redis-server --port $port --bind 0.0.0.0 --protected-mode no --save "" --dir "$work" >/dev/null 2>"$work/err" &
 	server=$!
 	children+=("$server")
-	check "somebody listens" patiently somebody_listens $port
+	check "somebody listens" within somebody_listens $port
 fi
 meet listens
 if [ "$lab_self" = two ]; then
