@@ -531,17 +531,19 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
-	bool unproven;
+	bool unproven, ended;
 
 	shunt_lock_take(&rx->lock);
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
 		tx->must_prove = false;
+		/* It says that nothing follows: where TCP ends there, too, that was all, though it has not shown its nonce. */
+		ended = atomic_load(&rx->early_fin) == atomic_load(&rx->boundary);
 		unproven = shunt_proof_drop(engine, stream);
 		rx->doubtful = (atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) &&
 				atomic_load(&rx->fin) == SHUNT_NEVER) ||
-			       (unproven && shunt_track_misses(stream));
+			       (unproven && !ended && shunt_track_misses(stream));
 		if (!atomic_load(&rx->reset) && (shunt_track_lost(stream) || (!unproven && shunt_track_misses(stream))))
 			shunt_track_lose(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)

@@ -275,6 +275,49 @@ static ssize_t end_behind(const char *more)
 	return got;
 }
 
+/*
+ * It announces the link, ends there at the same byte and is gone, as a process whose last bytes TCP had: nobody is left who
+ * could be asked for the nonce, and nothing was lost with it.
+ */
+void an_end_with_nothing_before_it(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *stream, *sender;
+	const struct shunt_device_kind *near;
+	struct shunt_device_kind far;
+	struct shunt_device *device;
+	char byte;
+
+	(void)state;
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_expected();
+	sender = stream_of(&side[0]);
+	assert_int_equal(sender->tx.track, SHUNT_LINK);
+	assert_int_equal(sender->tx.offset, sender->tx.upgrade_at);
+	get(0, 1, BUFFER);
+	get(0, 0, BUFFER);
+	close_side(&side[0]);
+	assert_true(is_idle(0));
+	shunt_group_poll_fully(engines[1]);
+	assert_int_equal(atomic_load(&stream->rx.early_fin), sender->tx.offset);
+	device = stream->link->device;
+	near = device->kind;
+	far = *near;
+	far.peek = NULL;	/* another host's memory */
+	device->kind = &far;
+	shunt_link_kill(stream->link, "the test");
+	device->kind = near;
+	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[1]);
+	turn();
+	turn();
+}
+
 /* A peer that is killed had more to say; a connection that somebody has claimed who has it not ends as ever. */
 void an_end_without_the_nonce(void **state)
 {

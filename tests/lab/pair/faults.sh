@@ -6,7 +6,8 @@
 
 device=verbs	# of both ends; where the build does not know it: auto
 share=0		# per cent of the bytes that have to go by the link under faults that let RDMA through
-bytes=24M	# in each direction; with less the end may be there before the fault is
+# In each direction; with less the end may be there before a fault that comes during it.
+declare -A bytes=([before]=8M [during]=24M)
 export TEST_WARM=300 TEST_LIMIT=80 SHUNT_CLAIM_MS=10000 SHUNT_LOG=info
 
 need "$transfer"
@@ -21,12 +22,11 @@ export SHUNT_DEVICE=$device SHUNT_STATS=$work/stat.%p
 pause=0
 ends=(server -a "$mine" -p "$port")
 [ "$lab_self" = one ] || ends=(client "$port" -a "$theirs")
-begin() { # WRAP OPTION…
+begin() { # WRAP before|during
 	local wrap=$1
-	shift
 	rm -f "$work"/stat.*
 	[ "$lab_self" = one ] || { meet listens; sleep "$pause"; }
-	timeout $TEST_LIMIT $wrap "$transfer" "${ends[@]}" -n $bytes "$@" >"$work/said" 2>"$work/err" &
+	timeout $TEST_LIMIT $wrap "$transfer" "${ends[@]}" -n "${bytes[$2]}" >"$work/said" 2>"$work/err" &
 	pid=$!
 	children+=("$pid")
 	[ "$lab_self" = two ] || { within somebody_listens $port; meet listens; }
@@ -57,12 +57,12 @@ transfer_under() {
 	if [ "$when" = before ] && [ $fault != down ]; then
 		meet "before $fault"
 		fault_on $fault || rc=1
-		begin "$shunt_run"
+		begin "$shunt_run" "$when"
 	elif [ "$when" = before ]; then
-		pause=1 begin "$shunt_run" # no line can come when the link is down: time has to do
+		pause=1 begin "$shunt_run" "$when" # no line can come when the link is down: time has to do
 		fault_on $fault || rc=1
 	else
-		begin "$shunt_run"
+		begin "$shunt_run" "$when"
 		within moved || rc=1
 		fault_on $fault || rc=1
 		kill -0 "$pid" 2>/dev/null || { echo "the transfer was over before the fault" >&2 && rc=1; }
@@ -73,16 +73,18 @@ transfer_under() {
 	fi
 	end || rc=1
 	[ $fault = down ] || fault_off $fault || rc=1
-	diff "$work/plain" <(said) >&2 || rc=1
+	diff "$work/plain.$when" <(said) >&2 || rc=1
 	return $rc
 }
 
-begin ""
-check "a transfer without Shunt and without fault" end
-said >"$work/plain"
-begin "$shunt_run"
+for when in before during; do
+	begin "" $when
+	check "a transfer of ${bytes[$when]} without Shunt and without fault" end
+	said >"$work/plain.$when"
+done
+begin "$shunt_run" during
 check "shunted, without fault" end
-check "it said the same" diff "$work/plain" <(said)
+check "it said the same" diff "$work/plain.during" <(said)
 echo "# $lab_self: without fault: $(sed -n 's/^transfer [a-z]*: //p' "$work/err"), $(link_share "$work"/stat.*) % on the link"
 for fault in $faults; do
 	for when in before during; do

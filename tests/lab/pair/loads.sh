@@ -8,7 +8,7 @@
 shunt=$builddir/tools/shunt
 detected=500	# ms: SHUNT_DEAD_MS
 cut=5		# s that the wire is down
-kills=5
+kills=3
 patience=200	# s: one waits while queue pairs of the other are killed
 logs=/tmp/lab/loads	# what both say stays there
 mkdir -p $logs
@@ -115,6 +115,10 @@ has_returned() {
 
 returns() { # NAME
 	check "$load: $1: it returns to the link" within has_returned
+}
+
+returns_and_carries() { # NAME
+	returns "$1"
 	check "$load: $1: which carries it" within grows link "$(moved link)"
 }
 
@@ -159,7 +163,7 @@ wire_cut() { # MOST
 	meet "before the wire is cut"
 	cut_wire
 	if [ "$lab_self" = two ]; then
-		returns "the wire is cut for $cut s"
+		returns_and_carries "the wire is cut for $cut s"
 		pause_is_short "the wire is cut for $cut s" "$(pause)" $((plain + most))
 	fi
 	meet "the wire was cut"
@@ -181,7 +185,7 @@ blocked() {
 	fi
 	meet "it has gone on"
 	fault_off block
-	[ "$lab_self" = one ] || returns "RDMA is free again"
+	[ "$lab_self" = one ] || returns_and_carries "RDMA is free again"
 	meet "it has returned"
 }
 
