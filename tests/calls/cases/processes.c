@@ -23,20 +23,26 @@ static void child_writes(struct end *e)
 	TRY(e, close(e->fd));
 }
 
-/* The child goes on with the connection, the parent closes it: nobody notices. */
+/* The child goes on with the connection, the parent closes it: nobody notices. The child speaks of it after that. */
 static void child_takes_over(struct end *e)
 {
+	int closed[2];
 	pid_t pid;
+	char c;
 
 	ask(e, e->fd);
+	MUST(e, pipe(closed));
 	pid = MUST(e, fork());
 	if (!pid) {
 		become(e, "child");
 		ask_often(e, e->fd, 500);
+		MUST(e, read(closed[0], &c, 1));
 		ask(e, e->fd);
 		_exit(0);
 	}
 	TRY(e, close(e->fd));
+	MUST(e, write(closed[1], "c", 1));
+	close_both(closed);
 	reap(e, pid);
 }
 
