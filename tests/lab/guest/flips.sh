@@ -8,13 +8,13 @@ need_device "$lab_device"
 export TEST_WARM=1500 TEST_LIMIT=60
 
 for mode in blocking epoll-et select; do
-	pair "$work/bare" "" "" -m $mode -n 2M
+	pair "$work/bare" "" "" -m $mode -n 1M
 	for bound in 65536 4096 100; do
 		export SHUNT_FLIP=$bound
 		rm -f "$work"/flip.stat.*
-		size=2M
+		size=1M
 		[ $bound -gt 1000 ] || size=100K
-		[ $size = 2M ] || pair "$work/bare" "" "" -m $mode -n $size
+		[ $size = 1M ] || pair "$work/bare" "" "" -m $mode -n $size
 		check "$mode, a flip after up to $bound bytes" pair "$work/flip" "$shunt_run" "$shunt_run" -m $mode -n $size
 		check "$mode, $bound: every byte came" cmp "$work/bare" "$work/flip"
 		flips=$(($(counter upgrades "$work"/flip.stat.*) + $(counter handbacks "$work"/flip.stat.*)))

@@ -6,6 +6,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 seconds=2	# of each iperf3
+longest=12	# seconds for any of them: a peer that hangs has failed
 warm=2	# seconds before that, and before the round trips
 rounds=1	# the best one counts: two where it is judged
 [ -z "${LAB_STRICT-}" ] || rounds=2
@@ -42,9 +43,9 @@ served() {
 	shift 2
 	while [ "$1" != -- ]; do server+=("$1") && shift; done
 	shift
-	timeout -k 1 30 $wrap "${server[@]}" >"$work/server" 2>&1 &
+	timeout -k 1 $((longest + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
 	pid=$!
-	within listens "$port" && timeout -k 1 25 $wrap "$@" 2>"$work/client" || rc=1
+	within listens "$port" && timeout -k 1 $longest $wrap "$@" 2>"$work/client" || rc=1
 	kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
