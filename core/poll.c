@@ -156,7 +156,7 @@ static int harvest(struct polling *p, bool asked, bool locked)
 		if (p->on[i].stream) {
 			revents = (shunt_ready_reset(p->on[i].stream, revents) |
 				   shunt_ready_user(p->on[i].stream)) & events & POLL_BITS;
-			p->moved |= has_moved(p, i);
+			p->moved |= (asked || locked) && has_moved(p, i);	/* what is before a sleep or an answer */
 		} else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
 			revents = set_events(p, set, revents, locked);
 		p->user[i].revents = revents;

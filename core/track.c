@@ -539,7 +539,8 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 		rx->final = true;
 		tx->must_prove = false;
 		/* It says that nothing follows: where TCP ends there, too, that was all, though it has not shown its nonce. */
-		ended = atomic_load(&rx->early_fin) == atomic_load(&rx->boundary);
+		ended = atomic_load(&rx->early_fin) != SHUNT_NEVER && atomic_load(&rx->early_fin) == atomic_load(&rx->boundary) &&
+			atomic_load(&rx->tail) == atomic_load(&rx->boundary);
 		unproven = shunt_proof_drop(engine, stream);
 		rx->doubtful = (atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) &&
 				atomic_load(&rx->fin) == SHUNT_NEVER) ||

@@ -44,8 +44,10 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 {
 	struct shunt_file *file = shunt_lookup(fd);
 
-	if (unlikely(!file))
+	if (unlikely(!file)) {
+		shunt_numbers_quiet();
 		return from_unknown(fd, real(accept)(fd, address, length), false);
+	}
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
@@ -55,8 +57,10 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
 	struct shunt_file *file = shunt_lookup(fd);
 
-	if (unlikely(!file))
+	if (unlikely(!file)) {
+		shunt_numbers_quiet();
 		return from_unknown(fd, real(accept4)(fd, address, length, flags), flags & SOCK_NONBLOCK);
+	}
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),
