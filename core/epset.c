@@ -644,12 +644,18 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
 }
 
 /*
- * The kernel forgets a registration when the file's last number goes; ours go with the same. A fork's child has only
- * some of the numbers: what the kernel knows there stays the parent's.
+ * The kernel forgets a registration when the file's last number goes; ours go with the same. Where we may have copies of
+ * the descriptor, or a peer has been sent one, it must be told. A fork's child has only some of the numbers: what the
+ * kernel knows there stays the parent's.
  */
+static bool kernel_forgets(const struct shunt_stream *stream)
+{
+	return stream->inherited || (!stream->tuple_known && !stream->orphan);
+}
+
 static void drop(struct shunt_engine *engine, struct shunt_watch *watch)
 {
-	if (watch->stream->inherited && watch->home == SHUNT_HOME_SET)
+	if (watch->home == SHUNT_HOME_SET && kernel_forgets(watch->stream))
 		unlink_watch(watch);
 	else
 		delete(engine, watch);

@@ -49,13 +49,13 @@ struct shunt_watch {	/* one descriptor's registration in one set */
 struct shunt_epset {
 	struct shunt_file file;
 	int fd;
-	int companion;		/* -1 until the first stream on a link */
+	_Atomic int companion;	/* -1 until the first stream on a link */
 	int kick_fd;		/* eventfd in the companion: wakes who sleeps in the set */
 	bool nested;		/* the kernel watches the set on behalf of somebody else */
 	bool kicked;		/* kick_fd is readable on purpose */
 	uint32_t numbers;	/* descriptors that name it */
 	uint32_t linked;	/* watches whose home is not the set */
-	uint32_t sleeping;	/* threads asleep in it */
+	_Atomic uint32_t sleeping;	/* threads asleep in it */
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;

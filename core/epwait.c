@@ -260,7 +260,6 @@ struct sleep {	/* what a sleep must undo, also when its thread is cancelled in i
 	struct shunt_engine *engine;
 	struct shunt_epset *set;
 	struct shunt_sleeper sleeper;
-	bool entered;		/* in group.sleepers */
 };
 
 static void leave(void *arg)
@@ -273,8 +272,7 @@ static void leave(void *arg)
 		return;
 	shunt_lock_take(&group->lock);
 	sleep->set->sleeping--;
-	if (sleep->entered)
-		shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
+	shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
 	shunt_cancel_unwinds();
 }
@@ -283,7 +281,7 @@ static void leave(void *arg)
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set, .entered = true,
+	struct sleep sleep = { .engine = engine, .set = set,
 			       .sleeper = { .kick_fd = set->kick_fd, .set = set, .forks = engine->forks } };
 	struct timespec left;
 	volatile int n = 0;
@@ -304,26 +302,33 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-/* The set has no stream on a link yet; one that comes during the wait brings the companion. */
+static void leave_plain(void *arg)
+{
+	struct sleep *sleep = arg;
+
+	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
+		return;
+	atomic_fetch_sub(&sleep->set->sleeping, 1);
+	shunt_cancel_unwinds();
+}
+
+/*
+ * The set has no stream on a link yet; one that comes during the wait brings the companion, and must wake us. Either it
+ * sees us sleep, or we see the companion: no lock is needed.
+ */
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
 	struct sleep sleep = { .engine = engine, .set = set, .sleeper.forks = engine->forks };
-	struct shunt_group *group = &engine->group;
 	struct timespec left;
-	volatile int n;
-	bool heard = false, plain;
+	volatile int n = 0;
+	bool heard = false;
 
-	shunt_lock_take(&group->lock);
-	plain = set->companion < 0;	/* one may have come since it was looked for */
-	if (plain)
-		set->sleeping++;	/* a stream that joins the set meanwhile must wake us */
-	shunt_lock_leave(&group->lock);
-	if (!plain)
-		return 0;
-	pthread_cleanup_push(leave, &sleep);
-	n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
-			&heard);
+	atomic_fetch_add(&set->sleeping, 1);
+	pthread_cleanup_push(leave_plain, &sleep);
+	if (set->companion < 0)
+		n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
+				&heard);
 	pthread_cleanup_pop(1);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
 	if (n >= 0 && (heard || (!n && set->companion >= 0)))

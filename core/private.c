@@ -148,11 +148,16 @@ static void look(struct shunt_engine *engine, int fd)
 	errno = saved;
 }
 
+bool shunt_numbers_gone(struct shunt_engine *engine, int fd)
+{
+	return shunt_files_closed(engine->files, fd) && !shunt_thread.making;
+}
+
 struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
 {
 	struct shunt_file *file;
 
-	if (shunt_files_closed(engine->files, fd) && !shunt_thread.making)
+	if (shunt_numbers_gone(engine, fd))
 		look(engine, fd);
 	file = shunt_files_get(engine->files, fd);
 	if (file == &engine->files->other || (file == &engine->files->closed && shunt_thread.making))

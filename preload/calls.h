@@ -7,9 +7,8 @@
  * made of other calls: second names of libc, and what libc would do with calls of its own that no
  * library can interpose.
  *
- * Not here: vfork(), which returns twice into the frame of its caller, so that nothing of ours can
- * stand between (what its child does is recognised, shunt_process_foreign()); fork(), for which
- * pthread_atfork() is enough; bind(), getsockname() and other calls whose answer is the kernel's.
+ * Not here: fork(), for which pthread_atfork() is enough; bind(), getsockname() and other calls whose
+ * answer is the kernel's.
  */
 #ifndef SHUNT_PRELOAD_CALLS_H
 #define SHUNT_PRELOAD_CALLS_H
@@ -108,6 +107,8 @@
 	X(int, __vdprintf_chk, (int fd, int flag, const char *format, va_list arguments))		\
 													\
 	X(pid_t, _Fork, (void))										\
+	X(pid_t, vfork, (void))										\
+	X(int, clone, (int (*run)(void *), void *stack, int flags, void *arg, ...))			\
 	X(int, execve, (const char *path, char *const argv[], char *const envp[]))			\
 	X(int, execvpe, (const char *file, char *const argv[], char *const envp[]))			\
 	X(int, execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags)) \
@@ -144,6 +145,8 @@
 	X(int, execle, (const char *path, const char *arg, ...))					\
 	X(int, execlp, (const char *file, const char *arg, ...))					\
 	X(void, _Exit, (int status))									\
+	X(pid_t, __vfork, (void))									\
+	X(int, __clone, (int (*run)(void *), void *stack, int flags, void *arg, ...))			\
 	X(ssize_t, __read, (int fd, void *buffer, size_t bytes))					\
 	X(ssize_t, __write, (int fd, const void *buffer, size_t bytes))					\
 	X(ssize_t, __send, (int fd, const void *buffer, size_t bytes, int flags))			\

@@ -23,11 +23,26 @@ static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
 	return result;
 }
 
-int close(int fd)
+/* One that the program has opened there since, or none: only while nobody makes one of ours is it certain to be none of those. */
+static int close_again(int fd)
 {
-	struct shunt_file *file = shunt_lookup(fd);
 	int result;
 
+	shunt_cancellation_point();
+	shunt_numbers_enter(shunt_process.engine);
+	result = (int)real(syscall)(SYS_close, fd);
+	shunt_numbers_leave(shunt_process.engine);
+	return result;
+}
+
+int close(int fd)
+{
+	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
+	int result;
+
+	if (unlikely(file && shunt_process_gone(fd)))
+		return close_again(fd);
+	file = shunt_lookup(fd);
 	if (unlikely(file))
 		return close_known(fd, file);
 	shunt_numbers_quiet();

@@ -4,7 +4,6 @@
  * prepare after everybody else's (malloc's lock may be held by then), child before everybody else's.
  */
 #include <pthread.h>
-#include <unistd.h>
 #include "preload/process.h"
 
 /* An engine may appear in another thread between prepare and the fork. */
@@ -25,7 +24,7 @@ static void parent(void)
 
 static void child(void)
 {
-	shunt_process.pid = getpid();
+	shunt_process_ours();
 	if (prepared)
 		shunt_engine_fork_child(shunt_process.engine);
 	else
@@ -46,7 +45,7 @@ pid_t _Fork(void)
 	pid_t pid = real(_Fork)();
 
 	if (pid == 0) {
-		shunt_process.pid = getpid();
+		shunt_process_ours();
 		shunt_process_forget(false);
 	}
 	return pid;

@@ -10,6 +10,7 @@ preload_sources = \
 	preload/exec.c \
 	preload/exit.c \
 	preload/fcntl.c \
+	preload/foreign.c \
 	preload/fork.c \
 	preload/ioctl.c \
 	preload/memory.c \

@@ -109,11 +109,6 @@ bool shunt_process_has_engine(void)
 	return __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE) != &no_files;
 }
 
-bool shunt_process_foreign(void)
-{
-	return shunt_process.pid && shunt_process.pid != getpid();
-}
-
 /* The linker says where this library's code begins and ends. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -153,6 +148,11 @@ struct shunt_file *shunt_process_look(int fd)
 	if (shunt_files_get(shunt_process.files, fd) == &shunt_process.files->other)
 		return NULL;
 	return shunt_process_foreign() ? NULL : shunt_numbers_look(shunt_process.engine, fd);
+}
+
+bool shunt_process_gone(int fd)
+{
+	return !shunt_process_foreign() && shunt_numbers_gone(shunt_process.engine, fd);
 }
 
 void shunt_process_closed(int fd)
@@ -198,7 +198,7 @@ void shunt_process_finish(void)
 __attribute__((constructor)) static void begin(void)
 {
 	shunt_calls_resolve();
-	shunt_process.pid = getpid();
+	shunt_process_begin();
 	shunt_process_atfork();
 }
 

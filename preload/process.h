@@ -34,6 +34,10 @@ bool shunt_process_enabled(void);
  * signal handlers are its own, so what it does to them must not be written down.
  */
 bool shunt_process_foreign(void);
+/* foreign.c: once, before a child can be made; in the child of a fork; before a child that shares memory is made. */
+void shunt_process_begin(void);
+void shunt_process_ours(void);
+void shunt_process_shared(void);
 /* Is the address in Shunt's own code, or in that of a library which its device uses? */
 bool shunt_process_is_code(const void *address);
 /* At the end of the process; nothing in a process that is not the engine's. */
@@ -61,6 +65,8 @@ void shunt_process_fresh(int fd);
 
 /* The same for a number that was in the table once. */
 struct shunt_file *shunt_process_look(int fd);
+/* shunt_numbers_gone(); false where the table is not that of this process. */
+bool shunt_process_gone(int fd);
 
 /* NULL: the kernel's alone. */
 static inline struct shunt_file *shunt_lookup(int fd)

@@ -143,11 +143,16 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, MAKES, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
+enum call { OTHER, SHARES, MAKES, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
 
 static SHUNT_INLINE enum call sort(long number)
 {
 	switch (number) {
+#ifdef SYS_vfork
+	case SYS_vfork:
+#endif
+	case SYS_clone: case SYS_clone3:
+		return SHARES;
 	case SYS_socket: case SYS_epoll_create1: case SYS_close_range:
 		return MAKES;
 #ifdef SYS_dup2
@@ -199,6 +204,9 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 	struct shunt_file *other;
 
 	switch (call) {
+	case SHARES:
+		shunt_process_shared();
+		return pass(number, a, b, c, d, e, f);
 	case MAKES:
 		return making_call(number, a, b, c);
 	case SPLICES:

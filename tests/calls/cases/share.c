@@ -210,6 +210,55 @@ static void vforked_exit(struct end *e)
 	finish(e, e->fd);
 }
 
+static int close_it(void *fd)
+{
+	_exit(close(*(int *)fd) ? 1 : 8);
+}
+
+/* Descriptors of its own, in our memory, or in a copy of which no handler of fork() knows: the parent goes on. */
+static void closed_by(struct end *e, pid_t child)
+{
+	int status;
+
+	MUST(e, waitpid(child, &status, 0));
+	say(e, "status %d", WEXITSTATUS(status));
+	ask(e, e->fd);
+}
+
+static void closed_by_vforked(struct end *e)
+{
+	pid_t pid;
+
+	ask(e, e->fd);
+	pid = vfork();
+	if (!pid)
+		close_it(&e->fd);
+	closed_by(e, pid);
+	finish(e, e->fd);
+}
+
+static void closed_by_cloned(struct end *e)
+{
+	_Alignas(16) char stack[65536];
+
+	ask(e, e->fd);
+	closed_by(e, MUST(e, clone(close_it, stack + sizeof(stack), SIGCHLD, &e->fd)));
+	closed_by(e, MUST(e, clone(close_it, stack + sizeof(stack), CLONE_VM | SIGCHLD, &e->fd)));
+	finish(e, e->fd);
+}
+
+static void closed_by_raw_fork(struct end *e)
+{
+	pid_t pid;
+
+	ask(e, e->fd);
+	pid = MUST(e, (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+	if (!pid)
+		close_it(&e->fd);
+	closed_by(e, pid);
+	finish(e, e->fd);
+}
+
 /* A daemon: two forks, a session of its own, standard descriptors on /dev/null. */
 static void daemonized(struct end *e)
 {
@@ -378,6 +427,9 @@ const struct test cases_share[] = {
 	{"share_pipe_to", PROCS, pipe_to, echo_peer},
 	{"share_vforked", PROCS, vforked, echo_peer},
 	{"share_vforked_exit", 0, vforked_exit, echo_peer},
+	{"share_closed_by_vforked", 0, closed_by_vforked, echo_peer},
+	{"share_closed_by_cloned", 0, closed_by_cloned, echo_peer},
+	{"share_closed_by_raw_fork", 0, closed_by_raw_fork, echo_peer},
 	{"share_daemon", PROCS, daemonized, echo_peer},
 	{"share_turns", PROCS, turns, echo_peer},
 	{"share_killed_reader", PROCS, killed_reader, echo_peer},
