@@ -76,7 +76,7 @@ with() {
 for fault in loss1 loss5 reorder; do
 	look
 	sent=$(retransmitted)
-	check "$(fault_says $fault): RDMA comes through" with $fault wire_pingpong -n 200 -s 8192
+	check "$(fault_says $fault): RDMA comes through" with $fault wire_pingpong -n 150 -s 8192
 	sleep 0.1
 	meet look
 	check "$(fault_says $fault): rxe has noticed, here or there" between_them noticed

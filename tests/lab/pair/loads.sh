@@ -132,7 +132,7 @@ pause_is_short() { # NAME MS MOST
 nothing() {
 	[ "$lab_self" = two ] || return 0
 	mark
-	sleep 5
+	sleep 3
 	usual=$(pause)
 	echo "# $load: without a fault: a pause of $usual ms"
 	most=$((usual + detected + 1000))
