@@ -56,6 +56,7 @@ struct shunt_engine {
 
 	struct shunt_lock streams_lock;
 	struct shunt_stream *free_streams;
+	struct shunt_epset *free_sets;
 	_Atomic(struct shunt_stream *) reap;	/* released by both ends */
 	struct shunt_stream **slabs;
 	uint32_t slab_count;

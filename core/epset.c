@@ -11,21 +11,6 @@
 #define EXCLUSIVE_BITS (EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM | EPOLLERR | EPOLLHUP |	\
 			EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE)
 
-struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
-{
-	struct shunt_epset *set = calloc(1, sizeof(*set));
-
-	(void)engine;
-	if (!set)
-		return NULL;
-	set->file.kind = SHUNT_FILE_EPOLL;
-	set->fd = fd;
-	set->companion = -1;
-	set->kick_fd = -1;
-	set->numbers = 1;
-	return set;
-}
-
 /* --- the ready list --- */
 
 static void list(struct shunt_watch *watch)
@@ -93,7 +78,7 @@ static void suspect(struct shunt_watch *watch)
 	watch->kernel_ready = shunt_ready_kernel(watch->stream, watch->events) & watch->events & ~MODE_BITS;
 }
 
-static void kick(struct shunt_engine *engine, struct shunt_epset *set)
+void shunt_epset_kick(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	uint64_t one = 1;
 	int saved = errno;
@@ -172,7 +157,7 @@ static void touch(struct shunt_engine *engine, struct shunt_watch *watch)
 		list(watch);
 	/* Who sleeps in the set looks for himself; a set inside another must not cry wolf. */
 	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
-		kick(engine, watch->set);
+		shunt_epset_kick(engine, watch->set);
 }
 
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
@@ -264,21 +249,11 @@ void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set)
 	engine->group.nested_sets = set;
 }
 
-static void unnest(struct shunt_engine *engine, struct shunt_epset *set)
-{
-	struct shunt_epset **p = &engine->group.nested_sets;
-
-	while (*p && *p != set)
-		p = &(*p)->next_nested;
-	if (*p)
-		*p = set->next_nested;
-}
-
 void shunt_epset_refresh(struct shunt_engine *engine)
 {
 	for (struct shunt_epset *set = engine->group.nested_sets; set; set = set->next_nested) {
 		if (shunt_epset_is_ready(engine, set)) {
-			kick(engine, set);
+			shunt_epset_kick(engine, set);
 		} else if (set->kicked && !set->sleeping) {
 			shunt_parker_drain(engine, set->kick_fd);
 			set->kicked = false;
@@ -289,7 +264,7 @@ void shunt_epset_refresh(struct shunt_engine *engine)
 void shunt_epset_show(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	if (set->nested && set->first && shunt_epset_is_ready(engine, set))
-		kick(engine, set);
+		shunt_epset_kick(engine, set);
 }
 
 bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set)
@@ -491,7 +466,7 @@ void shunt_epset_released(struct shunt_engine *engine, struct shunt_stream *stre
 	errno = saved;
 }
 
-static void unlink_watch(struct shunt_watch *watch)
+void shunt_epset_unwatch(struct shunt_watch *watch)
 {
 	struct shunt_watch **p = &watch->stream->watches;
 
@@ -560,7 +535,7 @@ static int delete(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	int result = kernel_remove(engine, watch);
 
-	unlink_watch(watch);
+	shunt_epset_unwatch(watch);
 	return result;
 }
 
@@ -569,6 +544,8 @@ static int control_stream(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	struct shunt_watch *watch = find(stream, set, fd);
 
+	if (set->closed)
+		return -EBADF;
 	/* Registered before the listener was known (shunt_file_adopted). */
 	if (!watch && op != EPOLL_CTL_ADD && stream->role == SHUNT_LISTENER)
 		return engine->sys->epoll_ctl(set->fd, op, fd, event) ? -errno : 0;
@@ -656,7 +633,7 @@ static bool kernel_forgets(const struct shunt_stream *stream)
 static void drop(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	if (watch->home == SHUNT_HOME_SET && kernel_forgets(watch->stream))
-		unlink_watch(watch);
+		shunt_epset_unwatch(watch);
 	else
 		delete(engine, watch);
 }
@@ -669,51 +646,6 @@ void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *s
 	while (stream->watches)
 		drop(engine, stream->watches);
 	shunt_lock_leave(&group->lock);
-}
-
-static int forget_set(struct shunt_stream *stream, void *arg)
-{
-	struct shunt_watch *watch, *next;
-
-	for (watch = stream->watches; watch; watch = next) {
-		next = watch->next_of_stream;
-		if (watch->set == arg)
-			unlink_watch(watch);
-	}
-	return 0;
-}
-
-void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&engine->streams_lock);
-	shunt_lock_take(&group->lock);
-	shunt_streams_each(engine, forget_set, set);
-	if (group->channel_set == set)
-		group->channel_set = NULL;
-	unnest(engine, set);
-	shunt_lock_leave(&group->lock);
-	shunt_lock_leave(&engine->streams_lock);
-	shunt_private_close(engine, set->companion);
-	shunt_private_close(engine, set->kick_fd);
-	free(set);
-}
-
-void shunt_epset_inherit(struct shunt_engine *engine)
-{
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
-		struct shunt_file *file = shunt_file(engine, fd);
-		struct shunt_epset *set = (struct shunt_epset *)file;
-
-		if (!file || file->kind != SHUNT_FILE_EPOLL || set->companion < 0)
-			continue;
-		shunt_private_close(engine, set->companion);
-		shunt_private_close(engine, set->kick_fd);
-		set->companion = set->kick_fd = -1;
-		set->sleeping = 0;
-		set->inherited = true;
-	}
 }
 
 static bool watched_by(struct shunt_stream *stream, struct shunt_epset *set)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include "core/file.h"
 
 struct shunt_engine;
@@ -59,6 +60,9 @@ struct shunt_epset {
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;
+	struct shunt_epset *next_free;	/* streams_lock */
+	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */
+	_Atomic bool closed;		/* its last number; group.lock */
 	_Atomic uint32_t begun;		/* waits in the kernel */
 	_Atomic uint32_t drained;	/* the last of them that left nothing there to report */
 	_Atomic uint32_t returns;		/* registrations that have come back to the program's epfd */
@@ -81,6 +85,13 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
+/* epsets.c: for a wait in the set that was found at epfd. False: it is there no more. Neither with a lock held. */
+bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd);
+void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
+/* Who sleeps in it looks again. group.lock held. */
+void shunt_epset_kick(struct shunt_engine *engine, struct shunt_epset *set);
+/* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
+void shunt_epset_unwatch(struct shunt_watch *watch);
 /* In a fork's child: companions are the parent's. */
 void shunt_epset_inherit(struct shunt_engine *engine);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */

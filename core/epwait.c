@@ -260,7 +260,15 @@ struct sleep {	/* what a sleep must undo, also when its thread is cancelled in i
 	struct shunt_engine *engine;
 	struct shunt_epset *set;
 	struct shunt_sleeper sleeper;
+	volatile bool over;	/* it was not */
 };
+
+static void cancelled(struct sleep *sleep)
+{
+	if (!sleep->over)
+		shunt_epset_let_go(sleep->engine, sleep->set);
+	shunt_cancel_unwinds();
+}
 
 static void leave(void *arg)
 {
@@ -274,7 +282,7 @@ static void leave(void *arg)
 	sleep->set->sleeping--;
 	shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
-	shunt_cancel_unwinds();
+	cancelled(sleep);
 }
 
 /* One real sleep. Events, 0 for none yet, or -errno. */
@@ -294,6 +302,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	if (asleep && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
+	sleep.over = true;
 	pthread_cleanup_pop(1);
 	if (!asleep)
 		n = look_at_both(engine, set, events, max);
@@ -309,7 +318,7 @@ static void leave_plain(void *arg)
 	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
 		return;
 	atomic_fetch_sub(&sleep->set->sleeping, 1);
-	shunt_cancel_unwinds();
+	cancelled(sleep);
 }
 
 /*
@@ -329,11 +338,26 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 	if (set->companion < 0)
 		n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
 				&heard);
+	sleep.over = true;
 	pthread_cleanup_pop(1);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
 	if (n >= 0 && (heard || (!n && set->companion >= 0)))
 		n = look_at_streams(engine, set, events, max, n, heard, NULL);
 	return n;
+}
+
+static void leave_spin(void *arg)
+{
+	cancelled(arg);
+}
+
+static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct sleep sleep = { .engine = engine, .set = set };
+
+	pthread_cleanup_push(leave_spin, &sleep);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
 }
 
 /* One turn of a wait. Events, 0 for none yet, or -errno. */
@@ -351,17 +375,43 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 	if (shunt_thread.signalled)
 		return n ? n : -EINTR;
 	if (stay)
-		pthread_testcancel();
+		look_cancelled(engine, set);
 	if (n || stay)
 		return n;
 	return sleep_once(engine, set, events, max, deadline, mask);
+}
+
+/* The wait itself, which lets go of the set; *closed: it has lost its number, and had nothing to tell. */
+static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
+		     uint64_t deadline, const sigset_t *mask, bool *closed)
+{
+	uint32_t forks = engine->forks;
+	int n = 0;
+
+	*closed = false;
+	do {
+		n = shunt_thread.signalled ? -EINTR : wait_once(engine, set, events, max, deadline, mask);
+		if (forks != engine->forks)	/* a handler's: who held it was the parent */
+			return n;
+		*closed = !n && atomic_load(&set->closed);
+	} while (!n && !*closed && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
+	shunt_epset_let_go(engine, set);
+	return n;
+}
+
+/* Nobody can tell of anything any more, but who waits goes on for as long as he wanted to. */
+static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+
+	return engine->sys->ppoll(NULL, 0, shunt_wait_remaining(engine, deadline, &left), mask) < 0 ? -errno : 0;
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
 		     const struct timespec *timeout, const sigset_t *mask)
 {
 	struct shunt_epset *set = (struct shunt_epset *)shunt_file(engine, epfd);
-	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec;
+	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec, closed;
 	uint64_t deadline = 0;
 	int n;
 
@@ -377,10 +427,8 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 	}
 	if (!now)
 		deadline = shunt_wait_deadline(engine, timeout);
-	do {
-		if (shunt_thread.signalled)
-			return -EINTR;
-		n = wait_once(engine, set, events, max, deadline, mask);
-	} while (!n && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
-	return n;
+	if (!shunt_epset_hold(engine, set, epfd))
+		return -EBADF;
+	n = wait_held(engine, set, events, max, deadline, mask, &closed);
+	return closed ? wait_closed(engine, deadline, mask) : n;
 }

@@ -19,7 +19,7 @@ core_sources = \
 	core/thread.c core/thread.h \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
-	core/epset.c core/epset.h core/epwait.c \
+	core/epset.c core/epset.h core/epsets.c core/epwait.c \
 	core/link.c core/link.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
 	core/comeback.c core/comeback.h core/expiry.c core/expiry.h core/failover.c core/keepalive.c core/keepalive.h core/linger.c core/linger.h \
 	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "core/epset.h"
 #include "tests/sim/sim.h"
 
 struct sim_world sim_world;
@@ -236,6 +237,12 @@ static void end_engine(struct shunt_engine *engine)
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		munmap(engine->slabs[i], 64 * sizeof(struct shunt_stream));
 	free(engine->slabs);
+	while (engine->free_sets) {
+		struct shunt_epset *next = engine->free_sets->next_free;
+
+		free(engine->free_sets);
+		engine->free_sets = next;
+	}
 	munmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
 	free(engine);
 }

@@ -205,6 +205,35 @@ static void three_bytes_peer(struct end *e)
 		one_byte_peer(e);
 }
 
+static JOB(job_wait_a_while, epoll_wait(j->fd, &(struct epoll_event){0}, 1, 300))
+
+/* A set is closed in which a thread sleeps: that one sleeps on, and others learn of what comes. Its number is another's then. */
+static void closed_asleep(struct end *e)
+{
+	struct epoll_event ev = {0};
+	struct job j;
+	int ep, other;
+
+	for (int i = 0; i < 3; i++) {
+		ep = MUST(e, epoll_create1(0));
+		add(e, ep, e->fd, EPOLLIN, 1);
+		job_sleeps(e, &j, job_wait_a_while, ep);
+		TRY(e, epoll_ctl(ep, EPOLL_CTL_DEL, e->fd, NULL));
+		TRY(e, close(ep));
+		other = MUST(e, epoll_create1(0));
+		add(e, other, e->fd, EPOLLIN, 2);
+		tell(e);
+		TRY(e, epoll_wait(other, &ev, 1, -1));
+		say(e, "data %d", (int)ev.data.u64);
+		show(e, e->fd, 10, 0);
+		await(e);
+		job_join(e, &j);
+		say(e, "asleep: %ld", j.result);
+		TRY(e, epoll_wait(other, &ev, 1, 0));
+		TRY(e, close(other));
+	}
+}
+
 const struct test cases_epoll_sets[] = {
 	{"epoll_before_connect", RAW, before_connect, before_connect_peer},
 	{"epoll_fair", RAW, fair, fair_peer},
@@ -212,5 +241,6 @@ const struct test cases_epoll_sets[] = {
 	{"epoll_sleepers", 0, sleepers, one_byte_peer},
 	{"epoll_added_late", 0, added_late, one_byte_peer},
 	{"epoll_mixed", 0, mixed, three_bytes_peer},
+	{"epoll_closed_asleep", 0, closed_asleep, three_bytes_peer},
 	{NULL, 0, NULL, NULL},
 };
