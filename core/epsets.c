@@ -105,12 +105,12 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		if (!file || file->kind != SHUNT_FILE_EPOLL)
 			continue;
 		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait knows that it is the parent's */
+		set->sleeping = 0;
 		if (set->companion < 0)
 			continue;
 		shunt_private_close(engine, set->companion);
 		shunt_private_close(engine, set->kick_fd);
 		set->companion = set->kick_fd = -1;
-		set->sleeping = 0;
 		set->inherited = true;
 	}
 }

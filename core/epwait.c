@@ -260,7 +260,7 @@ struct sleep {	/* what a sleep must undo, also when its thread is cancelled in i
 	struct shunt_engine *engine;
 	struct shunt_epset *set;
 	struct shunt_sleeper sleeper;
-	volatile bool over;	/* it was not */
+	volatile bool over;	/* it has come to its end: its thread was not cancelled */
 };
 
 static void cancelled(struct sleep *sleep)
