@@ -106,8 +106,8 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	rx->credited = 0;
 	set(&rx->sender_waits, false);
 	rx->ring = NULL;
-	set(&rx->ring_bytes, 0);
-	set(&rx->ring_from, 0);
+	rx->ring_bytes = 0;
+	rx->ring_from = 0;
 	rx->link_open = false;
 	atomic_thread_fence(memory_order_seq_cst);
 }
