@@ -80,7 +80,7 @@ for fault in loss1 loss5 reorder; do
 	sleep 0.1
 	meet look
 	check "$(fault_says $fault): rxe has noticed, here or there" between_them noticed
-	check "$(fault_says $fault): TCP comes through" with $fault wire_iperf -t 2
+	check "$(fault_says $fault): TCP comes through" with $fault wire_iperf -t 1
 	[ $fault = reorder ] || check "$(fault_says $fault): TCP has noticed" between_them [ "$(retransmitted)" -gt "$sent" ]
 done
 check "$(fault_says delay): a round trip takes 100 ms" with delay far 100

@@ -7,7 +7,7 @@
 device=verbs	# of both ends; where the build does not know it: auto
 share=0		# per cent of the bytes that have to go by the link under faults that let RDMA through
 # In each direction; with less the end may be there before a fault that comes during it.
-declare -A bytes=([before]=2M [during]=24M)
+declare -A bytes=([before]=2M [during]=20M)
 export TEST_WARM=300 TEST_LIMIT=80 SHUNT_CLAIM_MS=10000 SHUNT_LOG=info
 
 need "$transfer"
