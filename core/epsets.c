@@ -4,7 +4,6 @@
  * The kernel keeps a set for as long as a thread waits in it, whoever closes its number meanwhile. So do we: such a thread
  * holds it, and only the last to let go gives back what wakes it.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/epset.h"

@@ -30,20 +30,22 @@ static ssize_t own_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	const struct iovec *piece = message->msg_iov;
 
-	if (is_one_piece(message) && flags & MSG_DONTWAIT)
+	if (!(flags & MSG_DONTWAIT))
+		return shunt_real.sendmsg(fd, message, flags);
+	if (is_one_piece(message))
 		return shunt_real.syscall(SYS_sendto, fd, piece->iov_base, piece->iov_len, flags, NULL, 0);
-	return flags & MSG_DONTWAIT ? shunt_real.syscall(SYS_sendmsg, fd, message, flags) :
-				      shunt_real.sendmsg(fd, message, flags);
+	return shunt_real.syscall(SYS_sendmsg, fd, message, flags);
 }
 
 static ssize_t own_recvmsg(int fd, struct msghdr *message, int flags)
 {
 	const struct iovec *piece = message->msg_iov;
 
-	if (is_one_piece(message) && flags & MSG_DONTWAIT)
+	if (!(flags & MSG_DONTWAIT))
+		return shunt_real.recvmsg(fd, message, flags);
+	if (is_one_piece(message))
 		return shunt_real.syscall(SYS_recvfrom, fd, piece->iov_base, piece->iov_len, flags, NULL, NULL);
-	return flags & MSG_DONTWAIT ? shunt_real.syscall(SYS_recvmsg, fd, message, flags) :
-				      shunt_real.recvmsg(fd, message, flags);
+	return shunt_real.syscall(SYS_recvmsg, fd, message, flags);
 }
 
 static ssize_t own_read(int fd, void *buffer, size_t bytes)
