@@ -211,7 +211,7 @@ static inline uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uin
 		lane->unsignaled = lane->signal_every;
 		lane->last_signaled = 0;
 		atomic_store(&lane->refused, true);
-		shunt_service_watch(lane->link->engine);
+		shunt_service_retry(lane->link->engine);
 	}
 	lane->sent += taken;
 	return taken;

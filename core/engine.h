@@ -174,6 +174,8 @@ bool shunt_service_start(struct shunt_engine *engine);
 void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A lane has work that waits for credit: somebody must poll even if the program does not. */
 void shunt_service_watch(struct shunt_engine *engine);
+/* The QP of a lane did not take a WR: the service thread offers it again in a while, also if it rests by now. Any thread. */
+void shunt_service_retry(struct shunt_engine *engine);
 /* A message on the channel wants to be written, or a stream reaped. */
 void shunt_service_wake(struct shunt_engine *engine);
 /* The service thread's epoll descriptor. */

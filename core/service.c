@@ -84,6 +84,15 @@ void shunt_service_watch(struct shunt_engine *engine)
 		shunt_service_wake(engine);
 }
 
+void shunt_service_retry(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	shunt_service_watch(engine);
+	if (service && atomic_load(&service->resting))
+		shunt_service_wake(engine);
+}
+
 /* --- what a round looks at --- */
 
 static void take_offers(struct shunt_service *service)
@@ -342,12 +351,16 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		for (uint32_t i = 0; i < link->lane_count; i++)
 			shunt_lane_kick(&link->lanes[i]);
-	if (was_refused(service))
+	atomic_store(&service->resting, true);
+	if (was_refused(service)) {
+		atomic_store(&service->resting, false);
 		timeout_ms = sooner(timeout_ms, REFUSED_MS);
+	}
 	timeout = (struct timespec) { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 	if (must_poll(service) &&
 	    engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
 		shunt_group_take_event(engine);
+	atomic_store(&service->resting, false);
 	shunt_lock_take(&group->lock);
 	group->service_asleep = false;
 	shunt_lock_leave(&group->lock);

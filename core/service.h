@@ -75,6 +75,7 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
+	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
 	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
 	_Atomic bool unproven;		/* the same, in a while: there was no descriptor to wait for it with */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */

@@ -466,6 +466,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_refusal_overtakes_what_was_sent),
 		cmocka_unit_test(held_streams_are_let_go),
 		cmocka_unit_test(bad_wr_at_every_position),
+		cmocka_unit_test(a_refusal_is_told_to_who_rests),
 		cmocka_unit_test(unsignaled_chains_do_not_fill_the_queue),
 		cmocka_unit_test(ended_lanes_are_counted),
 		cmocka_unit_test(a_move_to_the_link_is_seen),

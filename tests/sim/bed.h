@@ -149,6 +149,7 @@ void seats_stay_while_the_service_works(void **state);
 void a_refusal_overtakes_what_was_sent(void **state);
 void held_streams_are_let_go(void **state);
 void bad_wr_at_every_position(void **state);
+void a_refusal_is_told_to_who_rests(void **state);
 void unsignaled_chains_do_not_fill_the_queue(void **state);
 void ended_lanes_are_counted(void **state);
 

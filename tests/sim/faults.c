@@ -224,6 +224,47 @@ void bad_wr_at_every_position(void **state)
 	}
 }
 
+static struct shunt_sys resting;
+static int told;	/* what a sleep of the service thread sees */
+
+/* It rests, because what waits is not what a QP refuses, and while it does one refuses. */
+static int refuse_meanwhile(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct timespec now = { 0, 0 };
+
+	(void)timeout;
+	assert_int_equal(ppoll(fds, count, &now, mask), 0);
+	soft_qp_fail_post(bed.lane[0]->qp, 1);
+	put(1, 0, 100, 0);
+	assert_int_equal(COUNTED(post_failures), 1);
+	told = ppoll(fds, count, &now, mask);
+	return told;
+}
+
+void a_refusal_is_told_to_who_rests(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 2);
+	drain();
+	stall(true);
+	put(0, 0, 10, 0);
+	put(0, 0, 10, 0);
+	put(0, 0, 10, 0);	/* waits for the second's completion */
+	assert_true(shunt_lane_stalled(bed.lane[0]));
+	shunt_service_step(engines[0], 0);
+	resting = *engines[0]->sys;
+	resting.ppoll = refuse_meanwhile;
+	engines[0]->sys = &resting;
+	told = 0;
+	shunt_service_step(engines[0], 0);
+	assert_int_equal(told, 1);
+	resting.ppoll = ppoll;
+	stall(false);
+	end_bed();
+}
+
 void unsignaled_chains_do_not_fill_the_queue(void **state)
 {
 	static const int every[] = { 1, 2, 31, 32, 63, 64, 1024 };

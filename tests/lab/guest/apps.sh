@@ -24,7 +24,7 @@ redis() {
 iperf() {
 	local client rc=0
 	start_server $shunt_run iperf3 -s -1 -p || return
-	timeout 50 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -n 200M -J "$@" >"$work/said" &
+	timeout 50 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -n 120M -J "$@" >"$work/said" &
 	client=$!
 	gauge_mark
 	wait $client || rc=1

@@ -12,7 +12,7 @@ cases+="|process_child_takes_over|process_exec|process_passed|thread_two_writers
 
 need_device "$lab_device"
 rm -rf /tmp/calls
-export TEST_WARM=1000	# milliseconds: a link over rxe takes longer than one over shared memory
+export TEST_WARM=700	# milliseconds: a link over rxe takes longer than one over shared memory
 PASSES="cold warm" JOBS=1 CALLS_OUT=/tmp/calls "$top_srcdir/tests/calls/diff.sh" "^($cases)$" >"$work/tap" 2>&1
 while IFS= read -r line; do
 	case $line in

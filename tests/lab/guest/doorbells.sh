@@ -24,7 +24,7 @@ if ! knows_device "$lab_device"; then
 	plan
 fi
 need_device "$lab_device"
-export TEST_WARM=4000 TEST_LIMIT=80
+export TEST_WARM=2500 TEST_LIMIT=80
 # Little in flight, so that sends have to wait, and with that to be chained and merged.
 export SHUNT_WINDOW=16K SHUNT_ADMIT=static
 

@@ -5,7 +5,7 @@
 
 need "$transfer" redis-server redis-benchmark jq
 need_device "$lab_device"
-export TEST_WARM=1500 TEST_LIMIT=60
+export TEST_WARM=1000 TEST_LIMIT=60
 
 for mode in blocking epoll-et select; do
 	pair "$work/bare" "" "" -m $mode -n 1M

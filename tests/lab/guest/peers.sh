@@ -62,7 +62,7 @@ measure() { # WHAT WRAP
 		-O $warm -J |
 		jq '.end.sum_received.bits_per_second / 1e6 | floor | select(. > 0)' ;;
 	redis) served "$2" "$port" redis-server --save "" --appendonly no --dir "$work" --protected-mode no --port "$port" \
-		--bind $address -- redis-benchmark -h $address -p "$port" -t get -n 10000 -c 1 --csv |
+		--bind $address -- redis-benchmark -h $address -p "$port" -t get -n 6000 -c 1 --csv |
 		sed -n 's/^"GET","\([0-9]*\).*/\1/p' ;;
 	esac
 }
