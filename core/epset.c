@@ -405,6 +405,7 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 {
 	uint8_t home = home_for(watch);
 	struct epoll_event event;
+	bool from_set;
 
 	if (home == watch->home) {
 		if (home != SHUNT_HOME_COMPANION || watch->kernel_events == companion_events(watch))
@@ -415,8 +416,9 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_MOD, watch->fd, &event);
 		return;
 	}
-	watch->moved = watch->home == SHUNT_HOME_SET;
-	if (watch->moved)
+	from_set = watch->home == SHUNT_HOME_SET;
+	watch->moved |= from_set;	/* it may move on before somebody looks */
+	if (from_set)
 		note_told(watch);
 	kernel_remove(engine, watch);
 	if (home == SHUNT_HOME_SET)	/* else it keeps its turn: what has come first is told of first */
@@ -431,7 +433,7 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 		suspect(watch);
 		if (quietly || is_no_edge(engine, watch, 0))
 			return;
-		if (watch->moved && !watch->listed)
+		if (from_set && !watch->listed)
 			list_first(watch);	/* what it has may be older than all that came by the link */
 		touch(engine, watch);
 	}

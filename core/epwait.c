@@ -161,16 +161,39 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-/* The kernel's part only, beside streams that are reported already. */
-static int look_at_kernel(struct shunt_engine *engine, struct shunt_epset *set,
-			  struct epoll_event *events, int max)
+/* Of `more` events behind `n` those that the first `n` tell of already become part of them. How many there are then. */
+static int tell_once(struct epoll_event *events, int n, int more)
 {
+	int kept = n, i;
+
+	for (int k = n; k < n + more; k++) {
+		for (i = 0; i < n && events[i].data.u64 != events[k].data.u64; i++)
+			;
+		if (i < n)
+			events[i].events |= events[k].events;
+		else
+			events[kept++] = events[k];
+	}
+	return kept;
+}
+
+/* The streams first, then, if there are `worth` of them at least, the kernel's part beside them. */
+static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset *set,
+				 struct epoll_event *events, int max, int worth)
+{
+	uint32_t returns = atomic_load(&set->returns);
+	int n = look_at_streams(engine, set, events, max, 0, false, NULL), more;
 	struct timespec none = { 0, 0 };
 	bool heard = false;	/* the companion will say it again */
-	int n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
 
+	if (n < worth || n == max)
+		return n;
+	more = kernel_wait(engine, set, events + n, max - n, &none, NULL, &heard);
 	set->kernel_checked = ticks();
-	return n < 0 ? 0 : n;
+	if (more <= 0)
+		return n;
+	/* What has gone from the streams to the kernel's part meanwhile may be in both. */
+	return __builtin_expect(returns != atomic_load(&set->returns), 0) ? tell_once(events, n, more) : n + more;
 }
 
 /*
@@ -192,17 +215,12 @@ static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 
 	if (__builtin_expect(set->streams_first, 0)) {	/* nor the other way round */
 		set->streams_first = false;
-		n = look_at_streams(engine, set, events, max, 0, false, NULL);
-		return n + (n < max ? look_at_kernel(engine, set, events + n, max - n) : 0);
+		return look_at_streams_first(engine, set, events, max, 0);
 	}
 	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
 	if (!is_stale(set))
-		n = look_at_streams(engine, set, events, max, 0, false, NULL);
-	if (!n)
-		n = look_at_both(engine, set, events, max);
-	else if (n >= WORTH_A_LOOK && n < max)
-		n += look_at_kernel(engine, set, events + n, max - n);
-	return n;
+		n = look_at_streams_first(engine, set, events, max, WORTH_A_LOOK);
+	return n ? n : look_at_both(engine, set, events, max);
 }
 
 /* Goes on polling. Events, or 0 when that is over. */

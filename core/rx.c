@@ -189,7 +189,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		if (__builtin_expect(rx->owes_reset, 0))
 			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_track_lose() */
 		rx->owes_reset = false;
-		return __builtin_expect(rx->doubtful || rx->unproven_at == head, 0) ? end_of_doubt(stream, fd) : 0;
+		return __builtin_expect(rx->doubtful || rx->unproven_at == head || rx->owed > head, 0) ? end_of_doubt(stream, fd) : 0;
 	}
 	advance(to, got);
 	to->cut = (size_t)got == batch;

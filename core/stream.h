@@ -150,6 +150,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
 	bool doubtful;		/* the link was not believed, and may have had more: such an end is none */
 	uint64_t unproven_at;	/* nor is one here, where bytes of the link should have begun that did not count; SHUNT_NEVER */
+	uint64_t owed;		/* nor is one before this: so far a link that died was to have brought the stream (failover.c) */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
 	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */

@@ -166,7 +166,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	rx->proof_fd = -1;
 	rx->end_reading = rx->end_writing = false;
-	rx->aside = 0;
+	rx->aside = rx->owed = 0;
 	set(&rx->shut, false);
 	set(&rx->tcp_eof, false);
 	set(&rx->kept_error, 0);

@@ -332,6 +332,28 @@ void a_kept_end_is_no_end(void **state)
 	bed.pairs = 0;
 }
 
+/* Its sender was to send again what the link has not brought, and is killed before: the kernel says an end. */
+void an_end_before_what_is_owed_is_none(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *reader = &bed.pair[0].side[1];
+	uint8_t byte;
+
+	(void)state;
+	config.retain = 1;
+	make_bed(&config, 1);
+	drain();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	shunt_link_fail(bed.lane[0]->link, "the test");
+	shunt_service_step(engines[0], 0);	/* says how much it had for the link */
+	shunt_service_step(engines[1], 0);	/* has heard of it */
+	assert_int_equal(shutdown(bed.pair[0].side[0].fd, SHUT_WR), 0);
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), -ECONNRESET);
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
+	leave_bed();
+}
+
 /* A direction that never was on the link, of a stream whose memory was another's, which was: nothing is sent again. */
 void a_failover_knows_whose_switches(void **state)
 {

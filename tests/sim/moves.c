@@ -120,6 +120,92 @@ static int poll_too_early(struct pollfd *fds, nfds_t count, const struct timespe
 	return n;
 }
 
+/* Somebody looks at the kernel's part, and before or after that the stream moves. */
+static int move_before(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	void (*move)(struct shunt_stream *stream) = meanwhile;
+
+	if (epfd == watched && move) {
+		meanwhile = NULL;
+		move(stream_of(&bed.pair[0].side[0]));
+	}
+	return epoll_pwait(epfd, events, max, timeout_ms, mask);
+}
+
+static int move_behind(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	void (*move)(struct shunt_stream *stream) = meanwhile;
+	int n = epoll_pwait(epfd, events, max, timeout_ms, mask);
+
+	if (epfd == watched && move) {
+		meanwhile = NULL;
+		move(stream_of(&bed.pair[0].side[0]));
+	}
+	return n;
+}
+
+/* The streams are looked at first, and one that is ready becomes the kernel's before that is asked. */
+void a_move_is_told_once(void **state)
+{
+	struct epoll_event events[4] = { { .events = EPOLLIN, .data.u64 = 7 }, { .events = EPOLLIN, .data.u64 = 8 } };
+	struct shunt_config config = small_config(HYBRID);
+	const struct timespec now = { 0, 0 };
+
+	(void)state;
+	make_bed(&config, 2);
+	drain();
+	make_set();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[i].side[0].fd, &events[i]), 0);
+		put(i, 1, 10, 0);
+	}
+	stream_of(&bed.pair[0].side[0])->watches->set->streams_first = true;
+	passing.epoll_pwait = move_before;
+	meanwhile = to_the_kernel;
+	assert_int_equal(shunt_epset_wait(engines[0], watched, events, 4, &now, NULL), 2);
+	assert_null(meanwhile);
+	assert_int_equal(events[0].data.u64 + events[1].data.u64, 15);
+	assert_int_equal(events[0].events | events[1].events, EPOLLIN);
+	close_side(&bed.pair[1].side[0]);
+	close_side(&bed.pair[1].side[1]);
+	close_pair();
+}
+
+/* The program's other thread sends, so that what is waited for is the link's to say. */
+static void to_the_link_alone(struct shunt_stream *stream)
+{
+	to_the_link(stream);
+	while (stream->watches->home != SHUNT_HOME_NONE) {
+		for (int side = 0; side < 2; side++) {
+			put(0, side, 1, 0);
+			get(0, side, BUFFER);
+		}
+		turn();
+	}
+}
+
+/* The kernel has told of it, and then it moves, and moves again. */
+void two_moves_are_told_once(void **state)
+{
+	struct epoll_event events[4] = { { .events = EPOLLOUT } };
+	struct shunt_config config = small_config(HYBRID);
+	const struct timespec now = { 0, 0 };
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	put(0, 0, 1, 0);
+	put(0, 1, 1, 0);
+	make_set();
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, events), 0);
+	shunt_epset_prepare(engines[0], stream_of(&bed.pair[0].side[0]));
+	passing.epoll_pwait = move_behind;
+	meanwhile = to_the_link_alone;
+	assert_int_equal(shunt_epset_wait(engines[0], watched, events, 4, &now, NULL), 1);
+	assert_null(meanwhile);
+	close_pair();
+}
+
 void a_move_is_seen_by_poll(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
