@@ -162,6 +162,13 @@ static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&stream->tx.want_link, true);
 }
 
+/* The link was to bring bytes from `boundary` on, and what came behind a message that was not believed did not count. */
+static bool was_dropped(const struct shunt_stream *stream, uint64_t boundary)
+{
+	return boundary != SHUNT_NEVER && stream->link && atomic_load(&stream->link->distrusted) &&
+	       atomic_load(&stream->rx.early_fin) != boundary;
+}
+
 /*
  * Nothing was shown: TCP goes on as if there were no link. But where TCP ends right there, it is a peer that was killed
  * before it could show anything, and what it had sent on the link is missing.
@@ -169,10 +176,11 @@ static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
 static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	uint64_t boundary = atomic_load(&rx->boundary);
 
 	shunt_lock_take(&engine->group.lock);
-	if (atomic_load(&rx->tail) > atomic_load(&rx->boundary) && !atomic_load(&rx->retired))
-		rx->unproven_at = atomic_load(&rx->boundary);
+	if ((atomic_load(&rx->tail) > boundary || was_dropped(stream, boundary)) && !atomic_load(&rx->retired))
+		rx->unproven_at = boundary;
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->early_fin, SHUNT_NEVER);
 	rx->link_open = false;

@@ -33,6 +33,26 @@ static struct shunt_stream *until_expected(void)
 	return NULL;
 }
 
+/* Until the accepting end has heard where the link begins, and has not asked yet. */
+static struct shunt_stream *until_announced(void)
+{
+	for (int n = 0; n < 10000; n++) {
+		struct shunt_stream *stream = stream_of(&bed.pair[0].side[1]);
+
+		put(0, 0, 1, 0);
+		step(0);
+		shunt_lock_take(&stream->rx.lock);	/* somebody is reading */
+		shunt_group_poll_fully(engines[1]);
+		shunt_lock_leave(&stream->rx.lock);
+		if (atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN && atomic_load(&stream->rx.boundary) != SHUNT_NEVER)
+			return stream;
+		get(0, 0, BUFFER);
+		step(1);
+	}
+	fail_msg("the accepting end never hears of the link");
+	return NULL;
+}
+
 /* Nothing is left to do for an engine whose process ends. */
 static bool is_idle(int i)
 {
@@ -247,8 +267,11 @@ void an_end_waits_for_the_question(void **state)
 	turn();
 }
 
-/* The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told. */
-static ssize_t end_behind(const char *more)
+/*
+ * The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told.
+ * `believed`: what the link had brought was.
+ */
+static ssize_t end_behind(const char *more, bool believed)
 {
 	struct shunt_config config = small_config(HYBRID);
 	struct shunt_stream *stream;
@@ -259,7 +282,9 @@ static ssize_t end_behind(const char *more)
 	make_bed(&config, 0);
 	connect_pair(&bed.pair[0]);
 	bed.pairs = 1;
-	stream = until_expected();
+	stream = believed ? until_expected() : until_announced();
+	if (!believed)
+		shunt_link_distrust(stream->link, "the test");
 	put(0, 0, 100, 0);
 	shunt_link_kill(stream->link, "the test");
 	get(0, 0, BUFFER);
@@ -322,7 +347,9 @@ void an_end_with_nothing_before_it(void **state)
 void an_end_without_the_nonce(void **state)
 {
 	(void)state;
-	assert_int_equal(end_behind(""), -ECONNRESET);
-	assert_int_equal(end_behind("as long as a nonce, and then some"), 0);
-	assert_int_equal(end_behind("short"), 0);
+	for (int believed = 0; believed < 2; believed++) {
+		assert_int_equal(end_behind("", believed), -ECONNRESET);
+		assert_int_equal(end_behind("as long as a nonce, and then some", believed), 0);
+		assert_int_equal(end_behind("short", believed), 0);
+	}
 }
