@@ -96,7 +96,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin) ||
-	    shunt_proof_pending(&stream->rx))
+	    shunt_proof_pending(&stream->rx) || shunt_linger_must_prove(stream))
 		return;
 	shunt_linger_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);

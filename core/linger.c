@@ -36,14 +36,18 @@ int shunt_linger_fd(const struct shunt_stream *stream)
 	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
 }
 
+bool shunt_linger_must_prove(const struct shunt_stream *stream)
+{
+	return shunt_proof_owed(stream) && stream->tx.offset > atomic_load(&((struct shunt_stream *)stream)->tx.upgrade_at);
+}
+
 bool shunt_linger_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (__builtin_expect(tx->end_fd < 0, 1))
 		return false;
-	if (tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
-	    (shunt_proof_owed(stream) && tx->offset > atomic_load(&tx->upgrade_at)))
+	if (tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_linger_must_prove(stream))
 		return true;
 	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
 	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)

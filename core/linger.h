@@ -14,6 +14,8 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd);
 int shunt_linger_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_linger_look(struct shunt_stream *stream);
+/* Without the nonce that is to come before the end the peer would not count what was sent by the link. tx.lock held. */
+bool shunt_linger_must_prove(const struct shunt_stream *stream);
 /* The nonce has been written, for which the end had to wait, too. tx.lock held. */
 void shunt_linger_proven(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. tx.lock held. */

@@ -33,23 +33,25 @@ static struct shunt_stream *until_expected(void)
 	return NULL;
 }
 
-/* Until the accepting end has heard where the link begins, and has not asked yet. */
-static struct shunt_stream *until_announced(void)
+/* Until end `to` has heard where the link begins, and has not asked yet. */
+static struct shunt_stream *until_announced(int to)
 {
 	for (int n = 0; n < 10000; n++) {
-		struct shunt_stream *stream = stream_of(&bed.pair[0].side[1]);
+		struct shunt_stream *stream = stream_of(&bed.pair[0].side[to]);
 
-		put(0, 0, 1, 0);
-		step(0);
+		put(0, to, 1, 0);	/* both begin; the accepting end's direction waits for the other's proof */
+		get(0, to, BUFFER);
+		put(0, !to, 1, 0);
+		step(!to);
 		shunt_lock_take(&stream->rx.lock);	/* somebody is reading */
-		shunt_group_poll_fully(engines[1]);
+		shunt_group_poll_fully(engines[to]);
 		shunt_lock_leave(&stream->rx.lock);
 		if (atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN && atomic_load(&stream->rx.boundary) != SHUNT_NEVER)
 			return stream;
-		get(0, 0, BUFFER);
-		step(1);
+		get(0, !to, BUFFER);
+		step(to);
 	}
-	fail_msg("the accepting end never hears of the link");
+	fail_msg("end %d never hears of the link", to);
 	return NULL;
 }
 
@@ -267,6 +269,45 @@ void an_end_waits_for_the_question(void **state)
 	turn();
 }
 
+/* The same, and its queue pair dies before the question has come: all has arrived, and none of it would count. */
+void an_end_waits_for_the_question_of_a_dead_link(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *sender;
+	struct shunt_link *link;
+	uint8_t byte;
+
+	(void)state;
+	config.proof = config.retain = 1;
+	config.return_ms = 0;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	until_announced(0);
+	put(0, 1, 1000, 0);
+	get(0, 0, BUFFER);
+	sender = stream_of(&side[1]);
+	link = sender->link;
+	close_side(&side[1]);
+	step(1);	/* all of it is complete */
+	shunt_link_fail(link, "the test");
+	step(1);
+	for (int n = 0; bed.received[0][1] < bed.sent[0][1]; n++) {
+		assert_true(n < 1000);
+		step(1);
+		get(0, 1, BUFFER);
+		step(0);
+	}
+	for (int n = 0; n < 1000 && receive_some(&side[0], &byte, 1, MSG_DONTWAIT); n++)
+		turn();
+	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[0]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_false(sender->in_use);
+}
+
 /*
  * The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told.
  * `believed`: what the link had brought was.
@@ -282,7 +323,7 @@ static ssize_t end_behind(const char *more, bool believed)
 	make_bed(&config, 0);
 	connect_pair(&bed.pair[0]);
 	bed.pairs = 1;
-	stream = believed ? until_expected() : until_announced();
+	stream = believed ? until_expected() : until_announced(1);
 	if (!believed)
 		shunt_link_distrust(stream->link, "the test");
 	put(0, 0, 100, 0);
