@@ -261,8 +261,8 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	sound = announced <= tx->announced && tx->announced - announced <= 2;
 	if (sound && atomic_load(&tx->halted))
 		good = resume(engine, stream, again_from(stream, offset, tx->announced - announced));
-	if (message->resume.sent > stream->rx.owed)	/* which may not come if the peer is killed while it sends it again */
-		stream->rx.owed = message->resume.sent;
+	if (sound && !atomic_load(&stream->rx.retired))
+		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (!good || gone(link, stream, message->resume.sent))
 		shunt_track_lose(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);

@@ -184,6 +184,7 @@ static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->early_fin, SHUNT_NEVER);
 	rx->link_open = false;
+	rx->owed = 0;
 	atomic_store(&rx->retired, true);	/* what the link still brings counts for nothing */
 	atomic_store(&rx->tail, atomic_load(&rx->head));
 	atomic_store(&rx->boundary, SHUNT_NEVER);
