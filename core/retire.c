@@ -210,6 +210,8 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		shunt_thread_begin();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
 	}
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile: nor any other */
+		shunt_streams_plain(engine, stream, reason);
 	if (is_kept_back(stream))
 		return -EBUSY;
 	await_bytes(engine, fd, readable);

@@ -244,10 +244,21 @@ void shunt_streams_unhold(struct shunt_stream *stream)
 	shunt_lock_leave(&engine->streams_lock);
 }
 
+/* The peer was asked to hand the stream back, and will not answer any more: reading goes on, and who waits looks again. */
+static void answer_nobody(struct shunt_stream *stream)
+{
+	uint8_t retiring = SHUNT_RETIRING;
+
+	if (atomic_compare_exchange_strong(&stream->retiring, &retiring, SHUNT_CANNOT_RETIRE))
+		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+}
+
 void shunt_streams_vacate(struct shunt_stream *stream)
 {
-	if (stream->link)
+	if (stream->link) {
 		shunt_link_unseat(stream->link, stream);
+		answer_nobody(stream);
+	}
 	free_if_done(stream);
 }
 

@@ -466,6 +466,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_reset_that_is_owed_is_no_end),
 		cmocka_unit_test(seats_stay_while_the_service_works),
 		cmocka_unit_test(a_refusal_overtakes_what_was_sent),
+		cmocka_unit_test(a_question_goes_with_its_seat),
 		cmocka_unit_test(held_streams_are_let_go),
 		cmocka_unit_test(bad_wr_at_every_position),
 		cmocka_unit_test(a_refusal_is_told_to_who_rests),

@@ -395,6 +395,42 @@ void a_failover_knows_whose_switches(void **state)
 
 /* --- the channel is faster than the link --- */
 
+/* One more pair, whose acceptor has granted the claim, which the other has not heard. */
+static void grant(struct pair *pair)
+{
+	connect_pair(pair);
+	send_some(&pair->side[0], "x", 1, MSG_DONTWAIT);
+	for (int i = 0; i < 2; i++)	/* it is used, and claimed */
+		shunt_service_step(engines[0], 0);
+	receive_some(&pair->side[1], &(char) { 0 }, 1, MSG_DONTWAIT);
+	for (int i = 0; i < 3; i++)
+		shunt_service_step(engines[1], 0);
+	assert_true(shunt_stream_is_linked(stream_of(&pair->side[1])));
+	assert_false(shunt_stream_is_linked(stream_of(&pair->side[0])));
+}
+
+/* The acceptor has asked the other end to hand the stream back; that refuses it, and the link dies before it has answered. */
+void a_question_goes_with_its_seat(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	struct pair pair;
+	char byte;
+
+	(void)state;
+	make_bed(&config, 1);
+	grant(&pair);
+	stream = stream_of(&pair.side[1]);
+	shunt_retire_begin(engines[1], stream, "the test");
+	assert_true(shunt_track_revert(engines[1], stream));
+	shunt_link_kill(stream->link, "the test");
+	shunt_streams_vacate(stream);
+	close_side(&pair.side[0]);
+	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&pair.side[1]);
+	leave_bed();
+}
+
 /* Closed here before it was accepted there, and there at once: that and REFUSE come by different ways. */
 void a_refusal_overtakes_what_was_sent(void **state)
 {
@@ -403,15 +439,7 @@ void a_refusal_overtakes_what_was_sent(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	connect_pair(&pair);
-	send_some(&pair.side[0], "x", 1, MSG_DONTWAIT);
-	for (int i = 0; i < 2; i++)	/* it is used, and claimed */
-		shunt_service_step(engines[0], 0);
-	receive_some(&pair.side[1], &(char) { 0 }, 1, MSG_DONTWAIT);
-	for (int i = 0; i < 3; i++)
-		shunt_service_step(engines[1], 0);
-	assert_true(shunt_stream_is_linked(stream_of(&pair.side[1])));
-	assert_false(shunt_stream_is_linked(stream_of(&pair.side[0])));
+	grant(&pair);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
 	assert_int_equal(shunt_fault_set(engines[0], "stall:count=1", NULL, 0), 0);

@@ -288,10 +288,10 @@ static void show_end(struct sim_end *end)
 	       s->tx.track, s->tx.offset, s->tx.posted, s->tx.staged, s->tx.consumed, s->tx.ring_bytes,
 	       s->tx.ring_from, s->tx.want_link, s->tx.unpassed, s->tx.starved, s->tx.offer,
 	       s->tx.grow_asked, (long)s->tx.flip_at, s->tx.upgrade_at, s->tx.handback_at, s->tx.shut, s->tx.dead);
-	printf("#    rx: track %d head %lu tail %lu boundary %ld second %ld retired %d fin %ld credited %lu ring %u from %lu next %u from %ld link_open %d eof %d reset %d final %d\n",
+	printf("#    rx: track %d head %lu tail %lu boundary %ld second %ld retired %d fin %ld credited %lu ring %u from %lu next %u from %ld link_open %d eof %d reset %d final %d retiring %d proof %d told %d agreed %d\n",
 	       s->rx.track, s->rx.head, s->rx.tail, (long)s->rx.boundary, (long)s->rx.second, s->rx.retired, (long)s->rx.fin, s->rx.credited,
 	       s->rx.ring_bytes, s->rx.ring_from, s->rx.next_bytes, (long)s->rx.next_from, s->rx.link_open,
-	       s->rx.tcp_eof, s->rx.reset, s->rx.final);
+	       s->rx.tcp_eof, s->rx.reset, s->rx.final, s->retiring, s->rx.proof, s->rx.told, s->agreed);
 }
 
 static void show_link(struct shunt_link *link)
