@@ -424,6 +424,8 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 	if (home == SHUNT_HOME_SET)	/* else it keeps its turn: what has come first is told of first */
 		unlist_one(watch);
 	watch->kernel_ready = 0;
+	if (home == SHUNT_HOME_SET)
+		atomic_fetch_add(&watch->set->returns, 1);
 	if (kernel_add(engine, watch, home))
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
 	if (home == SHUNT_HOME_SET) {
@@ -624,12 +626,13 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /*
  * The kernel forgets a registration when the file's last number goes; ours go with the same. Where we may have copies of
- * the descriptor, or a peer has been sent one, it must be told. A fork's child has only some of the numbers: what the
- * kernel knows there stays the parent's.
+ * the descriptor, or a peer has been sent one, it must be told; and where the service thread, which then holds the stream,
+ * may be in a call with it: the file goes with the end of that call, and until then the set would tell of it. A fork's
+ * child has only some of the numbers: what the kernel knows there stays the parent's.
  */
 static bool kernel_forgets(const struct shunt_stream *stream)
 {
-	return stream->inherited || (!stream->tuple_known && !stream->orphan);
+	return stream->inherited || (!stream->tuple_known && !stream->orphan && !stream->holds);
 }
 
 static void drop(struct shunt_engine *engine, struct shunt_watch *watch)

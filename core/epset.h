@@ -65,7 +65,7 @@ struct shunt_epset {
 	_Atomic bool closed;		/* its last number; group.lock */
 	_Atomic uint32_t begun;		/* waits in the kernel */
 	_Atomic uint32_t drained;	/* the last of them that left nothing there to report */
-	_Atomic uint32_t returns;		/* registrations that have come back to the program's epfd */
+	_Atomic uint32_t returns;		/* grows as a registration comes back to the program's epfd, before and after */
 	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
 	uint64_t kernel_active;		/* when it last had something to report */
 	bool streams_first;		/* the kernel's part alone has filled the last report */

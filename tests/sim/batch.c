@@ -477,6 +477,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(between_the_two_it_is_seen),
 		cmocka_unit_test(a_move_is_seen_by_poll),
 		cmocka_unit_test(a_move_is_told_once),
+		cmocka_unit_test(a_held_stream_is_forgotten),
 		cmocka_unit_test(two_moves_are_told_once),
 		cmocka_unit_test(a_move_keeps_its_turn),
 		cmocka_unit_test(who_is_kicked_keeps_an_edge),

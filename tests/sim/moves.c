@@ -171,6 +171,49 @@ void a_move_is_told_once(void **state)
 	close_pair();
 }
 
+static int told_to_forget;
+
+static int count_forgotten(int epfd, int op, int fd, struct epoll_event *event)
+{
+	told_to_forget += epfd == watched && op == EPOLL_CTL_DEL;
+	return epoll_ctl(epfd, op, fd, event);
+}
+
+/* The service thread is asking the kernel for the addresses while the program closes: the file stays until it has them. */
+void a_held_stream_is_forgotten(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	for (int held = 0; held < 2; held++) {
+		struct epoll_event event = { .events = EPOLLIN };
+		struct shunt_stream *stream;
+
+		make_bed(&config, 0);
+		connect_pair(&bed.pair[0]);
+		stream = stream_of(&bed.pair[0].side[1]);
+		assert_int_equal(stream->holds, 0);
+		passing = *engines[1]->sys;
+		passing.epoll_ctl = count_forgotten;
+		engines[1]->sys = &passing;
+		watched = epoll_create1(EPOLL_CLOEXEC);
+		shunt_file_epoll(engines[1], watched);
+		assert_int_equal(shunt_epset_ctl(engines[1], watched, EPOLL_CTL_ADD, bed.pair[0].side[1].fd, &event), 0);
+		told_to_forget = 0;
+		if (held)
+			shunt_streams_hold(stream);
+		close_side(&bed.pair[0].side[1]);
+		assert_int_equal(told_to_forget, held);
+		if (held)
+			shunt_streams_unhold(stream);
+		close_side(&bed.pair[0].side[0]);
+		shunt_file_closing(engines[1], watched);
+		close(watched);
+		turn();
+		bed.pairs = 0;
+	}
+}
+
 /* The program's other thread sends, so that what is waited for is the link's to say. */
 static void to_the_link_alone(struct shunt_stream *stream)
 {
