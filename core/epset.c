@@ -630,14 +630,19 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
  * may be in a call with it: the file goes with the end of that call, and until then the set would tell of it. A fork's
  * child has only some of the numbers: what the kernel knows there stays the parent's.
  */
-static bool kernel_forgets(const struct shunt_stream *stream)
+static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_stream *stream)
 {
-	return stream->inherited || (!stream->tuple_known && !stream->orphan && !stream->holds);
+	bool held;
+
+	shunt_lock_take(&engine->streams_lock);
+	held = stream->holds;
+	shunt_lock_leave(&engine->streams_lock);
+	return stream->inherited || (!stream->tuple_known && !stream->orphan && !held);
 }
 
-static void drop(struct shunt_engine *engine, struct shunt_watch *watch)
+static void drop(struct shunt_engine *engine, struct shunt_watch *watch, bool forgets)
 {
-	if (watch->home == SHUNT_HOME_SET && kernel_forgets(watch->stream))
+	if (watch->home == SHUNT_HOME_SET && forgets)
 		shunt_epset_unwatch(watch);
 	else
 		delete(engine, watch);
@@ -645,11 +650,12 @@ static void drop(struct shunt_engine *engine, struct shunt_watch *watch)
 
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	bool forgets = kernel_forgets(engine, stream);
 	struct shunt_group *group = &engine->group;
 
 	shunt_lock_take(&group->lock);
 	while (stream->watches)
-		drop(engine, stream->watches);
+		drop(engine, stream->watches, forgets);
 	shunt_lock_leave(&group->lock);
 }
 
