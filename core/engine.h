@@ -89,11 +89,19 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 /* Calls visit(stream, arg) for every stream in use, streams_lock held, until it returns nonzero. */
 int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
 		       void *arg);
-/* The stream will never leave TCP again. `reason` must be static. */
+/*
+ * The stream will never leave TCP again. `reason` must be static. Where the kernel has given us its error, and the program
+ * is yet to be told, the calls stay ours.
+ */
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
 /* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
+/*
+ * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
+ * the kernel, so the error must stay there.
+ */
+bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
 bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
 /* Its last number, `fd`, is closed. No lock held. */

@@ -421,11 +421,11 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 	if (from_set)
 		note_told(watch);
 	kernel_remove(engine, watch);
-	if (home == SHUNT_HOME_SET)	/* else it keeps its turn: what has come first is told of first */
-		unlist_one(watch);
 	watch->kernel_ready = 0;
-	if (home == SHUNT_HOME_SET)
+	if (home == SHUNT_HOME_SET) {	/* else it keeps its turn: what has come first is told of first */
+		unlist_one(watch);
 		atomic_fetch_add(&watch->set->returns, 1);
+	}
 	if (kernel_add(engine, watch, home))
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
 	if (home == SHUNT_HOME_SET) {
@@ -632,12 +632,14 @@ bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream,
  */
 static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_stream *stream)
 {
-	bool held;
+	bool alone;
 
+	if (stream->inherited)
+		return true;
 	shunt_lock_take(&engine->streams_lock);
-	held = stream->holds;
+	alone = !stream->holds && !stream->tuple_known && !stream->orphan;
 	shunt_lock_leave(&engine->streams_lock);
-	return stream->inherited || (!stream->tuple_known && !stream->orphan && !held);
+	return alone;
 }
 
 static void drop(struct shunt_engine *engine, struct shunt_watch *watch, bool forgets)

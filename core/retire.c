@@ -105,7 +105,8 @@ static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
 		done = true;
-	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && atomic_load(&stream->rx.error)) {
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED &&
+		   (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))) {
 		/* The kernel has told us of a reset, and would tell nobody else: an end would look orderly. */
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {

@@ -473,6 +473,14 @@ static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, co
 	       (has_switched(rx, from) && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
 }
 
+/* The next thing that the kernel would tell is its error, and it must be there for the next call. */
+static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
+{
+	int bytes = 0;
+
+	return shunt_streams_kernel_fails(engine, fd, stream) && !engine->sys->ioctl(fd, FIONREAD, &bytes) && !bytes;
+}
+
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct cursor *to, int flags)
 {
@@ -494,6 +502,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		struct place from = { .ring = stream->rx.ring, .track = stream->rx.track,
 				      .boundary = atomic_load_explicit(&stream->rx.boundary, memory_order_relaxed) };
 
+		if (done && is_kernels_error(engine, fd, stream))
+			return done;
 		to->cut = false;
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)

@@ -322,7 +322,7 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !atomic_load(&stream->rx.kept_error))
 		atomic_store(&stream->state, shunt_shared_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
@@ -343,6 +343,14 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream)
 					     memory_order_relaxed);
 
 	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
+}
+
+bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
+{
+	struct pollfd pfd = { .fd = fd };
+	struct timespec now = { 0 };
+
+	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
 }
 
 bool shunt_stream_is_linked(const struct shunt_stream *stream)

@@ -269,18 +269,6 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
-/*
- * The stream has become the kernel's for good while we waited, and the connection is over: the next call asks the
- * kernel, so the error must stay there.
- */
-static bool kernel_keeps_error(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	struct pollfd pfd = { .fd = fd };
-	struct timespec now = { 0 };
-
-	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
-}
-
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			const struct iovec *iov, int iovcnt, size_t bytes, int flags)
 {
@@ -301,7 +289,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
-		if (!taken && done && (shunt_thread.restarts || kernel_keeps_error(engine, fd, stream)))
+		if (!taken && done && (shunt_thread.restarts || shunt_streams_kernel_fails(engine, fd, stream)))
 			return done;
 		if (taken)
 			break;

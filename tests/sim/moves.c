@@ -4,6 +4,7 @@
  * And a receive must not end at a switch when there is more behind it.
  */
 #include "tests/sim/bed.h"
+#include <errno.h>
 #include <unistd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,16 +17,21 @@ static int pipes[2];
 static int watched = -1;
 static void (*meanwhile)(struct shunt_stream *stream);	/* once */
 
-/* The kernel has looked, and finds nothing; before anybody looks elsewhere the stream moves. */
-static int look_too_early(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+/* False: it has happened. */
+static bool happens(void)
 {
 	void (*move)(struct shunt_stream *stream) = meanwhile;
 
-	if (epfd != watched || !move)
-		return epoll_pwait(epfd, events, max, timeout_ms, mask);
 	meanwhile = NULL;
-	move(stream_of(&bed.pair[0].side[0]));
-	return 0;
+	if (move)
+		move(stream_of(&bed.pair[0].side[0]));
+	return move != NULL;
+}
+
+/* The kernel has looked, and finds nothing; before anybody looks elsewhere the stream moves. */
+static int look_too_early(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
+{
+	return epfd == watched && happens() ? 0 : epoll_pwait(epfd, events, max, timeout_ms, mask);
 }
 
 static void until_state(struct shunt_stream *stream, uint8_t state)
@@ -111,36 +117,26 @@ void a_move_to_the_kernel_is_seen(void **state)
 /* The kernel has looked at its part. */
 static int poll_too_early(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
-	void (*move)(struct shunt_stream *stream) = meanwhile;
 	int n = ppoll(fds, count, timeout, mask);
 
-	meanwhile = NULL;
-	if (move)
-		move(stream_of(&bed.pair[0].side[0]));
+	happens();
 	return n;
 }
 
 /* Somebody looks at the kernel's part, and before or after that the stream moves. */
 static int move_before(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
 {
-	void (*move)(struct shunt_stream *stream) = meanwhile;
-
-	if (epfd == watched && move) {
-		meanwhile = NULL;
-		move(stream_of(&bed.pair[0].side[0]));
-	}
+	if (epfd == watched)
+		happens();
 	return epoll_pwait(epfd, events, max, timeout_ms, mask);
 }
 
 static int move_behind(int epfd, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask)
 {
-	void (*move)(struct shunt_stream *stream) = meanwhile;
 	int n = epoll_pwait(epfd, events, max, timeout_ms, mask);
 
-	if (epfd == watched && move) {
-		meanwhile = NULL;
-		move(stream_of(&bed.pair[0].side[0]));
-	}
+	if (epfd == watched)
+		happens();
 	return n;
 }
 
@@ -271,6 +267,78 @@ void a_move_is_seen_by_poll(void **state)
 	close(pipes[0]);
 	close(pipes[1]);
 	close_pair();
+}
+
+/* --- and the kernel's error --- */
+
+static int poll_too_late(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	happens();
+	return ppoll(fds, count, timeout, mask);
+}
+
+/* The other end sends so many bytes more and resets the connection, which never had a link. */
+static void ends_at_once(const char *more, size_t bytes)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	struct side *side = &bed.pair[0].side[1];
+
+	assert_int_equal(send_some(side, more, bytes, 0), bytes);
+	assert_int_equal(setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+	close_side(side);
+}
+
+static void is_refused(struct shunt_stream *stream)
+{
+	shunt_streams_plain(engines[0], stream, "the test");
+	ends_at_once("z", 1);
+}
+
+static void leave_reader(void)
+{
+	ssize_t got;
+	char byte;
+
+	got = receive_some(&bed.pair[0].side[0], &byte, 1, MSG_DONTWAIT);
+	assert_int_equal(got == -1 ? -errno : got, -ECONNRESET);	/* the kernel says -1 */
+	assert_int_equal(receive_some(&bed.pair[0].side[0], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&bed.pair[0].side[0]);
+	turn();
+	bed.pairs = 0;
+}
+
+/* A receive has got bytes and the kernel's error behind them, which the next one reports: also if the link is refused meanwhile. */
+void an_error_is_kept_from_the_kernel(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	char bytes[10];
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	ends_at_once("xy", 2);
+	assert_int_equal(receive_some(&bed.pair[0].side[0], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_WAITALL), 2);
+	shunt_streams_plain(engines[0], stream_of(&bed.pair[0].side[0]), "the test");
+	leave_reader();
+}
+
+/* The link is refused while a receive waits for the rest. */
+void an_error_is_left_to_the_kernel(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	char bytes[10];
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	assert_int_equal(send_some(&bed.pair[0].side[1], "xy", 2, 0), 2);
+	passing = *engines[0]->sys;
+	passing.ppoll = poll_too_late;
+	engines[0]->sys = &passing;
+	meanwhile = is_refused;
+	assert_int_equal(receive_some(&bed.pair[0].side[0], bytes, sizeof(bytes), MSG_WAITALL), 3);
+	assert_null(meanwhile);
+	leave_reader();
 }
 
 static void other_track(struct shunt_stream *stream, bool link)
