@@ -461,6 +461,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 
 static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 {
+	stream->leaving = true;
 	stream->next_offer = link->refused;
 	link->refused = stream;
 	if (link->initiator || shunt_lane_settled(stream->lane))
@@ -512,6 +513,7 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 			continue;
 		}
 		*p = stream->next_offer;
+		stream->leaving = false;
 		shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
 		if (link->initiator)
 			let_claim_go(link, stream);
@@ -529,35 +531,8 @@ static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32
 		shunt_mock_asked(stream, tcp);
 }
 
-void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count)
+static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
-	struct shunt_stream *stream;
-
-	if (message->type == SHUNT_MSG_HELLO) {
-		shunt_link_hello(link, message, fds, count);
-		return;
-	}
-	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
-		if (link->line.number)
-			return;	/* it was said to the link before this one */
-		shunt_link_distrust(link, "a message before its introduction");
-		return;
-	}
-	if (shunt_failover_message(link, message))
-		return;
-	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
-	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
-	    message->type != SHUNT_MSG_EXPECT)
-		return;
-	if (message->type == SHUNT_MSG_CLAIM) {
-		on_claim(link, message, fds, count);
-		return;
-	}
-	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
-	stream = shunt_link_hold(link, message->stream);
-	if (!stream)
-		return;	/* closed by both already */
 	switch (message->type) {
 	case SHUNT_MSG_ACCEPT:
 		on_accept(link, stream, message);
@@ -594,6 +569,41 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	default:
 		shunt_link_distrust(link, "a message of unknown type");
 	}
+}
+
+void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
+			 const int *fds, int count)
+{
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_HELLO) {
+		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
+		if (link->line.number)
+			return;	/* it was said to the link before this one */
+		shunt_link_distrust(link, "a message before its introduction");
+		return;
+	}
+	if (shunt_failover_message(link, message))
+		return;
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	    message->type != SHUNT_MSG_EXPECT)
+		return;
+	if (message->type == SHUNT_MSG_CLAIM) {
+		on_claim(link, message, fds, count);
+		return;
+	}
+	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
+	stream = shunt_link_hold(link, message->stream);
+	if (!stream)
+		return;	/* closed by both already */
+	if (stream->leaving)
+		shunt_link_distrust(link, "a message behind a refusal");	/* which is the last that is said of a claim */
+	else
+		hear_of(link, stream, message);
 	shunt_streams_unhold(stream);
 }
 

@@ -494,6 +494,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sent_on_to_nobody),
 		cmocka_unit_test(sent_on_twice),
 		cmocka_unit_test(sent_on_out_of_turn),
+		cmocka_unit_test(refused_twice),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

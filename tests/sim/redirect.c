@@ -1,7 +1,8 @@
-/* What a claimant does when it is sent to another process, truly or not. */
+/* What a claimant does when it is sent to another process, truly or not; and an acceptor that is refused. */
 #include "tests/sim/bed.h"
 #include <string.h>
 #include <unistd.h>
+#include "core/soft/soft.h"
 
 /* A connection beside the one on the link; its claim waits at the accepting engine. */
 static struct pair waiting(void)
@@ -75,12 +76,11 @@ void sent_on_twice(void **state)
 	end_bed();
 }
 
-static void assert_distrusted(int by, uint32_t stream, uint32_t process)
+static void assert_distrusted(int by, const struct shunt_message *message)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
 	uint64_t before = counted(by, "links_distrusted");
 
-	shunt_link_send(bed.lane[!by]->link, &message, NULL, 0);
+	shunt_link_send(bed.lane[!by]->link, message, NULL, 0);
 	for (int i = 0; i < 20; i++)
 		turn();
 	assert_int_equal(counted(by, "links_distrusted"), before + 1);
@@ -88,6 +88,13 @@ static void assert_distrusted(int by, uint32_t stream, uint32_t process)
 		close_side(&bed.pair[0].side[side]);
 	for (int i = 0; i < 20; i++)
 		turn();
+}
+
+static void redirect(int by, uint32_t stream, uint32_t process)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
+
+	assert_distrusted(by, &message);
 }
 
 void sent_on_out_of_turn(void **state)
@@ -98,11 +105,36 @@ void sent_on_out_of_turn(void **state)
 	(void)state;
 	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
 		make_bed(&config, 1);
-		assert_distrusted(by, stream_of(&bed.pair[0].side[by])->id, getpid());
+		redirect(by, stream_of(&bed.pair[0].side[by])->id, getpid());
 	}
 	for (uint32_t process = 0; process < 2; process++) {	/* no process at all */
 		make_bed(&config, 1);
 		pair = waiting();
-		assert_distrusted(0, stream_of(&pair.side[0])->id, process << 31);
+		redirect(0, stream_of(&pair.side[0])->id, process << 31);
 	}
+}
+
+/* The acceptor lets a refused seat go when all it has posted has arrived: until then it hears no more of it. */
+void refused_twice(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE };
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_STALL);
+	put(0, 1, 100, 0);
+	pair = waiting();
+	send_some(&pair.side[1], "y", 1, 0);
+	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
+		shunt_service_step(engines[1], 0);
+	message.stream = stream_of(&pair.side[1])->id;
+	shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
+	assert_distrusted(1, &message);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[1])->state), SHUNT_PLAIN);
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	turn();
+	bed.pairs = 0;
 }

@@ -99,7 +99,7 @@ static uint32_t strikes(struct shunt_fault *fault, uint32_t action, uint32_t tur
 
 static void test_strikes(void **state)
 {
-	struct shunt_fault fault = { 0 };
+	struct shunt_fault fault = { .plan = NULL };
 	uint64_t last = 0, again = 0;
 	uint32_t count;
 
