@@ -89,11 +89,14 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-/* All that the lane owes the peer for the stream has been posted. */
+/* All that the lane owes the peer for the stream has been posted: one that has gone is owed no bytes. */
 static bool flushed(struct shunt_stream *stream)
 {
-	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !stream->tx.resend &&
-	       atomic_load(&stream->tx.posted) >= atomic_load(&stream->tx.staged);
+	struct shunt_tx *tx = &stream->tx;
+
+	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !tx->resend &&
+	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) || atomic_load(&tx->dead) ||
+		atomic_load(&stream->released));
 }
 
 /* The peer has answered and has everything: the stream becomes the kernel's. */
