@@ -461,11 +461,23 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 
 static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 {
-	stream->leaving = true;
+	shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
 	stream->next_offer = link->refused;
 	link->refused = stream;
 	if (link->initiator || shunt_lane_settled(stream->lane))
 		shunt_claim_settled(link, stream->lane);
+}
+
+/* A RELEASE would let the seat go, too: it comes before this, and is seen, or after, and is none (arrival.c). */
+static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
+{
+	bool done;
+
+	atomic_store(&stream->leaving, true);
+	done = !atomic_load(&stream->released) && shunt_track_revert(link->engine, stream);
+	if (!done)
+		atomic_store(&stream->leaving, false);
+	return done;
 }
 
 static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
@@ -474,10 +486,11 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint
 		shunt_group_poll_fully(link->engine);
 		stream->claimed = false;	/* that is answered; the hold goes with the seat */
 		stream->named_until = sent;
+		atomic_store(&stream->leaving, true);
 		await_settled(link, stream);
 	} else if (link->initiator) {
 		shunt_link_distrust(link, "a refusal out of turn");
-	} else if (shunt_track_revert(link->engine, stream)) {
+	} else if (reverts(link, stream)) {
 		await_settled(link, stream);
 	} else {
 		shunt_link_distrust(link, "a refusal after a switch");
@@ -513,8 +526,7 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 			continue;
 		}
 		*p = stream->next_offer;
-		stream->leaving = false;
-		shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
+		atomic_store(&stream->leaving, false);
 		if (link->initiator)
 			let_claim_go(link, stream);
 		else
@@ -600,7 +612,7 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	stream = shunt_link_hold(link, message->stream);
 	if (!stream)
 		return;	/* closed by both already */
-	if (stream->leaving)
+	if (atomic_load(&stream->leaving))
 		shunt_link_distrust(link, "a message behind a refusal");	/* which is the last that is said of a claim */
 	else
 		hear_of(link, stream, message);

@@ -128,7 +128,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->reason = NULL;
 	set(&stream->link, NULL);
 	stream->tuple_known = false;
-	stream->claimed = stream->leaving = false;
+	stream->claimed = false;
+	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;
 	stream->rendezvous = NULL;
 	stream->line = stream->return_tries = 0;

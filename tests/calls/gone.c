@@ -118,6 +118,7 @@ static _Noreturn void go(const char *where)
 		check("recv", recv(fd, buf, 1000, MSG_WAITALL));
 	}
 	check("send", send(fd, buf, sizeof(buf), 0));
+	check("poll", poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1));	/* with nothing unread it would end orderly */
 	printf("talked\n");
 	for (;;)
 		pause();

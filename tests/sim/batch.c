@@ -494,7 +494,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sent_on_to_nobody),
 		cmocka_unit_test(sent_on_twice),
 		cmocka_unit_test(sent_on_out_of_turn),
-		cmocka_unit_test(refused_twice),
+		cmocka_unit_test(a_refusal_is_the_last_word),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -183,6 +183,6 @@ void closed_while_others_are_told(void **state);
 void sent_on_to_nobody(void **state);
 void sent_on_twice(void **state);
 void sent_on_out_of_turn(void **state);
-void refused_twice(void **state);
+void a_refusal_is_the_last_word(void **state);
 
 #endif

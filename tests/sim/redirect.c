@@ -76,11 +76,12 @@ void sent_on_twice(void **state)
 	end_bed();
 }
 
-static void assert_distrusted(int by, const struct shunt_message *message)
+static void assert_distrusted(int by, uint32_t stream, uint32_t process)
 {
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
 	uint64_t before = counted(by, "links_distrusted");
 
-	shunt_link_send(bed.lane[!by]->link, message, NULL, 0);
+	shunt_link_send(bed.lane[!by]->link, &message, NULL, 0);
 	for (int i = 0; i < 20; i++)
 		turn();
 	assert_int_equal(counted(by, "links_distrusted"), before + 1);
@@ -88,13 +89,6 @@ static void assert_distrusted(int by, const struct shunt_message *message)
 		close_side(&bed.pair[0].side[side]);
 	for (int i = 0; i < 20; i++)
 		turn();
-}
-
-static void redirect(int by, uint32_t stream, uint32_t process)
-{
-	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
-
-	assert_distrusted(by, &message);
 }
 
 void sent_on_out_of_turn(void **state)
@@ -105,36 +99,66 @@ void sent_on_out_of_turn(void **state)
 	(void)state;
 	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
 		make_bed(&config, 1);
-		redirect(by, stream_of(&bed.pair[0].side[by])->id, getpid());
+		assert_distrusted(by, stream_of(&bed.pair[0].side[by])->id, getpid());
 	}
 	for (uint32_t process = 0; process < 2; process++) {	/* no process at all */
 		make_bed(&config, 1);
 		pair = waiting();
-		redirect(0, stream_of(&pair.side[0])->id, process << 31);
+		assert_distrusted(0, stream_of(&pair.side[0])->id, process << 31);
 	}
 }
 
-/* The acceptor lets a refused seat go when all it has posted has arrived: until then it hears no more of it. */
-void refused_twice(void **state)
+/* An acceptor has just given the second connection a seat, and cannot let it go soon. */
+static struct pair accepted(void)
 {
-	struct shunt_config config = small_config(HYBRID);
-	struct shunt_message message = { .type = SHUNT_MSG_REFUSE };
 	struct pair pair;
 
-	(void)state;
-	make_bed(&config, 1);
 	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_STALL);
 	put(0, 1, 100, 0);
 	pair = waiting();
 	send_some(&pair.side[1], "y", 1, 0);
 	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
 		shunt_service_step(engines[1], 0);
-	message.stream = stream_of(&pair.side[1])->id;
-	shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
-	assert_distrusted(1, &message);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[1])->state), SHUNT_PLAIN);
-	close_side(&pair.side[0]);
-	close_side(&pair.side[1]);
-	turn();
-	bed.pairs = 0;
+	return pair;
+}
+
+/* As if the claimant had attached it, and closed. */
+static void release(struct pair *pair)
+{
+	struct shunt_stream *claimant = stream_of(&pair->side[0]);
+
+	claimant->peer_id = stream_of(&pair->side[1])->id;
+	shunt_lane_request(claimant->lane, claimant, SHUNT_WORK_RELEASE);
+	shunt_group_poll_fully(engines[1]);
+}
+
+/* The acceptor lets a refused seat go when all it has posted has arrived: until then it hears no more of it. */
+void a_refusal_is_the_last_word(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE };
+
+	(void)state;
+	for (int what = 0; what < 3; what++) {
+		struct pair pair;
+
+		make_bed(&config, 1);
+		pair = accepted();
+		message.stream = stream_of(&pair.side[1])->id;
+		if (what == 1)
+			release(&pair);
+		for (int i = what != 0; i < 2; i++)
+			shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
+		shunt_service_step(engines[1], 0);
+		if (what == 2)
+			release(&pair);
+		shunt_service_step(engines[1], 0);	/* the claimant has not heard that it has a seat */
+		assert_int_equal(counted(1, "links_distrusted"), 1);
+		for (int side = 0; side < 2; side++) {
+			close_side(&pair.side[side]);
+			close_side(&bed.pair[0].side[side]);
+		}
+		turn();
+		bed.pairs = 0;
+	}
 }
