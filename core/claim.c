@@ -473,7 +473,8 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 {
 	bool done;
 
-	atomic_store(&stream->leaving, true);
+	if (atomic_exchange(&stream->leaving, true))
+		return false;
 	done = !atomic_load(&stream->released) && shunt_track_revert(link->engine, stream);
 	if (!done)
 		atomic_store(&stream->leaving, false);
@@ -486,14 +487,13 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint
 		shunt_group_poll_fully(link->engine);
 		stream->claimed = false;	/* that is answered; the hold goes with the seat */
 		stream->named_until = sent;
-		atomic_store(&stream->leaving, true);
 		await_settled(link, stream);
 	} else if (link->initiator) {
 		shunt_link_distrust(link, "a refusal out of turn");
 	} else if (reverts(link, stream)) {
 		await_settled(link, stream);
 	} else {
-		shunt_link_distrust(link, "a refusal after a switch");
+		shunt_link_distrust(link, "a refusal after a switch, a release or another");
 	}
 }
 
@@ -543,8 +543,35 @@ static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32
 		shunt_mock_asked(stream, tcp);
 }
 
-static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
+			 const int *fds, int count)
 {
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_HELLO) {
+		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
+		if (link->line.number)
+			return;	/* it was said to the link before this one */
+		shunt_link_distrust(link, "a message before its introduction");
+		return;
+	}
+	if (shunt_failover_message(link, message))
+		return;
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	    message->type != SHUNT_MSG_EXPECT)
+		return;
+	if (message->type == SHUNT_MSG_CLAIM) {
+		on_claim(link, message, fds, count);
+		return;
+	}
+	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
+	stream = shunt_link_hold(link, message->stream);
+	if (!stream)
+		return;	/* closed by both already */
 	switch (message->type) {
 	case SHUNT_MSG_ACCEPT:
 		on_accept(link, stream, message);
@@ -581,41 +608,6 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 	default:
 		shunt_link_distrust(link, "a message of unknown type");
 	}
-}
-
-void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count)
-{
-	struct shunt_stream *stream;
-
-	if (message->type == SHUNT_MSG_HELLO) {
-		shunt_link_hello(link, message, fds, count);
-		return;
-	}
-	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
-		if (link->line.number)
-			return;	/* it was said to the link before this one */
-		shunt_link_distrust(link, "a message before its introduction");
-		return;
-	}
-	if (shunt_failover_message(link, message))
-		return;
-	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
-	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
-	    message->type != SHUNT_MSG_EXPECT)
-		return;
-	if (message->type == SHUNT_MSG_CLAIM) {
-		on_claim(link, message, fds, count);
-		return;
-	}
-	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
-	stream = shunt_link_hold(link, message->stream);
-	if (!stream)
-		return;	/* closed by both already */
-	if (atomic_load(&stream->leaving))
-		shunt_link_distrust(link, "a message behind a refusal");	/* which is the last that is said of a claim */
-	else
-		hear_of(link, stream, message);
 	shunt_streams_unhold(stream);
 }
 
