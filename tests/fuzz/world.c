@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -110,11 +111,15 @@ static ssize_t count_line(int fd, const void *text, size_t bytes)
 /* What the engines have open is where private descriptors are; a low one would be lost on the way there. */
 static int open_descriptors(void)
 {
-	int count = 0;
+	struct pollfd fds[128];
+	int closed = 0;
 
 	for (int i = 0; i < 128; i++)
-		count += fcntl(i < 32 ? i : SIM_FDS / 2 + i - 32, F_GETFD) >= 0;
-	return count;
+		fds[i] = (struct pollfd){ .fd = i < 32 ? i : SIM_FDS / 2 + i - 32 };
+	poll(fds, 128, 0);
+	for (int i = 0; i < 128; i++)
+		closed += fds[i].revents == POLLNVAL;
+	return 128 - closed;
 }
 
 static void configure(struct shunt_config *config)
