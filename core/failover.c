@@ -207,7 +207,7 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 	       tx->offset > atomic_load(&tx->handback_at);
 }
 
-/* Our direction is TCP's from here on. False: the peer lacks bytes that we have no longer. tx.lock held. */
+/* Our direction is TCP's from here on. False: the peer lacks bytes that we have no longer. Both locks held. */
 static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -284,9 +284,11 @@ static void on_resumed(struct shunt_link *link)
 
 		if (!stream || !atomic_load(&stream->tx.halted))
 			continue;
+		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
 		resume(engine, stream, SHUNT_NEVER);
 		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);
 	}
 }

@@ -19,16 +19,18 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd)
 	return tx->end_fd >= 0;
 }
 
+static void leave(struct shunt_stream *stream)
+{
+	shunt_private_close(stream->engine, stream->tx.end_fd);
+	stream->tx.end_fd = -1;
+}
+
 /* lane.lock held, or nobody posts any more. */
 static void end(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
-	struct shunt_tx *tx = &stream->tx;
-
 	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
-		engine->sys->shutdown(tx->end_fd, SHUT_WR);
-	shunt_private_close(engine, tx->end_fd);
-	tx->end_fd = -1;
+		stream->engine->sys->shutdown(stream->tx.end_fd, SHUT_WR);
+	leave(stream);
 }
 
 int shunt_linger_fd(const struct shunt_stream *stream)
@@ -72,7 +74,11 @@ void shunt_linger_resume(struct shunt_stream *stream)
 		return;
 	}
 	if (!tx->resend || stream->rx.owes_reset) {
-		end(stream);
+		/* The program has ended reading, too: the kernel would answer the nonce that is on its way with a reset. */
+		if (!stream->rx.owes_reset && shunt_proof_end_writing(stream))
+			leave(stream);
+		else
+			end(stream);
 		return;
 	}
 	tx->resend_fin = true;

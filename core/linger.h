@@ -18,9 +18,9 @@ bool shunt_linger_look(struct shunt_stream *stream);
 bool shunt_linger_must_prove(const struct shunt_stream *stream);
 /* The nonce has been written, for which the end had to wait, too. tx.lock held. */
 void shunt_linger_proven(struct shunt_stream *stream);
-/* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. tx.lock held. */
+/* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. Both locks held. */
 void shunt_linger_resume(struct shunt_stream *stream);
-/* The link is dead: the same, and a reset if something can no longer be sent again. tx.lock held. */
+/* The link is dead: the same, and a reset if something can no longer be sent again. Both locks held. */
 void shunt_linger_dead(struct shunt_stream *stream);
 
 #endif

@@ -442,9 +442,11 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (atomic_load(&stream->state) == SHUNT_LINKED && (!stream->rx.final || atomic_load(&stream->tx.halted)))
 		shunt_track_detach(engine, stream);
+	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_linger_dead(stream);
 	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
 	if (!shunt_pin_fetched(stream))
 		shunt_lane_fetched(stream);
 	shunt_rights_answer(engine, stream);

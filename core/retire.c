@@ -389,7 +389,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	return 0;
 }
 
-/* Our direction is the kernel's from here on. False: it cannot be. tx.lock held. */
+/* Our direction is the kernel's from here on. False: it cannot be. Both locks held. */
 static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -442,11 +442,13 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&stream->asked, SHUNT_DECLINED);
 	if (is_moot(stream))
 		return;
+	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	message.reason = !give_back(engine, stream, stream->asked_offset);
 	if (!message.reason)
 		atomic_store(&stream->asked, SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
 	shunt_link_send(stream->link, &message, NULL, 0);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
 }

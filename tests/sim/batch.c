@@ -450,6 +450,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_behind_a_nonce_loses_nothing),
 		cmocka_unit_test(an_end_waits_for_the_question),
 		cmocka_unit_test(an_end_waits_for_the_question_of_a_dead_link),
+		cmocka_unit_test(a_late_nonce_is_not_reset),
 		cmocka_unit_test(an_end_with_nothing_before_it),
 		cmocka_unit_test(an_end_without_the_nonce),
 		cmocka_unit_test(slow_completions_move_streams),

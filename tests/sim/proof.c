@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/soft/soft.h"
@@ -306,6 +308,59 @@ void an_end_waits_for_the_question_of_a_dead_link(void **state)
 	for (int i = 0; i < 10; i++)
 		turn();
 	assert_false(sender->in_use);
+}
+
+static bool no_room;	/* of TCP */
+
+static ssize_t send_if_room(int fd, const struct msghdr *message, int flags)
+{
+	socklen_t length = sizeof(int);
+	int domain;
+
+	if (!no_room || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) || domain != AF_INET)
+		return sendmsg(fd, message, flags);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* It has ended reading, asked for the nonce, and closes; its queue pair dies, and the nonce comes after all that. */
+void a_late_nonce_is_not_reset(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_sys passing;
+	struct shunt_stream *reader;
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+
+	(void)state;
+	config.proof = config.retain = 1;
+	config.return_ms = 0;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	passing = *engines[0]->sys;
+	passing.sendmsg = send_if_room;
+	engines[0]->sys = &passing;
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RD), 0);
+	reader = until_expected();
+	get(0, 0, BUFFER);
+	no_room = true;
+	step(0);	/* hears the question */
+	shunt_link_fail(reader->link, "the test");
+	step(1);
+	close_side(&side[1]);
+	step(0);
+	step(1);	/* the peer lacks nothing */
+	no_room = false;
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(getsockopt(side[0].fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+	assert_int_equal(info.tcpi_state, TCP_CLOSE_WAIT);
+	assert_false(reader->in_use);
+	close_side(&side[0]);
+	turn();
+	bed.pairs = 0;
 }
 
 /*
