@@ -294,7 +294,9 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken)
 			break;
 	}
-	/* What went before is reported first, the error by the next call (sk_err). */
+	/* What went before is reported first, the error by the next call (sk_err): this one by any send. */
+	if (done && taken == -EPIPE)
+		atomic_store(&stream->rx.told, false);
 	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
 		atomic_store(&stream->rx.told, false);
 		atomic_store(&stream->rx.error, -taken);

@@ -482,6 +482,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(two_moves_are_told_once),
 		cmocka_unit_test(an_error_is_kept_from_the_kernel),
 		cmocka_unit_test(an_error_is_left_to_the_kernel),
+		cmocka_unit_test(a_reset_that_a_send_has_noticed),
 		cmocka_unit_test(a_move_keeps_its_turn),
 		cmocka_unit_test(who_is_kicked_keeps_an_edge),
 		cmocka_unit_test(two_switches_do_not_end_a_receive),

@@ -167,6 +167,7 @@ void a_held_stream_is_forgotten(void **state);
 void two_moves_are_told_once(void **state);
 void an_error_is_kept_from_the_kernel(void **state);
 void an_error_is_left_to_the_kernel(void **state);
+void a_reset_that_a_send_has_noticed(void **state);
 void a_move_keeps_its_turn(void **state);
 void who_is_kicked_keeps_an_edge(void **state);
 void two_switches_do_not_end_a_receive(void **state);

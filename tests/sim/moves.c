@@ -271,6 +271,12 @@ void a_move_is_seen_by_poll(void **state)
 
 /* --- and the kernel's error --- */
 
+static void other_track(struct shunt_stream *stream, bool link)
+{
+	atomic_store(&stream->tx.want_link, link);
+	stream->tx.quick = false;
+}
+
 static int poll_too_late(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
 	happens();
@@ -341,10 +347,49 @@ void an_error_is_left_to_the_kernel(void **state)
 	leave_reader();
 }
 
-static void other_track(struct shunt_stream *stream, bool link)
+/*
+ * One end has sent much over TCP, which has not all come, and wants no more: the link tells of its end and, as something
+ * arrives, of a reset; so does its kernel, earlier or later. A send notices when it has done a part, and the next receive
+ * must not take it for an orderly end.
+ */
+static void notice_reset(bool kernel_first)
 {
-	atomic_store(&stream->tx.want_link, link);
-	stream->tx.quick = false;
+	static char bytes[1 << 20];
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	ssize_t got;
+
+	make_bed(&config, 1);
+	other_track(stream_of(&side[1]), false);
+	put(0, 1, 1, 0);
+	drain();
+	assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_TCP);
+	while (send_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR), 0);
+	assert_int_equal(send_some(&side[0], bytes, 10, 0), 10);
+	shunt_group_poll_fully(engines[1]);
+	shunt_service_step(engines[1], 0);
+	if (kernel_first)
+		shunt_streams_reset_tcp(engines[1], side[1].fd);
+	assert_in_range(send_some(&side[0], bytes, sizeof(bytes), 0), 1, sizeof(bytes) - 1);
+	if (!kernel_first)
+		shunt_streams_reset_tcp(engines[1], side[1].fd);
+	while ((got = receive_some(&side[0], bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		;
+	assert_int_equal(got, -ECONNRESET);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
+void a_reset_that_a_send_has_noticed(void **state)
+{
+	(void)state;
+	notice_reset(true);
+	notice_reset(false);
 }
 
 /* Of two streams the first that something has come for is told of first, also if its registration moves meanwhile. */
