@@ -201,7 +201,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	return got;
 }
 
-/* Reported once, on whichever way: the kernel may have seen a reset of its own, and knows what had come before it. */
+/* Reported once, on whichever way: the kernel has seen a reset of its own, perhaps, and knows whether the end had come. */
 int shunt_stream_pop_error(struct shunt_stream *stream)
 {
 	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
@@ -211,7 +211,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
 	if (!error || atomic_exchange(&stream->rx.told, true))
 		return 0;
-	return kernel ? kernel : error;
+	return error == EPIPE && kernel ? kernel : error;
 }
 
 void shunt_stream_was_reset(struct shunt_stream *stream, int error)
