@@ -201,7 +201,18 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	return got;
 }
 
-/* Reported once, on whichever way: the kernel has seen a reset of its own, perhaps, and knows whether the end had come. */
+/* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
+static bool is_cut(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t fin = atomic_load(&rx->fin);
+	int there = 0;
+
+	return fin != SHUNT_NEVER && atomic_load(&rx->tail) < fin &&
+	       !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && atomic_load(&rx->head) + there < fin;
+}
+
+/* Reported once, on whichever way: the kernel has seen a reset of its own. */
 int shunt_stream_pop_error(struct shunt_stream *stream)
 {
 	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
@@ -211,7 +222,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
 	if (!error || atomic_exchange(&stream->rx.told, true))
 		return 0;
-	return error == EPIPE && kernel ? kernel : error;
+	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
 }
 
 void shunt_stream_was_reset(struct shunt_stream *stream, int error)
