@@ -53,10 +53,11 @@ trap 'echo leaves' EXIT
 trap 'echo told' USR1
 kill -USR1 $$
 coproc cat
+number_of_cat=$COPROC_PID   # bash forgets it as soon as it has seen the end
 echo "by a coprocess" >&"${COPROC[1]}"
 read -r line <&"${COPROC[0]}" && echo "$line"
 exec {COPROC[1]}>&-
-wait "$COPROC_PID"; echo "coprocess: $?"
+wait "$number_of_cat"; echo "coprocess: $?"
 diff <(printf '1\n2\n') <(printf '1\n3\n'); echo "diff: $?"
 for i in 1 2 3; do (exit "$i") & done
 for i in 1 2 3; do wait -n; done
