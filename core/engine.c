@@ -2,13 +2,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/roots.h"
 #include "core/service.h"
 #include "core/shared.h"
 #include "core/thread.h"
@@ -24,9 +24,8 @@ static struct shunt_files *make_table(void)
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	slots = limit.rlim_max > TABLE_MAX ? TABLE_MAX : limit.rlim_max;
-	files = mmap(NULL, sizeof(*files) + slots * sizeof(files->slot[0]), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (files == MAP_FAILED)
+	files = shunt_roots_map(sizeof(*files) + slots * sizeof(files->slot[0]));
+	if (!files)
 		return NULL;
 	files->limit = slots;
 	files->closed.kind = SHUNT_FILE_CLOSED;

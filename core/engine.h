@@ -30,6 +30,7 @@ struct shunt_reason {	/* why connections stayed on TCP; streams_lock */
 };
 
 #define SHUNT_REASONS 24
+#define SHUNT_SLAB_STREAMS 64
 
 struct shunt_engine {
 	struct shunt_config config;
@@ -58,7 +59,7 @@ struct shunt_engine {
 	struct shunt_stream *free_streams;
 	struct shunt_epset *free_sets;
 	_Atomic(struct shunt_stream *) reap;	/* released by both ends */
-	struct shunt_stream **slabs;
+	struct shunt_stream **slabs;	/* of SHUNT_SLAB_STREAMS each */
 	uint32_t slab_count;
 	struct shunt_totals totals;
 	struct shunt_reason reasons[SHUNT_REASONS];

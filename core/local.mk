@@ -7,7 +7,7 @@ core_sources = \
 	core/log.c core/log.h core/quiet.c core/quiet.h \
 	core/lock.c core/lock.h core/inside.c core/inside.h core/cancel.c core/cancel.h \
 	core/arena.c core/arena.h \
-	core/engine.c core/engine.h \
+	core/engine.c core/engine.h core/roots.c core/roots.h \
 	core/private.c \
 	core/stream.h core/streams.c core/file.c \
 	core/tx.c core/rx.c core/track.c core/retire.c core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \

@@ -6,30 +6,27 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/epset.h"
 #include "core/proof.h"
+#include "core/roots.h"
 #include "core/shared.h"
 #include "core/stage.h"
 
-#define SLAB_STREAMS 64
-
 static bool add_slab(struct shunt_engine *engine)
 {
-	size_t bytes = SLAB_STREAMS * sizeof(struct shunt_stream);
 	struct shunt_stream **slabs, *slab;
 
 	slabs = realloc(engine->slabs, (engine->slab_count + 1) * sizeof(*slabs));
 	if (!slabs)
 		return false;
 	engine->slabs = slabs;
-	slab = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (slab == MAP_FAILED)
+	slab = shunt_roots_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
+	if (!slab)
 		return false;
 	slabs[engine->slab_count++] = slab;
-	for (int i = SLAB_STREAMS - 1; i >= 0; i--) {
+	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
 		slab[i].engine = engine;
 		slab[i].next_free = engine->free_streams;
 		engine->free_streams = &slab[i];
@@ -296,7 +293,7 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 	int result = 0;
 
 	for (uint32_t i = 0; i < engine->slab_count && !result; i++)
-		for (int j = 0; j < SLAB_STREAMS && !result; j++)
+		for (int j = 0; j < SHUNT_SLAB_STREAMS && !result; j++)
 			if (engine->slabs[i][j].in_use)
 				result = visit(&engine->slabs[i][j], arg);
 	return result;

@@ -98,6 +98,8 @@ if $CC -g -fsanitize=address -pthread -o "$work/asan" "$talk" 2> /dev/null; then
 	alike sh -c '"$0" 7 2>&1 | grep -E "^(SUMMARY|WRITE|==.*ERROR|[0-9]+ of)" | sed -E "s/ (T[0-9]+|at pc|bp|sp).*//"' "$work/asan"
 	has "$(cat "$work/shunted.said")" 'heap-use-after-free'
 	expect 42 env ASAN_OPTIONS=exitcode=42 "$shunt" run "$work/asan" 7
+	$CC -g -fsanitize=address -pthread -o "$work/leaves" "$top/tests/harmless/leaves.c" || problem "no program that leaves"
+	alike "$work/leaves" && ended 0
 fi
 
 # --- builds ---

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "core/epset.h"
+#include "core/roots.h"
 #include "tests/sim/sim.h"
 
 struct sim_world sim_world;
@@ -235,7 +235,7 @@ static void end_engine(struct shunt_engine *engine)
 		shunt_private_close(engine, engine->parkers[i]);
 	shunt_group_close(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++)
-		munmap(engine->slabs[i], 64 * sizeof(struct shunt_stream));
+		shunt_roots_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
@@ -243,7 +243,7 @@ static void end_engine(struct shunt_engine *engine)
 		free(engine->free_sets);
 		engine->free_sets = next;
 	}
-	munmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
+	shunt_roots_unmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
 	free(engine);
 }
 

@@ -1,0 +1,14 @@
+/*
+ * Memory of our own, zero until touched, from which malloc()'s is pointed to. LeakSanitizer looks for pointers in
+ * data, stacks and malloc()'s memory; what only mmap()'s memory knows it would call a leak of the program's.
+ */
+#ifndef SHUNT_CORE_ROOTS_H
+#define SHUNT_CORE_ROOTS_H
+
+#include <stddef.h>
+
+/* Page aligned; address space is not reserved for more than is touched. NULL: there is none. */
+void *shunt_roots_map(size_t bytes);
+void shunt_roots_unmap(void *roots, size_t bytes);
+
+#endif
