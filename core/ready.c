@@ -128,9 +128,6 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return 0;
 	ready = receive_ready(stream);
-	if (__builtin_expect(atomic_load_explicit(&stream->retiring, memory_order_relaxed) >=
-			     SHUNT_RETIRED, 0) && !atomic_load(&tx->resend))
-		ready |= SHUNT_READY_ANSWERED;
 	if (__builtin_expect(tx->shut || atomic_load_explicit(&tx->dead, memory_order_relaxed), 0)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)

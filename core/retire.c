@@ -99,6 +99,19 @@ static bool flushed(struct shunt_stream *stream)
 		atomic_load(&stream->released));
 }
 
+/*
+ * What a lane still owes is posted by who looks; a queue pair that has died posts nothing more, and what becomes of it
+ * is told when its link goes.
+ */
+bool shunt_retire_goes_on(struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->retiring);
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final || retiring == SHUNT_CANNOT_RETIRE)
+		return true;
+	return retiring == SHUNT_RETIRED && !stream->tx.resend && (!atomic_load(&stream->lane->failed) || flushed(stream));
+}
+
 /* The peer has answered and has everything: the stream becomes the kernel's. */
 static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {

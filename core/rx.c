@@ -281,6 +281,15 @@ static bool switch_due(const struct shunt_rx *rx)
 }
 
 /*
+ * What a device has done for a peer, it tells us before what the peer's kernel sends afterwards is here: whose end comes
+ * before CONFIRM has not switched. Of one that is slowed down on purpose that is not so, and the end waits for CONFIRM.
+ */
+static bool comes_late(struct shunt_engine *engine)
+{
+	return engine->config.soft_model[0] || atomic_load(&engine->fault.plan);
+}
+
+/*
  * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
  * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
  * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
@@ -293,7 +302,8 @@ static bool tcp_end_counts(struct shunt_stream *stream)
 		return true;
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
-	return atomic_load(&stream->state) != SHUNT_LINKED || !atomic_load(&stream->agreed) ||
+	return atomic_load(&stream->state) != SHUNT_LINKED ||
+	       (!atomic_load(&stream->agreed) && !comes_late(stream->engine)) ||
 	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }

@@ -431,6 +431,67 @@ void a_question_goes_with_its_seat(void **state)
 	leave_bed();
 }
 
+/* The peer has switched, sent and ended. Its kernel's end is here; CONFIRM is not, and what it sent is held back by a fault. */
+void an_end_waits_for_the_confirmation(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	uint8_t bytes[1000] = { 1 };
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	grant(&pair);
+	for (int i = 0; i < 3; i++)
+		shunt_service_step(engines[0], 0);
+	assert_int_equal(shunt_fault_set(engines[1], "stall", NULL, 0), 0);
+	assert_int_equal(stream_of(&pair.side[0])->tx.track, SHUNT_LINK);
+	assert_int_equal(send_some(&pair.side[0], bytes, sizeof(bytes), MSG_DONTWAIT), sizeof(bytes));
+	close_side(&pair.side[0]);
+	assert_false(atomic_load(&stream_of(&pair.side[1])->agreed));
+	assert_int_equal(receive_some(&pair.side[1], bytes, sizeof(bytes), MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(shunt_fault_set(engines[1], "", NULL, 0), 0);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(receive_some(&pair.side[1], bytes, sizeof(bytes), MSG_DONTWAIT), sizeof(bytes));
+	assert_int_equal(receive_some(&pair.side[1], bytes, sizeof(bytes), MSG_DONTWAIT), 0);
+	close_side(&pair.side[1]);
+	leave_bed();
+}
+
+/* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
+void nothing_is_awaited_of_the_dead(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *reader;
+
+	(void)state;
+	config.ring_min = config.ring_max = 16 << 10;
+	make_bed(&config, 1);
+	reader = stream_of(&bed.pair[0].side[1]);
+	shunt_lock_take(&reader->tx.lock);
+	atomic_store(&reader->tx.want_link, false);	/* it has nothing to announce when it asks */
+	shunt_track_choose(engines[1], reader);
+	shunt_lock_leave(&reader->tx.lock);
+	while (atomic_load(&reader->tx.unpassed))
+		turn();
+	assert_int_equal(put(0, 0, 9000, 0), 9000);
+	atomic_store(&bed.lane[1]->allowed, 0);
+	assert_int_equal(get(0, 0, BUFFER), 9000);
+	assert_true(atomic_load(&reader->lane_work) & SHUNT_WORK_CREDIT);
+	shunt_retire_begin(engines[1], reader, "the test");
+	assert_false(shunt_retire_goes_on(reader));
+	while (atomic_load(&reader->retiring) != SHUNT_RETIRED)
+		turn();
+	assert_true(shunt_retire_goes_on(reader));
+	atomic_store(&bed.lane[1]->failed, true);
+	assert_false(shunt_retire_goes_on(reader));
+	shunt_link_kill(reader->link, "the test");
+	assert_true(shunt_retire_goes_on(reader));
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	leave_bed();
+}
+
 /* Closed here before it was accepted there, and there at once: that and REFUSE come by different ways. */
 void a_refusal_overtakes_what_was_sent(void **state)
 {
