@@ -89,6 +89,18 @@ bool shunt_fault_denies_slow(uint32_t what)
 	return true;
 }
 
+bool shunt_fault_hurries(struct shunt_engine *engine)
+{
+	bool any;
+
+	if (!atomic_load_explicit(&engine->fault.plan, memory_order_relaxed))
+		return false;
+	shunt_lock_take(&engine->group.lock);
+	any = shunt_fault_release(&engine->fault);
+	shunt_lock_leave(&engine->group.lock);
+	return any;
+}
+
 /* --- switching --- */
 
 static bool has(const struct shunt_fault_plan *plan, bool memory)

@@ -116,6 +116,12 @@ static inline bool shunt_fault_refuses(struct shunt_fault *fault)
 /* What is due is done. In how many ms there is something again, -1: never. Service thread. */
 int shunt_fault_tick(struct shunt_engine *engine);
 
+/*
+ * What the kernel says must not overtake what the device has brought before: completions that are held back may come
+ * now. False: none was. For who would believe the kernel.
+ */
+bool shunt_fault_hurries(struct shunt_engine *engine);
+
 /* --- fault_device.c --- */
 
 /* The filter is put in front of the device, if there are rules. group.lock held. */
@@ -124,8 +130,8 @@ void shunt_fault_attach(struct shunt_device *device);
 void shunt_fault_detach(struct shunt_device *device);
 /* WRs that vanished have been waited for long enough. group.lock held. */
 void shunt_fault_expire(struct shunt_engine *engine, uint64_t now);
-/* Whatever is held back may come. group.lock held. */
-void shunt_fault_release(struct shunt_fault *fault);
+/* Whatever is held back may come. False: nothing is. group.lock held. */
+bool shunt_fault_release(struct shunt_fault *fault);
 /* In a fork's child: what is held back is the parent's. */
 void shunt_fault_empty(struct shunt_fault *fault);
 /* Something is to be looked at then. */

@@ -271,10 +271,15 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 
 /* --- life --- */
 
-void shunt_fault_release(struct shunt_fault *fault)
+bool shunt_fault_release(struct shunt_fault *fault)
 {
-	for (struct shunt_fault_held *held = fault->first; held; held = held->next)
+	bool any = false;
+
+	for (struct shunt_fault_held *held = fault->first; held; held = held->next) {
+		any |= held->due != 0;
 		held->due = 0;
+	}
+	return any;
 }
 
 /* As a device does when nobody has answered it. */

@@ -281,19 +281,12 @@ static bool switch_due(const struct shunt_rx *rx)
 }
 
 /*
- * What a device has done for a peer, it tells us before what the peer's kernel sends afterwards is here: whose end comes
- * before CONFIRM has not switched. Of one that is slowed down on purpose that is not so, and the end waits for CONFIRM.
- */
-static bool comes_late(struct shunt_engine *engine)
-{
-	return engine->config.soft_model[0] || atomic_load(&engine->fault.plan);
-}
-
-/*
  * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
  * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
  * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
  * been told already.
+ * What a device has done for a peer is here before what the peer's kernel sends afterwards: whose end comes before CONFIRM
+ * has not switched. The modelled device's work may come later.
  */
 static bool tcp_end_counts(struct shunt_stream *stream)
 {
@@ -303,7 +296,7 @@ static bool tcp_end_counts(struct shunt_stream *stream)
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       (!atomic_load(&stream->agreed) && !comes_late(stream->engine)) ||
+	       (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0]) ||
 	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
@@ -351,7 +344,10 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		shunt_group_poll_fully(engine);
 		if (!switch_due(rx)) {
 			got = at_end(stream);
-			return got == -EAGAIN && tcp_end_counts(stream) ? tcp_end(stream, fd) : got;
+			if (got != -EAGAIN || !tcp_end_counts(stream))
+				return got;
+			if (!shunt_fault_hurries(engine))
+				return tcp_end(stream, fd);
 		}
 	}
 }
