@@ -410,8 +410,18 @@ static bool must_complete(const struct play *play)
 
 static const char *const outcomes[] = { "unused", "running", "complete", "an early end", "broken", "wrong bytes" };
 
+/*
+ * Can what `side` has sent end before its end? Where it dies with what its queue pair has swallowed, and none keeps that.
+ * And between hosts (docs/RELIABILITY.md, not promised): before its nonce is read it is a stranger, who can make no end
+ * of the kernel's look like none. So if the first that it sent there is swallowed, and it dies, or is not believed.
+ */
+static bool may_end_early(const struct play *play, const struct side *side, bool killed)
+{
+	return side->loses && ((killed && !play->plan->retain) || (play->plan->nonce && (killed || side->forgets)));
+}
+
 static void judge_end(struct play *play, int slot, const char *name, const struct end *end, const struct end *peer,
-		      bool peer_killed, bool peer_forgets)
+		      bool peer_killed, bool early)
 {
 	enum outcome outcome = atomic_load(&end->outcome);
 	int error = atomic_load(&end->error);
@@ -423,10 +433,8 @@ static void judge_end(struct play *play, int slot, const char *name, const struc
 	case COMPLETE:
 		good = true;
 		break;
-	/* As the kernel: all that a dead process had sent, then its end. What its queue pair had swallowed before died
-	 * with it; who keeps what was sent shows in its memory that there was more. */
-	case EARLY:
-		good = peer_killed && (got >= sent || peer_forgets);
+	case EARLY:	/* as the kernel: all that a dead process had sent, then its end */
+		good = early || (peer_killed && got >= sent);
 		break;
 	case BROKEN:
 		good = (peer_killed || !must_complete(play)) &&
@@ -461,10 +469,10 @@ static void judge(struct play *play, const pid_t *server_pids)
 				       atomic_load(&slot->server.pid) == server_pids[s];
 		if (!play->client.killed)
 			judge_end(play, i, "client", &slot->client, &slot->server, server_dead,
-				  play->plan->server.loses && !play->plan->retain);
+				  may_end_early(play, &play->plan->server, server_dead));
 		if (!server_dead)
 			judge_end(play, i, "server", &slot->server, &slot->client, play->client.killed,
-				  play->run->client.loses && !play->plan->retain);
+				  may_end_early(play, &play->run->client, play->client.killed));
 	}
 	if (!play->client.killed && play->client.status)
 		wrong(play, "the client has ended with status %x", play->client.status);
