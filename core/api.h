@@ -121,6 +121,8 @@ int shunt_stream_told_error(struct shunt_stream *stream, int error);
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
+/* The kernel's SO_LINGER is not the program's now (core/owed.h): that is this. */
+bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
 void shunt_stream_never_waits(struct shunt_stream *stream, int name);
 /*

@@ -191,11 +191,6 @@ void shunt_service_wake(struct shunt_engine *engine);
 int shunt_service_epoll(struct shunt_engine *engine);
 /* One round, waiting at most `timeout_ms`. */
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
-/*
- * The stream has bytes for TCP that its socket had no room for: they will be written, even if the program
- * closes it. tx.lock held.
- */
-void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A peer's nonce is to be asked for, and somebody else has the stream's lock. */

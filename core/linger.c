@@ -1,6 +1,7 @@
 #include "core/linger.h"
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/owed.h"
 #include "core/proof.h"
 
 bool shunt_linger_keep(struct shunt_stream *stream, int fd)
@@ -70,7 +71,7 @@ void shunt_linger_resume(struct shunt_stream *stream)
 
 	if (tx->end_fd < 0) {
 		if (tx->resend && stream->fd >= 0)
-			shunt_service_await(stream->engine, stream);
+			shunt_owed_await(stream->engine, stream);
 		return;
 	}
 	if (!tx->resend || stream->rx.owes_reset) {
@@ -87,7 +88,7 @@ void shunt_linger_resume(struct shunt_stream *stream)
 	else
 		stream->resend_fd = tx->end_fd;
 	tx->end_fd = -1;
-	shunt_service_await(stream->engine, stream);
+	shunt_owed_await(stream->engine, stream);
 }
 
 void shunt_linger_dead(struct shunt_stream *stream)

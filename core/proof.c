@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/linger.h"
+#include "core/owed.h"
 
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES])
 {
@@ -286,7 +287,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 		tx->shown = true;
 		tx->shown_tcp = tx->bytes.tcp;
 		if (shunt_retire_resend(engine, shunt_linger_fd(stream), stream) == -EAGAIN)
-			shunt_service_await(engine, stream);
+			shunt_owed_await(engine, stream);
 		else
 			shunt_linger_proven(stream);
 	}

@@ -19,6 +19,7 @@
 #include "core/cancel.h"
 #include "core/fetch.h"
 #include "core/linger.h"
+#include "core/owed.h"
 #include "core/pin.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -426,7 +427,7 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (good && tx->end_fd >= 0)
 		shunt_linger_resume(stream);
 	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
-		shunt_service_await(engine, stream);
+		shunt_owed_await(engine, stream);
 	return good;
 }
 

@@ -9,6 +9,7 @@
 #include "core/expiry.h"
 #include "core/keepalive.h"
 #include "core/linger.h"
+#include "core/owed.h"
 #include "core/polling.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -221,31 +222,6 @@ static bool any_stalled(struct shunt_service *service)
 	return shunt_retire_waits(service);
 }
 
-/* A socket that had no room for what goes over TCP again has some now. The hold is the event's. */
-static void resend(struct shunt_service *service, struct shunt_stream *stream)
-{
-	struct shunt_engine *engine = service->engine;
-
-	if (!shunt_lock_try(&stream->tx.lock))
-		return;	/* somebody is sending, and so writing it; the event comes again */
-	if (shunt_retire_resend(engine, stream->resend_fd, stream) == -EAGAIN) {
-		shunt_lock_leave(&stream->tx.lock);
-		return;
-	}
-	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
-	if (stream->tx.resend_fin)
-		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
-	stream->tx.resend_fin = false;
-	shunt_private_close(engine, stream->resend_fd);
-	stream->resend_fd = -1;
-	stream->awaited = false;
-	shunt_linger_proven(stream);
-	shunt_lock_leave(&stream->tx.lock);
-	atomic_fetch_sub(&service->resends, 1);
-	shunt_group_tell(engine, stream, EPOLLOUT);
-	shunt_streams_unhold(stream);
-}
-
 static void hear(struct shunt_service *service, struct epoll_event *event)
 {
 	struct shunt_source *source = event->data.ptr;
@@ -282,7 +258,7 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		shunt_rights_serve(service->engine, service->rights_fd);
 		break;
 	case SHUNT_SOURCE_STREAM:
-		resend(service, shunt_source_owner(source, struct shunt_stream, source));
+		shunt_owed_room(service, shunt_source_owner(source, struct shunt_stream, source));
 		break;
 	case SHUNT_SOURCE_PROOF:
 		shunt_proof_heard(service->engine, shunt_source_owner(source, struct shunt_stream, proof_source));
@@ -682,30 +658,6 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	service->offers = stream;
 	shunt_lock_leave(&service->inbox_lock);
 	shunt_service_wake(engine);
-}
-
-void shunt_service_await(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
-	struct shunt_service *service = engine->service;
-
-	if (stream->awaited)
-		return;
-	if (stream->resend_fd < 0)
-		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
-	if (stream->resend_fd < 0 ||
-	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
-		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
-		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
-		shunt_private_close(engine, stream->resend_fd);
-		stream->resend_fd = -1;
-		shunt_retire_free(&stream->tx);	/* nobody will get it */
-		shunt_linger_proven(stream);
-		return;
-	}
-	stream->awaited = true;
-	atomic_fetch_add(&service->resends, 1);
-	shunt_streams_hold(stream);
 }
 
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on)

@@ -10,6 +10,7 @@
 #define SHUNT_CORE_STREAM_H
 
 #include <stdbool.h>
+#include <sys/socket.h>
 #include "core/file.h"
 #include "core/lock.h"
 #include "core/source.h"
@@ -242,6 +243,7 @@ struct shunt_stream {
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
 	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
 	bool awaited;		/* it does; tx.lock */
+	struct linger linger;	/* and the program's SO_LINGER meanwhile (owed.h); tx.lock */
 	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
 	uint64_t asked_offset, asked_announced;
 	struct shunt_stream *next_asked;

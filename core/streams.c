@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/epset.h"
+#include "core/owed.h"
 #include "core/proof.h"
 #include "core/roots.h"
 #include "core/shared.h"
@@ -375,13 +376,14 @@ void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
 }
 
 /* SO_LINGER with a time of zero: close() resets. */
-static bool lingers_zero(struct shunt_engine *engine, int fd)
+static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
 
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length) &&
-	       linger.l_onoff && !linger.l_linger;
+	if (!shunt_owed_linger(stream, &linger))
+		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
+	return linger.l_onoff && !linger.l_linger;
 }
 
 bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
@@ -392,7 +394,7 @@ bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stre
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
 	    unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
-	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, fd);
+	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, stream, fd);
 }
 
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
@@ -456,7 +458,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	shunt_shared_leave(stream);
 	if (stream->tx.resend)
-		shunt_service_await(engine, stream);
+		shunt_owed_await(engine, stream);
 	shunt_service_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
@@ -575,6 +577,8 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 		tcp_option_changed(stream, name);
 	if (level != SOL_SOCKET)
 		return;
+	if (name == SO_LINGER)
+		shunt_owed_linger_changed(stream);
 	if (name == SO_RCVTIMEO)
 		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDTIMEO)

@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/linger.h"
+#include "core/owed.h"
 #include "core/pin.h"
 #include "core/proof.h"
 #include "core/stage.h"
@@ -423,7 +424,7 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 	if (!stream->tx.resend)
 		return shunt_proof_end_writing(stream);
 	stream->tx.resend_fin = true;
-	shunt_service_await(engine, stream);
+	shunt_owed_await(engine, stream);
 	return true;
 }
 

@@ -1,5 +1,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/time.h>
 #include "preload/rights.h"
 
@@ -55,12 +56,24 @@ static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t
 	return result;
 }
 
+static int get_linger(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
+{
+	int result = real(getsockopt)(fd, SOL_SOCKET, SO_LINGER, value, length);
+	struct linger linger;
+
+	if (!result && shunt_stream_linger(stream, &linger))
+		memcpy(value, &linger, *length < sizeof(linger) ? *length : sizeof(linger));
+	return result;
+}
+
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream && level == SOL_SOCKET && name == SO_ERROR)
 		return get_error(fd, stream, value, length);
+	if (stream && level == SOL_SOCKET && name == SO_LINGER)
+		return get_linger(fd, stream, value, length);
 	return real(getsockopt)(fd, level, name, value, length);
 }
 
