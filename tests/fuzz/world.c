@@ -33,7 +33,6 @@ static uint8_t pipes[FUZZ_CONNS + 2][2][SIM_PIPE_BYTES];
 static uint16_t next_port;
 static int scripted, real;	/* descriptors in use when the world is clean; -1: they may become more */
 static uint64_t distrusted, lines, looks;
-static struct shunt_file *epset;	/* where LeakSanitizer looks, which does not know the files table */
 
 void sim_trace(const char *format, ...)
 {
@@ -210,7 +209,6 @@ static void make(void)
 	making = false;
 	fuzz_world.epfd = sim_fd_ep();
 	shunt_file_epoll(fuzz_world.engine[FUZZ_VICTIM], fuzz_world.epfd);
-	epset = shunt_file(fuzz_world.engine[FUZZ_VICTIM], fuzz_world.epfd);
 	make_honest(&fuzz_world.honest[0]);
 	make_honest(&fuzz_world.honest[1]);
 	for (int i = 0; i < 4; i++)
