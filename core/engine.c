@@ -224,7 +224,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_private_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
-	stream->awaited = false;
+	stream->awaited = stream->lingers = false;
 	shunt_private_close(engine, stream->rx.proof_fd);
 	stream->rx.proof_fd = -1;
 	shunt_private_close(engine, stream->tx.end_fd);

@@ -10,15 +10,24 @@ static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream
 	struct linger none = { .l_onoff = 1 };
 	socklen_t length = sizeof(stream->linger);
 
-	if (!engine->sys->getsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, &length))
+	stream->lingers = !engine->sys->getsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, &length);
+	if (stream->lingers)
 		engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
+void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!stream->lingers)
+		return;
+	engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, sizeof(stream->linger));
+	stream->lingers = false;
 }
 
 bool shunt_owed_linger(const struct shunt_stream *stream, struct linger *linger)
 {
-	if (stream->awaited)
+	if (stream->lingers)
 		*linger = stream->linger;
-	return stream->awaited;
+	return stream->lingers;
 }
 
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
@@ -34,7 +43,7 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
 void shunt_owed_linger_changed(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (stream->awaited)
+	if (stream->lingers)
 		take_linger(stream->engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -44,6 +53,8 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
 	struct shunt_service *service = engine->service;
 
+	if (stream->awaited && !stream->lingers)
+		take_linger(engine, stream);
 	if (stream->awaited)
 		return;
 	if (stream->resend_fd < 0)
@@ -75,7 +86,6 @@ void shunt_owed_room(struct shunt_service *service, struct shunt_stream *stream)
 		return;
 	}
 	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
-	engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, sizeof(stream->linger));
 	if (stream->tx.resend_fin)
 		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
 	stream->tx.resend_fin = false;

@@ -13,6 +13,8 @@
 
 /* tx.resend will be written, even if the program closes the stream. tx.lock held. */
 void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream);
+/* All of it has been written, by whoever came first. tx.lock held. */
+void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream);
 /* There is room. Service thread. */
 void shunt_owed_room(struct shunt_service *service, struct shunt_stream *stream);
 /* The program's SO_LINGER of the stream's socket is not the kernel's now: it is this. tx.lock held. */

@@ -400,6 +400,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 			shunt_track_rehome(engine, stream, 0);
 		}
 	}
+	shunt_owed_paid(engine, stream);
 	return 0;
 }
 

@@ -243,7 +243,8 @@ struct shunt_stream {
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
 	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
 	bool awaited;		/* it does; tx.lock */
-	struct linger linger;	/* and the program's SO_LINGER meanwhile (owed.h); tx.lock */
+	bool lingers;		/* the kernel's SO_LINGER is ours, and the program's is this (owed.h); tx.lock */
+	struct linger linger;
 	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
 	uint64_t asked_offset, asked_announced;
 	struct shunt_stream *next_asked;

@@ -142,7 +142,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->dissolving = false;
 	stream->orphan = false;
 	stream->resend_fd = -1;
-	stream->awaited = false;
+	stream->awaited = stream->lingers = false;
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
 	stream->born = shunt_now(engine);
