@@ -5,12 +5,13 @@
 
 need "$transfer" strace jq
 
-# Before a command: its writes to the device, in the file whose name follows. The command is the first word of what
-# is written (enum ib_uverbs_write_cmds): 28 is POST_SEND.
-tracing="strace -f -qq -P /dev/infiniband/uverbs0 -e trace=write -e signal=none -xx -s 4 -o"
+# Before a command: its writes, in the file whose name follows. The command is the first word of what is written to the
+# device (enum ib_uverbs_write_cmds): 28 is POST_SEND.
+tracing="strace -f -qq -y -e trace=write -e signal=none -xx -s 4 -o"
 
+# Up to the statistics: links end after they have been written.
 posted() { # FILE
-	grep -c 'write([0-9]*, "\\x1c\\x00\\x00\\x00"' "$1"
+	sed '/run\.stat\./q' "$1" | grep -c 'write([0-9]*<[^>]*/uverbs0[^>]*>, "\\x1c\\x00\\x00\\x00"'
 }
 
 # The way of counting itself: a ping-pong of 60 messages posts 60 sends and arms its queue.
