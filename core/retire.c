@@ -34,13 +34,15 @@
 
 /* --- the end that wants it --- */
 
-/* Both locks held. Where the peer shall begin again; SHUNT_NEVER: where it last upgraded. */
+/* Both locks held. Where we stand, or are known to get to over TCP: the peer knows what it has announced behind that. */
 static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_track_settle(engine, stream);
-	return rx->track == SHUNT_LINK ? atomic_load(&rx->head) : atomic_load(&rx->boundary);
+	if (rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != SHUNT_NEVER)
+		return atomic_load(&rx->boundary);
+	return atomic_load(&rx->head);
 }
 
 /* Both locks held: the rest comes over TCP. What the link still brings is a copy. */
@@ -343,8 +345,6 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 	uint64_t bytes;
 	uint8_t *room;
 
-	if (offset == SHUNT_NEVER)
-		offset = atomic_load(&tx->upgrade_at);
 	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && tx->end_fd < 0 && offset < staged) ||
 	    (offset < posted && !settle(engine, stream->lane)))
 		return false;
@@ -404,22 +404,27 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	return 0;
 }
 
-/* Our direction is the kernel's from here on. False: it cannot be. Both locks held. */
+/*
+ * Our direction is the kernel's from here on; the peer's reader stands at `offset`. If that is before our last upgrade,
+ * it is to come there yet; if it is behind our handback, it has been there, though we have not heard of that.
+ * False: it cannot be. Both locks held.
+ */
 static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
-	bool good = true;
+	bool good = true, back;
 
+	if (offset < atomic_load(&tx->upgrade_at))
+		offset = atomic_load(&tx->upgrade_at);
+	back = tx->track == SHUNT_LINK || (atomic_load(&tx->unpassed) && offset < atomic_load(&tx->handback_at));
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	tx->must_prove = false;	/* it would have said that it expects it */
-	if (tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) &&
-	    (offset == SHUNT_NEVER || offset < atomic_load(&tx->handback_at)) &&
-	    (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream)))
+	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream)))
 		return false;	/* what the link carried has not been read, and TCP has gone on behind it */
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
-	if (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) {
+	if (back) {
 		shunt_lock_take(&stream->lane->lock);
 		good = shunt_retire_take_back(engine, stream, offset);
 		shunt_lock_leave(&stream->lane->lock);

@@ -487,6 +487,50 @@ void an_end_waits_for_the_confirmation(void **state)
 	find_all(&pair);
 }
 
+static void leave_the_link(int side)
+{
+	struct shunt_stream *stream = stream_of(&bed.pair[0].side[side]);
+
+	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->tx.want_link, false);
+	shunt_track_choose(engines[side], stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+/* Who is asked to hand a stream back has done so at a byte that the reader has passed, and has not heard of that. */
+void what_was_passed_is_not_sent_again(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *reader, *sender;
+	uint64_t allowed;
+
+	(void)state;
+	make_bed(&config, 1);
+	reader = stream_of(&bed.pair[0].side[0]);
+	sender = stream_of(&bed.pair[0].side[1]);
+	assert_int_equal(setsockopt(bed.pair[0].side[1].fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)), 0);
+	leave_the_link(0);
+	while (atomic_load(&reader->tx.unpassed))
+		turn();
+	assert_int_equal(put(0, 1, 1000, 0), 1000);
+	leave_the_link(1);
+	allowed = atomic_exchange(&bed.lane[0]->allowed, 0);
+	assert_int_equal(get(0, 1, BUFFER), 1000);
+	assert_int_equal(get(0, 1, BUFFER), 0);
+	assert_int_equal(reader->rx.track, SHUNT_TCP);
+	shunt_retire_begin(engines[0], reader, "the test");
+	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
+		turn();
+	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
+	assert_true(atomic_load(&sender->tx.unpassed));
+	assert_int_equal(get(0, 1, BUFFER), 0);
+	atomic_store(&bed.lane[0]->allowed, allowed);
+	shunt_lane_kick(bed.lane[0]);
+	assert_int_equal(put(0, 1, 100, 0), 100);
+	all_arrived();
+	end_bed();
+}
+
 /* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
 void nothing_is_awaited_of_the_dead(void **state)
 {
@@ -497,10 +541,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	config.ring_min = config.ring_max = 16 << 10;
 	make_bed(&config, 1);
 	reader = stream_of(&bed.pair[0].side[1]);
-	shunt_lock_take(&reader->tx.lock);
-	atomic_store(&reader->tx.want_link, false);	/* it has nothing to announce when it asks */
-	shunt_track_choose(engines[1], reader);
-	shunt_lock_leave(&reader->tx.lock);
+	leave_the_link(1);	/* it has nothing to announce when it asks */
 	while (atomic_load(&reader->tx.unpassed))
 		turn();
 	assert_int_equal(put(0, 0, 9000, 0), 9000);
