@@ -286,7 +286,7 @@ static bool switch_due(const struct shunt_rx *rx)
  * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
  * been told already.
  * What a device has done for a peer is here before what the peer's kernel sends afterwards: whose end comes before CONFIRM
- * has not switched. The modelled device's work may come later.
+ * has not switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
  */
 static bool tcp_end_counts(struct shunt_stream *stream)
 {
@@ -295,9 +295,10 @@ static bool tcp_end_counts(struct shunt_stream *stream)
 		return true;
 	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
+	if (!atomic_load(&stream->tx.halted) &&
+	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
+		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0]) ||
-	       (stream->rx.final && !atomic_load(&stream->tx.halted)) ||
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
 

@@ -470,6 +470,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_question_goes_with_its_seat),
 		cmocka_unit_test(no_end_overtakes_what_is_held_back),
 		cmocka_unit_test(an_end_waits_for_the_confirmation),
+		cmocka_unit_test(an_end_waits_for_what_a_dead_queue_pair_owes),
 		cmocka_unit_test(what_was_passed_is_not_sent_again),
 		cmocka_unit_test(nothing_is_awaited_of_the_dead),
 		cmocka_unit_test(held_streams_are_let_go),

@@ -153,6 +153,7 @@ void a_refusal_overtakes_what_was_sent(void **state);
 void a_question_goes_with_its_seat(void **state);
 void no_end_overtakes_what_is_held_back(void **state);
 void an_end_waits_for_the_confirmation(void **state);
+void an_end_waits_for_what_a_dead_queue_pair_owes(void **state);
 void what_was_passed_is_not_sent_again(void **state);
 void nothing_is_awaited_of_the_dead(void **state);
 void held_streams_are_let_go(void **state);

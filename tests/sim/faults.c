@@ -487,6 +487,25 @@ void an_end_waits_for_the_confirmation(void **state)
 	find_all(&pair);
 }
 
+/* Nor does what a dead queue pair had to bring: who has sent it says that it did. */
+void an_end_waits_for_what_a_dead_queue_pair_owes(void **state)
+{
+	struct pair pair;
+	uint8_t byte;
+
+	(void)state;
+	end_early(&pair, true);
+	engines[1]->config.soft_model[0] = 0;
+	shunt_failover_begin(bed.lane[1]->link, "the test");
+	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
+	stall(false);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
+	close_side(&pair.side[1]);
+	leave_bed();
+}
+
 static void leave_the_link(int side)
 {
 	struct shunt_stream *stream = stream_of(&bed.pair[0].side[side]);
