@@ -127,7 +127,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	atomic_store(&rx->fin, at);
 	if (stream->watches)	/* what the kernel is asked may be more now: ready.c */
 		shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
+	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 

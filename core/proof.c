@@ -107,7 +107,7 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 	else if (stream->rx.proof_fd >= 0 && shunt_proof_read(engine, stream))
 		unwatch(stream);	/* closed; now the kernel's socket is, too */
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
 }
 
 void shunt_proof_expect(struct shunt_stream *stream)

@@ -381,6 +381,28 @@ static void other_states(struct end *e)
 	close(ep);
 }
 
+/* Nothing is asked for: that both directions have ended is told all the same. */
+static void nothing_asked(struct end *e)
+{
+	int ep = set_of(e, e->fd, 0);
+
+	wait_on(e, ep, 0);
+	TRY(e, shutdown(e->fd, SHUT_WR));
+	wait_on(e, ep, 0);
+	meet(e);
+	wait_on(e, ep, -1);
+	ended(e, e->fd, POLLHUP);
+	wait_on(e, ep, 0);
+	close(ep);
+}
+
+static void nothing_asked_peer(struct end *e)
+{
+	meet(e);
+	put(e, e->fd, "abc");
+	TRY(e, shutdown(e->fd, SHUT_WR));
+}
+
 const struct test cases_epoll_more[] = {
 	{"epoll_turns", 0, turns, five_peer},
 	{"epoll_in_parts", 0, in_parts, in_parts_peer},
@@ -394,6 +416,7 @@ const struct test cases_epoll_more[] = {
 	{"epoll_masked", 0, masked, abc_later_peer},
 	{"epoll_in_child", PROCS, in_child, in_child_peer},
 	{"epoll_changed_waiting", 0, changed_while_waiting, abc_later_peer},
+	{"epoll_nothing_asked", 0, nothing_asked, nothing_asked_peer},
 	{"epoll_other_states", ALONE, other_states, NULL},
 	{NULL, 0, NULL, NULL},
 };
