@@ -58,6 +58,7 @@ struct half {
 	uint64_t sent, got;
 	int ended;		/* the other's end has come */
 	int shut_r, shut_w, nonblocking, dup, events[SETS];
+	int given;		/* a child or a passed descriptor may use it, too: it stays on TCP */
 };
 
 extern struct half model[CONNS][2];

@@ -21,7 +21,7 @@ int certain(struct cmd *c, const struct half *h, const struct half *peer)
 		return !h->unread && !h->ended && !h->shut_r && !peer->shut_w && !h->nonblocking &&
 		       (c->kind != WAIT_EPOLL || (h->events[c->set] & EPOLLIN && !(h->events[c->set] & (EPOLLOUT | EPOLLONESHOT))));
 	/* Bytes that a peer cannot send again stay with the process (docs/COMPATIBILITY.md). */
-	if ((c->kind == SEND_CHILD || c->kind == PASS) && h->unread && (h->ended || getenv("GEN_CAREFUL")))
+	if ((c->kind == SEND_CHILD || c->kind == PASS) && h->unread && (h->ended || peer->given || getenv("GEN_CAREFUL")))
 		return 0;
 	if (is_send(c->kind)) {
 		if (peer->shut_r && peer->shut_w)
@@ -62,6 +62,7 @@ void account(const struct cmd *c, const struct reply *r, struct half *h, struct 
 		h->got += r->r;
 	}
 	switch (c->kind) {
+	case SEND_CHILD: case PASS: h->given = 1; break;
 	case SHUT_W: h->shut_w = 1; peer->ended = 1; break;
 	case SHUT_R: h->shut_r = 1; break;
 	case NONBLOCK: case FIONBIO_: h->nonblocking = c->n & 1; break;
