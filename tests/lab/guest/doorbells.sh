@@ -7,7 +7,7 @@ need "$transfer" strace jq
 
 # Before a command: its writes, in the file whose name follows. The command is the first word of what is written to the
 # device (enum ib_uverbs_write_cmds): 28 is POST_SEND.
-tracing="strace -f -qq -y -e trace=write -e signal=none -xx -s 4 -o"
+tracing="strace -f -qq -y -e trace=write -e signal=none -x -s 4 -o"
 
 # Up to the statistics: links end after they have been written.
 posted() { # FILE
