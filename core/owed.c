@@ -53,10 +53,11 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
 	struct shunt_service *service = engine->service;
 
-	if (stream->awaited && !stream->lingers)
-		take_linger(engine, stream);
-	if (stream->awaited)
+	if (stream->awaited) {
+		if (!stream->lingers)	/* it was paid, and owes again */
+			take_linger(engine, stream);
 		return;
+	}
 	if (stream->resend_fd < 0)
 		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
 	if (stream->resend_fd < 0 ||

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Page aligned; address space is not reserved for more than is touched. NULL: there is none. */
+/* Page aligned; what is not touched costs address space alone. NULL: there is none. */
 void *shunt_roots_map(size_t bytes);
 void shunt_roots_unmap(void *roots, size_t bytes);
 

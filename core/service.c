@@ -8,7 +8,6 @@
 #include "core/abroad.h"
 #include "core/expiry.h"
 #include "core/keepalive.h"
-#include "core/linger.h"
 #include "core/owed.h"
 #include "core/polling.h"
 #include "core/proof.h"
