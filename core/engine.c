@@ -227,6 +227,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->awaited = stream->lingers = false;
 	shunt_private_close(engine, stream->rx.proof_fd);
 	stream->rx.proof_fd = -1;
+	atomic_store(&stream->rx.held_until, 0);
 	shunt_private_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
 	stream->refusing = false;

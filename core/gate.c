@@ -37,7 +37,7 @@ int shunt_gate_expect(struct shunt_gate *gate, void *arg, uint8_t cookie[SHUNT_C
 		ticket++;
 	if (ticket == gate->tickets + SHUNT_GATE_TICKETS)
 		return -ENOSPC;
-	if (getrandom(cookie, SHUNT_COOKIE_BYTES, GRND_NONBLOCK) != SHUNT_COOKIE_BYTES)
+	if (gate->engine->sys->getrandom(cookie, SHUNT_COOKIE_BYTES, GRND_NONBLOCK) != SHUNT_COOKIE_BYTES)
 		return -EAGAIN;
 	*ticket = (struct shunt_ticket) { .arg = arg, .valid = true,
 					  .deadline = shunt_now(gate->engine) + gate->patience };

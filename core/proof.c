@@ -9,12 +9,16 @@
 #include "core/engine.h"
 #include "core/linger.h"
 #include "core/owed.h"
+#include "core/service.h"
+
+#define PATIENCE 60000000000ull	/* ns that the kernel's end waits for a nonce: no longer than the kernel does for the other end */
+#define LOOK 1000000000ull	/* ns between two looks at who waits */
 
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES])
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (getrandom(rx->nonce, sizeof(rx->nonce), GRND_NONBLOCK) != sizeof(rx->nonce))
+	if (stream->engine->sys->getrandom(rx->nonce, sizeof(rx->nonce), GRND_NONBLOCK) != sizeof(rx->nonce))
 		return false;
 	memcpy(nonce, rx->nonce, sizeof(rx->nonce));
 	atomic_store(&rx->proof, SHUNT_UNPROVEN);
@@ -51,6 +55,24 @@ static bool watch(struct shunt_stream *stream)
 	return true;
 }
 
+/* rx.lock held. */
+static void hold_end(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	if (atomic_load(&stream->rx.held_until))
+		return;
+	atomic_store(&stream->rx.held_until, shunt_now(engine) + PATIENCE);
+	if (!atomic_fetch_add(&engine->service->held_ends, 1))
+		shunt_service_wake(engine);
+}
+
+static void let_end_go(struct shunt_stream *stream)
+{
+	if (atomic_exchange(&stream->rx.held_until, 0))
+		atomic_fetch_sub(&stream->engine->service->held_ends, 1);
+}
+
 static void unwatch(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
@@ -60,8 +82,9 @@ static void unwatch(struct shunt_stream *stream)
 		return;
 	if (rx->end_reading)
 		engine->sys->shutdown(rx->proof_fd, SHUT_RD);
-	if (rx->end_writing)
+	if (atomic_load(&rx->held_until))
 		engine->sys->shutdown(rx->proof_fd, SHUT_WR);
+	let_end_go(stream);
 	engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_DEL, rx->proof_fd, NULL);
 	shunt_private_close(engine, rx->proof_fd);
 	rx->proof_fd = -1;
@@ -95,8 +118,13 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 
 bool shunt_proof_end_writing(struct shunt_stream *stream)
 {
-	stream->rx.end_writing = stream->rx.shut && is_next(&stream->rx);
-	return stream->rx.end_writing;
+	bool must = stream->rx.shut && !stream->rx.end_reading && is_next(&stream->rx);
+
+	if (must)
+		hold_end(stream);
+	else
+		let_end_go(stream);
+	return must;
 }
 
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -256,6 +284,57 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN)
 		disprove(engine, stream);
 	return true;
+}
+
+struct overdue {
+	uint64_t now;
+	struct shunt_stream *found;
+};
+
+static int is_overdue(struct shunt_stream *stream, void *arg)
+{
+	struct overdue *overdue = arg;
+
+	uint64_t until = atomic_load(&stream->rx.held_until);
+
+	if (!until || until > overdue->now)
+		return 0;
+	overdue->found = stream;
+	stream->holds++;
+	return 1;
+}
+
+/* The peer was perhaps never asked: the link died before, or it does not do what it should. */
+static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->rx.lock);
+	if (atomic_load(&stream->rx.held_until))
+		disprove(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_track_settle(engine, stream);
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	shunt_streams_unhold(stream);
+}
+
+int shunt_proof_tick(struct shunt_service *service)
+{
+	struct overdue overdue = { 0 };
+
+	if (!atomic_load(&service->held_ends))
+		return -1;
+	overdue.now = shunt_now(service->engine);
+	while (overdue.now >= service->held_look) {
+		overdue.found = NULL;
+		shunt_lock_take(&service->engine->streams_lock);
+		shunt_streams_each(service->engine, is_overdue, &overdue);
+		shunt_lock_leave(&service->engine->streams_lock);
+		if (overdue.found)
+			stop_waiting(service->engine, overdue.found);
+		else
+			service->held_look = overdue.now + LOOK;
+	}
+	return (service->held_look - overdue.now) / 1000000 + 1;
 }
 
 /* --- the writer --- */

@@ -11,6 +11,8 @@
 
 #include "core/stream.h"
 
+struct shunt_service;
+
 /* The peer will have to show this one. Before the stream is attached. False: there is no randomness. */
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES]);
 /* We will have to show this one. */
@@ -37,8 +39,10 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream);
  */
 void shunt_proof_leave(struct shunt_stream *stream);
 bool shunt_proof_end_reading(struct shunt_stream *stream);
-/* The same of writing, where reading has ended. Both locks held. */
+/* The same of writing, where the kernel has been told that reading has ended. Not for longer than a minute. Both locks held. */
 bool shunt_proof_end_writing(struct shunt_stream *stream);
+/* Ends that have waited long enough are said. Milliseconds until the next look, -1: none waits. Service thread. */
+int shunt_proof_tick(struct shunt_service *service);
 
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)

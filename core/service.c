@@ -467,7 +467,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	take_offers(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
 	due = sooner(due, shunt_keepalive_tick(service));
-	due = sooner(due, shunt_expiry_tick(service));
+	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
 	shunt_retire_tick(service);
 	tell_settled(service);

@@ -77,6 +77,8 @@ struct shunt_service {
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
 	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
+	_Atomic uint32_t held_ends;	/* any thread: ends that wait for a nonce (proof.c) */
+	uint64_t held_look;		/* when to look at those */
 	_Atomic bool unproven;		/* the same, in a while: there was no descriptor to wait for it with */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */

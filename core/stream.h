@@ -167,7 +167,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
-	bool end_reading, end_writing;	/* the program has ended that: the kernel is told behind the nonce */
+	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
+	_Atomic uint64_t held_until;	/* ns; the same of writing, or at this time; 0: it is not held back */
 	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
 	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
 	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */

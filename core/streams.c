@@ -164,7 +164,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->bytes = (struct shunt_bytes) { 0 };
 
 	rx->proof_fd = -1;
-	rx->end_reading = rx->end_writing = false;
+	rx->end_reading = false;
+	atomic_store(&rx->held_until, 0);
 	rx->aside = rx->owed = 0;
 	set(&rx->shut, false);
 	set(&rx->tcp_eof, false);
@@ -243,20 +244,24 @@ void shunt_streams_unhold(struct shunt_stream *stream)
 	shunt_lock_leave(&engine->streams_lock);
 }
 
-/* The peer was asked to hand the stream back, and will not answer any more: reading goes on, and who waits looks again. */
+/*
+ * If the peer was asked to hand the stream back, it will not answer any more: reading goes on, and who waits for that
+ * looks again, here or in a child.
+ */
 static void answer_nobody(struct shunt_stream *stream)
 {
 	uint8_t retiring = SHUNT_RETIRING;
 
 	if (atomic_compare_exchange_strong(&stream->retiring, &retiring, SHUNT_CANNOT_RETIRE))
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_rights_answer(stream->engine, stream);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
 {
 	if (stream->link) {
-		shunt_link_unseat(stream->link, stream);
 		answer_nobody(stream);
+		shunt_link_unseat(stream->link, stream);
 	}
 	free_if_done(stream);
 }

@@ -1,6 +1,6 @@
 /*
  * The surroundings of an engine: every call through which core reaches the kernel's sockets,
- * the clock and the scheduler. preload fills it with the real libc calls; the simulator with a
+ * the clock, the scheduler and chance. preload fills it with the real libc calls; the simulator with a
  * scripted TCP under a virtual clock. Calls that fail return -1 and set errno, as libc's do.
  *
  * None is a cancellation point (cancel.h), but those that may wait: ppoll, epoll_pwait and epoll_pwait2 with a timeout
@@ -46,6 +46,7 @@ struct shunt_sys {
 			   const sigset_t *mask);
 	int (*epoll_pwait2)(int epfd, struct epoll_event *events, int max,
 			    const struct timespec *timeout, const sigset_t *mask);
+	ssize_t (*getrandom)(void *buffer, size_t bytes, unsigned int flags);
 	int (*yield)(void);	/* sched_yield(): who polls without end gives others a turn; no lock is held */
 };
 

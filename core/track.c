@@ -409,8 +409,8 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	unused = stream->tx.track == SHUNT_TCP && stream->rx.track == SHUNT_TCP &&
-		 !atomic_load(&stream->tx.want_link) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER;
+	unused = !atomic_load(&stream->tx.announced) && !atomic_load(&stream->rx.announced) &&
+		 !atomic_load(&stream->tx.want_link);
 	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	if (unused)

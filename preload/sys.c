@@ -83,6 +83,11 @@ static int own_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 			    (int)shunt_real.syscall(SYS_epoll_pwait, epfd, events, max, 0, mask, KERNEL_SIGSET);
 }
 
+static ssize_t own_getrandom(void *buffer, size_t bytes, unsigned int flags)
+{
+	return shunt_real.syscall(SYS_getrandom, buffer, bytes, flags);
+}
+
 /* Descriptors of Shunt's own, which SHUNT_FAULT can refuse. */
 
 static int own_socket(int family, int type, int protocol)
@@ -141,6 +146,7 @@ void shunt_process_fill_sys(void)
 		.epoll_create1 = own_epoll_create1,
 		.epoll_ctl = shunt_real.epoll_ctl,
 		.epoll_pwait = own_epoll_pwait,
-		.epoll_pwait2 = shunt_real.epoll_pwait2, .yield = sched_yield,
+		.epoll_pwait2 = shunt_real.epoll_pwait2, .getrandom = own_getrandom,
+		.yield = sched_yield,
 	};
 }

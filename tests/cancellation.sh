@@ -28,8 +28,6 @@ abroad closedir			# service thread, which nobody cancels
 abroad opendir
 abroad readdir
 ask getrandom
-gate getrandom
-proof getrandom
 service pthread_join
 channel preadv2			# a descriptor of our own: preload/read.c, write.c
 channel read

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/random.h>
 #include "core/gate.h"
 #include "tests/fuzz/fake.h"
 
@@ -289,7 +290,8 @@ static void open_gate(void)
 					.socket = sys_socket, .bind = sys_bind, .listen = sys_listen,
 					.getsockname = sys_getsockname, .epoll_create1 = sys_epoll_create1,
 					.epoll_ctl = sys_epoll_ctl, .epoll_pwait = sys_epoll_pwait, .accept4 = sys_accept4,
-					.recvmsg = sys_recvmsg, .setsockopt = sys_setsockopt };
+					.recvmsg = sys_recvmsg, .setsockopt = sys_setsockopt,
+					.getrandom = getrandom };
 	gate = (struct shunt_gate) { .engine = fake_engine(), .patience = PATIENCE, .silence_ms = 1000, .arg = &gate,
 				     .let_in = let_in, .expired = expired };
 	fuzz_check(!shunt_gate_open(&gate, (struct sockaddr *)&any));

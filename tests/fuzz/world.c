@@ -201,6 +201,7 @@ static void make(void)
 	sys.epoll_pwait = sys_epoll_pwait;
 	hostile_sys = sys;
 	sim_random_state = 1;
+	sim_numbers = 0;
 	sim_clock = 1000000000;
 	sim_fd_begin();
 	making = true;

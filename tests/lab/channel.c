@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -37,6 +38,7 @@ static const struct shunt_sys sys = {
 	.getsockopt = getsockopt, .getsockname = getsockname, .shutdown = shutdown, .fcntl = fcntl,
 	.socket = socket, .bind = bind, .listen = listen, .accept4 = accept4, .connect = connect,
 	.close = close, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
+	.getrandom = getrandom,
 };
 
 static struct shunt_engine *engine;

@@ -128,6 +128,7 @@ void an_end_behind_a_nonce_loses_nothing(void **state);
 void an_end_waits_for_the_question(void **state);
 void an_end_waits_for_the_question_of_a_dead_link(void **state);
 void a_late_nonce_is_not_reset(void **state);
+void an_end_does_not_wait_for_ever(void **state);
 void an_end_with_nothing_before_it(void **state);
 void an_end_without_the_nonce(void **state);
 
@@ -150,6 +151,7 @@ void a_retirement_keeps_what_is_unread(void **state);
 void a_reset_that_is_owed_is_no_end(void **state);
 void seats_stay_while_the_service_works(void **state);
 void a_refusal_overtakes_what_was_sent(void **state);
+void a_refusal_comes_before_a_switch(void **state);
 void a_question_goes_with_its_seat(void **state);
 void no_end_overtakes_what_is_held_back(void **state);
 void an_end_waits_for_the_confirmation(void **state);

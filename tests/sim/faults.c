@@ -602,3 +602,31 @@ void a_refusal_overtakes_what_was_sent(void **state)
 	assert_int_equal(bed.lane[0]->link->seated, 1);
 	end_bed();	/* nobody is distrusted */
 }
+
+/* Both directions have been on the link, and are on TCP again: there is nothing left to refuse. */
+void a_refusal_comes_before_a_switch(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE };
+	struct shunt_stream *accepted;
+
+	(void)state;
+	make_bed(&config, 1);
+	accepted = stream_of(&bed.pair[0].side[1]);
+	leave_the_link(0);
+	leave_the_link(1);
+	for (int i = 0; i < 10; i++) {
+		get(0, 0, BUFFER);
+		get(0, 1, BUFFER);
+		turn();
+	}
+	assert_true(accepted->rx.track == SHUNT_TCP && accepted->tx.track == SHUNT_TCP);
+	message.stream = accepted->id;
+	shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
+	turn();
+	assert_int_equal(atomic_load(&accepted->state), SHUNT_LINKED);
+	assert_int_equal(counted(1, "links_distrusted"), 1);
+	close_side(&bed.pair[0].side[0]);
+	close_side(&bed.pair[0].side[1]);
+	leave_bed();
+}

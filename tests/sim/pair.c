@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define PIDS 4194304	/* no process has a higher number */
@@ -37,7 +38,7 @@ static const struct shunt_sys sys = {
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
 	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
 	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2, .yield = sched_yield,
+	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield,
 };
 
 void make_engines(const struct shunt_config *config, bool manual)

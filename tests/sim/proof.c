@@ -364,6 +364,54 @@ void a_late_nonce_is_not_reset(void **state)
 }
 
 /*
+ * It asks for the nonce, and ends reading, before it asked or after, and writing. The peer never hears the question.
+ * How long the kernel's end waits, in seconds.
+ */
+static int end_without_an_answer(bool before)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *reader;
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+	int waited = 0;
+
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	if (before)
+		assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RD), 0);
+	reader = until_expected();
+	get(0, 0, BUFFER);
+	if (!before)
+		assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, reader, SHUT_RD), 0);
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, reader, SHUT_WR), 0);
+	for (;; waited += 10) {
+		assert_int_equal(getsockopt(side[1].fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+		if (info.tcpi_state != TCP_ESTABLISHED || waited > 1000)
+			break;
+		pair_skew += 10000000000ull;
+		step(1);
+	}
+	assert_int_equal(engines[1]->service->held_ends, 0);
+	close_side(&side[1]);
+	close_side(&side[0]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_false(reader->in_use);
+	bed.pairs = 0;
+	return waited;
+}
+
+void an_end_does_not_wait_for_ever(void **state)
+{
+	(void)state;
+	assert_int_equal(end_without_an_answer(false), 0);
+	assert_int_equal(end_without_an_answer(true), 60);
+}
+
+/*
  * The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told.
  * `believed`: what the link had brought was.
  */

@@ -15,6 +15,7 @@
 struct sim_sock *sim_sock_of[SIM_FDS];
 struct sim_ep *sim_ep_of[SIM_FDS];
 uint64_t sim_clock;
+uint64_t sim_numbers;
 unsigned int sim_busy_channel;
 uint64_t sim_random_state;
 
@@ -412,6 +413,20 @@ static int sys_yield(void)
 	return 0;
 }
 
+/* splitmix64; no draw of the script's, whose seeds would then be others. */
+static ssize_t sys_getrandom(void *buffer, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	for (size_t i = 0; i < bytes; i++) {
+		uint64_t x = ++sim_numbers * 0x9e3779b97f4a7c15ull;
+
+		x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+		x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+		((uint8_t *)buffer)[i] = x >> 56;
+	}
+	return bytes;
+}
+
 const struct shunt_sys sim_sys = {
 	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .getsockopt = sys_getsockopt,
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
@@ -419,5 +434,6 @@ const struct shunt_sys sim_sys = {
 	.bind = bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
 	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_create1 = epoll_create1,
 	.epoll_ctl = sys_epoll_ctl,
-	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .yield = sys_yield,
+	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .getrandom = sys_getrandom,
+	.yield = sys_yield,
 };

@@ -21,6 +21,7 @@ extern struct sim_sock *sim_sock_of[SIM_FDS];	/* also of real numbers that carry
 extern struct sim_ep *sim_ep_of[SIM_FDS];
 extern const struct shunt_sys sim_sys;
 extern uint64_t sim_clock;
+extern uint64_t sim_numbers;		/* bytes of chance that the engines have had: it is the same again after the same number */
 extern unsigned int sim_busy_channel;	/* one in so many messages finds its channel full; 0: none */
 
 /* A new world: numbers start again. */

@@ -130,6 +130,7 @@ void sim_world_make(uint64_t seed)
 
 	memset(world, 0, sizeof(*world));
 	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
+	sim_numbers = seed;
 	sim_clock = 1000000000 + sim_below(1000000000);
 	sim_fd_begin();
 	world->lowest = lowest_free(0);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "tests/unit/sockets.h"
@@ -50,6 +51,7 @@ static const struct shunt_sys sys = {
 	.ioctl = ioctl, .fcntl = fcntl, .read = read, .write = write,
 	.socket = socket, .bind = bind, .listen = listen, .accept4 = accept4, .connect = connect,
 	.close = close, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
+	.getrandom = getrandom,
 };
 
 int descriptors(void)
