@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/have.h"
-#include "core/fds.h"
 
 #define TELLERS_MAX 1024
-#define STRANGERS_MAX 128		/* with whom another user's processes are not let in any more */
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
 #define HAD_BUCKETS 512
 #define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
@@ -23,7 +21,6 @@ struct shunt_teller {
 	struct shunt_source source;
 	int fd;
 	pid_t pid;
-	bool trusted;		/* the same user, root, or has shown a socket that listens at the address */
 	bool joined;
 	struct shunt_rendezvous *at;
 	struct shunt_teller *next;
@@ -37,37 +34,28 @@ struct shunt_had {
 
 /* --- messages --- */
 
-int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have, int fd)
+int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have)
 {
-	char space[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec iov = { have, sizeof(*have) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	have->magic = SHUNT_WIRE_MAGIC;
 	have->version = SHUNT_WIRE_VERSION;
-	shunt_fds_attach(&message, space, &fd, fd >= 0);
 	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have, int *fd)
+int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
 {
-	char space[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = { have, sizeof(*have) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-				  .msg_controllen = sizeof(space) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
 	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
-	*fd = -1;
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	shunt_fds_take(engine->sys, &message, fd, 1);
-	if (got == sizeof(*have) && !(message.msg_flags & MSG_TRUNC) && have->magic == SHUNT_WIRE_MAGIC &&
-	    have->version == SHUNT_WIRE_VERSION)
-		return 1;
-	if (*fd >= 0)
-		engine->sys->close(*fd);
-	*fd = -1;
-	return got ? -EPROTO : -EPIPE;
+	if (!got)
+		return -EPIPE;
+	return got == sizeof(*have) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && have->magic == SHUNT_WIRE_MAGIC &&
+	       have->version == SHUNT_WIRE_VERSION ? 1 : -EPROTO;
 }
 
 /* --- what others have --- */
@@ -113,7 +101,7 @@ static void tell_wanted(struct shunt_service *service, struct shunt_teller *tell
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
 
 	if (teller->joined)
-		shunt_have_send(service->engine, teller->fd, &have, -1);
+		shunt_have_send(service->engine, teller->fd, &have);
 }
 
 static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
@@ -173,12 +161,8 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 
 static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
 {
-	struct shunt_teller *teller = NULL;
-	pid_t pid;
-	bool trusted = shunt_rendezvous_trusts(service->engine, fd, &pid);
+	struct shunt_teller *teller = service->teller_count < TELLERS_MAX ? calloc(1, sizeof(*teller)) : NULL;
 
-	if (service->teller_count < (trusted ? TELLERS_MAX : STRANGERS_MAX))
-		teller = calloc(1, sizeof(*teller));
 	if (!teller) {
 		shunt_private_close(service->engine, fd);
 		return;
@@ -186,8 +170,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	teller->source.kind = SHUNT_SOURCE_TELLER;
 	teller->fd = fd;
 	teller->at = r;
-	teller->pid = pid;
-	teller->trusted = trusted;
+	shunt_rendezvous_trusts(service->engine, fd, &teller->pid);
 	teller->next = service->tellers;
 	service->tellers = teller;
 	service->teller_count++;
@@ -203,31 +186,16 @@ void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *
 		let_in(service, rendezvous, fd);
 }
 
-/* Workers often run as another user than who made the listener: the socket shows that they belong to it. */
-static bool listens_at(struct shunt_service *service, const struct shunt_rendezvous *r, int fd)
-{
-	struct shunt_engine *engine = service->engine;
-	int protocol = 0, listens = 0;
-	socklen_t length = sizeof(int);
-	struct shunt_name name;
-
-	return fd >= 0 && !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
-	       protocol == IPPROTO_TCP && !engine->sys->getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) &&
-	       listens && !shunt_rendezvous_of(engine, fd, &name) && name.length == r->name.length &&
-	       !memcmp(name.text, r->name.text, name.length);
-}
-
 /* False: such a message is none. */
-static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have, int fd)
+static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
 {
 	if (have->type == SHUNT_HAVE_JOIN && !teller->joined) {
-		teller->trusted = teller->trusted || listens_at(service, teller->at, fd);
 		teller->joined = true;
-		if (teller->trusted && teller->at->wanted_until)
+		if (teller->at->wanted_until)
 			tell_wanted(service, teller, true);
-		return teller->trusted;
+		return true;
 	}
-	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || fd >= 0 || teller->pid <= 0 ||
+	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || teller->pid <= 0 ||
 	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
 		return false;
 	if (!shunt_claim_is_had(service, &have->tuple, teller->pid))
@@ -239,19 +207,15 @@ void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
-	int result = 1, fd = -1;
+	int result = 1;
 
-	shunt_private_begin(engine);
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
-		result = shunt_have_receive(engine, teller->fd, &have, &fd);
-		if (result > 0 && !on_message(service, teller, &have, fd))
+		result = shunt_have_receive(engine, teller->fd, &have);
+		if (result > 0 && !on_message(service, teller, &have))
 			result = -EPROTO;
-		if (fd >= 0)
-			engine->sys->close(fd);
 	}
 	if (result < 0)
 		dismiss(service, teller);
-	shunt_private_end(engine);
 }
 
 /* --- what is over --- */

@@ -7,9 +7,9 @@
 
 #include "core/service.h"
 
-/* One message and at most one descriptor, -1 if there is none. 1; 0: nothing has come; -errno: it is over. */
-int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have, int *fd);
-/* Never waits: who does not listen is not told. `fd` goes with it; -1: none. 0 or -errno. */
-int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have, int fd);
+/* One message. 1; 0: nothing has come; -errno: it is over. */
+int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have);
+/* Never waits: who does not listen is not told. 0 or -errno. */
+int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 #include "core/have.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
@@ -21,8 +20,12 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 {
 	shunt_private_close(service->engine, r->owner_fd);
 	r->owner_fd = -1;
-	r->failures = 0;
-	r->look_at = 0;
+	if (shunt_now(service->engine) >= r->look_at) {
+		r->failures = 0;
+		r->look_at = 0;
+	} else {	/* it hung up, as on any process of another user */
+		r->look_at = again(service, r->failures++);
+	}
 	atomic_store(&r->alone, true);
 	r->own_wanted = 0;	/* the next one says it again */
 }
@@ -47,30 +50,16 @@ static void forget_owner(struct shunt_service *service, struct shunt_rendezvous 
 	shunt_lock_leave(&engine->streams_lock);
 }
 
-/* An owner of another user wants to see that we belong there. Others believe it, and a listener on its way stays open. */
-static int to_show(struct shunt_service *service, const struct shunt_rendezvous *r)
-{
-	struct ucred owner = { .uid = 0 };
-	socklen_t length = sizeof(owner);
-
-	if (service->engine->sys->getsockopt(r->owner_fd, SOL_SOCKET, SO_PEERCRED, &owner, &length) ||
-	    owner.uid == geteuid() || geteuid() == 0 || !r->listener)
-		return -1;
-	return r->listener->fd;
-}
-
 static void join(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
 
 	r->owner_fd = fd;
-	if (shunt_service_add(service, fd, &r->owner_source) ||
-	    shunt_have_send(service->engine, fd, &have, to_show(service, r))) {
+	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
+	if (shunt_service_add(service, fd, &r->owner_source) || shunt_have_send(service->engine, fd, &have)) {
 		lose_owner(service, r);
-		r->look_at = again(service, r->failures++);
 		return;
 	}
-	r->failures = 0;
 	atomic_store(&r->alone, false);
 }
 
@@ -122,21 +111,17 @@ void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *r)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
-	int result, fd = -1;
+	int result;
 
 	if (r->owner_fd < 0)
 		return;
-	shunt_private_begin(engine);
-	while ((result = shunt_have_receive(engine, r->owner_fd, &have, &fd)) > 0) {
-		if (have.type != SHUNT_HAVE_WANTED || have.on > 1 || fd >= 0) {
+	while ((result = shunt_have_receive(engine, r->owner_fd, &have)) > 0) {
+		if (have.type != SHUNT_HAVE_WANTED || have.on > 1) {
 			result = -EPROTO;
 			break;
 		}
 		atomic_store(atomic_load(&r->wanted), have.on);
 	}
-	if (fd >= 0)
-		engine->sys->close(fd);
-	shunt_private_end(engine);
 	if (result < 0)
 		forget_owner(service, r);
 	if (result == -EPROTO)	/* it is not asked again at once */
@@ -174,7 +159,7 @@ void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
-	if (shunt_have_send(service->engine, r->owner_fd, &have, -1))
+	if (shunt_have_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;
 	atomic_fetch_add(&service->engine->haves, 1);

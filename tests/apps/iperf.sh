@@ -32,7 +32,7 @@ drive() {
 	start iperf3 $server iperf3 -s -p 7001
 	three=$pid
 	up 7001 || return
-	try "iperf3: 1 MB" three -n 1M
+	try "iperf3: 20 MB" three -n 20M	# of less, its server may have looked at nothing before it hears of the end
 	marks $three
 	try "iperf3: 500 MB in blocks of 128 KiB" three -n 500M
 	try "iperf3: blocks of 1000 bytes" three -n 20M -l 1000

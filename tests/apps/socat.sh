@@ -3,14 +3,13 @@
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-requires socat ncat openssl
+requires socat ncat openssl python3
 version="$(socat -V | awk '/socat version/ { print $3 }'), ncat $(ncat --version 2>&1 | awk '{ print $3 }')"
 why="a connection that is given to a program is the kernel's"
 
-# What is sent comes back, after the end of what was sent.
+# What is sent comes back, and its end after the end of what was sent.
 there_and_back() { # COMMAND...
-	timeout $patience $client "$@" < "$dir/large" > "$dir/back"
-	cmp "$dir/back" "$dir/large"
+	timeout $patience "$apps/turns.py" "$dir/large" $client "$@"
 }
 
 sends_only() {

@@ -49,12 +49,11 @@ static void end(struct owner *owner)
 /* What has been said since. */
 static uint32_t heard(struct owner *owner, struct shunt_have *have)
 {
-	int fd, result;
+	int result;
 
 	for (int i = 0; i < 3; i++)
 		step();
-	result = shunt_have_receive(engine, owner->joined, have, &fd);
-	assert_int_equal(fd, -1);
+	result = shunt_have_receive(engine, owner->joined, have);
 	assert_in_range(result, 0, 1);
 	return result ? have->type : 0;
 }
@@ -75,7 +74,7 @@ static void want(struct owner *owner)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = 1 };
 
-	assert_int_equal(shunt_have_send(engine, owner->joined, &have, -1), 0);
+	assert_int_equal(shunt_have_send(engine, owner->joined, &have), 0);
 	step();
 }
 
@@ -183,6 +182,34 @@ static void joiner_takes_over(void **state)
 	close_all((int[2]) { -1, -1 });
 }
 
+/* As on a process of another user. It is not asked again at once, and ever more rarely. */
+static void owner_that_hangs_up_is_left_alone(void **state)
+{
+	struct shunt_name name;
+	struct owner owner;
+	int came = 0;
+
+	(void)state;
+	listen_somewhere(&name);
+	own(&owner, &name);
+	shunt_file_listening(engine, listener);
+	for (int i = 0; i < STEPS; i++) {
+		int fd;
+
+		step();
+		fd = shunt_rendezvous_accept(engine, owner.have_fd);
+		came += fd >= 0;
+		shunt_private_close(engine, fd);
+	}
+	assert_in_range(came, 2, 8);
+	for (int i = 0; i < 2 && owner.joined < 0; i++)	/* it may wait longer than that now */
+		for (int j = 0; j < STEPS; j++)
+			step();
+	welcome(&owner);
+	end(&owner);
+	close_all((int[2]) { -1, -1 });
+}
+
 static int set_up_manual(void **state)
 {
 	int failed = set_up(state);
@@ -196,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(next_owner_is_told, set_up_manual),
 		cmocka_unit_test_setup(joiner_takes_over, set_up_manual),
+		cmocka_unit_test_setup(owner_that_hangs_up_is_left_alone, set_up_manual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
