@@ -119,7 +119,9 @@ void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 int shunt_stream_told_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
-/* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER). */
+/* The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or who made the listener, asked for them. */
+bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER, SO_TIMESTAMP…). */
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
 /* The kernel's SO_LINGER is not the program's now (core/owed.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);

@@ -153,6 +153,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->receive_timeout_ns, UINT64_MAX);
 	set(&stream->send_timeout_ns, UINT64_MAX);
 	set(&stream->low_water, 1);
+	set(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
 	set(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
 
 	set(&tx->shut, false);
@@ -573,6 +574,33 @@ void shunt_stream_never_waits(struct shunt_stream *stream, int name)
 	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
 }
 
+static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };
+
+static bool is_stamps(int name)
+{
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++)
+		if (stamps[i] == name)
+			return true;
+	return false;
+}
+
+bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	uint8_t given = SHUNT_STAMPS_NONE;
+
+	if (atomic_load(&stream->stamps) != SHUNT_STAMPS_UNKNOWN)
+		return atomic_load(&stream->stamps) == SHUNT_STAMPS_GIVEN;
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
+		socklen_t length = sizeof(int);
+		int on = 0;
+
+		if (!engine->sys->getsockopt(fd, SOL_SOCKET, stamps[i], &on, &length) && on)
+			given = SHUNT_STAMPS_GIVEN;
+	}
+	atomic_store(&stream->stamps, given);
+	return given == SHUNT_STAMPS_GIVEN;
+}
+
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
 {
 	socklen_t length = sizeof(int);
@@ -584,6 +612,8 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 		return;
 	if (name == SO_LINGER)
 		shunt_owed_linger_changed(stream);
+	if (is_stamps(name))
+		atomic_store(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
 	if (name == SO_RCVTIMEO)
 		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDTIMEO)

@@ -56,6 +56,11 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 	error = refuse(message);
 	if (error)
 		return shunt_fail(error);
+	if (unlikely(message->msg_controllen) && shunt_stream_stamped(shunt_process.engine, fd, stream)) {
+		shunt_rights_retire(fd, "times of arrival");
+		if (shunt_stream_is_plain(stream))
+			return real(recvmsg)(fd, message, flags);
+	}
 	if (!shunt_recv_serves(fd, stream, &served))
 		return real(recvmsg)(fd, message, flags);
 	got = shunt_transfer_recv(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);

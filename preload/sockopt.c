@@ -7,8 +7,6 @@
 #ifndef TCP_INQ
 #define TCP_INQ 36
 #endif
-#define SO_TIMESTAMP_64 63	/* SO_TIMESTAMP_NEW */
-#define SO_TIMESTAMPING_64 65	/* SO_TIMESTAMPING_NEW; SO_TIMESTAMPNS_NEW is between them */
 
 /* Answers that come with each message, or another protocol on top: only the kernel has those. */
 static bool needs_kernel(int level, int name)
@@ -17,9 +15,7 @@ static bool needs_kernel(int level, int name)
 		return name == TCP_ULP || name == TCP_REPAIR || name == TCP_INQ;
 	if (level != SOL_SOCKET)
 		return false;
-	return name == SO_TIMESTAMP || name == SO_TIMESTAMPNS || name == SO_TIMESTAMPING ||
-	       (name >= SO_TIMESTAMP_64 && name <= SO_TIMESTAMPING_64) || name == SO_OOBINLINE ||
-	       name == SO_PEEK_OFF;
+	return name == SO_TIMESTAMPING || name == SO_TIMESTAMPING_NEW || name == SO_OOBINLINE || name == SO_PEEK_OFF;
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)

@@ -4,7 +4,7 @@
 #
 #	ROUNDS=7 programs.sh [PROGRAM...]	medians, the ratio of the two, and the smallest and largest of a round's.
 #						After all of them the table goes into docs/COMPATIBILITY.md, unless TABLE=
-# shellcheck disable=SC2086,SC2317	# commands to put before others are several words; functions are called by name
+# shellcheck disable=SC2086,SC2317,SC2034	# commands to put before others are several words; what each program has is called by name
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
 set -u
 # Ports are fixed, so the network is our own where that can be.
@@ -22,6 +22,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 table=${TABLE-$top/docs/COMPATIBILITY.md}
 all="redis memcached nginx haproxy postgresql mariadb node iperf qperf rsync ssh"
 chosen=${*:-$all}
+user=$(id -un)	# both ends run as one user: others have no link
 export LC_ALL=C.UTF-8 HOME=$work
 chmod 755 "$work"
 need_shunt
@@ -43,7 +44,7 @@ LRANGE of 300|-t lrange_300 -n 10000
 PING, a connection each|-t ping_mbulk -k 0 -n 20000"
 
 memcached_needs="memcached memcslap"
-memcached_serve() { start $1 memcached -u nobody -l 127.0.0.1 -p $2; }
+memcached_serve() { start $1 memcached -u "$user" -l 127.0.0.1 -p $2; }
 memcached_ask() {
 	$1 memcslap --servers=127.0.0.1:$2 --concurrency=8 --execute-number=5000 "${@:3}" 2> /dev/null |
 		awk '/^Time to get|^Time to set/ && /threads:/ { print 1 / $(NF - 1) }'
@@ -66,6 +67,7 @@ nginx_files() {
 	head -c 1000000 /dev/urandom > "$2/www/large"
 	chmod -R a+rX "$2"
 	cat > "$2/nginx.conf" <<-END
+		$([ "$user" = root ] && echo "user root;")
 		worker_processes 2;
 		daemon off;
 		pid $2/pid;
@@ -274,7 +276,10 @@ program() {
 	done <<< "${!workloads}"
 	for pid in "${servers[@]}"; do kill -INT $pid 2> /dev/null; done
 	for pid in "${servers[@]}"; do
-		for ((round = 0; round < 100; round++)); do kill -0 $pid 2> /dev/null && sleep 0.05 || break; done
+		for ((round = 0; round < 100; round++)); do
+			kill -0 $pid 2> /dev/null || break
+			sleep 0.05
+		done
 		kill -KILL $pid 2> /dev/null
 		wait $pid 2> /dev/null
 	done
