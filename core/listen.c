@@ -70,6 +70,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 		stream->rendezvous = r;
 		if (!r->listener)
 			r->listener = stream;
+		r->leave_at = 0;
 		if (r->fd < 0)
 			result = shunt_listen_bind(engine->service, r);
 		if (result == -EADDRINUSE)
@@ -95,17 +96,29 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 
 struct other {
 	struct shunt_rendezvous *rendezvous;
-	struct shunt_stream *found;
+	struct shunt_stream *found;	/* listens there, too */
+	bool claimable;			/* a connection that was accepted there may be claimed */
 };
 
-static int listens_too(struct shunt_stream *stream, void *arg)
+static int look_at_other(struct shunt_stream *stream, void *arg)
 {
 	struct other *other = arg;
 
-	if (stream->fd < 0 || stream->role != SHUNT_LISTENER || stream->rendezvous != other->rendezvous)
+	if (stream->fd < 0 || stream->rendezvous != other->rendezvous)
 		return 0;
-	other->found = stream;
-	return 1;
+	if (stream->role == SHUNT_LISTENER)
+		other->found = stream;
+	other->claimable |= stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->state) == SHUNT_CANDIDATE;
+	return other->found != NULL;
+}
+
+/* rendezvous_lock held. */
+static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r)
+{
+	shunt_private_close(engine, r->fd);
+	shunt_private_close(engine, r->have_fd);
+	r->fd = r->have_fd = -1;
+	r->leave_at = 0;
 }
 
 /* The memory stays: the service thread may be about to look at it, and connections name it. Listeners are few. */
@@ -119,13 +132,13 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->rendezvous_lock);
 	if (r->listener == stream) {
-		shunt_streams_each(engine, listens_too, &other);
+		shunt_streams_each(engine, look_at_other, &other);
 		r->listener = other.found;
-		if (!r->listener && r->fd >= 0) {
-			shunt_private_close(engine, r->fd);
-			shunt_private_close(engine, r->have_fd);
-			r->fd = r->have_fd = -1;
-		}
+		/* A program may listen for one connection only; who made that claims it when it uses it first. */
+		if (!r->listener && r->fd >= 0 && other.claimable)
+			r->leave_at = shunt_now(engine) + engine->config.claim_ms * 1000000;
+		else if (!r->listener && r->fd >= 0)
+			leave(engine, r);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_lock_leave(&engine->streams_lock);
@@ -133,6 +146,26 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 		return;
 	atomic_store(&engine->service->listening, true);
 	shunt_service_wake(engine);
+}
+
+int shunt_listen_tick(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		if (!r->leave_at)
+			continue;
+		if (r->leave_at <= now) {
+			leave(engine, r);
+			atomic_store(&service->listening, true);
+		} else if (r->leave_at < first) {
+			first = r->leave_at;
+		}
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */
@@ -144,7 +177,7 @@ static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->joining = r->alone = false;
 	r->own_wanted = 0;
-	r->wanted_until = r->look_at = 0;
+	r->wanted_until = r->look_at = r->leave_at = 0;
 	r->failures = 0;
 	r->service = NULL;
 	r->abroad = NULL;

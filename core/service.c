@@ -466,6 +466,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 		shunt_abroad_listen(service);
 	take_offers(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
+	due = sooner(due, shunt_listen_tick(service));
 	due = sooner(due, shunt_keepalive_tick(service));
 	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));

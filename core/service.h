@@ -36,6 +36,7 @@ struct shunt_rendezvous {
 	bool tried_abroad;
 	struct shunt_source have_source;
 	int have_fd;			/* where others who accept there come in (have.c) */
+	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
 	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
 	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
 	uint64_t wanted_until;		/* service thread, as are the next */
@@ -170,6 +171,8 @@ int shunt_claim_tick(struct shunt_service *service);
 /* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held. */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
 /* In a fork's child. */
+/* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
+int shunt_listen_tick(struct shunt_service *service);
 void shunt_listen_abandon(struct shunt_engine *engine);
 
 /* --- redirect.c: the claimant is sent to another process --- */
