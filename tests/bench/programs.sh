@@ -55,6 +55,7 @@ set, 8 clients|--test=set"
 wrk_ask() {
 	$1 wrk -t 2 -c 16 -d 2 "${@:3}" http://127.0.0.1:$2/small 2> /dev/null | awk '/Requests\/sec/ { print $2 }'
 }
+wrk_close() { wrk_ask "$1" "$2" -H "Connection: close"; }
 wrk_large() {
 	$1 wrk -t 2 -c 4 -d 2 http://127.0.0.1:$2/large 2> /dev/null | awk '/Requests\/sec/ { print $2 }'
 }
@@ -87,7 +88,7 @@ nginx_serve() {
 nginx_ask() { wrk_ask "$@"; }
 nginx_workloads="6 bytes, 16 connections|
 1 MB, 4 connections|wrk_large
-6 bytes, a connection each|-H Connection:close"
+6 bytes, a connection each|wrk_close"
 
 haproxy_needs="haproxy nginx wrk"
 haproxy_serve() {
@@ -141,10 +142,10 @@ mariadb_serve() {
 }
 mariadb_ask() {
 	$1 mariadb-slap --no-defaults --protocol=tcp -h 127.0.0.1 -P $2 -u tester --password=secret --auto-generate-sql \
-		--number-of-queries=4000 "${@:3}" 2> /dev/null | awk '/Average/ { print 1 / $(NF - 1) }'
+		"${@:3}" 2> /dev/null | awk '/Average/ { print 1 / $(NF - 1) }'
 }
-mariadb_workloads="mixed, 8 clients|--concurrency=8
-reads, 8 clients|--concurrency=8 --auto-generate-sql-load-type=read"
+mariadb_workloads="mixed, 8 clients|--concurrency=8 --number-of-queries=4000
+reads, 8 clients|--concurrency=8 --number-of-queries=40000 --auto-generate-sql-load-type=read"
 
 node_needs="node wrk"
 node_serve() {
