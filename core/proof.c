@@ -293,9 +293,8 @@ struct overdue {
 
 static int is_overdue(struct shunt_stream *stream, void *arg)
 {
-	struct overdue *overdue = arg;
-
 	uint64_t until = atomic_load(&stream->rx.held_until);
+	struct overdue *overdue = arg;
 
 	if (!until || until > overdue->now)
 		return 0;
@@ -310,6 +309,7 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->rx.lock);
 	if (atomic_load(&stream->rx.held_until))
 		disprove(engine, stream);
+	let_end_go(stream);	/* there is nothing left to wait with */
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);

@@ -170,9 +170,9 @@ int shunt_claim_tick(struct shunt_service *service);
 
 /* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held. */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-/* In a fork's child. */
 /* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
 int shunt_listen_tick(struct shunt_service *service);
+/* In a fork's child. */
 void shunt_listen_abandon(struct shunt_engine *engine);
 
 /* --- redirect.c: the claimant is sent to another process --- */

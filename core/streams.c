@@ -166,7 +166,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	rx->proof_fd = -1;
 	rx->end_reading = false;
-	atomic_store(&rx->held_until, 0);
+	set(&rx->held_until, 0);
 	rx->aside = rx->owed = 0;
 	set(&rx->shut, false);
 	set(&rx->tcp_eof, false);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static inline void die(const char *what)
+static inline _Noreturn void die(const char *what)
 {
 	perror(what);
 	exit(1);

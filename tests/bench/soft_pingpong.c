@@ -184,7 +184,7 @@ static double stream(struct end *end, uint32_t bytes, uint64_t count)
 
 		for (int k = 0; k < got; k++, i++)
 			for (uint32_t b = 0; b < bytes; b += 64)
-				sink += end->ring[(i * bytes + b) % RING];
+				sink = sink + end->ring[(i * bytes + b) % RING];
 		replenish(end, got);
 		while (i - returned >= half) {
 			returned += half;

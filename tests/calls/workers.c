@@ -34,7 +34,7 @@ static void on_term(int sig)
 	ending = 1;
 }
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	perror(what);
 	exit(1);
