@@ -344,18 +344,16 @@ static void leave_plain(void *arg)
  * sees us sleep, or we see the companion: no lock is needed.
  */
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
-		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
+		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
 {
 	struct sleep sleep = { .engine = engine, .set = set, .sleeper.forks = engine->forks };
-	struct timespec left;
 	volatile int n = 0;
 	bool heard = false;
 
 	atomic_fetch_add(&set->sleeping, 1);
 	pthread_cleanup_push(leave_plain, &sleep);
 	if (set->companion < 0)
-		n = kernel_wait(engine, set, events, max, shunt_wait_remaining(engine, deadline, &left), mask,
-				&heard);
+		n = kernel_wait(engine, set, events, max, left, mask, &heard);
 	sleep.over = true;
 	pthread_cleanup_pop(1);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
@@ -378,15 +376,17 @@ static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
 	pthread_cleanup_pop(0);
 }
 
-/* One turn of a wait. Events, 0 for none yet, or -errno. */
+/* One turn of a wait. Events, 0 for none yet, or -errno. `whole`: nothing of the time has gone by yet, and this is all of it. */
 static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events,
-		     int max, uint64_t deadline, const sigset_t *mask)
+		     int max, const struct timespec *whole, uint64_t deadline, const sigset_t *mask)
 {
+	struct timespec left;
 	bool stay = false;
 	int n = 0;
 
 	if (set->companion < 0)
-		return wait_plain(engine, set, events, max, deadline, mask);
+		return wait_plain(engine, set, events, max,
+				  whole ? whole : shunt_wait_remaining(engine, deadline, &left), mask);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
 		n = poll_awhile(engine, set, events, max, deadline, &stay);
@@ -401,14 +401,15 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 
 /* The wait itself, which lets go of the set; *closed: it has lost its number, and had nothing to tell. */
 static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
-		     uint64_t deadline, const sigset_t *mask, bool *closed)
+		     const struct timespec *timeout, uint64_t deadline, const sigset_t *mask, bool *closed)
 {
 	uint32_t forks = engine->forks;
 	int n = 0;
 
 	*closed = false;
 	do {
-		n = shunt_thread.signalled ? -EINTR : wait_once(engine, set, events, max, deadline, mask);
+		n = shunt_thread.signalled ? -EINTR : wait_once(engine, set, events, max, timeout, deadline, mask);
+		timeout = NULL;
 		if (forks != engine->forks)	/* a handler's: who held it was the parent */
 			return n;
 		*closed = !n && atomic_load(&set->closed);
@@ -447,6 +448,6 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 		deadline = shunt_wait_deadline(engine, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))
 		return -EBADF;
-	n = wait_held(engine, set, events, max, deadline, mask, &closed);
+	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);
 	return closed ? wait_closed(engine, deadline, mask) : n;
 }

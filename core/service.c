@@ -24,6 +24,7 @@
 #define REFUSED_MS 1		/* until a WR is offered again that a QP did not take */
 #define LASTING_USES 16		/* of a connection, after which it is expected to last */
 #define LASTING_BYTES 65536	/* and the same in bytes */
+#define BRIEF_USES 5		/* are all that most short ones have: of more it counts how old it is */
 #define GATHER_NS 200000000ull	/* tcp(7): a cork holds bytes for at most 200 ms */
 #define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
 
@@ -617,12 +618,18 @@ bool shunt_service_start(struct shunt_engine *engine)
 	return service != NULL;
 }
 
-/* It is more than a query and its answer, which are over before a claim has been answered. */
+/*
+ * It is more than a query and its answer, which are over before a claim has been answered, and need not ask for the time.
+ * Of threads that use it at once one may go uncounted.
+ */
 static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	return atomic_fetch_add_explicit(&stream->uses, 1, memory_order_relaxed) >= LASTING_USES ||
-	       atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
-	       shunt_now(engine) - stream->born >= engine->config.claim_ms * 1000000 / 4;
+	uint32_t uses = atomic_load_explicit(&stream->uses, memory_order_relaxed);
+
+	if (uses < LASTING_USES)
+		atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
+	return uses >= LASTING_USES || atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
+	       (uses >= BRIEF_USES && shunt_now(engine) - stream->born >= engine->config.claim_ms * 1000000 / 4);
 }
 
 void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -633,7 +640,8 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return;
-	atomic_store(&stream->touched, true);
+	if (!atomic_load(&stream->touched))
+		atomic_store(&stream->touched, true);
 	if (stream->slot && !shunt_streams_ours(engine, stream))
 		return;
 	/* Not now: so it is looked at again when the program uses it the next time. */

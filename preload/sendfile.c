@@ -4,6 +4,7 @@
 #include "preload/transfer.h"
 
 #define PIECE (64 * 1024)
+#define SMALL 4096	/* a short answer's file: no memory is asked for */
 
 /* One piece from the file at `at` to the stream: bytes, 0 at the end of the file, or -errno. */
 static ssize_t move(int out, struct shunt_stream *stream, int in, off64_t at, char *buffer,
@@ -19,17 +20,15 @@ static ssize_t move(int out, struct shunt_stream *stream, int in, off64_t at, ch
 		shunt_stream_send(shunt_process.engine, out, stream, &piece, 1, 0), 0);
 }
 
-/* Bytes sent; -errno if none. Stops where the stream takes less than it is given. */
-static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes)
+/* Bytes sent; -errno if none. Stops where the stream takes less than it is given, or the file has no more. */
+static ssize_t move_in_pieces(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes,
+			      char *buffer, size_t piece)
 {
-	char *buffer = malloc(PIECE);
 	size_t sent = 0;
 	ssize_t moved = 0;
 
-	if (!buffer)
-		return -ENOMEM;
 	while (sent < bytes) {
-		size_t want = bytes - sent < PIECE ? bytes - sent : PIECE;
+		size_t want = bytes - sent < piece ? bytes - sent : piece;
 
 		moved = move(out, stream, in, at + (off64_t)sent, buffer, want);
 		if (moved <= 0)
@@ -38,18 +37,29 @@ static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at
 		if ((size_t)moved < want)
 			break;
 	}
-	free(buffer);
 	return sent ? (ssize_t)sent : moved;
+}
+
+static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes)
+{
+	char small[SMALL], *buffer;
+	ssize_t sent;
+
+	if (bytes <= SMALL)
+		return move_in_pieces(out, stream, in, at, bytes, small, SMALL);
+	buffer = malloc(PIECE);
+	if (!buffer)
+		return -ENOMEM;
+	sent = move_in_pieces(out, stream, in, at, bytes, buffer, PIECE);
+	free(buffer);
+	return sent;
 }
 
 static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
 {
 	off64_t at = offset ? *offset : lseek64(in, 0, SEEK_CUR);
-	ssize_t sent;
+	ssize_t sent = at < 0 ? -ESPIPE : move_all(out, stream, in, at, shunt_clip(bytes));
 
-	if (at < 0 || (ssize_t)bytes < 0)
-		return -EINVAL;
-	sent = move_all(out, stream, in, at, shunt_clip(bytes));
 	if (sent > 0 && offset)
 		*offset = at + sent;
 	else if (sent > 0)
@@ -67,22 +77,18 @@ static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int i
 	return sent;
 }
 
-/* Without a position (a pipe, a socket, a wrong number) the kernel refuses, for whatever reason. */
-static bool serves(int in)
-{
-	int saved = errno;
-	bool seekable = lseek64(in, 0, SEEK_CUR) >= 0;
-
-	errno = saved;
-	return seekable;
-}
-
+/* What moves nothing is the kernel's to refuse; so is a file without a position (a pipe, a socket, a wrong number). */
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
 	struct shunt_stream *stream = shunt_linked(&out);
+	ssize_t sent = -ESPIPE;
+	int saved = errno;
 
-	if (stream && serves(in) && !(offset && shunt_bad_pointer(offset)))
-		return shunt_result(send_file_uncancelled(out, stream, in, offset, bytes));
+	if (stream && (ssize_t)bytes > 0 && !(offset && (shunt_bad_pointer(offset) || *offset < 0)))
+		sent = send_file_uncancelled(out, stream, in, offset, bytes);
+	if (sent != -ESPIPE)
+		return shunt_result(sent);
+	errno = saved;
 	return real(sendfile64)(out, in, offset, bytes);
 }
 

@@ -21,6 +21,36 @@ static void send_file(struct end *e)
 	meet(e);
 }
 
+/* What has no position, is a directory, or cannot be read; with and without an offset of the caller's. */
+static void send_no_file(struct end *e)
+{
+	int p[2], folder = MUST(e, open("/", O_RDONLY | O_CLOEXEC)), wrong[5];
+	off_t at = 0, behind = -1;
+
+	MUST(e, pipe2(p, O_CLOEXEC));
+	MUST(e, write(p[1], "in the pipe", 11));
+	wrong[0] = p[0];
+	wrong[1] = e->fd;
+	wrong[2] = folder;
+	wrong[3] = MUST(e, open("/dev/null", O_WRONLY | O_CLOEXEC));
+	wrong[4] = -1;
+	for (int i = 0; i < 5; i++) {
+		TRY(e, sendfile(e->fd, wrong[i], &at, 10));
+		TRY(e, sendfile(e->fd, wrong[i], &at, 0));
+		TRY(e, sendfile(e->fd, wrong[i], &behind, 10));
+		TRY(e, sendfile(e->fd, wrong[i], NULL, 10));
+	}
+	say(e, "offset %ld", (long)at);
+	put(e, e->fd, "end");
+	meet(e);
+}
+
+static void send_no_file_peer(struct end *e)
+{
+	show(e, e->fd, 3, MSG_WAITALL);
+	meet(e);
+}
+
 static void send_file_peer(struct end *e)
 {
 	recv_pattern(e, e->fd, 0, 300000, 8000);
@@ -145,6 +175,7 @@ static void late_flush_peer(struct end *e)
 
 const struct test cases_files[] = {
 	{"file_sendfile", 0, send_file, send_file_peer},
+	{"file_sendfile_none", 0, send_no_file, send_no_file_peer},
 	{"file_splice", 0, splices, splices_peer},
 	{"file_stdio", 0, stdio, stdio_peer},
 	{"file_dprintf", 0, printing, printing_peer},
