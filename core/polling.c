@@ -47,14 +47,17 @@ bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin)
 
 bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool hit)
 {
+	bool expired = spin->looked >= spin->deadline;
+
 	if (spin->mode->stays) {
-		if (hit || spin->looked >= spin->deadline)
+		if (hit || expired)
 			return false;
 		engine->sys->yield();	/* perhaps to whom we wait for */
 		return true;
 	}
 	if (hit && spin->until)
 		shunt_spin_look(engine, spin);	/* was it found only because somebody else ran meanwhile? */
-	shunt_thread_polled(engine, hit, spin->displaced);
+	shunt_thread_polled(engine, hit ? SHUNT_SPUN_FOUND : expired ? SHUNT_SPUN_EXPIRED : SHUNT_SPUN_IN_VAIN,
+			    spin->displaced);
 	return false;
 }

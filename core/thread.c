@@ -7,6 +7,7 @@
 
 #define MISSES_MAX 6	/* at worst every 64th wait spins */
 #define MISSES_DISPLACED 10	/* every 1024th where there are more runnable threads than cores */
+#define EXPIRED_MOST 16	/* in a row say nothing: between them a program does what it waits for the time of */
 #define DISPLACED_COUNTS 3	/* one displacement tells as much as so many misses: an interrupt is one, too */
 
 #define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
@@ -35,15 +36,21 @@ static uint32_t next_misses(uint32_t misses, bool displaced)
 }
 
 /*
- * What a displaced spin finds says nothing for spinning: the core was needed, and perhaps by whom we waited for.
+ * What a displaced spin finds says nothing for spinning: the core was needed, and perhaps by whom we waited for. A wait that
+ * was shorter than its spin might have been says nothing against it: a sleep would have been longer. But a program that waits
+ * for such short times alone, and finds nothing, does that for hours perhaps.
  */
-void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced)
+void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced)
 {
 	struct shunt_group *group = &engine->group;
 
-	__atomic_fetch_add(hit ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
-	if (hit && !displaced) {
-		shunt_thread.misses = 0;
+	__atomic_fetch_add(how == SHUNT_SPUN_FOUND ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
+	if (how == SHUNT_SPUN_FOUND && !displaced) {
+		shunt_thread.misses = shunt_thread.expired = 0;
+		return;
+	}
+	if (how == SHUNT_SPUN_EXPIRED && !displaced && shunt_thread.expired < EXPIRED_MOST) {
+		shunt_thread.expired++;
 		return;
 	}
 	shunt_thread.misses = next_misses(shunt_thread.misses, displaced);

@@ -18,6 +18,7 @@ struct shunt_thread {
 	bool restarts;				/* a wait of this call has been begun again after a handler */
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
 	uint32_t misses;	/* fruitless polls in a row */
+	uint32_t expired;	/* waits whose time was over while they polled, since something was found */
 	uint32_t skip;		/* waits that will not poll */
 	uint32_t making;	/* depth of shunt_private_begin() */
 	uint32_t closing;	/* and of shunt_numbers_enter() */
@@ -33,8 +34,14 @@ extern __thread struct shunt_thread shunt_thread;
  * spins, so that on an oversubscribed machine the core goes to whom we wait for (PF-32).
  */
 uint64_t shunt_thread_budget(struct shunt_engine *engine);
+enum shunt_spun {
+	SHUNT_SPUN_FOUND,	/* what was waited for */
+	SHUNT_SPUN_EXPIRED,	/* nothing, for as long as the wait was to last */
+	SHUNT_SPUN_IN_VAIN,
+};
+
 /* How the spin ended; displaced: somebody else had the core meanwhile. */
-void shunt_thread_polled(struct shunt_engine *engine, bool hit, bool displaced);
+void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced);
 
 /* A handler of the program runs in this thread, and may wait in calls of its own. */
 struct shunt_thread shunt_thread_interrupt(void);

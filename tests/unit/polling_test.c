@@ -440,6 +440,47 @@ static void displaced(void **state)
 	assert_int_equal(skips_after(4000000), 7);
 }
 
+/* One wait of the program: so long, and its message comes after so long; 0: none does. True: it slept. */
+static bool sleeps_in(uint64_t patience, uint64_t comes)
+{
+	int before = sleeps;
+
+	if (comes)
+		arrive(clock_now - 1000000 + comes, 0, 0);
+	shunt_thread_begin();
+	shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + patience);
+	atomic_store(&streams[0].rx.head, atomic_load(&streams[0].rx.tail));
+	return sleeps > before;
+}
+
+/*
+ * A program that pauses for less than a spin between a request and the next: its pauses are no reason to sleep in the waits for
+ * the answers. One that only pauses, and finds nothing, is.
+ */
+static void short_pauses(void **state)
+{
+	int spinning = 0;
+
+	(void)state;
+	make(ADAPTIVE);
+	for (int i = 0; i < 100; i++) {
+		sleeps_in(10000, 0);
+		assert_false(sleeps_in(SHUNT_NEVER - clock_now, 5000));
+	}
+	assert_int_equal(engine.group.backoffs, 0);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t before = engine.group.spins;
+
+		sleeps_in(10000, 0);
+		spinning += engine.group.spins > before;
+	}
+	assert_in_range(spinning, 16, 40);
+	/* One that waits for longer than it may spin is told nothing new. */
+	make(ADAPTIVE);
+	sleeps_in(100000, 0);
+	assert_int_equal(engine.group.backoffs, 1);
+}
+
 static void timeouts_hold(void **state)
 {
 	(void)state;
@@ -665,6 +706,7 @@ int main(void)
 		cmocka_unit_test(success_resets_the_hook),
 		cmocka_unit_test(what_a_sleep_costs_bounds_it),
 		cmocka_unit_test(displaced),
+		cmocka_unit_test(short_pauses),
 		cmocka_unit_test(timeouts_hold),
 		cmocka_unit_test(signals_end_it),
 		cmocka_unit_test(busy_sleeps_for_the_kernel),
