@@ -8,6 +8,7 @@
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/proof.h"
+#include "core/unread.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)
@@ -241,6 +242,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		atomic_store(&stream->released, true);
+		shunt_unread_heard(engine, stream, value);
 		if (atomic_load(&stream->leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.end_fd >= 0, 0)) {	/* it may not have to wait for EXPECT any more */

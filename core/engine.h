@@ -224,6 +224,8 @@ void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 void shunt_stream_corked(struct shunt_stream *stream, bool on);
 /* What waits for more that was announced waits no longer. tx.lock held. */
 void shunt_stream_push(struct shunt_stream *stream);
+/* The peer has closed: the kernel takes what is sent, gets a reset for it, and says so to the next call. tx.lock held. */
+void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream);
 /* The same, and the end of the kernel's socket `fd`, then or when it may be. */

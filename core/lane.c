@@ -245,6 +245,8 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 		return atomic_load(&stream->tx.fin);
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(&stream->rx);
+	case SHUNT_IMM_RELEASE:
+		return atomic_load(&stream->rx.head);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&stream->rx.switched);
 	case SHUNT_IMM_RING:

@@ -13,6 +13,7 @@
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/thread.h"
+#include "core/unread.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -472,6 +473,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
 	shunt_retire_tick(service);
+	shunt_unread_tick(service);
 	tell_settled(service);
 	bury_links(service);
 	if (shunt_streams_reap(engine))

@@ -85,6 +85,7 @@ struct shunt_service {
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
 	_Atomic bool timing;		/* any thread: a device has WRs that it has not carried out */
+	_Atomic bool unread;		/* any thread: a peer has closed and left bytes of ours unread */
 	_Atomic bool trimming;		/* any thread: there may be memory to let go */
 
 	struct shunt_lock inbox_lock;	/* of the next; any thread */

@@ -143,6 +143,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool handed;	/* lane.lock: the last HANDBACK has been given to the QP */
 	_Atomic bool wants_handed;	/* a send waits for that */
 	_Atomic uint64_t fin;	/* value of FIN */
+	_Atomic uint64_t left_at;	/* P: the peer has closed, and the link had brought more than it has read, which is up to here; SHUNT_NEVER */
 	struct shunt_bytes bytes;
 };
 

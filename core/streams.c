@@ -58,6 +58,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	tx->quick = false;
 	set(&tx->grow_asked, false);
 	set(&tx->announced, 0);
+	set(&tx->left_at, SHUNT_NEVER);
 	set(&tx->upgrade_at, 0);
 	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->resend_fin = false;

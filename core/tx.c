@@ -14,6 +14,7 @@
 #include "core/proof.h"
 #include "core/stage.h"
 #include "core/thread.h"
+#include "core/unread.h"
 
 #define IOV_BATCH 64
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
@@ -209,11 +210,11 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	return sent;
 }
 
-/* The peer has closed: the kernel takes what is sent, gets a reset for it, and says so to the next call. */
-static void leave_link(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	if (stream->tx.track == SHUNT_TCP)
 		return;
+	shunt_unread_answer(engine, fd, stream);
 	stream->tx.track = SHUNT_TCP;
 	stream->tx.quick = false;
 	shunt_track_rehome(engine, stream, EPOLLOUT);
@@ -253,7 +254,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
-		leave_link(engine, stream);
+		shunt_tx_leave_link(engine, fd, stream);
 	if (tx->track == SHUNT_LINK)
 		return send_link(engine, stream, iov, iovcnt, skip, bytes, flags);
 	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);

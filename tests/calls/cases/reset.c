@@ -34,6 +34,21 @@ static void epipe_so_error(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_RDWR));
 }
 
+/* The same, but nothing has been asked of the stream since the peer closed it. */
+static void epipe_unseen(struct end *e)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	meet(e);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	ended(e, e->fd, POLLHUP);
+	TRY(e, getpeername(e->fd, (struct sockaddr *)&a, &len));
+	so_error(e, e->fd);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	show(e, e->fd, 1, 0);
+}
+
 static void after_reset(struct end *e)
 {
 	ended(e, e->fd, POLLHUP);
@@ -249,6 +264,7 @@ static void reset_one_of_two_peer(struct end *e)
 const struct test cases_reset[] = {
 	{"reset_epipe", 0, epipe, close_peer},
 	{"reset_epipe_so_error", 0, epipe_so_error, close_peer},
+	{"reset_epipe_unseen", 0, epipe_unseen, close_peer},
 	{"reset_unread", 0, unread, unread_peer},
 	{"reset_after_data", 0, data_then_reset, data_then_reset_peer},
 	{"reset_so_error", 0, reset_so_error, linger0_peer},
