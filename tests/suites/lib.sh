@@ -20,6 +20,43 @@ skip_all() {
 	exit 77
 }
 
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/shunt-suites
+
+# fetch PACKAGE: $source becomes the folder of the package's source, which is fetched once, into $cache: of what the
+# distribution has now. No list of the system's is changed.
+fetch() {
+	local release options
+	source=$(find "$cache" -maxdepth 1 -name "$1-*" -type d 2> /dev/null | sort | tail -n 1)
+	[ -z "$source" ] || return 0
+	# shellcheck source=/dev/null
+	release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	mkdir -p "$scratch/apt/lists/partial" "$cache" || exit
+	printf 'deb-src http://deb.debian.org/debian %s main\ndeb-src http://deb.debian.org/debian-security %s-security main\n' \
+		"$release" "$release" > "$scratch/apt/sources.list"
+	options="-qq -o Dir::Etc::sourcelist=$scratch/apt/sources.list -o Dir::Etc::sourceparts=/nonexistent
+		-o Dir::State::lists=$scratch/apt/lists -o APT::Sandbox::User=root"
+	# shellcheck disable=SC2086 # several words
+	(cd "$scratch/apt" && apt-get $options update && apt-get $options source --download-only "$1" &&
+		tar -C "$cache" -xf "$1"_*.orig.tar.*z) || skip_all "the source package of $1 cannot be fetched"
+	source=$(find "$cache" -maxdepth 1 -name "$1-*" -type d | sort | tail -n 1)
+}
+
+# build FILE COMMANDS: in $source, unless the file is there, saying nothing but what goes wrong.
+build() {
+	[ -e "$source/$1" ] || (cd "$source" && bash -ec "$2") > "$scratch/built" 2>&1 || {
+		tail -n 20 "$scratch/built"
+		skip_all "$source cannot be built"
+	}
+}
+
+# alone COMMAND...: for no longer than $patience, in a network of its own where that is allowed: ports are always the same.
+alone() {
+	local own=
+	[ "$(id -u)" != 0 ] || ! unshare -n true 2> /dev/null || own="unshare -n"
+	# shellcheck disable=SC2016,SC2086 # the inner shell expands it; several words
+	timeout "$patience" $own bash -c '[ "$1" = 0 ] || ip link set lo up; shift; exec "$@"' run ${#own} "$@"
+}
+
 suite() { # UNIT...
 	local unit count=0 failed=0 new tests
 	for unit; do
