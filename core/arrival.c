@@ -241,8 +241,8 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RING_FROM:
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
+		shunt_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_store(&stream->released, true);
-		shunt_unread_heard(engine, stream, value);
 		if (atomic_load(&stream->leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.end_fd >= 0, 0)) {	/* it may not have to wait for EXPECT any more */
