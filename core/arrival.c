@@ -245,7 +245,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		atomic_store(&stream->released, true);
 		if (atomic_load(&stream->leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(stream->tx.end_fd >= 0, 0)) {	/* it may not have to wait for EXPECT any more */
+		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait for EXPECT any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_group_kick_lane(engine, stream->lane);
 		}

@@ -429,7 +429,7 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 		return;
 	case SHUNT_WORK_FIN:
 		stream->tx.fin_wr = number;
-		if (stream->tx.end_fd >= 0)
+		if (stream->tx.lingers)
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:

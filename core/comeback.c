@@ -28,7 +28,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
 	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    atomic_load(&rx->second) != SHUNT_NEVER || atomic_load(&rx->proof) != SHUNT_PROVEN || rx->proof_fd >= 0 ||
-	    tx->resend || stream->resend_fd >= 0 || tx->end_fd >= 0 || tx->pin || atomic_load(&tx->pinned_wr) ||
+	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin || atomic_load(&tx->pinned_wr) ||
 	    stream->retire_fd >= 0 || stream->claimed)
 		return BUSY;
 	return READY;

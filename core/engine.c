@@ -230,6 +230,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	atomic_store(&stream->rx.held_until, 0);
 	shunt_private_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
+	stream->tx.lingers = false;
 	stream->refusing = false;
 	if (state == SHUNT_CANDIDATE && !shunt_shared_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);

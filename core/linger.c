@@ -4,33 +4,61 @@
 #include "core/owed.h"
 #include "core/proof.h"
 
-bool shunt_linger_keep(struct shunt_stream *stream, int fd)
+/* What the end is said on. The program can still close its own. */
+static void take_copy(struct shunt_stream *stream, int fd)
+{
+	int copy = shunt_private_copy(stream->engine, fd);
+
+	atomic_store(&stream->tx.end_fd, copy < 0 ? -1 : copy);
+}
+
+bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
 		return false;
-	if (tx->end_fd >= 0)
+	if (atomic_load(&tx->end_fd) >= 0)
 		return true;
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
-	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
-	    tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset))
+	if (!atomic_load(&tx->lingers) &&
+	    ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
+	     tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset)))
 		return false;
-	tx->end_fd = shunt_private_copy(stream->engine, fd);
-	return tx->end_fd >= 0;
+	take_copy(stream, fd);
+	atomic_store(&tx->lingers, !closing || tx->end_fd >= 0);
+	if (tx->lingers && tx->end_fd < 0)
+		shunt_service_prove_later(stream->engine);
+	return tx->lingers;
+}
+
+void shunt_linger_again(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);
+	if (atomic_load(&tx->lingers) && tx->end_fd < 0 && stream->fd >= 0) {
+		take_copy(stream, stream->fd);
+		if (tx->end_fd < 0)
+			shunt_service_prove_later(stream->engine);
+		else
+			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+	}
+	shunt_lock_leave(&tx->lock);
 }
 
 static void leave(struct shunt_stream *stream)
 {
 	shunt_private_close(stream->engine, stream->tx.end_fd);
-	stream->tx.end_fd = -1;
+	atomic_store(&stream->tx.end_fd, -1);
+	atomic_store(&stream->tx.lingers, false);
 }
 
 /* lane.lock held, or nobody posts any more. */
-static void end(struct shunt_stream *stream)
+static void end(struct shunt_stream *stream, int fd)
 {
 	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
-		stream->engine->sys->shutdown(stream->tx.end_fd, SHUT_WR);
+		stream->engine->sys->shutdown(fd, SHUT_WR);
 	leave(stream);
 }
 
@@ -48,20 +76,20 @@ bool shunt_linger_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (__builtin_expect(tx->end_fd < 0, 1))
+	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
 		return false;
-	if (tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_linger_must_prove(stream))
+	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_linger_must_prove(stream))
 		return true;
 	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
 	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
 		return true;
-	end(stream);
+	end(stream, tx->end_fd);
 	return false;
 }
 
 void shunt_linger_proven(struct shunt_stream *stream)
 {
-	if (stream->tx.end_fd >= 0)
+	if (atomic_load(&stream->tx.lingers))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 
@@ -69,7 +97,7 @@ void shunt_linger_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->end_fd < 0) {
+	if (!atomic_load(&tx->lingers)) {
 		if (tx->resend && stream->fd >= 0)
 			shunt_owed_await(stream->engine, stream);
 		return;
@@ -79,21 +107,21 @@ void shunt_linger_resume(struct shunt_stream *stream)
 		if (!stream->rx.owes_reset && shunt_proof_end_writing(stream))
 			leave(stream);
 		else
-			end(stream);
+			end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
 		return;
 	}
 	tx->resend_fin = true;
-	if (stream->awaited)	/* the nonce, before what has been added now */
-		shunt_private_close(stream->engine, tx->end_fd);
-	else
+	if (!stream->awaited) {		/* else with the nonce, before what has been added now */
 		stream->resend_fd = tx->end_fd;
-	tx->end_fd = -1;
+		atomic_store(&tx->end_fd, -1);
+	}
+	leave(stream);
 	shunt_owed_await(stream->engine, stream);
 }
 
 void shunt_linger_dead(struct shunt_stream *stream)
 {
-	if (stream->tx.end_fd >= 0 && shunt_track_lost(stream))
-		shunt_streams_reset_tcp(stream->engine, stream->tx.end_fd);
+	if (atomic_load(&stream->tx.lingers) && shunt_track_lost(stream))
+		shunt_streams_reset_tcp(stream->engine, shunt_linger_fd(stream));
 	shunt_linger_resume(stream);
 }

@@ -8,8 +8,13 @@
 
 #include "core/stream.h"
 
-/* Keeps the socket `fd` until then. False: there is no need, or no descriptor. tx.lock held, before FIN is queued. */
-bool shunt_linger_keep(struct shunt_stream *stream, int fd);
+/*
+ * Keeps the socket `fd` until then. A descriptor that cannot be had now is had later, where the program is not `closing`
+ * its own. False: there is no need, or no descriptor. tx.lock held, before FIN is queued.
+ */
+bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing);
+/* There may be one now. */
+void shunt_linger_again(struct shunt_stream *stream);
 /* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
 int shunt_linger_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */

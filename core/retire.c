@@ -345,7 +345,7 @@ bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *st
 	uint64_t bytes;
 	uint8_t *room;
 
-	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && tx->end_fd < 0 && offset < staged) ||
+	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && !tx->lingers && offset < staged) ||
 	    (offset < posted && !settle(engine, stream->lane)))
 		return false;
 	bytes = staged - offset;
@@ -430,7 +430,7 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}
-	if (good && tx->end_fd >= 0)
+	if (good && tx->lingers)
 		shunt_linger_resume(stream);
 	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_owed_await(engine, stream);

@@ -8,6 +8,7 @@
 #include "core/abroad.h"
 #include "core/expiry.h"
 #include "core/keepalive.h"
+#include "core/linger.h"
 #include "core/owed.h"
 #include "core/polling.h"
 #include "core/proof.h"
@@ -405,11 +406,13 @@ struct unproven {
 	int count;
 };
 
+/* Or its end waits for a descriptor. */
 static int find_unproven(struct shunt_stream *stream, void *arg)
 {
 	struct unproven *found = arg;
 
-	if (atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN || atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+	if ((atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN || atomic_load(&stream->rx.boundary) == SHUNT_NEVER) &&
+	    !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;
@@ -424,16 +427,17 @@ static void prove(struct shunt_service *service)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_streams_each(engine, find_unproven, &found);
 	shunt_lock_leave(&engine->streams_lock);
-	if (found.count == 64)
-		shunt_service_prove(engine);
 	for (int i = 0; i < found.count; i++) {
 		struct shunt_stream *stream = found.streams[i];
 
 		shunt_lock_take(&stream->rx.lock);
 		shunt_track_settle(engine, stream);
 		shunt_lock_leave(&stream->rx.lock);
+		shunt_linger_again(stream);
 		shunt_streams_unhold(stream);
 	}
+	if (found.count == 64 && !atomic_load(&service->unproven))	/* else there are no descriptors for more */
+		shunt_service_prove(engine);
 }
 
 void shunt_service_prove(struct shunt_engine *engine)

@@ -125,7 +125,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
-	_Atomic int end_fd;	/* keeps the kernel's socket until FIN has arrived (linger.h); -1 */
+	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (linger.h) */
+	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
 	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see pin.h; NULL none */

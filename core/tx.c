@@ -416,11 +416,11 @@ void shunt_tx_finish(struct shunt_stream *stream)
 }
 
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
-static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_tell_accepted(stream);	/* before the kernel's end: it must not hide that something is missing */
-	if (shunt_linger_keep(stream, fd))
+	if (shunt_linger_keep(stream, fd, closing))
 		return true;
 	if (!stream->tx.resend)
 		return shunt_proof_end_writing(stream);
@@ -433,7 +433,7 @@ void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
 	struct shunt_engine *engine = stream->engine;
 
-	if (!kernel_must_wait(engine, stream, fd) && !stream->tx.shut)	/* before FIN, as in shutdown() */
+	if (!kernel_must_wait(engine, stream, fd, true) && !stream->tx.shut)	/* before FIN, as in shutdown() */
 		engine->sys->shutdown(fd, SHUT_WR);
 	shunt_tx_finish(stream);
 }
@@ -475,7 +475,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		result = -ENOTCONN;
 		goto leave;
 	}
-	if (send && kernel_must_wait(engine, stream, fd))
+	if (send && kernel_must_wait(engine, stream, fd, false))
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	if (receive && linked && shunt_proof_end_reading(stream))
 		how = how == SHUT_RDWR ? SHUT_WR : -1;

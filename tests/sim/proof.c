@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <string.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -271,7 +272,71 @@ void an_end_waits_for_the_question(void **state)
 	turn();
 }
 
-/* The same, and its queue pair dies before the question has come: all has arrived, and none of it would count. */
+static bool no_descriptor;
+
+static int copy_if_any(int fd, int command, ...)
+{
+	va_list args;
+	int value;
+
+	va_start(args, command);
+	value = va_arg(args, int);
+	va_end(args);
+	if (!no_descriptor || command != F_DUPFD_CLOEXEC)
+		return fcntl(fd, command, value);
+	errno = EMFILE;
+	return -1;
+}
+
+static int kernel_state(int fd)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+	return info.tcpi_state;
+}
+
+/* The program ends its direction, and there is no descriptor to say so with later: then it is said when there is one. */
+void an_end_waits_for_a_descriptor(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_sys denying;
+	char byte;
+
+	(void)state;
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	denying = *engines[0]->sys;
+	denying.fcntl = copy_if_any;
+	engines[0]->sys = &denying;
+	until_expected();
+	put(0, 0, 1000, 0);
+	get(0, 1, BUFFER);
+	no_descriptor = true;
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream_of(&side[0]), SHUT_WR), 0);
+	for (int n = 0; bed.received[0][0] < bed.sent[0][0]; n++) {
+		assert_true(n < 1000);
+		step(0);
+		step(1);
+		get(0, 0, BUFFER);
+	}
+	assert_int_equal(kernel_state(side[0].fd), TCP_ESTABLISHED);
+	no_descriptor = false;
+	for (int n = 0; n < 1000 && kernel_state(side[0].fd) == TCP_ESTABLISHED; n++)
+		step(0);
+	assert_int_not_equal(kernel_state(side[0].fd), TCP_ESTABLISHED);
+	assert_int_equal(receive_some(&side[1], &byte, 1, 0), 0);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	turn();
+	turn();
+}
+
+/* As above, and the queue pair dies before the question has come: all has arrived, and none of it would count. */
 void an_end_waits_for_the_question_of_a_dead_link(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

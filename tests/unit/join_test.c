@@ -7,6 +7,7 @@
 #include "tests/unit/sockets.h"
 
 #define STEPS 1000
+#define USES 16		/* of a connection that is expected to last */
 
 struct owner {
 	int fd, have_fd;	/* both names */
@@ -82,7 +83,8 @@ static void assert_told(struct owner *owner)
 {
 	struct shunt_have have;
 
-	shunt_service_offer(engine, stream);
+	for (int i = 0; i < USES; i++)
+		shunt_service_offer(engine, stream);
 	assert_int_equal(heard(owner, &have), SHUNT_HAVE_TUPLE);
 	assert_memory_equal(&have.tuple, &tuple, sizeof(tuple));
 }
@@ -151,6 +153,7 @@ static void next_owner_is_told(void **state)
 	accept_one(fds);
 	assert_silent(&first);		/* not before it wants to know */
 	want(&first);
+	assert_silent(&first);		/* it may be a short one */
 	assert_told(&first);
 	assert_silent(&first);		/* once is enough */
 	end(&first);
