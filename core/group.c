@@ -308,6 +308,13 @@ void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lan
 			break;
 		}
 	}
+	while (!shunt_lock_try(&lane->lock)) {	/* who serves it leaves it with group.lock held (next_kicked) */
+		shunt_lock_leave(&group->lock);
+		shunt_lock_take(&lane->lock);
+		shunt_lock_leave(&lane->lock);
+		shunt_lock_take(&group->lock);
+	}
+	shunt_lock_leave(&lane->lock);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -520,20 +527,41 @@ static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
+/*
+ * The next lane to be served, its lock taken, or NULL. What holds a lane that has no seat is its lock, and without that
+ * group.lock, under which it is removed. As in shunt_lane_kick(), who does not get the lock leaves a mark instead.
+ */
+static struct shunt_lane *next_kicked(struct shunt_group *group, struct shunt_lane *served, bool *stalled)
+{
+	struct shunt_lane *lane;
+
+	if (served) {
+		shunt_lock_leave(&served->lock);
+		*stalled |= shunt_lane_stalled(served);
+		if (atomic_load(&served->dirty) && shunt_lock_try(&served->lock))
+			return served;
+	}
+	while ((lane = group->kick_lanes) != NULL) {
+		group->kick_lanes = lane->next_kick;
+		lane->kicked = false;
+		atomic_store(&lane->dirty, true);
+		if (shunt_lock_try(&lane->lock))
+			return lane;
+	}
+	return NULL;
+}
+
 void shunt_group_after_slow(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
-	struct shunt_lane *lane;
+	struct shunt_lane *lane = NULL;
 	struct shunt_stream *stream;
+	bool stalled = false;
 
-	for (;;) {
+	do {
 		shunt_lock_take(&group->lock);
-		lane = group->kick_lanes;
-		if (lane) {
-			group->kick_lanes = lane->next_kick;
-			lane->kicked = false;
-		}
-		stream = group->settle;
+		lane = next_kicked(group, lane, &stalled);
+		stream = lane ? NULL : group->settle;	/* its locks come before a lane's */
 		if (stream) {
 			group->settle = stream->next_settle;
 			stream->settling = false;
@@ -541,13 +569,15 @@ void shunt_group_after_slow(struct shunt_engine *engine)
 		if (!lane && !stream)
 			atomic_store_explicit(&group->after_due, false, memory_order_relaxed);
 		shunt_lock_leave(&group->lock);
-		if (!lane && !stream)
-			return;
-		if (lane)
-			shunt_lane_kick(lane);
+		if (lane) {
+			atomic_store(&lane->dirty, false);
+			shunt_lane_serve(lane);
+		}
 		if (stream)
 			settle(engine, stream);
-	}
+	} while (lane || stream);
+	if (stalled)
+		shunt_service_watch(engine);
 }
 
 /* --- events --- */

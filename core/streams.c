@@ -259,12 +259,17 @@ static void answer_nobody(struct shunt_stream *stream)
 	shunt_rights_answer(stream->engine, stream);
 }
 
+static void unseat(struct shunt_stream *stream)
+{
+	if (!stream->link)
+		return;
+	answer_nobody(stream);
+	shunt_link_unseat(stream->link, stream);
+}
+
 void shunt_streams_vacate(struct shunt_stream *stream)
 {
-	if (stream->link) {
-		answer_nobody(stream);
-		shunt_link_unseat(stream->link, stream);
-	}
+	unseat(stream);
 	free_if_done(stream);
 }
 
@@ -289,7 +294,13 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 	while (stream) {
 		struct shunt_stream *next = stream->next_reap;
 
-		shunt_streams_vacate(stream);
+		/* Who has just let go of it may still be about to leave its lane, which can go with its last seat. */
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+		unseat(stream);
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+		free_if_done(stream);
 		stream = next;
 	}
 	return any;

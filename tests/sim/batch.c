@@ -4,6 +4,8 @@
  */
 #include "tests/sim/bed.h"
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include "core/soft/soft.h"
@@ -181,6 +183,52 @@ static void hook(void (*then)(void))
 static void unhook(void)
 {
 	bed.lane[0]->qp->context->ops.post_send = real_post;
+}
+
+static _Atomic bool removed;
+
+static void *remove_lane(void *arg)
+{
+	(void)arg;
+	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	atomic_store(&removed, true);
+	return NULL;
+}
+
+static pthread_t remover;
+
+static void removal(void)
+{
+	assert_int_equal(pthread_create(&remover, NULL, remove_lane, NULL), 0);
+	while (atomic_load(&bed.lane[0]->lock.word) != 2 && !atomic_load(&removed))	/* until it sleeps */
+		sched_yield();
+	assert_false(atomic_load(&removed));
+}
+
+/* It is served by who has heard that it has work, and that no seat keeps it, when its link is destroyed. */
+static void who_serves_a_lane_keeps_it(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_group *group;
+
+	(void)state;
+	make_bed(&config, 1);
+	group = &engines[0]->group;
+	drain();
+	shunt_lock_take(&bed.lane[0]->lock);
+	put(0, 0, 64, 0);
+	shunt_lock_leave(&bed.lane[0]->lock);
+	hook(removal);
+	shunt_lock_take(&group->lock);
+	shunt_group_kick_lane(engines[0], bed.lane[0]);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engines[0], group);
+	assert_null(meanwhile);
+	pthread_join(remover, NULL);
+	assert_true(removed);
+	unhook();
+	shunt_group_add_lane(engines[0], bed.lane[0]);
+	end_bed();
 }
 
 static void another_send(void)
@@ -408,6 +456,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(eight_streams_one_doorbell),
 		cmocka_unit_test(chain_has_a_limit),
 		cmocka_unit_test(lone_request_is_not_delayed),
+		cmocka_unit_test(who_serves_a_lane_keeps_it),
 		cmocka_unit_test(no_flush_is_lost),
 		cmocka_unit_test(queued_again_while_served),
 		cmocka_unit_test(figure_4),
