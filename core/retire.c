@@ -130,6 +130,7 @@ static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
+		stream->tx.kernels = true;
 		shunt_shared_settle(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		done = true;
@@ -421,7 +422,7 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	tx->must_prove = false;	/* it would have said that it expects it */
-	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || shunt_stream_is_plain(stream)))
+	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || tx->kernels))
 		return false;	/* what the link carried has not been read, and TCP has gone on behind it */
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
 	if (back) {

@@ -125,6 +125,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
+	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
 	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (linger.h) */
 	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */

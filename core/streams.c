@@ -62,6 +62,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->upgrade_at, 0);
 	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->resend_fin = false;
+	tx->kernels = false;
 	set(&tx->lingers, false);
 	set(&tx->end_fd, -1);
 	tx->fin_wr = 0;

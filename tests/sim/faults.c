@@ -550,6 +550,36 @@ void what_was_passed_is_not_sent_again(void **state)
 	end_bed();
 }
 
+/* The sender's end is the kernel's since it asked for that, and closed: behind what the ring holds TCP has gone on. */
+void who_has_gone_back_gives_nothing_back(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *reader, *sender;
+	struct side *side = bed.pair[0].side;
+
+	(void)state;
+	make_bed(&config, 1);
+	reader = stream_of(&side[0]);
+	sender = stream_of(&side[1]);
+	assert_int_equal(put(0, 1, 1000, 0), 1000);
+	shunt_retire_begin(engines[1], sender, "the test");
+	while (atomic_load(&sender->retiring) == SHUNT_RETIRING)
+		turn();
+	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, "the test"), 0);
+	assert_int_equal(put(0, 1, 500, 0), 500);
+	close_side(&side[1]);
+	shunt_retire_begin(engines[0], reader, "the test");
+	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
+		turn();
+	assert_int_equal(atomic_load(&reader->retiring), SHUNT_CANNOT_RETIRE);
+	while (bed.received[0][1] < bed.sent[0][1])
+		get(0, 1, BUFFER);
+	close_side(&side[0]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
 /* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
 void nothing_is_awaited_of_the_dead(void **state)
 {
