@@ -78,7 +78,8 @@ bool shunt_linger_look(struct shunt_stream *stream)
 
 	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
 		return false;
-	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr || shunt_linger_must_prove(stream))
+	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
+	    shunt_linger_must_prove(stream))
 		return true;
 	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
 	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
