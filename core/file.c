@@ -150,11 +150,15 @@ static int another_number(struct shunt_engine *engine, const struct shunt_file *
 
 static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	bool last;
+	bool many = stream->numbers > 1, last;
 
 	/* A registration outlives the number it was made with, but nobody can move it any more. */
-	if (stream->numbers > 1 && shunt_epset_knows(engine, stream, fd))
+	if (many && shunt_epset_knows(engine, stream, fd))
 		shunt_stream_retire(engine, fd, stream, "closed under a number that epoll knows");
+	if (many) {	/* who is at work for the stream may be in a call with this number */
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+	}
 	shunt_lock_take(&engine->streams_lock);
 	last = --stream->numbers == 0;
 	if (!last) {
@@ -163,6 +167,10 @@ static void close_stream(struct shunt_engine *engine, struct shunt_stream *strea
 			stream->fd = another_number(engine, &stream->file);
 	}
 	shunt_lock_leave(&engine->streams_lock);
+	if (many) {
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+	}
 	if (last && !shunt_streams_orphan(engine, stream, fd))
 		shunt_streams_end(engine, stream, fd);
 }

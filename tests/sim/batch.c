@@ -499,6 +499,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_behind_a_nonce_loses_nothing),
 		cmocka_unit_test(an_end_waits_for_the_question),
 		cmocka_unit_test(an_end_waits_for_a_descriptor),
+		cmocka_unit_test(a_number_in_use_is_not_closed),
 		cmocka_unit_test(an_end_waits_for_the_question_of_a_dead_link),
 		cmocka_unit_test(a_late_nonce_is_not_reset),
 		cmocka_unit_test(an_end_does_not_wait_for_ever),

@@ -127,6 +127,7 @@ void an_end_waits_for_the_nonce_that_will_be_read(void **state);
 void an_end_behind_a_nonce_loses_nothing(void **state);
 void an_end_waits_for_the_question(void **state);
 void an_end_waits_for_a_descriptor(void **state);
+void a_number_in_use_is_not_closed(void **state);
 void an_end_waits_for_the_question_of_a_dead_link(void **state);
 void a_late_nonce_is_not_reset(void **state);
 void an_end_does_not_wait_for_ever(void **state);

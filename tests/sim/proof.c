@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "core/soft/soft.h"
 
@@ -286,6 +289,72 @@ static int copy_if_any(int fd, int command, ...)
 		return fcntl(fd, command, value);
 	errno = EMFILE;
 	return -1;
+}
+
+static struct shunt_stream *named;	/* by two numbers, of which one is closed meanwhile */
+static int closed_number;
+static _Atomic bool closed;
+static pthread_t closer;
+
+static void *close_it(void *engine)
+{
+	shunt_file_closing(engine, closed_number);
+	close(closed_number);
+	atomic_store(&closed, true);
+	return NULL;
+}
+
+static int copy_while_closed(int fd, int command, ...)
+{
+	va_list args;
+	int value;
+
+	va_start(args, command);
+	value = va_arg(args, int);
+	va_end(args);
+	if (command == F_DUPFD_CLOEXEC && fd == closed_number && !atomic_load(&closed)) {
+		assert_int_equal(pthread_create(&closer, NULL, close_it, engines[1]), 0);
+		while (atomic_load(&named->rx.lock.word) != 2 && !atomic_load(&closed))	/* until it sleeps */
+			sched_yield();
+		assert_false(atomic_load(&closed));
+	}
+	return fcntl(fd, command, value);
+}
+
+/* The service thread copies a connection's descriptor while the program closes it; it has another. */
+void a_number_in_use_is_not_closed(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct stat copy, other;
+	struct shunt_sys closing;
+
+	(void)state;
+	config.proof = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	named = stream_of(&side[1]);
+	closed_number = side[1].fd;
+	closed = false;
+	side[1].fd = dup(closed_number);
+	shunt_file_duplicated(engines[1], closed_number, side[1].fd);
+	closing = *engines[1]->sys;
+	closing.fcntl = copy_while_closed;
+	engines[1]->sys = &closing;
+	until_expected();
+	assert_int_equal(pthread_join(closer, NULL), 0);
+	assert_true(closed);
+	assert_int_equal(fstat(named->rx.proof_fd, &copy) | fstat(side[1].fd, &other), 0);
+	assert_int_equal(copy.st_ino, other.st_ino);
+	assert_int_equal(named->fd, side[1].fd);
+	closing.fcntl = fcntl;
+	put(0, 0, 1000, 0);
+	all_arrived();
+	close_side(&side[0]);
+	close_side(&side[1]);
+	turn();
+	turn();
 }
 
 static int kernel_state(int fd)
