@@ -112,8 +112,10 @@ void shunt_proof_leave(struct shunt_stream *stream)
 
 bool shunt_proof_end_reading(struct shunt_stream *stream)
 {
-	stream->rx.end_reading = is_next(&stream->rx);
-	return stream->rx.end_reading;
+	struct shunt_rx *rx = &stream->rx;
+
+	rx->end_reading = is_next(rx) && (!rx->shut || rx->end_reading);	/* else the kernel has been told before */
+	return rx->end_reading;
 }
 
 bool shunt_proof_end_writing(struct shunt_stream *stream)

@@ -155,6 +155,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 		stop_reading(engine, &stream->rx);
 	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	shunt_lock_leave(&stream->tx.lock);
+	shunt_track_rehome(engine, stream, EPOLLIN);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
 	complete(engine, stream);
 	/* The kernel's edges may have been spent on calls that were refused meanwhile. */

@@ -580,6 +580,38 @@ void who_has_gone_back_gives_nothing_back(void **state)
 	bed.pairs = 0;
 }
 
+/* The peer has reset it, the program has not heard of that, and wants the kernel's socket: then the kernel is to tell. */
+void a_reset_is_told_by_the_kernel_then(void **state)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct shunt_config config = small_config(HYBRID);
+	int set = epoll_create1(EPOLL_CLOEXEC);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *stream;
+
+	(void)state;
+	make_bed(&config, 1);
+	stream = stream_of(&side[1]);
+	shunt_file_epoll(engines[1], set);
+	assert_int_equal(shunt_epset_ctl(engines[1], set, EPOLL_CTL_ADD, side[1].fd, &event), 0);
+	assert_int_equal(put(0, 1, 1000, 0), 1000);
+	close_side(&side[0]);	/* with what it has not read */
+	while (!atomic_load(&stream->rx.error))
+		turn();
+	shunt_retire_begin(engines[1], stream, "the test");
+	while (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		turn();
+	assert_int_equal(atomic_load(&stream->retiring), SHUNT_CANNOT_RETIRE);
+	assert_int_equal(shunt_epset_wait(engines[1], set, &event, 1, &(struct timespec) { 0, 0 }, NULL), 1);
+	assert_true(event.events & EPOLLIN && event.events & EPOLLHUP);
+	close_side(&side[1]);
+	shunt_file_closing(engines[1], set);
+	close(set);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
 /* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
 void nothing_is_awaited_of_the_dead(void **state)
 {

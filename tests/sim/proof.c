@@ -366,6 +366,40 @@ static int kernel_state(int fd)
 	return info.tcpi_state;
 }
 
+/* The program has ended reading before there was a link, and says so again while the nonce is expected. */
+void an_end_of_reading_is_said_twice(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *stream;
+	char byte;
+
+	(void)state;
+	config.proof = config.retain = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = stream_of(&side[1]);
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream, SHUT_RD), 0);
+	for (int n = 0; atomic_load(&stream->rx.proof) != SHUNT_EXPECTED; n++) {
+		assert_true(n < 10000);
+		receive_some(&side[0], &byte, 1, MSG_DONTWAIT);
+		receive_some(&side[1], &byte, 1, MSG_DONTWAIT);
+		step(0);
+		if (atomic_load(&stream->rx.proof) != SHUNT_EXPECTED)
+			step(1);
+	}
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream, SHUT_RD), 0);
+	close_side(&side[1]);
+	assert_int_equal(kernel_state(stream->rx.proof_fd), TCP_ESTABLISHED);	/* ended in both directions it would reset */
+	for (int i = 0; i < 10; i++)	/* the nonce is written now */
+		turn();
+	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[0]);
+	for (int i = 0; i < 10; i++)
+		turn();
+}
+
 /* The program ends its direction, and there is no descriptor to say so with later: then it is said when there is one. */
 void an_end_waits_for_a_descriptor(void **state)
 {
