@@ -9,24 +9,13 @@
 #include "core/epset.h"
 #include "core/polling.h"
 #include "core/thread.h"
+#include "core/ticks.h"
 
 #define COMPANION_BATCH 32
 #define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy, */
 #define QUIET_TICKS 30000000	/* if it has had nothing for so many; else there is one in each call */
 #define WORTH_A_LOOK 4	/* streams ready at once for whom one more system call does not matter */
 #define IDLE_TICKS 4000		/* the same while polling for the first event */
-
-static uint64_t ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-#endif
-}
 
 /* Takes what the companion has to say, completions included. group.lock held. */
 static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
@@ -44,7 +33,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 			event = true;
 		} else {
 			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
-			set->kernel_active = ticks();
+			set->kernel_active = shunt_ticks();
 		}
 	}
 	if (event) {
@@ -94,7 +83,7 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 			*heard = true;
 	}
 	if (kept)
-		set->kernel_active = ticks();
+		set->kernel_active = shunt_ticks();
 	return kept;
 }
 
@@ -114,7 +103,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		hear_companion(engine, set);
 	else
 		taken = shunt_group_poll_locked(engine);
-	if (found && set->first && ticks() - set->kernel_checked >= BUSY_TICKS)
+	if (found && set->first && shunt_ticks() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
 		n += shunt_epset_collect(engine, set, events + n, max - n, beside);
@@ -152,7 +141,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	do {
 		returns = atomic_load(&set->returns);
 		n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
-		set->kernel_checked = ticks();
+		set->kernel_checked = shunt_ticks();
 		if (n < 0)
 			n = 0;
 		set->streams_first = n == max;
@@ -189,7 +178,7 @@ static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset
 	if (n < worth || n == max)
 		return n;
 	more = kernel_wait(engine, set, events + n, max - n, &none, NULL, &heard);
-	set->kernel_checked = ticks();
+	set->kernel_checked = shunt_ticks();
 	if (more <= 0)
 		return n;
 	/* What has gone from the streams to the kernel's part meanwhile may be in both. */
@@ -202,7 +191,7 @@ static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset
  */
 static bool is_stale(const struct shunt_epset *set)
 {
-	uint64_t now = ticks();
+	uint64_t now = shunt_ticks();
 
 	return now - set->kernel_checked >= BUSY_TICKS || now - set->kernel_active < QUIET_TICKS;
 }
@@ -230,7 +219,7 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	int n = 0, found = 0;
 
 	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
-		uint64_t age = ticks() - set->kernel_checked;
+		uint64_t age = shunt_ticks() - set->kernel_checked;
 
 		if (age >= BUSY_TICKS || (age > IDLE_TICKS && !(spin->turns & 15)))
 			n = look_at_both(engine, set, events, max);

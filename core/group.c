@@ -444,7 +444,7 @@ static int poll_some(struct shunt_engine *engine, int limit)
 
 	if (!group->open)
 		return 0;
-	group->polls++;
+	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
 	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
 		rearmed = rearm(engine);
 	total = poll_cqs(engine, limit);

@@ -16,7 +16,7 @@ core_sources = \
 	core/window.c core/window.h \
 	core/arrival.c \
 	core/group.c core/group.h \
-	core/thread.c core/thread.h \
+	core/thread.c core/thread.h core/ticks.h \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epsets.c core/epwait.c \

@@ -360,9 +360,11 @@ static void peek_kernel(struct shunt_engine *engine, int fd, struct cursor *to, 
 	struct iovec iov[IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
 	struct msghdr message = { .msg_iov = iov };
 	ssize_t got = -1;
+	int unread = 0;
 
 	message.msg_iovlen = 1 + tcp_iov(&end, to, iov + 1);
-	if (!skip || iov[0].iov_base)
+	/* Where there is nothing it would take the socket's error, which is not to be told yet. */
+	if ((!skip || iov[0].iov_base) && !engine->sys->ioctl(fd, FIONREAD, &unread) && (uint64_t)unread > skip)
 		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
 	free(iov[0].iov_base);
 	if (got > (ssize_t)skip)

@@ -125,6 +125,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
+	uint64_t seen_polls, heard;	/* group.polls at the last send; ticks when one polled itself */
 	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
 	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (linger.h) */
 	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */

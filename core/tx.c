@@ -14,10 +14,12 @@
 #include "core/proof.h"
 #include "core/stage.h"
 #include "core/thread.h"
+#include "core/ticks.h"
 #include "core/unread.h"
 
 #define IOV_BATCH 64
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
+#define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 /* The kernel's own word, if the connection is over there. */
@@ -231,6 +233,25 @@ static ssize_t wait_for_peer(struct shunt_stream *stream)
 	return -EAGAIN;
 }
 
+/*
+ * Who only sends, and finds room, would not hear that the peer has closed: by the second send the kernel says so. Who has
+ * polled between two sends has heard.
+ */
+static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx)
+{
+	uint64_t polls = __atomic_load_n(&engine->group.polls, __ATOMIC_RELAXED), now;
+
+	if (polls != tx->seen_polls) {
+		tx->seen_polls = polls;
+		return;
+	}
+	now = shunt_ticks();
+	if (now - tx->heard < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
+		return;
+	tx->heard = now;
+	shunt_group_poll(engine);
+}
+
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
 static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
@@ -251,6 +272,8 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		    tx->flip_at > tx->offset)
 			bytes = tx->flip_at - tx->offset;
 	}
+	if (tx->track == SHUNT_LINK)
+		listen_now_and_then(engine, tx);
 	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))

@@ -162,6 +162,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state);
 void what_was_passed_is_not_sent_again(void **state);
 void nothing_is_awaited_of_the_dead(void **state);
 void who_has_gone_back_gives_nothing_back(void **state);
+void a_look_takes_no_error(void **state);
 void a_reset_is_told_by_the_kernel_then(void **state);
 void held_streams_are_let_go(void **state);
 void bad_wr_at_every_position(void **state);

@@ -612,6 +612,28 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	bed.pairs = 0;
 }
 
+/* A look past the end of the link is not told how the connection has ended: the next receive is. */
+void a_look_takes_no_error(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	uint8_t bytes[BUFFER];
+
+	(void)state;
+	make_bed(&config, 1);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	shunt_link_kill(bed.lane[1]->link, "the test");
+	assert_int_equal(setsockopt(side[0].fd, SOL_SOCKET, SO_LINGER, &(struct linger) { 1, 0 }, sizeof(struct linger)), 0);
+	close_side(&side[0]);
+	assert_int_equal(receive_some(&side[1], bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT), 1000);
+	assert_int_equal(get(0, 0, BUFFER), 1000);
+	assert_true(receive_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
+	close_side(&side[1]);
+	for (int i = 0; i < 10; i++)
+		turn();
+	bed.pairs = 0;
+}
+
 /* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
 void nothing_is_awaited_of_the_dead(void **state)
 {

@@ -49,6 +49,27 @@ static void epipe_unseen(struct end *e)
 	show(e, e->fd, 1, 0);
 }
 
+/* And nothing is asked but to send, until that is refused: there is no event to wait for, for that would be asking. */
+static void epipe_deaf(struct end *e)
+{
+	int left = 5000;
+
+	meet(e);
+	while (--left && send(e->fd, "x", 1, MSG_NOSIGNAL) == 1)
+		usleep(1000);
+	say(e, "%s", left ? strerror(errno) : "never refused");
+	show(e, e->fd, 1, 0);
+	meet(e);
+}
+
+/* Which is still there. */
+static void deaf_peer(struct end *e)
+{
+	TRY(e, close(e->fd));
+	meet(e);
+	meet(e);
+}
+
 static void after_reset(struct end *e)
 {
 	ended(e, e->fd, POLLHUP);
@@ -265,6 +286,7 @@ const struct test cases_reset[] = {
 	{"reset_epipe", 0, epipe, close_peer},
 	{"reset_epipe_so_error", 0, epipe_so_error, close_peer},
 	{"reset_epipe_unseen", 0, epipe_unseen, close_peer},
+	{"reset_epipe_deaf", 0, epipe_deaf, deaf_peer},
 	{"reset_unread", 0, unread, unread_peer},
 	{"reset_after_data", 0, data_then_reset, data_then_reset_peer},
 	{"reset_so_error", 0, reset_so_error, linger0_peer},
