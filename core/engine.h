@@ -195,7 +195,7 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
 void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 /* A peer's nonce is to be asked for, and somebody else has the stream's lock. */
 void shunt_service_prove(struct shunt_engine *engine);
-/* The same, but there is no descriptor to wait for it with: in a while. */
+/* The same, or an end is to be said (linger.h), but there is no descriptor to wait for it with: in a while. */
 void shunt_service_prove_later(struct shunt_engine *engine);
 /* A stream has begun to gather: the service thread sees to it that it ends in time. */
 void shunt_service_gather(struct shunt_engine *engine);

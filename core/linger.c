@@ -12,6 +12,21 @@ static void take_copy(struct shunt_stream *stream, int fd)
 	atomic_store(&stream->tx.end_fd, copy < 0 ? -1 : copy);
 }
 
+static void leave(struct shunt_stream *stream)
+{
+	shunt_private_close(stream->engine, stream->tx.end_fd);
+	atomic_store(&stream->tx.end_fd, -1);
+	atomic_store(&stream->tx.lingers, false);
+}
+
+/* lane.lock held, or nobody posts any more, or there is no descriptor that who posts could end. */
+static void end(struct shunt_stream *stream, int fd)
+{
+	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
+		stream->engine->sys->shutdown(fd, SHUT_WR);
+	leave(stream);
+}
+
 bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -26,10 +41,15 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 	     tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset)))
 		return false;
 	take_copy(stream, fd);
-	atomic_store(&tx->lingers, !closing || tx->end_fd >= 0);
-	if (tx->lingers && tx->end_fd < 0)
+	if (tx->end_fd < 0 && closing) {
+		if (atomic_load(&tx->lingers))	/* it has been promised, and another process may keep the socket open */
+			end(stream, fd);
+		return false;
+	}
+	atomic_store(&tx->lingers, true);
+	if (tx->end_fd < 0)
 		shunt_service_prove_later(stream->engine);
-	return tx->lingers;
+	return true;
 }
 
 void shunt_linger_again(struct shunt_stream *stream)
@@ -45,21 +65,6 @@ void shunt_linger_again(struct shunt_stream *stream)
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 	}
 	shunt_lock_leave(&tx->lock);
-}
-
-static void leave(struct shunt_stream *stream)
-{
-	shunt_private_close(stream->engine, stream->tx.end_fd);
-	atomic_store(&stream->tx.end_fd, -1);
-	atomic_store(&stream->tx.lingers, false);
-}
-
-/* lane.lock held, or nobody posts any more. */
-static void end(struct shunt_stream *stream, int fd)
-{
-	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
-		stream->engine->sys->shutdown(fd, SHUT_WR);
-	leave(stream);
 }
 
 int shunt_linger_fd(const struct shunt_stream *stream)

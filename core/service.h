@@ -80,7 +80,7 @@ struct shunt_service {
 	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
 	_Atomic uint32_t held_ends;	/* any thread: ends that wait for a nonce (proof.c) */
 	uint64_t held_look;		/* when to look at those */
-	_Atomic bool unproven;		/* the same, in a while: there was no descriptor to wait for it with */
+	_Atomic bool unproven;		/* any thread: the same, or an end (linger.c), in a while: there was no descriptor to wait with */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
 	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */

@@ -500,6 +500,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_waits_for_the_question),
 		cmocka_unit_test(an_end_of_reading_is_said_twice),
 		cmocka_unit_test(an_end_waits_for_a_descriptor),
+		cmocka_unit_test(an_end_waits_no_longer_than_the_program),
 		cmocka_unit_test(a_number_in_use_is_not_closed),
 		cmocka_unit_test(an_end_waits_for_the_question_of_a_dead_link),
 		cmocka_unit_test(a_late_nonce_is_not_reset),

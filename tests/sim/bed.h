@@ -43,6 +43,8 @@ bool on_link(struct side *side);
 void end_bed(void);
 /* The only pair is closed; its link may be over. */
 void leave_bed(void);
+/* The same where the test has closed both sides itself. */
+void leave_closed_bed(void);
 
 /* --- moving bytes; the pattern is checked --- */
 
@@ -128,6 +130,7 @@ void an_end_behind_a_nonce_loses_nothing(void **state);
 void an_end_waits_for_the_question(void **state);
 void an_end_of_reading_is_said_twice(void **state);
 void an_end_waits_for_a_descriptor(void **state);
+void an_end_waits_no_longer_than_the_program(void **state);
 void a_number_in_use_is_not_closed(void **state);
 void an_end_waits_for_the_question_of_a_dead_link(void **state);
 void a_late_nonce_is_not_reset(void **state);

@@ -275,9 +275,9 @@ void an_end_waits_for_the_question(void **state)
 	turn();
 }
 
-static bool no_descriptor;
+static bool (*before_copy)(int fd);	/* false: there is no descriptor for it */
 
-static int copy_if_any(int fd, int command, ...)
+static int hooked_fcntl(int fd, int command, ...)
 {
 	va_list args;
 	int value;
@@ -285,10 +285,20 @@ static int copy_if_any(int fd, int command, ...)
 	va_start(args, command);
 	value = va_arg(args, int);
 	va_end(args);
-	if (!no_descriptor || command != F_DUPFD_CLOEXEC)
+	if (command != F_DUPFD_CLOEXEC || !before_copy || before_copy(fd))
 		return fcntl(fd, command, value);
 	errno = EMFILE;
 	return -1;
+}
+
+static void hook_copies(int engine, bool (*then)(int fd))
+{
+	static struct shunt_sys sys;
+
+	sys = *engines[engine]->sys;
+	sys.fcntl = hooked_fcntl;
+	engines[engine]->sys = &sys;
+	before_copy = then;
 }
 
 static struct shunt_stream *named;	/* by two numbers, of which one is closed meanwhile */
@@ -304,21 +314,15 @@ static void *close_it(void *engine)
 	return NULL;
 }
 
-static int copy_while_closed(int fd, int command, ...)
+static bool close_meanwhile(int fd)
 {
-	va_list args;
-	int value;
-
-	va_start(args, command);
-	value = va_arg(args, int);
-	va_end(args);
-	if (command == F_DUPFD_CLOEXEC && fd == closed_number && !atomic_load(&closed)) {
-		assert_int_equal(pthread_create(&closer, NULL, close_it, engines[1]), 0);
-		while (atomic_load(&named->rx.lock.word) != 2 && !atomic_load(&closed))	/* until it sleeps */
-			sched_yield();
-		assert_false(atomic_load(&closed));
-	}
-	return fcntl(fd, command, value);
+	if (fd != closed_number || atomic_load(&closed))
+		return true;
+	assert_int_equal(pthread_create(&closer, NULL, close_it, engines[1]), 0);
+	while (atomic_load(&named->rx.lock.word) != 2 && !atomic_load(&closed))	/* until it sleeps */
+		sched_yield();
+	assert_false(atomic_load(&closed));
+	return true;
 }
 
 /* The service thread copies a connection's descriptor while the program closes it; it has another. */
@@ -327,7 +331,6 @@ void a_number_in_use_is_not_closed(void **state)
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
 	struct stat copy, other;
-	struct shunt_sys closing;
 
 	(void)state;
 	config.proof = 1;
@@ -339,16 +342,14 @@ void a_number_in_use_is_not_closed(void **state)
 	closed = false;
 	side[1].fd = dup(closed_number);
 	shunt_file_duplicated(engines[1], closed_number, side[1].fd);
-	closing = *engines[1]->sys;
-	closing.fcntl = copy_while_closed;
-	engines[1]->sys = &closing;
+	hook_copies(1, close_meanwhile);
 	until_expected();
 	assert_int_equal(pthread_join(closer, NULL), 0);
 	assert_true(closed);
 	assert_int_equal(fstat(named->rx.proof_fd, &copy) | fstat(side[1].fd, &other), 0);
 	assert_int_equal(copy.st_ino, other.st_ino);
 	assert_int_equal(named->fd, side[1].fd);
-	closing.fcntl = fcntl;
+	before_copy = NULL;
 	put(0, 0, 1000, 0);
 	all_arrived();
 	close_side(&side[0]);
@@ -400,26 +401,27 @@ void an_end_of_reading_is_said_twice(void **state)
 		turn();
 }
 
-/* The program ends its direction, and there is no descriptor to say so with later: then it is said when there is one. */
-void an_end_waits_for_a_descriptor(void **state)
+static bool no_descriptor(int fd)
+{
+	(void)fd;
+	return false;
+}
+
+/* The connecting end has said all on the link, was not asked for its nonce, and ends without a descriptor for later. */
+static void end_without_descriptor(void)
 {
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
-	struct shunt_sys denying;
-	char byte;
 
-	(void)state;
 	config.proof = config.retain = 1;
 	make_bed(&config, 0);
 	connect_pair(&bed.pair[0]);
 	bed.pairs = 1;
-	denying = *engines[0]->sys;
-	denying.fcntl = copy_if_any;
-	engines[0]->sys = &denying;
+	hook_copies(0, NULL);
 	until_expected();
 	put(0, 0, 1000, 0);
 	get(0, 1, BUFFER);
-	no_descriptor = true;
+	before_copy = no_descriptor;
 	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream_of(&side[0]), SHUT_WR), 0);
 	for (int n = 0; bed.received[0][0] < bed.sent[0][0]; n++) {
 		assert_true(n < 1000);
@@ -428,15 +430,39 @@ void an_end_waits_for_a_descriptor(void **state)
 		get(0, 0, BUFFER);
 	}
 	assert_int_equal(kernel_state(side[0].fd), TCP_ESTABLISHED);
-	no_descriptor = false;
+}
+
+/* It is said when there is one. */
+void an_end_waits_for_a_descriptor(void **state)
+{
+	struct side *side = bed.pair[0].side;
+	char byte;
+
+	(void)state;
+	end_without_descriptor();
+	before_copy = NULL;
 	for (int n = 0; n < 1000 && kernel_state(side[0].fd) == TCP_ESTABLISHED; n++)
 		step(0);
 	assert_int_not_equal(kernel_state(side[0].fd), TCP_ESTABLISHED);
 	assert_int_equal(receive_some(&side[1], &byte, 1, 0), 0);
+	leave_bed();
+}
+
+/* Or when the program closes; another process may have the socket, too, and keep it from ending by that. */
+void an_end_waits_no_longer_than_the_program(void **state)
+{
+	struct side *side = bed.pair[0].side;
+	int others;
+
+	(void)state;
+	end_without_descriptor();
+	others = dup(side[0].fd);
 	close_side(&side[0]);
+	assert_int_not_equal(kernel_state(others), TCP_ESTABLISHED);
+	close(others);
+	before_copy = NULL;
 	close_side(&side[1]);
-	turn();
-	turn();
+	leave_closed_bed();
 }
 
 /* As above, and the queue pair dies before the question has come: all has arrived, and none of it would count. */
