@@ -172,13 +172,18 @@ void end_bed(void)
 	}
 }
 
+void leave_closed_bed(void)
+{
+	for (int i = 0; i < 10; i++)	/* both engines hear of it, and let their streams go */
+		turn();
+	bed.pairs = 0;
+}
+
 void leave_bed(void)
 {
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
-	for (int i = 0; i < 10; i++)	/* both engines hear of it, and let their streams go */
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 void busy(void)

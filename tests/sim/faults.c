@@ -72,9 +72,7 @@ void a_link_that_ends_is_an_edge(void **state)
 	close_side(&bed.pair[0].side[1]);
 	shunt_file_closing(engines[0], set);
 	close(set);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 /* Who asks for the kernel's socket must not be told that everything is there while the ring of a dead link holds some. */
@@ -327,9 +325,7 @@ void a_kept_end_is_no_end(void **state)
 	assert_int_equal(recv(bed.pair[0].side[1].fd, &byte, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, ECONNRESET);
 	close_side(&bed.pair[0].side[1]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 /* Its sender was to send again what the link has not brought, and is killed before: the kernel says an end. */
@@ -575,9 +571,7 @@ void who_has_gone_back_gives_nothing_back(void **state)
 	while (bed.received[0][1] < bed.sent[0][1])
 		get(0, 1, BUFFER);
 	close_side(&side[0]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 /* The peer has reset it, the program has not heard of that, and wants the kernel's socket: then the kernel is to tell. */
@@ -607,9 +601,7 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	close_side(&side[1]);
 	shunt_file_closing(engines[1], set);
 	close(set);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 /* A look past the end of the link is not told how the connection has ended: the next receive is. */
@@ -629,9 +621,7 @@ void a_look_takes_no_error(void **state)
 	assert_int_equal(get(0, 0, BUFFER), 1000);
 	assert_true(receive_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
 	close_side(&side[1]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 /* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */

@@ -80,9 +80,7 @@ static void close_pair(void)
 	close_side(&bed.pair[0].side[1]);
 	shunt_file_closing(engines[0], watched);
 	close(watched);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 void a_move_to_the_link_is_seen(void **state)
@@ -380,9 +378,7 @@ static void notice_reset(bool kernel_first)
 	assert_int_equal(got, -ECONNRESET);
 	close_side(&side[0]);
 	close_side(&side[1]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 void a_reset_that_a_send_has_noticed(void **state)
@@ -509,9 +505,7 @@ static void closes_with_one_edge(uint32_t events, const struct linger *linger, u
 	close_side(&bed.pair[0].side[0]);
 	shunt_file_closing(engines[0], watched);
 	close(watched);
-	for (int i = 0; i < 10; i++)
-		turn();
-	bed.pairs = 0;
+	leave_closed_bed();
 }
 
 void a_close_is_one_edge(void **state)
