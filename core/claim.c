@@ -292,12 +292,8 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 		shunt_proof_owe(stream, nonce);
 		result = shunt_proof_demand(stream, message.accept.nonce) ? 0 : -EAGAIN;
 	}
-	if (!result) {
-		result = shunt_track_attach(engine, stream, peer);
-		message.accept.tcp = shunt_mock_wants_tcp(stream);
-		if (!result)
-			result = shunt_link_send(link, &message, NULL, 0);
-	}
+	if (!result)
+		result = shunt_track_attach(engine, stream, peer, &message);
 	if (!result) {
 		atomic_fetch_add(&engine->accepted_claims, 1);
 		return;
@@ -446,7 +442,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	}
 	if (needs_nonce(link))
 		shunt_proof_owe(stream, message->accept.nonce);
-	if (shunt_track_attach(engine, stream, place)) {
+	if (shunt_track_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
@@ -543,35 +539,18 @@ static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32
 		shunt_mock_asked(stream, tcp);
 }
 
-void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count)
+static bool answers_claim(const struct shunt_message *message)
 {
-	struct shunt_stream *stream;
+	return message->type == SHUNT_MSG_ACCEPT || message->type == SHUNT_MSG_REFUSE ||
+	       message->type == SHUNT_MSG_REDIRECT;
+}
 
-	if (message->type == SHUNT_MSG_HELLO) {
-		shunt_link_hello(link, message, fds, count);
+static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+{
+	if (stream->claimed && !answers_claim(message)) {
+		shunt_link_distrust(link, "it speaks of a connection before it has accepted it");
 		return;
 	}
-	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
-		if (link->line.number)
-			return;	/* it was said to the link before this one */
-		shunt_link_distrust(link, "a message before its introduction");
-		return;
-	}
-	if (shunt_failover_message(link, message))
-		return;
-	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
-	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
-	    message->type != SHUNT_MSG_EXPECT)
-		return;
-	if (message->type == SHUNT_MSG_CLAIM) {
-		on_claim(link, message, fds, count);
-		return;
-	}
-	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
-	stream = shunt_link_hold(link, message->stream);
-	if (!stream)
-		return;	/* closed by both already */
 	switch (message->type) {
 	case SHUNT_MSG_ACCEPT:
 		on_accept(link, stream, message);
@@ -608,6 +587,38 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	default:
 		shunt_link_distrust(link, "a message of unknown type");
 	}
+}
+
+void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
+			 const int *fds, int count)
+{
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_HELLO) {
+		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
+		if (link->line.number)
+			return;	/* it was said to the link before this one */
+		shunt_link_distrust(link, "a message before its introduction");
+		return;
+	}
+	if (shunt_failover_message(link, message))
+		return;
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	    message->type != SHUNT_MSG_EXPECT)
+		return;
+	if (message->type == SHUNT_MSG_CLAIM) {
+		on_claim(link, message, fds, count);
+		return;
+	}
+	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
+	stream = shunt_link_hold(link, message->stream);
+	if (!stream)
+		return;	/* closed by both already */
+	hear_of(link, stream, message);
 	shunt_streams_unhold(stream);
 }
 

@@ -243,9 +243,9 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held: passes announced switches and ring changes that are due. */
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Both ends have agreed: the stream becomes LINKED. */
-int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
-		       const struct shunt_place *peer);
+/* Both ends have agreed: the stream becomes LINKED. The peer hears `accept`, if there is one, before anything else of it. */
+int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
+		       struct shunt_message *accept);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);

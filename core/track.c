@@ -358,8 +358,8 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&engine->streams_lock);
 }
 
-int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
-		       const struct shunt_place *peer)
+int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
+		       struct shunt_message *accept)
 {
 	int result;
 
@@ -378,6 +378,10 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 		result = -EBUSY;
 	if (!result)
 		begin(engine, stream, peer);
+	if (!result && accept) {
+		accept->accept.tcp = shunt_mock_wants_tcp(stream);
+		result = shunt_link_send(stream->link, accept, NULL, 0);
+	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
 		shunt_track_settle(engine, stream);

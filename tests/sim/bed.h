@@ -196,11 +196,13 @@ void a_former_switch_is_not_passed_again(void **state);
 void distrust_is_no_failover(void **state);
 void nothing_is_accepted_for_a_link_that_is_over(void **state);
 void closed_while_others_are_told(void **state);
+void an_acceptance_comes_first(void **state);
 
 /* redirect.c */
 void sent_on_to_nobody(void **state);
 void sent_on_twice(void **state);
 void sent_on_out_of_turn(void **state);
+void nothing_is_said_before_the_acceptance(void **state);
 void a_refusal_is_the_last_word(void **state);
 
 #endif

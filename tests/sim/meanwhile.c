@@ -207,3 +207,32 @@ void closed_while_others_are_told(void **state)
 	bed.pairs = 1;
 	close_all();
 }
+
+/* --- a program that hands its connection over as soon as that is on a link --- */
+
+static ssize_t see_acceptance(int fd, const struct msghdr *message, int flags)
+{
+	const struct shunt_message *said = message->msg_iov->iov_base;
+
+	if (said->type == SHUNT_MSG_ACCEPT) {
+		armed = false;
+		assert_int_not_equal(atomic_load(&stream_of(&bed.pair[0].side[1])->tx.lock.word), 0);
+	}
+	return sendmsg(fd, message, flags);
+}
+
+/* The claimant could answer nothing that comes before. */
+void an_acceptance_comes_first(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 0);
+	slow = *engines[1]->sys;
+	slow.sendmsg = see_acceptance;
+	engines[1]->sys = &slow;
+	armed = true;
+	first_pair();
+	assert_false(armed);
+	end_bed();
+}

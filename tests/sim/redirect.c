@@ -76,9 +76,8 @@ void sent_on_twice(void **state)
 	end_bed();
 }
 
-static void assert_distrusted(int by, uint32_t stream, uint32_t process)
+static void assert_distrusted(int by, struct shunt_message message)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
 	uint64_t before = counted(by, "links_distrusted");
 
 	shunt_link_send(bed.lane[!by]->link, &message, NULL, 0);
@@ -91,6 +90,11 @@ static void assert_distrusted(int by, uint32_t stream, uint32_t process)
 		turn();
 }
 
+static struct shunt_message sent_to(uint32_t stream, uint32_t process)
+{
+	return (struct shunt_message) { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
+}
+
 void sent_on_out_of_turn(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -99,12 +103,34 @@ void sent_on_out_of_turn(void **state)
 	(void)state;
 	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
 		make_bed(&config, 1);
-		assert_distrusted(by, stream_of(&bed.pair[0].side[by])->id, getpid());
+		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->id, getpid()));
 	}
 	for (uint32_t process = 0; process < 2; process++) {	/* no process at all */
 		make_bed(&config, 1);
 		pair = waiting();
-		assert_distrusted(0, stream_of(&pair.side[0])->id, process << 31);
+		assert_distrusted(0, sent_to(stream_of(&pair.side[0])->id, process << 31));
+	}
+}
+
+/* Whoever claims it does not know yet where it is to answer. */
+void nothing_is_said_before_the_acceptance(void **state)
+{
+	static const enum shunt_message_type types[] = { SHUNT_MSG_RETIRE, SHUNT_MSG_RETIRED, SHUNT_MSG_CONFIRM,
+							 SHUNT_MSG_GROW, SHUNT_MSG_SHRINK, SHUNT_MSG_EXPECT,
+							 SHUNT_MSG_MOCK };
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		struct pair pair;
+
+		make_bed(&config, 1);
+		pair = waiting();
+		assert_distrusted(0, (struct shunt_message) { .type = types[i], .stream = stream_of(&pair.side[0])->id });
+		for (int side = 0; side < 2; side++)
+			close_side(&pair.side[side]);
+		turn();
+		bed.pairs = 0;
 	}
 }
 
