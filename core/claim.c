@@ -547,7 +547,7 @@ static bool answers_claim(const struct shunt_message *message)
 
 static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
-	if (stream->claimed && !answers_claim(message)) {
+	if (!stream->peer_id && !answers_claim(message)) {
 		shunt_link_distrust(link, "it speaks of a connection before it has accepted it");
 		return;
 	}

@@ -604,17 +604,19 @@ void shunt_group_arm(struct shunt_engine *engine)
 		ibv_req_notify_cq(group->cqs[i], arrivals_only);
 }
 
-/* Any CQ may have one. */
+/* Any CQ may have one. No lock of ours is held, but the device takes its own. */
 static uint32_t take_events(struct shunt_device *device, uint32_t most)
 {
 	uint32_t taken = 0;
 	struct ibv_cq *cq;
 	void *context;
 
+	shunt_inside_enter();
 	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
 		device->verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
+	shunt_inside_leave();
 	return taken;
 }
 

@@ -485,6 +485,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_lane_takes_all_to_tcp),
 		cmocka_unit_test(sends_wake_nobody),
 		cmocka_unit_test(sends_wake_who_waits_for_them),
+		cmocka_unit_test(no_handler_comes_while_an_event_is_taken),
 		cmocka_unit_test(inline_or_fetched),
 		cmocka_unit_test(staged_bytes_stay_until_fetched),
 		cmocka_unit_test(stage_holds_no_more_than_it_can),

@@ -1,6 +1,7 @@
 /* What an armed CQ wakes a sleeper for: arrivals, and completions of sends only where work waits for them (CP-05). */
 #include "tests/sim/bed.h"
 #include <poll.h>
+#include "core/inside.h"
 #include "core/soft/soft.h"
 
 /* An event is there for who sleeps on the channel of engine 0; it is taken. */
@@ -54,5 +55,36 @@ void sends_wake_who_waits_for_them(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 	shunt_group_poll(engines[0]);	/* which is when the device goes on */
 	assert_true(woken());
+	end_bed();
+}
+
+static const struct shunt_verbs *verbs;
+static uint32_t depth;
+
+static int see_depth(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	depth = shunt_inside.depth;
+	return verbs->get_cq_event(channel, cq, context);
+}
+
+/* A signal handler that came then, and polls, would wait for the device's lock for ever. */
+void no_handler_comes_while_an_event_is_taken(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_device *device;
+	struct shunt_verbs seen;
+
+	(void)state;
+	make_bed(&config, 1);
+	device = bed.lane[0]->link->device;
+	verbs = device->verbs;
+	seen = *verbs;
+	seen.get_cq_event = see_depth;
+	device->verbs = &seen;
+	depth = 0;
+	woken();
+	device->verbs = verbs;
+	assert_int_equal(depth, 1);
+	assert_int_equal(shunt_inside.depth, 0);
 	end_bed();
 }
