@@ -1,4 +1,6 @@
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -83,6 +85,25 @@ static int own_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 			    (int)shunt_real.syscall(SYS_epoll_pwait, epfd, events, max, 0, mask, KERNEL_SIGSET);
 }
 
+/* Kernels before 5.11 lack it, and so do the system-call filters of old containers: there it is milliseconds, rounded up. */
+static int own_epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
+			    const sigset_t *mask)
+{
+	static _Atomic bool lacking;
+	int n, ms;
+
+	if (!timeout)
+		return shunt_real.epoll_pwait(epfd, events, max, -1, mask);
+	if (!atomic_load_explicit(&lacking, memory_order_relaxed)) {
+		n = shunt_real.epoll_pwait2(epfd, events, max, timeout, mask);
+		if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+			return n;
+		atomic_store(&lacking, true);
+	}
+	ms = timeout->tv_sec < INT_MAX / 1000 ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : INT_MAX;
+	return shunt_real.epoll_pwait(epfd, events, max, ms, mask);
+}
+
 static ssize_t own_getrandom(void *buffer, size_t bytes, unsigned int flags)
 {
 	return shunt_real.syscall(SYS_getrandom, buffer, bytes, flags);
@@ -146,7 +167,8 @@ void shunt_process_fill_sys(void)
 		.epoll_create1 = own_epoll_create1,
 		.epoll_ctl = shunt_real.epoll_ctl,
 		.epoll_pwait = own_epoll_pwait,
-		.epoll_pwait2 = shunt_real.epoll_pwait2, .getrandom = own_getrandom,
+		.epoll_pwait2 = own_epoll_pwait2,
+		.getrandom = own_getrandom,
 		.yield = sched_yield,
 	};
 }

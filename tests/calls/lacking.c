@@ -1,0 +1,43 @@
+/*
+ * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older kernels (ENOSYS) and
+ * under the filters of old containers (EPERM); seccomp(2).
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REFUSED(number)									\
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),				\
+	BPF_STMT(BPF_RET | BPF_K, 0 /* `how` */)
+
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		REFUSED(SYS_epoll_pwait2),
+		REFUSED(SYS_close_range),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
+	int how;
+
+	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm")))
+		return fprintf(stderr, "lacking enosys|eperm COMMAND...\n"), 2;
+	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
+	for (int i = 0; i < program.len; i++)
+		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)
+			code[i].k = SECCOMP_RET_ERRNO | how;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+		perror("lacking: seccomp");
+		return 3;
+	}
+	execvp(argv[2], argv + 2);
+	perror(argv[2]);
+	return 3;
+}
