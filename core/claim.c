@@ -163,7 +163,8 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 		return NULL;
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
 	link = shunt_link_create(service->engine, &channel, true);
-	*reason = service->engine->group.open ? "out of descriptors or memory" : "there is no device";
+	*reason = shunt_engine_is_confined() ? SHUNT_CONFINED :
+		  service->engine->group.open ? "out of descriptors or memory" : "there is no device";
 	if (!link)
 		return NULL;
 	link->line.name = *name;

@@ -33,6 +33,13 @@ static struct shunt_files *make_table(void)
 	return files;
 }
 
+bool shunt_engine_is_confined(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;

@@ -84,6 +84,10 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
 };
 
+/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
+bool shunt_engine_is_confined(void);
+#define SHUNT_CONFINED "the program's address space is limited"	/* why its connections stay on TCP then */
+
 /* --- streams.c: the registry --- */
 
 struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);

@@ -166,6 +166,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	struct shunt_device *device;
 
 	shunt_private_begin(engine);
+	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
+		goto close_channel;
 	device = channel->device ? channel->device : shunt_group_open(engine, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);

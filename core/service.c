@@ -608,7 +608,9 @@ bool shunt_service_start(struct shunt_engine *engine)
 
 	shunt_lock_take(&engine->service_lock);
 	service = engine->service;
-	if (!service && !engine->finished) {
+	if (!service && shunt_engine_is_confined()) {
+		shunt_log(SHUNT_LOG_INFO, "connections stay on TCP: the program's address space is limited (RLIMIT_AS)");
+	} else if (!service && !engine->finished) {
 		service = make(engine);
 		engine->service = service;
 		if (service && !engine->manual && !start_thread(service)) {
@@ -662,7 +664,8 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;
 	if (!shunt_service_start(engine)) {
-		shunt_streams_plain(engine, stream, "out of descriptors, memory or threads");
+		shunt_streams_plain(engine, stream, shunt_engine_is_confined() ? SHUNT_CONFINED :
+				    "out of descriptors, memory or threads");
 		return;
 	}
 	service = engine->service;

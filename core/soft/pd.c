@@ -45,14 +45,16 @@ static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
 	if (pd->fd < 0)
 		return errno;
 	pd->estate = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
-	if (pd->estate != MAP_FAILED)
+	if (pd->estate != MAP_FAILED) {
+		madvise(pd->estate, pd->bytes, MADV_DONTFORK);	/* a child would have no use for it, but pay for its size */
 		return 0;
+	}
 	saved = errno;
 	soft_fd_drop(pd->ibv.context, pd->fd);
 	return saved;
 }
 
-/* Address space may be limited (RLIMIT_AS, containers): take what there is, down to 16 MiB. */
+/* Address space may be scarce: take what there is, down to 16 MiB. */
 static int estate_map_some(struct soft_pd *pd, uint64_t arena_bytes)
 {
 	int err = estate_map(pd, arena_bytes);

@@ -93,6 +93,7 @@ static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat)
 	peer->base = mmap(NULL, peer->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (peer->base == MAP_FAILED)
 		return -errno;
+	madvise(peer->base, peer->bytes, MADV_DONTFORK);
 	header = (const struct estate_header *)peer->base;
 	if (header->magic == ESTATE_MAGIC && header->version == ESTATE_VERSION &&
 	    header->estate_bytes == peer->bytes)

@@ -2,6 +2,9 @@
 #include "cases.h"
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -346,6 +349,99 @@ static void forked_in_handler(struct end *e)
 	finish(e, e->fd);
 }
 
+#define OWN (150 << 20)	/* bytes that a program with limited memory needs */
+#define OTHERS (100 << 20)	/* that libraries may have beside it */
+
+static size_t mapped(struct end *e)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	MUST(e, f && fscanf(f, "%lu", &pages) == 1 ? 0 : -1);
+	fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* No more address space than what there was, and what is needed. */
+static void confine(struct end *e, size_t before)
+{
+	struct rlimit limit;
+
+	MUST(e, getrlimit(RLIMIT_AS, &limit));
+	limit.rlim_cur = before + OWN + OTHERS;
+	MUST(e, setrlimit(RLIMIT_AS, &limit));
+}
+
+static bool has_room(void)
+{
+	void *p = mmap(NULL, OWN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p != MAP_FAILED && !munmap(p, OWN);
+}
+
+/* Each connection is asked so often that it could have gone anywhere meanwhile. */
+static void confined(struct end *e)
+{
+	int rooms = 0, fd;
+
+	confine(e, mapped(e));
+	fd = dial(e);
+	for (int i = 0; i < 2000; i++) {
+		ask_often(e, fd, 1);
+		rooms += has_room();
+	}
+	say(e, "room %d times", rooms);
+	finish(e, fd);
+}
+
+static void confined_peer(struct end *e)
+{
+	e->fd = pick_up(e);
+	echo_peer(e);
+}
+
+/* As vsftpd: a process for each connection, with no more memory than it should need; its parent has one, too. */
+static void confined_child(struct end *e)
+{
+	size_t before = mapped(e);
+	int rooms = 0, n = 0, own = dial(e), fd;
+	pid_t pid;
+
+	ask_often(e, own, 2000);
+	fd = dial(e);
+	pid = MUST(e, fork());
+	if (pid) {
+		close(fd);
+		reap(e, pid);
+		finish(e, own);
+		return;
+	}
+	become(e, "child");
+	close(own);
+	confine(e, before);
+	for (; n < 2000; n++) {
+		ask_often(e, fd, 1);
+		rooms += has_room();
+	}
+	say(e, "room %d times", rooms);
+	_exit(0);
+}
+
+static void confined_child_peer(struct end *e)
+{
+	int own = pick_up(e);
+	char buf[4];
+
+	for (int n = 0; n < 2000; n++) {
+		get(e, own, buf, 4);
+		MUST(e, send(own, buf, 4, 0));
+	}
+	e->fd = pick_up(e);
+	echo_peer(e);
+	e->fd = own;
+	echo_peer(e);
+}
+
 const struct test cases_processes[] = {
 	{"process_child_writes", PROCS, child_writes, echo_peer},
 	{"process_child_takes_over", PROCS, child_takes_over, echo_peer},
@@ -358,6 +454,8 @@ const struct test cases_processes[] = {
 	{"process_held_by_child", PROCS, held_by_child, held_by_child_peer},
 	{"process_passed", PROCS | RAW, passed, passed_peer},
 	{"process_inherited", PROCS, inherited, echo_peer},
+	{"process_confined", PROCS | RAW, confined, confined_peer},
+	{"process_confined_child", PROCS | RAW, confined_child, confined_child_peer},
 	{"process_forked_in_handler", PROCS, forked_in_handler, echo_peer},
 	{NULL, 0, NULL, NULL},
 };
