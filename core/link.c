@@ -142,6 +142,12 @@ static int say_hello(struct shunt_link *link)
 	return shunt_link_send(link, &message, fds, count);
 }
 
+/* Who hangs up at once, as on another user, is heard of like any peer that ends. */
+static bool is_said(int result)
+{
+	return !result || result == -EPIPE || result == -ECONNRESET;
+}
+
 /* Memory is shared within one host only. */
 static enum shunt_which device_for(const struct shunt_engine *engine, const struct shunt_channel *channel)
 {
@@ -181,7 +187,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->initiator = initiator;
 	if (make_memory(link))
 		goto destroy;
-	if (initiator && (shunt_lanes_make(link, shunt_lanes_wanted(engine, device)) || say_hello(link)))
+	if (initiator && (shunt_lanes_make(link, shunt_lanes_wanted(engine, device)) || !is_said(say_hello(link))))
 		goto destroy;
 	shunt_private_end(engine);
 	return link;

@@ -6,6 +6,7 @@ set -u
 
 packages="redis-server redis-tools nginx haproxy memcached libmemcached-tools postgresql postgresql-contrib
 	mariadb-server mariadb-client curl wget openssh-server openssh-client openssh-sftp-server rsync vsftpd socat ncat
+	apache2 squid lighttpd samba smbclient slapd ldap-utils openmpi-bin libopenmpi-dev
 	nodejs ruby perl iperf iperf3 qperf wrk stunnel4 mosquitto mosquitto-clients erlang-base golang-go
 	default-jdk-headless libpython3.11-testsuite g++ python3 openssl iproute2 util-linux"
 

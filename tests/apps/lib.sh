@@ -12,6 +12,8 @@
 #	cut_off ...		a statement of a database that is ended by another client
 #	marks PID, left PID	descriptors the program has before its clients come, and when they have gone
 #	stop PID [SIGNAL]	ends a server; it must end as it does bare
+#	give_root_up		both ends run as nobody: for servers whose workers would, while a link is between processes of
+#				one user
 #	endure ROUND		instead of all that, for $ENDURE seconds: ROUND NUMBER again and again
 #
 # CONFIGURATIONS="bare both" runs only these. KEEP=1 keeps the scratch folder. SHUNT_* variables are taken over.
@@ -179,6 +181,13 @@ same() { # WHAT COMMAND...
 	fi
 	judge "$what" $status || { said "$dir/out" && said "$dir/err"; } || return 1
 	return $status
+}
+
+give_root_up() {
+	local as="setpriv --reuid=nobody --regid=nogroup --clear-groups"
+	[ "$(id -u)" = 0 ] || return 0
+	server="$as $server" client="$as $client"
+	chmod 777 "$dir"
 }
 
 # --- clients of several programs ---

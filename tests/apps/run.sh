@@ -13,7 +13,7 @@ table=${TABLE-$top/docs/COMPATIBILITY.md}
 . "$apps/../scratch.sh"
 scratch apps
 export APPS_ROWS=$scratch
-all="redis nginx postgresql memcached haproxy python curl node ssh rsync iperf mariadb java cplusplus ruby perl socat stunnel mosquitto erlang qperf vsftpd go"
+all="redis nginx postgresql memcached haproxy python curl node ssh rsync iperf mariadb java cplusplus ruby perl socat stunnel mosquitto erlang qperf apache squid vsftpd samba slapd openmpi go"
 tests=0 failed=0
 
 # shellcheck disable=SC2086 # a list of words
