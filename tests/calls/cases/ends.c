@@ -13,6 +13,7 @@
 static void torn_off(struct end *e)
 {
 	ended(e, e->fd, POLLHUP);
+	ended(e, e->fd, POLLRDHUP);	/* which the kernel says an instant later: who spins sees the one without the other */
 	bits(e, "poll", polled(e->fd, ALL, 0));
 	so_error(e, e->fd);
 	show(e, e->fd, 10, 0);
