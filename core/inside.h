@@ -1,7 +1,8 @@
 /*
- * A thread in the midst of something of ours: it holds a lock, and a signal handler of the program that came now and used
- * a socket would wait for that lock for ever. send, recv, poll and their kind are async-signal-safe (signal-safety(7)), so
- * handlers that use them must work: one that comes inside is put off until the thread has left its last lock.
+ * A thread in the midst of something of ours: it holds a lock, of ours or of the device's, and a signal handler of the
+ * program that came now and used a socket would wait for that lock for ever. send, recv, poll and their kind are
+ * async-signal-safe (signal-safety(7)), so handlers that use them must work: one that comes inside is put off until the
+ * thread has left its last lock.
  *
  * Putting off is the kernel's: the signal is queued again, with all that came with it, and blocked on return from the
  * handler; leaving unblocks it. The program cannot see it, for nothing of its own runs in between.
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 struct shunt_inside {
-	volatile uint32_t depth;	/* locks that this thread holds or is about to take */
+	volatile uint32_t depth;	/* locks that this thread holds or is about to take, calls of a device that takes its own */
 	volatile uint32_t late;		/* handlers have been put off */
 	uint64_t blocked;		/* their signals, as the kernel's mask has them: bit 0 is signal 1 */
 };

@@ -90,7 +90,7 @@ static int own_epoll_pwait2(int epfd, struct epoll_event *events, int max, const
 			    const sigset_t *mask)
 {
 	static _Atomic bool lacking;
-	int n, ms;
+	int n, ms, saved = errno;
 
 	if (!timeout)
 		return shunt_real.epoll_pwait(epfd, events, max, -1, mask);
@@ -99,6 +99,7 @@ static int own_epoll_pwait2(int epfd, struct epoll_event *events, int max, const
 		if (n >= 0 || (errno != ENOSYS && errno != EPERM))
 			return n;
 		atomic_store(&lacking, true);
+		errno = saved;
 	}
 	ms = timeout->tv_sec < INT_MAX / 1000 ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : INT_MAX;
 	return shunt_real.epoll_pwait(epfd, events, max, ms, mask);

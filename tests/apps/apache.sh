@@ -29,13 +29,6 @@ configure() { # MPM
 	END
 }
 
-load() { # NAME OPTION...
-	timeout $patience $client wrk -t 2 -c 20 -d 1 "${@:2}" http://127.0.0.1:7001/small > "$dir/load.$1" 2>&1
-	grep -q Requests/sec "$dir/load.$1" && ! grep -q 'Socket errors\|Non-2xx' "$dir/load.$1" && return
-	cat "$dir/load.$1"
-	return 1
-}
-
 restarted() {
 	[ "$(grep -c 'resuming normal operations' "$dir/errors")" -gt "$1" ]
 }
@@ -43,11 +36,9 @@ restarted() {
 restart() {
 	local before wrk
 	before=$(grep -c 'resuming normal operations' "$dir/errors")
-	load restart & wrk=$!
+	load restart 20 http://127.0.0.1:7001/small -H "Connection: close" & wrk=$!
 	kill -USR1 $pid
-	until_true restarted "$before"
-	wait $wrk || cat "$dir/load.restart"
-	file http://127.0.0.1:7001/large
+	until_true restarted "$before" && wait $wrk && file http://127.0.0.1:7001/large
 }
 
 drive() {
@@ -70,8 +61,8 @@ drive() {
 		same "$mpm: a small file" fetch http://127.0.0.1:7001/small
 		try "$mpm: a large file" file http://127.0.0.1:7001/large
 		try "$mpm: the same by TLS" file https://localhost:7002/large
-		try "$mpm: 20 connections" load kept
-		try "$mpm: connections for one request each" load short -H "Connection: close"
+		try "$mpm: 20 connections" load kept 20 http://127.0.0.1:7001/small
+		try "$mpm: connections for one request each" load short 20 http://127.0.0.1:7001/small -H "Connection: close"
 		try "$mpm: a graceful restart under load" restart
 		stop $pid
 	done

@@ -37,13 +37,6 @@ configure() {
 	END
 }
 
-load() { # NAME OPTION...
-	timeout $patience $client wrk -t 2 -c 40 -d 1 "${@:2}" http://127.0.0.1:7001/small > "$dir/load.$1" 2>&1
-	grep -q Requests/sec "$dir/load.$1" && ! grep -q 'Socket errors\|Non-2xx' "$dir/load.$1" && return
-	cat "$dir/load.$1"
-	return 1
-}
-
 generation() {
 	[ "$(fetch http://127.0.0.1:7001/generation)" = "$1" ]
 }
@@ -51,7 +44,7 @@ generation() {
 # A new process takes over the listeners; the old one finishes what it has.
 reload() {
 	local old=$pid wrk
-	load reload -H "Connection: close" & wrk=$!
+	load reload 40 http://127.0.0.1:7001/small -H "Connection: close" & wrk=$!
 	sed -i 's/string one/string two/' "$dir/conf"
 	start haproxy2 $server haproxy -f "$dir/conf" -db -x "$dir/control" -sf $old
 	until_true generation two && wait $wrk && until_true gone $old
@@ -72,7 +65,7 @@ drive() {
 	try "a large file" file http://127.0.0.1:7001/large
 	try "the same by TLS" file https://localhost:7002/large
 	try "the same by TCP alone" file http://127.0.0.1:7005/large
-	try "40 connections" load direct
+	try "40 connections" load direct 40 http://127.0.0.1:7001/small
 	try "reload under load" reload
 	stop $pid USR1
 	stop $back

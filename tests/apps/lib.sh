@@ -9,6 +9,7 @@
 #	try WHAT COMMAND...	one check: the command must succeed
 #	same WHAT COMMAND...	... and print what it printed bare
 #	fetch OPTION...		curl; file URL: of the large file, several times
+#	load NAME CONNECTIONS URL OPTION...	wrk for a second, which must not see an error
 #	cut_off ...		a statement of a database that is ended by another client
 #	marks PID, left PID	descriptors the program has before its clients come, and when they have gone
 #	stop PID [SIGNAL]	ends a server; it must end as it does bare
@@ -199,6 +200,13 @@ fetch() {
 file() { # URL: $dir/www/large, three times over one connection
 	fetch -o "$dir/a" -o "$dir/b" -o "$dir/c" "$1" "$1" "$1" && cmp "$dir/a" "$dir/www/large" &&
 		cmp "$dir/b" "$dir/www/large" && cmp "$dir/c" "$dir/www/large"
+}
+
+load() { # NAME CONNECTIONS URL OPTION...
+	timeout $patience $client wrk -t 2 -c "$2" -d 1 "${@:4}" "$3" > "$dir/load.$1" 2>&1
+	grep -q Requests/sec "$dir/load.$1" && ! grep -q 'Socket errors\|Non-2xx' "$dir/load.$1" && return
+	cat "$dir/load.$1"
+	return 1
 }
 
 # cut_off STATEMENT END WORDS: a client of `sql` is at a STATEMENT that takes long; END, with what `sleeps` says in place of

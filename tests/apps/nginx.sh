@@ -48,13 +48,6 @@ ranges() {
 		cat "$dir/a" "$dir/b" | cmp - <(tail -c +101 "$dir/www/large" | head -c 100; tail -c 10 "$dir/www/large")
 }
 
-load() { # URL
-	timeout $patience $client wrk -t 2 -c 40 -d 1 "${@:3}" "$1" > "$dir/load.$2" 2>&1
-	grep -q Requests/sec "$dir/load.$2" && ! grep -q 'Socket errors\|Non-2xx' "$dir/load.$2" && return
-	cat "$dir/load.$2"
-	return 1
-}
-
 workers() {
 	cat "/proc/$1/task/$1/children"
 }
@@ -81,7 +74,7 @@ has_generation() {
 reload() {
 	local old wrk
 	old=$(workers $master)
-	load http://127.0.0.1:7001/small reload -H "Connection: close" & wrk=$!
+	load reload 40 http://127.0.0.1:7001/small -H "Connection: close" & wrk=$!
 	next_generation
 	kill -HUP $master
 	until_true has_generation && wait $wrk && until_true all_gone $old
@@ -94,7 +87,7 @@ new_master() {
 # Another binary takes the listeners over while there is load.
 upgrade() {
 	local old=$master wrk
-	load http://127.0.0.1:7001/small upgrade -H "Connection: close" & wrk=$!
+	load upgrade 40 http://127.0.0.1:7001/small -H "Connection: close" & wrk=$!
 	next_generation
 	kill -USR2 $master
 	until_true new_master || return
@@ -118,7 +111,7 @@ start_daemon() {
 }
 
 round() {
-	reload && load http://127.0.0.1:7001/proxy/small proxy && file http://127.0.0.1:7001/proxy/large &&
+	reload && load proxy 40 http://127.0.0.1:7001/proxy/small && file http://127.0.0.1:7001/proxy/large &&
 		file https://localhost:7002/large || return
 	[ $(($1 % 3)) != 0 ] || upgrade || return
 	pid=$master
@@ -153,9 +146,9 @@ drive() {
 	try "the same by proxy" file http://127.0.0.1:7001/proxy/large
 	same "an upload through two proxies" upload
 	try "a large file of one process" file http://127.0.0.1:7003/large
-	try "40 connections" load http://127.0.0.1:7001/small direct
-	try "40 connections to one process" load http://127.0.0.1:7003/small one
-	try "40 connections to the proxy" load http://127.0.0.1:7001/proxy/small proxy
+	try "40 connections" load direct 40 http://127.0.0.1:7001/small
+	try "40 connections to one process" load one 40 http://127.0.0.1:7003/small
+	try "40 connections to the proxy" load proxy 40 http://127.0.0.1:7001/proxy/small
 	try "no worker has more than its own" quiet_workers
 	try "reload under load" reload
 	try "upgrade of the binary under load" upgrade
