@@ -111,12 +111,10 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* SIOCATMARK: 0, 1 or -errno. */
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* Pending error for SO_ERROR that the kernel socket does not know, cleared by the call; 0 if none. */
+/* What SO_ERROR is to say, cleared by the call: the kernel's error, or one that it does not know; 0 if none. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
 /* For the next call that asks: an error that came behind something that was reported. */
 void shunt_stream_keep_error(struct shunt_stream *stream, int error);
-/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
-int shunt_stream_told_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or who made the listener, asked for them. */

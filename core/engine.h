@@ -222,6 +222,10 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
+/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
+int shunt_stream_told_error(struct shunt_stream *stream, int error);
+/* The kernel's error, which is taken for the program to be told; 0 if none. */
+int shunt_stream_kernel_error(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */
 void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */

@@ -43,6 +43,8 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const
 	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
 		shunt_brief_begins(stream, address, length);
 		become_candidate(engine, stream, SHUNT_CONNECTOR);
+	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */
 	}
 }
 

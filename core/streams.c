@@ -635,14 +635,29 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 		atomic_store(&stream->low_water, low > 0 ? low : 1);
 }
 
+int shunt_stream_kernel_error(struct shunt_stream *stream)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	if (atomic_load(&stream->rx.told))
+		return 0;	/* by the link, before the kernel knew */
+	if (error)
+		shunt_stream_told_error(stream, error);
+	return error;
+}
+
+/* What went wrong on the other track comes first; it takes the kernel's word for the same along. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int error = atomic_exchange(&stream->rx.kept_error, 0);
 
-	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
-		return error;
-	shunt_group_poll(engine);
-	return shunt_stream_pop_error(stream);
+	if (!error && atomic_load(&stream->state) == SHUNT_LINKED) {
+		shunt_group_poll(engine);
+		error = shunt_stream_pop_error(stream);
+	}
+	return error ? error : shunt_stream_kernel_error(stream);
 }
 
 /* It says nothing of the connection. */
@@ -658,9 +673,13 @@ static bool is_about_the_call(int error)
  */
 int shunt_stream_told_error(struct shunt_stream *stream, int error)
 {
-	if (is_about_the_call(error) || atomic_load(&stream->state) != SHUNT_LINKED || !shunt_stream_tcp_closed(stream))
+	uint8_t state = atomic_load(&stream->state);
+
+	if (is_about_the_call(error) || (state != SHUNT_LINKED && state != SHUNT_CANDIDATE) || !shunt_stream_tcp_closed(stream))
 		return -error;
 	atomic_store(&stream->rx.told, true);
+	if (state == SHUNT_CANDIDATE)
+		return -error;	/* and remains one: shunt_track_attach() */
 	atomic_store(&stream->tx.dead, true);
 	if (error != ECONNRESET && error != EPIPE)
 		atomic_store(&stream->rx.reset, true);

@@ -368,6 +368,8 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
 	if (stream->tx.shut && stream->rx.shut)
 		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
+	if (atomic_load(&stream->rx.told))
+		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
 	if (stream->shared)
 		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))

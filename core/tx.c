@@ -22,24 +22,12 @@
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
-/* The kernel's own word, if the connection is over there. */
-static int kernel_error(struct shunt_stream *stream)
-{
-	int error = 0;
-	socklen_t length = sizeof(error);
-
-	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
-	if (error)
-		shunt_stream_told_error(stream, error);
-	return error;
-}
-
 static int dead_error(struct shunt_stream *stream)
 {
 	int error = shunt_stream_pop_error(stream);
 
 	if (!error && !atomic_load(&stream->rx.told))
-		error = kernel_error(stream);
+		error = shunt_stream_kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
 
@@ -102,7 +90,7 @@ static int reset_before(struct shunt_stream *stream)
 	int error;
 
 	atomic_store(&stream->tx.dead, true);
-	error = kernel_error(stream);
+	error = shunt_stream_kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
 

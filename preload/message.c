@@ -172,13 +172,10 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 }
 
 /* An error that waits comes before any message. */
-static int error_first(int fd, struct shunt_stream *stream)
+static int error_first(struct shunt_stream *stream)
 {
-	int error = shunt_stream_take_error(shunt_process.engine, stream), saved = errno;
-	socklen_t length = sizeof(error);
+	int saved = errno, error = shunt_stream_take_error(shunt_process.engine, stream);
 
-	if (!error && !real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &length) && error)
-		shunt_stream_told_error(stream, error);
 	errno = saved;
 	return error;
 }
@@ -205,7 +202,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 			end.tv_nsec -= 1000000000;
 		}
 	}
-	error = error_first(fd, stream);
+	error = error_first(stream);
 	if (error)
 		return shunt_fail(error);
 	return recv_messages(fd, messages, count, flags, timeout, &end);

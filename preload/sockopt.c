@@ -39,16 +39,13 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	return result;
 }
 
-/* What went wrong on the other track comes first; it takes the kernel's word for the same along. */
 static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
 	int error = shunt_stream_take_error(shunt_process.engine, stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
 
-	if (!result && error && *length >= sizeof(error))
-		*(int *)value = error;
-	else if (!result && *length >= sizeof(error) && *(int *)value)
-		shunt_stream_told_error(stream, *(int *)value);
+	if (!result && error)
+		memcpy(value, &error, *length < sizeof(error) ? *length : sizeof(error));
 	return result;
 }
 

@@ -532,6 +532,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_has_gone_back_gives_nothing_back),
 		cmocka_unit_test(a_look_takes_no_error),
 		cmocka_unit_test(a_reset_is_told_by_the_kernel_then),
+		cmocka_unit_test(a_reset_told_by_the_link_is_not_the_kernels),
 		cmocka_unit_test(held_streams_are_let_go),
 		cmocka_unit_test(bad_wr_at_every_position),
 		cmocka_unit_test(a_refusal_is_told_to_who_rests),
@@ -563,6 +564,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sent_on_out_of_turn),
 		cmocka_unit_test(nothing_is_said_before_the_acceptance),
 		cmocka_unit_test(a_refusal_is_the_last_word),
+		cmocka_unit_test(a_reset_told_before_the_acceptance),
+		cmocka_unit_test(a_former_refusal_is_forgotten),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -166,6 +166,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state);
 void what_was_passed_is_not_sent_again(void **state);
 void nothing_is_awaited_of_the_dead(void **state);
 void who_has_gone_back_gives_nothing_back(void **state);
+void a_reset_told_by_the_link_is_not_the_kernels(void **state);
 void a_look_takes_no_error(void **state);
 void a_reset_is_told_by_the_kernel_then(void **state);
 void held_streams_are_let_go(void **state);
@@ -205,5 +206,7 @@ void sent_on_twice(void **state);
 void sent_on_out_of_turn(void **state);
 void nothing_is_said_before_the_acceptance(void **state);
 void a_refusal_is_the_last_word(void **state);
+void a_reset_told_before_the_acceptance(void **state);
+void a_former_refusal_is_forgotten(void **state);
 
 #endif

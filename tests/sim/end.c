@@ -109,6 +109,9 @@ static void check_error(struct sim_end *end, const char *call, ssize_t result)
 	trace("%s: %s: error %zd", name(end), call, -result);
 	if (!known || !error_is_fair(end))
 		sim_fail("%s: %s fails with error %zd (%s)", name(end), call, -result, strerror(-result));
+	if (result == -ECONNRESET && end->told_reset)
+		sim_fail("%s: %s tells of a reset again", name(end), call);
+	end->told_reset |= result == -ECONNRESET;
 	end->error = true;
 	end->may_read = end->may_write = false;
 }
@@ -387,6 +390,8 @@ static void close_number(struct sim_end *end, int fd)
 /* Any number may go first. */
 void sim_end_close(struct sim_end *end)
 {
+	if (end->told_reset)
+		sim_end_receive(end, MOST, true, 0);
 	trace("%s: close%s", name(end), end->twin >= 0 ? " one of two" : "");
 	if (end->twin >= 0) {
 		if (sim_one_in(2) && end->style != SIM_EPOLL) {

@@ -604,6 +604,28 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	leave_closed_bed();
 }
 
+/* The link was faster, and has told the program of what the kernel now hears. */
+void a_reset_told_by_the_link_is_not_the_kernels(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	uint8_t byte;
+
+	(void)state;
+	make_bed(&config, 1);
+	shunt_lane_request(stream_of(&side[0])->lane, stream_of(&side[0]), SHUNT_WORK_RESET);
+	while (!atomic_load(&stream_of(&side[1])->rx.error))
+		turn();
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
+	shunt_streams_reset_tcp(engines[0], side[0].fd);
+	assert_int_equal(shunt_stream_take_error(engines[1], stream_of(&side[1])), 0);
+	assert_int_equal(send_some(&side[1], &byte, 1, 0), -EPIPE);
+	assert_int_equal(shunt_stream_take_error(engines[1], stream_of(&side[1])), 0);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	leave_closed_bed();
+}
+
 /* A look past the end of the link is not told how the connection has ended: the next receive is. */
 void a_look_takes_no_error(void **state)
 {

@@ -67,11 +67,10 @@ void listen_here(void)
 	shunt_file_listening(engines[1], listener);
 }
 
-void connect_pair(struct pair *pair)
+static void connect_from(struct pair *pair, int a)
 {
-	int a = socket(AF_INET, SOCK_STREAM, 0), b;
+	int b;
 
-	shunt_file_socket(engines[0], a, false);
 	if (connect(a, (struct sockaddr *)&address, sizeof(address)))
 		die("connect");
 	shunt_file_connected(engines[0], a, 0, (struct sockaddr *)&address, sizeof(address));
@@ -81,6 +80,19 @@ void connect_pair(struct pair *pair)
 	shunt_file_accepted(engines[1], listener, b, false);
 	pair->side[0] = (struct side) { engines[0], a };
 	pair->side[1] = (struct side) { engines[1], b };
+}
+
+void connect_pair(struct pair *pair)
+{
+	int a = socket(AF_INET, SOCK_STREAM, 0);
+
+	shunt_file_socket(engines[0], a, false);
+	connect_from(pair, a);
+}
+
+void connect_again(struct pair *pair)
+{
+	connect_from(pair, pair->side[0].fd);
 }
 
 void close_side(struct side *side)

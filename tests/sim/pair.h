@@ -24,6 +24,8 @@ _Noreturn void die(const char *what);
 void make_engines(const struct shunt_config *config, bool manual);
 void listen_here(void);
 void connect_pair(struct pair *pair);
+/* The same socket connects once more; side[1] is another. */
+void connect_again(struct pair *pair);
 void close_side(struct side *side);
 struct shunt_stream *stream_of(struct side *side);
 /* A stream that is the kernel's is served by it. */

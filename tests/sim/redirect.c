@@ -1,20 +1,29 @@
 /* What a claimant does when it is sent to another process, truly or not; and an acceptor that is refused. */
 #include "tests/sim/bed.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/soft/soft.h"
 
-/* A connection beside the one on the link; its claim waits at the accepting engine. */
+/* Its claim waits at the accepting engine. */
+static void claim(struct pair *pair)
+{
+	send_some(&pair->side[0], "x", 1, 0);
+	for (int n = 0; !engines[1]->service->parked; n++) {
+		assert_true(n < 10000);
+		turn();
+	}
+}
+
+/* A connection beside the one on the link, that is claimed. */
 static struct pair waiting(void)
 {
 	struct pair pair;
 
 	connect_pair(&pair);
-	send_some(&pair.side[0], "x", 1, 0);
-	for (int n = 0; !engines[1]->service->parked; n++) {
-		assert_true(n < 10000);
-		turn();
-	}
+	claim(&pair);
 	return pair;
 }
 
@@ -187,4 +196,76 @@ void a_refusal_is_the_last_word(void **state)
 		turn();
 		bed.pairs = 0;
 	}
+}
+
+/* The connecting program asks for the kernel's error, and is told it once. */
+static void assert_told(int fd, int error)
+{
+	struct side side = { engines[0], fd };
+
+	assert_int_equal(shunt_stream_take_error(engines[0], stream_of(&side)), error);
+	assert_int_equal(shunt_stream_take_error(engines[0], stream_of(&side)), 0);
+}
+
+/* The kernel has told it to the program before the link is there, which would tell it again. */
+void a_reset_told_before_the_acceptance(void **state)
+{
+	static const struct linger abort_now = { 1, 0 };
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair;
+	char bytes[8];
+
+	(void)state;
+	make_bed(&config, 1);
+	pair = waiting();
+	send_some(&pair.side[1], "y", 1, 0);
+	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
+		shunt_service_step(engines[1], 0);
+	assert_int_equal(setsockopt(pair.side[1].fd, SOL_SOCKET, SO_LINGER, &abort_now, sizeof(abort_now)), 0);
+	close_side(&pair.side[1]);
+	assert_told(pair.side[0].fd, ECONNRESET);
+	for (int i = 0; i < 20; i++) {
+		assert_true(send_some(&pair.side[0], "z", 1, 0) < 0);
+		shunt_service_step(engines[0], 0);
+	}
+	for (int i = 0; i < 20; i++)
+		turn();
+	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 1);
+	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
+	close_side(&pair.side[0]);
+	end_bed();
+}
+
+/* The program tries its socket again: that connection is linked, and has errors of its own. */
+void a_former_refusal_is_forgotten(void **state)
+{
+	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int deaf = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair = { .side = { { .fd = fd } } };
+	socklen_t length = sizeof(nobody);
+
+	(void)state;
+	make_bed(&config, 1);
+	assert_int_equal(bind(deaf, (struct sockaddr *)&nobody, length), 0);
+	assert_int_equal(getsockname(deaf, (struct sockaddr *)&nobody, &length), 0);
+	shunt_file_socket(engines[0], fd, true);
+	assert_int_equal(connect(fd, (struct sockaddr *)&nobody, length), -1);
+	assert_int_equal(errno, EINPROGRESS);
+	shunt_file_connected(engines[0], fd, -EINPROGRESS, (struct sockaddr *)&nobody, length);
+	assert_told(fd, ECONNREFUSED);
+	assert_int_equal(connect(fd, (struct sockaddr *)&nobody, length), -1);
+	assert_int_equal(errno, ECONNABORTED);
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+	connect_again(&pair);
+	claim(&pair);
+	send_some(&pair.side[1], "y", 1, 0);
+	while (atomic_load(&stream_of(&pair.side[0])->state) == SHUNT_CANDIDATE)
+		turn();
+print_message("state %d %s\n", stream_of(&pair.side[0])->state, stream_of(&pair.side[0])->reason);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_LINKED);
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	close(deaf);
+	end_bed();
 }

@@ -36,6 +36,7 @@ struct sim_end {		/* one end of a connection: a little program */
 	bool trusts_short;	/* a short count means exhausted (epoll(7), Q9) … */
 	bool told_end;		/* … but not when the end of the stream is behind it */
 	bool shut_write, shut_read, eof, error;
+	bool told_reset;	/* which is told once (sk_err) */
 	bool lazy;		/* reads rarely */
 	bool drops;		/* closes when it pleases */
 };
