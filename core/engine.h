@@ -226,6 +226,11 @@ int shunt_stream_pop_error(struct shunt_stream *stream);
 int shunt_stream_told_error(struct shunt_stream *stream, int error);
 /* The kernel's error, which is taken for the program to be told; 0 if none. */
 int shunt_stream_kernel_error(struct shunt_stream *stream);
+/*
+ * The kernel alone would not tell the program right, so that the stream cannot be left to it: it has told us of a reset, and
+ * an end would look orderly; or the link has told of one that the kernel is still to hear of, and would tell again.
+ */
+bool shunt_stream_knows_more(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */
 void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */

@@ -115,22 +115,6 @@ bool shunt_retire_goes_on(struct shunt_stream *stream)
 	return retiring == SHUNT_RETIRED && !stream->tx.resend && (!atomic_load(&stream->lane->failed) || flushed(stream));
 }
 
-/*
- * Both locks held. The kernel has told us of a reset, and would tell nobody else: an end would look orderly. Or the link
- * has told the program of one that the kernel is still to hear of, and would tell again.
- */
-static bool tells_of_a_reset(struct shunt_stream *stream)
-{
-	if (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))
-		return true;
-	if (!atomic_load(&stream->rx.told))
-		return false;
-	if (!shunt_stream_tcp_closed(stream))
-		return true;
-	shunt_stream_kernel_error(stream);	/* which is known */
-	return false;
-}
-
 /* The peer has answered and has everything: the stream becomes the kernel's. */
 static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -140,7 +124,7 @@ static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
 		done = true;
-	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && tells_of_a_reset(stream)) {
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && shunt_stream_knows_more(stream)) {
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);

@@ -340,7 +340,7 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !atomic_load(&stream->rx.kept_error))
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
 		atomic_store(&stream->state, shunt_shared_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
@@ -646,6 +646,18 @@ int shunt_stream_kernel_error(struct shunt_stream *stream)
 	if (error)
 		shunt_stream_told_error(stream, error);
 	return error;
+}
+
+bool shunt_stream_knows_more(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))
+		return true;
+	if (!atomic_load(&stream->rx.told))
+		return false;
+	if (!shunt_stream_tcp_closed(stream))
+		return true;
+	shunt_stream_kernel_error(stream);	/* which is known */
+	return false;
 }
 
 /* What went wrong on the other track comes first; it takes the kernel's word for the same along. */

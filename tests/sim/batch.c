@@ -565,6 +565,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_is_said_before_the_acceptance),
 		cmocka_unit_test(a_refusal_is_the_last_word),
 		cmocka_unit_test(a_reset_told_before_the_acceptance),
+		cmocka_unit_test(a_reset_before_the_acceptance),
 		cmocka_unit_test(a_former_refusal_is_forgotten),
 	};
 

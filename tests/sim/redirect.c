@@ -143,18 +143,23 @@ void nothing_is_said_before_the_acceptance(void **state)
 	}
 }
 
-/* An acceptor has just given the second connection a seat, and cannot let it go soon. */
-static struct pair accepted(void)
+/* The acceptor has just given it a seat. */
+static struct pair granted(void)
 {
-	struct pair pair;
+	struct pair pair = waiting();
 
-	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_STALL);
-	put(0, 1, 100, 0);
-	pair = waiting();
 	send_some(&pair.side[1], "y", 1, 0);
 	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
 		shunt_service_step(engines[1], 0);
 	return pair;
+}
+
+/* And cannot let it go soon. */
+static struct pair accepted(void)
+{
+	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_STALL);
+	put(0, 1, 100, 0);
+	return granted();
 }
 
 /* As if the claimant had attached it, and closed. */
@@ -217,10 +222,7 @@ void a_reset_told_before_the_acceptance(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	pair = waiting();
-	send_some(&pair.side[1], "y", 1, 0);
-	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
-		shunt_service_step(engines[1], 0);
+	pair = granted();
 	assert_int_equal(setsockopt(pair.side[1].fd, SOL_SOCKET, SO_LINGER, &abort_now, sizeof(abort_now)), 0);
 	close_side(&pair.side[1]);
 	assert_told(pair.side[0].fd, ECONNRESET);
@@ -233,6 +235,35 @@ void a_reset_told_before_the_acceptance(void **state)
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 1);
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
 	close_side(&pair.side[0]);
+	end_bed();
+}
+
+/* The link was faster than that, and has told it: the kernel alone would tell it again. */
+void a_reset_before_the_acceptance(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	struct pair pair;
+	char bytes[8];
+
+	(void)state;
+	make_bed(&config, 1);
+	pair = granted();
+	stream = stream_of(&pair.side[0]);
+	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 1);
+	shunt_lane_request(stream_of(&pair.side[1])->lane, stream_of(&pair.side[1]), SHUNT_WORK_RESET);
+	while (!atomic_load(&stream->rx.error))
+		shunt_group_poll_fully(engines[0]);
+	assert_int_equal(send_some(&pair.side[0], "x", 1, 0), -ECONNRESET);
+	shunt_streams_plain(engines[0], stream, "the test");
+	assert_int_equal(atomic_load(&stream->state), SHUNT_CANDIDATE);
+	shunt_streams_reset_tcp(engines[1], pair.side[1].fd);
+	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
+	shunt_streams_plain(engines[0], stream, "the test");
+	assert_int_equal(atomic_load(&stream->state), SHUNT_PLAIN);
+	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
 	end_bed();
 }
 
