@@ -1,6 +1,7 @@
 #include "core/owed.h"
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/linger.h"
@@ -48,20 +49,52 @@ void shunt_owed_linger_changed(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
+/* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
+static int listen_for(struct shunt_engine *engine, struct shunt_stream *stream, int op, bool what_comes)
 {
 	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
+
+	if (what_comes && atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED)
+		event.events |= EPOLLIN;
+	return engine->sys->epoll_ctl(engine->service->epfd, op, stream->resend_fd, &event);
+}
+
+/*
+ * The kernel answers what comes to a closed socket with a reset (RFC 2525 2.17). If it only waited there, two ends that owe
+ * each other what neither program reads would wait for ever.
+ */
+static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int unread = 0;
+
+	engine->sys->ioctl(stream->resend_fd, FIONREAD, &unread);
+	if (unread)
+		shunt_streams_reset_tcp(engine, stream->resend_fd);
+	else	/* it is the peer's end, and nothing comes behind it */
+		listen_for(engine, stream, EPOLL_CTL_MOD, false);
+}
+
+void shunt_owed_proven(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->awaited)
+		listen_for(stream->engine, stream, EPOLL_CTL_MOD, true);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
+{
 	struct shunt_service *service = engine->service;
 
 	if (stream->awaited) {
+		listen_for(engine, stream, EPOLL_CTL_MOD, true);
 		if (!stream->lingers)	/* it was paid, and owes again */
 			take_linger(engine, stream);
 		return;
 	}
 	if (stream->resend_fd < 0)
 		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
-	if (stream->resend_fd < 0 ||
-	    engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_ADD, stream->resend_fd, &event)) {
+	if (stream->resend_fd < 0 || listen_for(engine, stream, EPOLL_CTL_ADD, true)) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
 		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
 		shunt_private_close(engine, stream->resend_fd);
@@ -76,12 +109,14 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_streams_hold(stream);
 }
 
-void shunt_owed_room(struct shunt_service *service, struct shunt_stream *stream)
+void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream, uint32_t events)
 {
 	struct shunt_engine *engine = service->engine;
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
+	if (events & EPOLLIN)
+		refuse(engine, stream);
 	if (shunt_retire_resend(engine, stream->resend_fd, stream) == -EAGAIN) {
 		shunt_lock_leave(&stream->tx.lock);
 		return;

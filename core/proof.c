@@ -136,6 +136,7 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_track_settle(engine, stream);
 	else if (stream->rx.proof_fd >= 0 && shunt_proof_read(engine, stream))
 		unwatch(stream);	/* closed; now the kernel's socket is, too */
+	shunt_owed_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
 }
@@ -312,6 +313,7 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_load(&stream->rx.held_until))
 		disprove(engine, stream);
 	let_end_go(stream);	/* there is nothing left to wait with */
+	shunt_owed_proven(stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);

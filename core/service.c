@@ -260,7 +260,7 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 		shunt_rights_serve(service->engine, service->rights_fd);
 		break;
 	case SHUNT_SOURCE_STREAM:
-		shunt_owed_room(service, shunt_source_owner(source, struct shunt_stream, source));
+		shunt_owed_moves(service, shunt_source_owner(source, struct shunt_stream, source), event->events);
 		break;
 	case SHUNT_SOURCE_PROOF:
 		shunt_proof_heard(service->engine, shunt_source_owner(source, struct shunt_stream, proof_source));

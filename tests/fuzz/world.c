@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
@@ -490,10 +491,17 @@ static int links_of(enum fuzz_who who)
 
 static int show_stream(struct shunt_stream *s, void *arg)
 {
-	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d pin %p waiters %u asked %d retiring %d\n",
+	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d resend_fd %d of %u pin %p waiters %u asked %d retiring %d\n",
 		(const char *)arg, s->fd, s->state, (void *)s->link, s->holds, s->releases, s->claimed, s->orphan, s->awaited,
-		s->rx.proof_fd, s->tx.end_fd, (void *)s->tx.pin, s->waiters, s->asked, s->retiring);
+		s->rx.proof_fd, s->tx.end_fd, s->resend_fd, s->tx.resend_bytes - s->tx.resend_done, (void *)s->tx.pin, s->waiters, s->asked, s->retiring);
 	return 0;
+}
+
+static void show_sock(const struct sim_sock *sock, int conn, int side)
+{
+	fprintf(stderr, "  connection %d side %d: refs %d state %d orphan %d error %d written %" PRIu64 " acked %" PRIu64 " read %" PRIu64
+		" fin %d%d reset %d\n", conn, side, sock->refs, sock->state, sock->orphan, sock->error, sock->out.written, sock->out.acked,
+		sock->out.read, sock->out.fin_sent, sock->out.fin_arrived, sock->out.rst_sent);
 }
 
 static void show(void)
@@ -508,6 +516,9 @@ static void show(void)
 			fprintf(stderr, "  %s: link %p state %d seated %u failed %d (%s) distrusted %d\n", names[who], (void *)link,
 				link->state, link->seated, link->failed, link->failure ? link->failure : "", link->distrusted);
 	}
+	for (int i = 0; i < fuzz_world.conns; i++)
+		for (int side = 0; side < 2; side++)
+			show_sock(&fuzz_world.conn[i].sock[side], i, side);
 }
 
 /* A listener each, and what is honest. */

@@ -531,6 +531,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_is_awaited_of_the_dead),
 		cmocka_unit_test(who_has_gone_back_gives_nothing_back),
 		cmocka_unit_test(a_look_takes_no_error),
+		cmocka_unit_test(nobody_waits_for_who_has_closed),
 		cmocka_unit_test(a_reset_is_told_by_the_kernel_then),
 		cmocka_unit_test(a_reset_told_by_the_link_is_not_the_kernels),
 		cmocka_unit_test(held_streams_are_let_go),

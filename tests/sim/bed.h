@@ -168,6 +168,7 @@ void nothing_is_awaited_of_the_dead(void **state);
 void who_has_gone_back_gives_nothing_back(void **state);
 void a_reset_told_by_the_link_is_not_the_kernels(void **state);
 void a_look_takes_no_error(void **state);
+void nobody_waits_for_who_has_closed(void **state);
 void a_reset_is_told_by_the_kernel_then(void **state);
 void held_streams_are_let_go(void **state);
 void bad_wr_at_every_position(void **state);

@@ -546,6 +546,44 @@ void what_was_passed_is_not_sent_again(void **state)
 	end_bed();
 }
 
+/* Neither program is there to read what the other's engine still has to send: what comes to a closed socket is refused. */
+void nobody_waits_for_who_has_closed(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	bool waits[2] = { false, false };
+	uint8_t bytes[1000] = { 0 };
+	int copy[2];
+
+	(void)state;
+	config.retain = true;
+	make_bed(&config, 1);
+	for (int i = 0; i < 2; i++) {
+		copy[i] = dup(side[i].fd);
+		assert_true(copy[i] >= 0);
+		soft_qp_fault(bed.lane[i]->qp, SOFT_FAULT_STALL);
+		assert_int_equal(put(0, i, 1000, 0), 1000);
+	}
+	for (int i = 0; i < 2; i++)
+		close_side(&side[i]);
+	for (int i = 0; i < 2; i++) {	/* the kernel has no room */
+		while (send(copy[i], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+			;
+		assert_int_equal(errno, EAGAIN);
+		close(copy[i]);
+	}
+	shunt_failover_begin(bed.lane[0]->link, "the test");
+	for (int n = 0; n < 10; n++) {
+		turn();
+		for (int i = 0; i < 2; i++)
+			waits[i] |= atomic_load(&engines[i]->service->resends) != 0;
+	}
+	assert_true(waits[0] && waits[1]);
+	assert_int_equal(atomic_load(&engines[0]->service->resends), 0);
+	assert_int_equal(atomic_load(&engines[1]->service->resends), 0);
+	leave_closed_bed();
+}
+
 /* The sender's end is the kernel's since it asked for that, and closed: behind what the ring holds TCP has gone on. */
 void who_has_gone_back_gives_nothing_back(void **state)
 {
