@@ -205,11 +205,12 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 static bool is_cut(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t fin = atomic_load(&rx->fin);
+	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin);
+	uint64_t from = rx->track == SHUNT_LINK ? head : atomic_load(&rx->boundary), tail = atomic_load(&rx->tail);
+	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
 	int there = 0;
 
-	return fin != SHUNT_NEVER && atomic_load(&rx->tail) < fin &&
-	       !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && atomic_load(&rx->head) + there < fin;
+	return fin != SHUNT_NEVER && !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && head + there + ring < fin;
 }
 
 /* Reported once, on whichever way: the kernel has seen a reset of its own. */

@@ -346,11 +346,11 @@ void an_error_is_left_to_the_kernel(void **state)
 }
 
 /*
- * One end has sent much over TCP, which has not all come, and wants no more: the link tells of its end and, as something
- * arrives, of a reset; so does its kernel, earlier or later. A send notices when it has done a part, and the next receive
- * must not take it for an orderly end.
+ * One end has sent much over TCP, which has not all come, perhaps more on the link, and wants no more: the link tells of
+ * its end and, as something arrives, of a reset; so does its kernel, earlier or later. A send notices when it has done a
+ * part, and the next receive must not take it for an orderly end.
  */
-static void notice_reset(bool kernel_first)
+static void notice_reset(bool kernel_first, bool goes_back)
 {
 	static char bytes[1 << 20];
 	struct shunt_config config = small_config(HYBRID);
@@ -364,6 +364,11 @@ static void notice_reset(bool kernel_first)
 	assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_TCP);
 	while (send_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
+	if (goes_back) {
+		other_track(stream_of(&side[1]), true);
+		assert_int_equal(send_some(&side[1], bytes, 1, 0), 1);
+		assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_LINK);
+	}
 	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR), 0);
 	assert_int_equal(send_some(&side[0], bytes, 10, 0), 10);
 	shunt_group_poll_fully(engines[1]);
@@ -384,8 +389,8 @@ static void notice_reset(bool kernel_first)
 void a_reset_that_a_send_has_noticed(void **state)
 {
 	(void)state;
-	notice_reset(true);
-	notice_reset(false);
+	for (int how = 0; how < 4; how++)
+		notice_reset(how & 1, how & 2);
 }
 
 /* Of two streams the first that something has come for is told of first, also if its registration moves meanwhile. */
