@@ -111,8 +111,12 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* SIOCATMARK: 0, 1 or -errno. */
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* What SO_ERROR is to say, cleared by the call: the kernel's error, or one that it does not know; 0 if none. */
+/* What SO_ERROR is to say, cleared by the call; 0 if nothing. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The same in two steps, for who asks the kernel himself: what it does not know, cleared; and if that is 0, what it says. */
+int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The kernel has said this. Returns what is not known yet: the error or 0. */
+int shunt_stream_hear_error(struct shunt_stream *stream, int error);
 /* For the next call that asks: an error that came behind something that was reported. */
 void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */

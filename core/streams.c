@@ -635,17 +635,22 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 		atomic_store(&stream->low_water, low > 0 ? low : 1);
 }
 
+int shunt_stream_hear_error(struct shunt_stream *stream, int error)
+{
+	if (atomic_load(&stream->rx.told))
+		return 0;	/* by the link, before the kernel knew */
+	if (error)
+		shunt_stream_told_error(stream, error);
+	return error;
+}
+
 int shunt_stream_kernel_error(struct shunt_stream *stream)
 {
 	int error = 0;
 	socklen_t length = sizeof(error);
 
 	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
-	if (atomic_load(&stream->rx.told))
-		return 0;	/* by the link, before the kernel knew */
-	if (error)
-		shunt_stream_told_error(stream, error);
-	return error;
+	return shunt_stream_hear_error(stream, error);
 }
 
 bool shunt_stream_knows_more(struct shunt_stream *stream)
@@ -660,15 +665,20 @@ bool shunt_stream_knows_more(struct shunt_stream *stream)
 	return false;
 }
 
-/* What went wrong on the other track comes first; it takes the kernel's word for the same along. */
-int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
+int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int error = atomic_exchange(&stream->rx.kept_error, 0);
 
-	if (!error && atomic_load(&stream->state) == SHUNT_LINKED) {
-		shunt_group_poll(engine);
-		error = shunt_stream_pop_error(stream);
-	}
+	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
+		return error;
+	shunt_group_poll(engine);
+	return shunt_stream_pop_error(stream);
+}
+
+int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int error = shunt_stream_link_error(engine, stream);
+
 	return error ? error : shunt_stream_kernel_error(stream);
 }
 

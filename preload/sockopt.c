@@ -39,13 +39,19 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	return result;
 }
 
+/* What went wrong on the other track comes first; the call takes the kernel's word for the same along. */
 static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
-	int error = shunt_stream_take_error(shunt_process.engine, stream);
+	int error = shunt_stream_link_error(shunt_process.engine, stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
 
-	if (!result && error)
-		memcpy(value, &error, *length < sizeof(error) ? *length : sizeof(error));
+	if (result || *length > sizeof(error))
+		return result;
+	if (!error) {
+		memcpy(&error, value, *length);
+		error = shunt_stream_hear_error(stream, error);
+	}
+	memcpy(value, &error, *length);
 	return result;
 }
 
