@@ -123,8 +123,8 @@ void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
 /* The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or who made the listener, asked for them. */
 bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* The program set an option the engine caches (SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_LINGER, SO_TIMESTAMP…). */
-void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name);
+/* The program set an option that the engine caches or acts upon (SO_RCVTIMEO, SO_LINGER, TCP_CORK…) to what the kernel took. */
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value);
 /* The kernel's SO_LINGER is not the program's now (core/owed.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/expiry.h"
@@ -562,20 +563,18 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 }
 
 /* As tcp_push_pending_frames(): what is held goes when the cork is pulled, or Nagle's rule is switched off. */
-static void tcp_option_changed(struct shunt_stream *stream, int name)
+static void tcp_option_changed(struct shunt_stream *stream, int name, const void *value)
 {
-	socklen_t length = sizeof(int);
-	int on = 0;
+	int on;
 
 	if (name == TCP_USER_TIMEOUT)
 		shunt_expiry_changed(stream);
-	if (name != TCP_CORK && (name != TCP_NODELAY || !atomic_load(&stream->tx.gathering)))
+	if (name != TCP_CORK && name != TCP_NODELAY)
 		return;
-	if (stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, name, &on, &length))
-		return;
+	memcpy(&on, value, sizeof(on));
 	if (name == TCP_CORK) {
 		shunt_stream_corked(stream, on);
-	} else if (on) {
+	} else if (on && atomic_load(&stream->tx.gathering)) {
 		shunt_lock_take(&stream->tx.lock);
 		shunt_stream_push(stream);
 		shunt_lock_leave(&stream->tx.lock);
@@ -614,13 +613,13 @@ bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stre
 	return given == SHUNT_STAMPS_GIVEN;
 }
 
-void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name)
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value)
 {
 	socklen_t length = sizeof(int);
 	int low = 1;
 
 	if (level == IPPROTO_TCP)
-		tcp_option_changed(stream, name);
+		tcp_option_changed(stream, name, value);
 	if (level != SOL_SOCKET)
 		return;
 	if (name == SO_LINGER)

@@ -31,7 +31,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	result = real(setsockopt)(fd, level, name, value, length);
 	saved = errno;
 	if (!result)
-		shunt_stream_option_changed(stream, level, name);
+		shunt_stream_option_changed(stream, level, name, value);
 	if (!result && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
 	    ((const struct timeval *)value)->tv_sec < 0)
 		shunt_stream_never_waits(stream, name);

@@ -192,7 +192,7 @@ static void set_patience(uint32_t ms)
 	struct side *side = &bed.pair[0].side[0];
 
 	assert_int_equal(setsockopt(side->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms)), 0);
-	shunt_stream_option_changed(stream_of(side), IPPROTO_TCP, TCP_USER_TIMEOUT);
+	shunt_stream_option_changed(stream_of(side), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms);
 }
 
 /* The other engine does nothing, as that of a host which has gone: milliseconds until the program is told. */
