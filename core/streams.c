@@ -660,7 +660,8 @@ bool shunt_stream_knows_more(struct shunt_stream *stream)
 		return false;
 	if (!shunt_stream_tcp_closed(stream))
 		return true;
-	shunt_stream_kernel_error(stream);	/* which is known */
+	if (atomic_load(&stream->rx.reset))	/* else the kernel told it, and may know of another by now */
+		shunt_stream_kernel_error(stream);
 	return false;
 }
 

@@ -592,6 +592,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_reset_told_before_the_acceptance),
 		cmocka_unit_test(a_reset_before_the_acceptance),
 		cmocka_unit_test(a_former_refusal_is_forgotten),
+		cmocka_unit_test(another_refusal_is_told),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

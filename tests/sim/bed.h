@@ -210,5 +210,6 @@ void a_refusal_is_the_last_word(void **state);
 void a_reset_told_before_the_acceptance(void **state);
 void a_reset_before_the_acceptance(void **state);
 void a_former_refusal_is_forgotten(void **state);
+void another_refusal_is_told(void **state);
 
 #endif

@@ -267,36 +267,69 @@ void a_reset_before_the_acceptance(void **state)
 	end_bed();
 }
 
+/* A socket that the program has tried to connect where nobody listens, which it has been told. */
+static int refused(struct sockaddr_in *nobody, int *deaf)
+{
+	socklen_t length = sizeof(*nobody);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	*nobody = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	*deaf = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(*deaf, (struct sockaddr *)nobody, length), 0);
+	assert_int_equal(getsockname(*deaf, (struct sockaddr *)nobody, &length), 0);
+	shunt_file_socket(engines[0], fd, true);
+	assert_int_equal(connect(fd, (struct sockaddr *)nobody, length), -1);
+	assert_int_equal(errno, EINPROGRESS);
+	shunt_file_connected(engines[0], fd, -EINPROGRESS, (struct sockaddr *)nobody, length);
+	assert_told(fd, ECONNREFUSED);
+	assert_int_equal(connect(fd, (struct sockaddr *)nobody, length), -1);
+	assert_int_equal(errno, ECONNABORTED);
+	return fd;
+}
+
 /* The program tries its socket again: that connection is linked, and has errors of its own. */
 void a_former_refusal_is_forgotten(void **state)
 {
-	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int deaf = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct shunt_config config = small_config(HYBRID);
-	struct pair pair = { .side = { { .fd = fd } } };
-	socklen_t length = sizeof(nobody);
+	struct sockaddr_in nobody;
+	struct pair pair;
+	int deaf;
 
 	(void)state;
 	make_bed(&config, 1);
-	assert_int_equal(bind(deaf, (struct sockaddr *)&nobody, length), 0);
-	assert_int_equal(getsockname(deaf, (struct sockaddr *)&nobody, &length), 0);
-	shunt_file_socket(engines[0], fd, true);
-	assert_int_equal(connect(fd, (struct sockaddr *)&nobody, length), -1);
-	assert_int_equal(errno, EINPROGRESS);
-	shunt_file_connected(engines[0], fd, -EINPROGRESS, (struct sockaddr *)&nobody, length);
-	assert_told(fd, ECONNREFUSED);
-	assert_int_equal(connect(fd, (struct sockaddr *)&nobody, length), -1);
-	assert_int_equal(errno, ECONNABORTED);
-	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+	pair.side[0].fd = refused(&nobody, &deaf);
+	assert_int_equal(fcntl(pair.side[0].fd, F_SETFL, 0), 0);
 	connect_again(&pair);
 	claim(&pair);
 	send_some(&pair.side[1], "y", 1, 0);
 	while (atomic_load(&stream_of(&pair.side[0])->state) == SHUNT_CANDIDATE)
 		turn();
-print_message("state %d %s\n", stream_of(&pair.side[0])->state, stream_of(&pair.side[0])->reason);
 	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_LINKED);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
+	close(deaf);
+	end_bed();
+}
+
+/* The first is given up while the program tries again, and is refused once more. */
+void another_refusal_is_told(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	socklen_t length = sizeof(int);
+	struct sockaddr_in nobody;
+	struct side side;
+	int deaf, error;
+
+	(void)state;
+	make_bed(&config, 1);
+	side = (struct side) { engines[0], refused(&nobody, &deaf) };
+	assert_int_equal(connect(side.fd, (struct sockaddr *)&nobody, sizeof(nobody)), -1);
+	assert_int_equal(errno, EINPROGRESS);
+	shunt_streams_plain(engines[0], stream_of(&side), "the test");
+	assert_int_equal(atomic_load(&stream_of(&side)->state), SHUNT_PLAIN);
+	assert_int_equal(getsockopt(side.fd, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+	assert_int_equal(error, ECONNREFUSED);
+	close_side(&side);
 	close(deaf);
 	end_bed();
 }
