@@ -390,8 +390,8 @@ static void close_number(struct sim_end *end, int fd)
 /* Any number may go first. */
 void sim_end_close(struct sim_end *end)
 {
-	if (end->told_reset)
-		sim_end_receive(end, MOST, true, 0);
+	if (end->told_reset)	/* what TCP brought before it, or may bring yet: the link is faster; but not the same again */
+		sim_end_receive(end, MOST, false, 0);
 	trace("%s: close%s", name(end), end->twin >= 0 ? " one of two" : "");
 	if (end->twin >= 0) {
 		if (sim_one_in(2) && end->style != SIM_EPOLL) {
