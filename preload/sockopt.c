@@ -45,7 +45,7 @@ static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t
 	int error = shunt_stream_link_error(shunt_process.engine, stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
 
-	if (result || *length > sizeof(error))
+	if (result || !*length || *length > sizeof(error))
 		return result;
 	if (!error) {
 		memcpy(&error, value, *length);
