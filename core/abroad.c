@@ -146,18 +146,18 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 
 /* --- what they answer --- */
 
-static const char *why(int status)
+static enum shunt_reason why(int status)
 {
 	switch (status) {
 	case -ECONNREFUSED:
 	case -EPROTO:
-		return "the peer runs without Shunt";
+		return SHUNT_REASON_NO_SHUNT;
 	case -ETIMEDOUT:
-		return "the peer's host does not answer over RDMA";
+		return SHUNT_REASON_HOST_SILENT;
 	case -ENODEV:
-		return "no RDMA device leads to the peer";
+		return SHUNT_REASON_NO_ROUTE;
 	default:
-		return "the peer's host cannot be asked";
+		return SHUNT_REASON_HOST_UNASKED;
 	}
 }
 
@@ -208,7 +208,7 @@ static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned 
 		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
 			shunt_claim_on(link, stream);
 		else
-			shunt_claim_fails(inquiry->service, stream, status ? why(status) : "no link to the peer could be made");
+			shunt_claim_fails(inquiry->service, stream, status ? why(status) : SHUNT_REASON_NO_LINK);
 	}
 	free(inquiry);
 }
@@ -402,7 +402,7 @@ void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stre
 	if (abroad && !inquiry)
 		inquiry = ask(abroad, &stream->tuple);
 	if (!inquiry) {
-		shunt_claim_fails(service, stream, abroad ? "the peer's host cannot be asked" : "the peer is on another host");
+		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
 		return;
 	}
 	stream->next_offer = inquiry->streams;

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include "core/config.h"
 #include "core/file.h"
+#include "core/reason.h"
 #include "core/sys.h"
 
 struct shunt_engine;
@@ -134,9 +135,9 @@ void shunt_stream_never_waits(struct shunt_stream *stream, int name);
  * for everything the engine does not serve. 0 or -errno.
  */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const char *reason);
+			enum shunt_reason reason);
 /* The same in a child of vfork(), of its parent's stream. */
-int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason);
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason);
 
 /* --- waiting --- */
 

@@ -44,7 +44,7 @@ static void end_claim(struct shunt_stream *stream)
 }
 
 /* The stream stays on TCP. */
-static void give_up(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+static void give_up(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	shunt_streams_vacate(stream);
 	if (!shunt_comeback_later(stream))
@@ -55,8 +55,8 @@ static void give_up(struct shunt_engine *engine, struct shunt_stream *stream, co
 
 /* --- the connecting side --- */
 
-/* Why nobody is asked there now; NULL: somebody is. */
-static const char *refusal_of(struct shunt_service *service, const struct shunt_tuple *tuple)
+/* Why nobody is asked there now. */
+static enum shunt_reason refusal_of(struct shunt_service *service, const struct shunt_tuple *tuple)
 {
 	struct shunt_name name;
 	uint64_t now = shunt_now(service->engine);
@@ -69,10 +69,10 @@ static const char *refusal_of(struct shunt_service *service, const struct shunt_
 		    !memcmp(refused->name.text, name.text, name.length))
 			return refused->reason;
 	}
-	return NULL;
+	return SHUNT_REASON_NONE;
 }
 
-static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple, const char *reason)
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple, enum shunt_reason reason)
 {
 	struct shunt_refused *refused = &service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
 
@@ -88,7 +88,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	int fd;
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
-		give_up(engine, stream, "closed before it was claimed");
+		give_up(engine, stream, SHUNT_REASON_CLOSED);
 		return;
 	}
 	message.claim.tuple = stream->tuple;
@@ -97,13 +97,13 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	if (needs_nonce(link) && !shunt_proof_demand(stream, message.claim.nonce)) {
-		give_up(engine, stream, "the system has no randomness yet");
+		give_up(engine, stream, SHUNT_REASON_NO_RANDOM);
 		return;
 	}
 	fd = stream->fd;
 	atomic_fetch_add(&engine->claims, 1);
 	if (shunt_link_send(link, &message, &fd, needs_nonce(link) ? 0 : 1))
-		give_up(engine, stream, "the claim could not be sent");
+		give_up(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
 }
 
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
@@ -122,13 +122,13 @@ void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_claim_on(link, stream);
 }
 
-void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason)
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	remember_refusal(service, &stream->tuple, reason);
 	give_up(service->engine, stream, reason);
 }
 
-void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	give_up(engine, stream, reason);
 }
@@ -149,22 +149,22 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 }
 
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					const char **reason)
+					enum shunt_reason *reason)
 {
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
-	*reason = "the peer runs without Shunt";
+	*reason = SHUNT_REASON_NO_SHUNT;
 	if (fd == -EPERM)
-		*reason = "the peer's rendezvous belongs to another user";
+		*reason = SHUNT_REASON_OTHER_USER;
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-		*reason = "out of descriptors or memory";
+		*reason = SHUNT_REASON_NO_MEMORY;
 	if (fd < 0)
 		return NULL;
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
 	link = shunt_link_create(service->engine, &channel, true);
-	*reason = shunt_engine_is_confined() ? SHUNT_CONFINED :
-		  service->engine->group.open ? "out of descriptors or memory" : "there is no device";
+	*reason = shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
+		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
 	if (!link)
 		return NULL;
 	link->line.name = *name;
@@ -176,7 +176,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	const char *reason = link ? NULL : refusal_of(service, &stream->tuple);
+	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
 	struct shunt_name name;
 	int fd;
 
@@ -228,7 +228,7 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 		 shunt_now(service->engine) - stream->born < service->engine->config.claim_ms * 1000000)
 		wait_connected(service, stream);
 	else
-		give_up(service->engine, stream, "not connected in time");
+		give_up(service->engine, stream, SHUNT_REASON_NOT_CONNECTED);
 }
 
 /* --- the accepting side --- */
@@ -302,7 +302,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	atomic_fetch_add(&engine->refused_claims, 1);
 	if (stream->link)
 		shunt_track_revert(engine, stream);
-	give_up(engine, stream, "no room for its rings, or closed already");
+	give_up(engine, stream, SHUNT_REASON_NO_ROOM);
 	reply(link, SHUNT_MSG_REFUSE, peer->stream);
 }
 
@@ -498,7 +498,7 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint
 static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 {
 	stream->claimed = true;
-	give_up(link->engine, stream, "the peer does not have the connection");
+	give_up(link->engine, stream, SHUNT_REASON_NOT_HAD);
 }
 
 /* All that names it has arrived: the claimant may free its seat when it has heard that, too. */
@@ -508,7 +508,7 @@ static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
 					 .sent = shunt_lane_messages(stream->lane) };
 
 	shunt_link_send(link, &message, NULL, 0);
-	give_up(link->engine, stream, "the peer has closed it or shares it");
+	give_up(link->engine, stream, SHUNT_REASON_PEER_CLOSED);
 }
 
 /* Nothing that is still on its way names these streams: their seats are free. */
@@ -629,7 +629,7 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 {
 	if (stream->asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
-		give_up(link->engine, stream, "the link broke during the claim");
+		give_up(link->engine, stream, SHUNT_REASON_BROKE);
 		return;
 	}
 	stream->asked_twice = true;
@@ -651,7 +651,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
-		shunt_claim_fails(service, stream, "the link broke before it was up");
+		shunt_claim_fails(service, stream, SHUNT_REASON_BROKE_EARLY);
 	}
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
 		stream = link->table[id];

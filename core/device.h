@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/reason.h"
 #include "core/source.h"
 #include "core/verbs.h"
 #include "shunt/wire.h"
@@ -63,8 +64,8 @@ struct shunt_device_kind {
 	void (*free_arena)(struct shunt_device *device, void *arena, size_t bytes);
 	/* Gives pages of it back to the system; they read as zero after. */
 	int (*discard)(struct ibv_pd *pd, void *addr, size_t bytes);
-	/* Why no more of it can be registered, in words; why there are no rings for a stream. */
-	const char *(*shortage)(void);
+	/* Why no more of it can be registered; why there are no rings for a stream. */
+	enum shunt_reason (*shortage)(void);
 
 	/* What the peer must know of a QP in INIT, and with which descriptors (the device's); returns how many, or
 	 * -errno. `address` has SHUNT_ADDRESS_BYTES. */

@@ -266,13 +266,13 @@ static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size
 }
 
 /* Registered memory is locked memory. */
-static const char *verbs_kind_shortage(void)
+static enum shunt_reason verbs_kind_shortage(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return "no more memory or memory regions for its rings";
-	return "the memory of its rings cannot be locked: raise ulimit -l";
+		return SHUNT_REASON_NO_REGIONS;
+	return SHUNT_REASON_NOT_LOCKED;
 }
 
 static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)

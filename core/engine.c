@@ -112,7 +112,7 @@ static void retire_shared(struct shunt_engine *engine)
 
 		if (file && file->kind == SHUNT_FILE_STREAM && shunt_shared_held(stream) &&
 		    atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_stream_retire(engine, fd, stream, "shared by a fork");
+			shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	}
 }
 
@@ -183,7 +183,7 @@ static int share(struct shunt_stream *stream, void *arg)
 		return 0;
 	stream->shared = true;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN))
-		stream->reason = "shared by a fork";
+		shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK);
 	return 0;
 }
 

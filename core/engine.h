@@ -24,12 +24,6 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 	struct shunt_bytes tx, rx;
 };
 
-struct shunt_reason {	/* why connections stayed on TCP; streams_lock */
-	const char *text;
-	uint64_t count;
-};
-
-#define SHUNT_REASONS 24
 #define SHUNT_SLAB_STREAMS 64
 
 struct shunt_engine {
@@ -62,7 +56,7 @@ struct shunt_engine {
 	struct shunt_stream **slabs;	/* of SHUNT_SLAB_STREAMS each */
 	uint32_t slab_count;
 	struct shunt_totals totals;
-	struct shunt_reason reasons[SHUNT_REASONS];
+	uint64_t reasons[SHUNT_REASONS];	/* how many connections stayed on TCP because of each */
 
 	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (shared.c) */
 	struct shunt_lock rendezvous_lock;
@@ -86,7 +80,6 @@ struct shunt_engine {
 
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
 bool shunt_engine_is_confined(void);
-#define SHUNT_CONFINED "the program's address space is limited"	/* why its connections stay on TCP then */
 
 /* --- streams.c: the registry --- */
 
@@ -95,13 +88,16 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
 		       void *arg);
 /*
- * The stream will never leave TCP again. `reason` must be static. Where the kernel has given us its error, and the program
- * is yet to be told, the calls stay ours.
+ * The stream will never leave TCP again. Where the kernel has given us its error, and the program is yet to be told, the
+ * calls stay ours.
  */
-void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
-void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason);
+/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* The same, streams_lock held. True: it is the first. */
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /*
  * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
  * the kernel, so the error must stay there.
@@ -297,7 +293,7 @@ void shunt_trim_due(struct shunt_engine *engine);
 /* --- retire.c: back to the kernel for good --- */
 
 /* Begins it; the peer answers RETIRED. Any thread. */
-void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);

@@ -194,7 +194,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 
 destroy:
 	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
-		  lacks_memory(link) ? device->kind->shortage() : "out of memory, descriptors or queues");
+		  lacks_memory(link) ? shunt_reason_text(device->kind->shortage()) : "out of memory, descriptors or queues");
 	shunt_link_destroy(link);
 	shunt_private_end(engine);
 	return NULL;

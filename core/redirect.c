@@ -38,7 +38,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_engine *engine = link->engine;
 	struct shunt_service *service = engine->service;
 	struct shunt_name name;
-	const char *reason;
+	enum shunt_reason reason;
 
 	if (!link->initiator || link->channel.kind != SHUNT_CHANNEL_UNIX || !stream->claimed || !process ||
 	    process > INT32_MAX) {
@@ -47,7 +47,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	}
 	shunt_group_poll_fully(engine);
 	if (stream->redirected) {
-		shunt_claim_stays(engine, stream, "sent from one process to another, and again");
+		shunt_claim_stays(engine, stream, SHUNT_REASON_REDIRECTED_TWICE);
 		return;
 	}
 	stream->redirected = true;

@@ -70,7 +70,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
-void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRE };
 
@@ -80,7 +80,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED &&
 	    atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->rx.final) {
 		atomic_store(&stream->retiring, SHUNT_RETIRING);
-		stream->reason = reason;
+		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->peer_id;
 		stop_sending(engine, stream);
 		message.retire.offset = resume_from(engine, stream);
@@ -166,7 +166,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 }
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
-static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason,
+static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
 			       uint64_t deadline)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -207,7 +207,7 @@ static bool is_kept_back(struct shunt_stream *stream)
 	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.resend);
 }
 
-static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason)
+static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	uint64_t deadline = shunt_now(engine) + PATIENCE;
 	int readable = 0;
@@ -240,7 +240,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 
 /* A cancellation waits until it is over: most calls that want it are no cancellation points. */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const char *reason)
+			enum shunt_reason reason)
 {
 	int state = shunt_cancel_off();
 	int result = retire(engine, fd, stream, reason);
@@ -249,7 +249,7 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	return result;
 }
 
-int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, const char *reason)
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	int result, readable;
 

@@ -130,7 +130,7 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		owner = stream->slot ? shunt_shared_owner(stream) : engine->parent;
 		result = owner ? ask(engine, owner, fd) : 0;	/* 0: it has been handed back meanwhile */
 		if (is_final(result)) {
-			stream->reason = "shared by a fork";
+			shunt_streams_because(engine, stream, SHUNT_REASON_FORK);
 			atomic_store(&stream->state, SHUNT_PLAIN);
 		}
 		if (result)
@@ -232,7 +232,7 @@ static bool waits_for_proof(struct shunt_stream *stream)
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_retire_begin(engine, stream, "shared by a fork");
+	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
 	if (atomic_load(&stream->retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
 		shunt_rights_answer(engine, stream);
 }

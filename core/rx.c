@@ -442,7 +442,7 @@ static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 	    shunt_now(engine) - stream->born < engine->config.claim_ms * 1000000)
 		return;
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_streams_plain(engine, stream, "the peer runs without Shunt");
+	shunt_streams_plain(engine, stream, SHUNT_REASON_NO_SHUNT);
 	shunt_lock_take(&stream->rx.lock);
 }
 

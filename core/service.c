@@ -664,8 +664,8 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;
 	if (!shunt_service_start(engine)) {
-		shunt_streams_plain(engine, stream, shunt_engine_is_confined() ? SHUNT_CONFINED :
-				    "out of descriptors, memory or threads");
+		shunt_streams_plain(engine, stream, shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
+				    SHUNT_REASON_NO_THREAD);
 		return;
 	}
 	service = engine->service;

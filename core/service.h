@@ -61,7 +61,7 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 struct shunt_refused {		/* an address that is not asked again for a while */
 	struct shunt_name name;
 	uint64_t until;
-	const char *reason;
+	enum shunt_reason reason;
 };
 
 #define SHUNT_REFUSED_SLOTS 64
@@ -156,12 +156,12 @@ void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream);
 /* The same for a stream that was on a link before. */
 void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream);
 /* It stays on TCP, and so do others to that address for a while. */
-void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, const char *reason);
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason);
 /* It stays on TCP; no other does because of it. */
-void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason);
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* A link over the channel `fd` (or -errno) to who has that name. NULL: none, and why. */
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					const char **reason);
+					enum shunt_reason *reason);
 /* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
 bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
 /* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */

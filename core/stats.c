@@ -106,7 +106,7 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
 	put(text, "\"state\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
-	    stream->reason ? stream->reason : "", shunt_mock_text(atomic_load(&stream->tx.held)));
+	    shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", &stream->tx.bytes);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", &stream->rx.bytes);
 	put(text, "}");
@@ -313,8 +313,9 @@ static void put_reasons(struct text *text, struct shunt_engine *engine)
 {
 	put(text, "\"reasons\":{");
 	text->comma = false;
-	for (int i = 0; i < SHUNT_REASONS && engine->reasons[i].text; i++)
-		put_number(text, engine->reasons[i].text, engine->reasons[i].count);
+	for (int i = SHUNT_REASON_NONE + 1; i < SHUNT_REASONS; i++)
+		if (engine->reasons[i])
+			put_number(text, shunt_reason_text(i), engine->reasons[i]);
 	put(text, "},");
 }
 

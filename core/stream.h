@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include "core/file.h"
 #include "core/lock.h"
+#include "core/reason.h"
 #include "core/source.h"
 #include "shunt/wire.h"
 
@@ -273,7 +274,7 @@ struct shunt_stream {
 	bool asked_twice;	/* service thread: who was asked first has ended */
 	bool redirected;	/* service thread: it has been claimed at another process first */
 	uint64_t born;
-	const char *reason;	/* why it is plain */
+	enum shunt_reason reason;	/* why it is plain; streams_lock, or both of its own */
 	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
 	struct shunt_stream *next_free;
 	struct shunt_control *control;	/* our control line: the peer writes it */

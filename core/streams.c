@@ -127,7 +127,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
-	stream->reason = NULL;
+	stream->reason = SHUNT_REASON_NONE;
 	set(&stream->link, NULL);
 	stream->tuple_known = false;
 	stream->claimed = false;
@@ -320,25 +320,25 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 	return result;
 }
 
-void shunt_streams_count_reason(struct shunt_engine *engine, const char *reason)
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
-	for (int i = 0; i < SHUNT_REASONS; i++) {
-		if (engine->reasons[i].text == reason || !engine->reasons[i].text) {
-			engine->reasons[i].text = reason;
-			engine->reasons[i].count++;
-			return;
-		}
-	}
+	if (!stream->in_use || stream->reason)
+		return false;
+	stream->reason = reason;
+	engine->reasons[reason]++;
+	return true;
 }
 
-void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, const char *reason)
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	shunt_lock_take(&engine->streams_lock);
-	if (stream->in_use && !stream->reason) {
-		stream->reason = reason;
-		shunt_streams_count_reason(engine, reason);
-	}
+	shunt_streams_note(engine, stream, reason);
 	shunt_lock_leave(&engine->streams_lock);
+}
+
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	shunt_streams_because(engine, stream, reason);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
@@ -352,7 +352,7 @@ bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream
 	enum shunt_whose whose = shunt_shared_touch(stream);
 
 	if (whose != SHUNT_OURS)
-		shunt_streams_plain(engine, stream, "shared by a fork");
+		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
 	return whose == SHUNT_OURS;
 }
 
@@ -466,7 +466,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	bool seated;
 
 	if (shunt_shared_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_stream_retire(engine, fd, stream, "shared by a fork");
+		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	shunt_epset_drop_stream(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

@@ -37,7 +37,7 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 	if (error)
 		return shunt_fail(error);
 	if (message->msg_controllen) {
-		shunt_rights_retire(fd, "ancillary data");
+		shunt_rights_retire(fd, SHUNT_REASON_ANCILLARY);
 		return real(sendmsg)(fd, message, flags);
 	}
 	if (!shunt_send_serves(fd, stream, &served))
@@ -57,7 +57,7 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 	if (error)
 		return shunt_fail(error);
 	if (unlikely(message->msg_controllen) && shunt_stream_stamped(shunt_process.engine, fd, stream)) {
-		shunt_rights_retire(fd, "times of arrival");
+		shunt_rights_retire(fd, SHUNT_REASON_STAMPS);
 		if (shunt_stream_is_plain(stream))
 			return real(recvmsg)(fd, message, flags);
 	}

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "preload/rights.h"
 
-static void retire(int fd, struct shunt_stream *stream, const char *reason)
+static void retire(int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	if (shunt_process_foreign())
 		shunt_stream_retire_vforked(shunt_process.engine, fd, stream, reason);
@@ -12,7 +12,7 @@ static void retire(int fd, struct shunt_stream *stream, const char *reason)
 		shunt_stream_retire(shunt_process.engine, fd, stream, reason);
 }
 
-void shunt_rights_retire(int fd, const char *reason)
+void shunt_rights_retire(int fd, enum shunt_reason reason)
 {
 	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 	int saved = errno;
@@ -37,7 +37,7 @@ void shunt_rights_message(const struct msghdr *message)
 		for (offset = CMSG_LEN(0); offset + sizeof(fd) <= control->cmsg_len;
 		     offset += sizeof(fd)) {
 			memcpy(&fd, (char *)control + offset, sizeof(fd));
-			shunt_rights_retire(fd, "passed to another process");
+			shunt_rights_retire(fd, SHUNT_REASON_PASSED);
 		}
 	}
 }
@@ -79,7 +79,7 @@ static void retire_inherited(bool closing_too)
 		if (flags < 0 || (flags & FD_CLOEXEC && !(closing_too && shunt_stream_is_linked(stream))))
 			continue;
 		if (!foreign || still_parents(fd))
-			retire(fd, stream, "inherited by a program");
+			retire(fd, stream, SHUNT_REASON_INHERITED);
 	}
 	errno = saved;
 }

@@ -53,9 +53,9 @@ ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t 
 	struct shunt_stream *stream = shunt_linked(&in);
 
 	if (unlikely(shunt_linked(&out)))
-		shunt_rights_retire(out, "splice");
+		shunt_rights_retire(out, SHUNT_REASON_SPLICE);
 	if (unlikely(stream)) {
-		shunt_rights_retire(in, "splice");
+		shunt_rights_retire(in, SHUNT_REASON_SPLICE);
 		if (!shunt_stream_is_plain(stream) && !in_offset && !out_offset && bytes && is_pipe(out))
 			return carry_uncancelled(in, stream, out, bytes, flags);
 	}

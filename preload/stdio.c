@@ -40,7 +40,7 @@ FILE *fdopen(int fd, const char *mode)
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream) {
-		shunt_rights_retire(fd, "fdopen");
+		shunt_rights_retire(fd, SHUNT_REASON_FDOPEN);
 		if (!shunt_stream_is_plain(stream))
 			return with_our_calls(fd, mode);
 	}
@@ -68,13 +68,13 @@ int fclose(FILE *file)
 
 int vdprintf(int fd, const char *format, va_list arguments)
 {
-	shunt_rights_retire(fd, "dprintf");
+	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	return real(vdprintf)(fd, format, arguments);
 }
 
 int __vdprintf_chk(int fd, int flag, const char *format, va_list arguments)
 {
-	shunt_rights_retire(fd, "dprintf");
+	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	return real(__vdprintf_chk)(fd, flag, format, arguments);
 }
 
@@ -83,7 +83,7 @@ int dprintf(int fd, const char *format, ...)
 	va_list arguments;
 	int printed;
 
-	shunt_rights_retire(fd, "dprintf");
+	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	va_start(arguments, format);
 	printed = real(vdprintf)(fd, format, arguments);
 	va_end(arguments);
@@ -95,7 +95,7 @@ int __dprintf_chk(int fd, int flag, const char *format, ...)
 	va_list arguments;
 	int printed;
 
-	shunt_rights_retire(fd, "dprintf");
+	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	va_start(arguments, format);
 	printed = real(__vdprintf_chk)(fd, flag, format, arguments);
 	va_end(arguments);

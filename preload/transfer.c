@@ -9,7 +9,7 @@ static bool go_back(int fd, struct shunt_stream *stream)
 {
 	int saved = errno, result;
 
-	result = shunt_stream_retire(shunt_process.engine, fd, stream, "a flag of send or recv");
+	result = shunt_stream_retire(shunt_process.engine, fd, stream, SHUNT_REASON_FLAG);
 	errno = saved;
 	return !result;
 }

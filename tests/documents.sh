@@ -1,6 +1,6 @@
 #!/bin/bash
 # The documents know the tree: ARCHITECTURE.md names every file of the library, tests/README.md every folder and script
-# of tests, README.md and the others no variable that there is not. Part of `tools/check static`.
+# of tests, README.md and the others no variable that there is not, README.md every reason. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
 problems=0
@@ -26,4 +26,15 @@ done
 while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/config_table.h || problem "a document names $name, which is no variable"
 done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md docs/COMPATIBILITY.md docs/FAULTS.md docs/RELIABILITY.md | sort -u)
+
+# Reasons: each has a text of its own, and the tables of README.md name those and no others.
+reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/reason_table.h)
+[ "$reasons" ] || problem "core/reason_table.h has no reasons"
+while read -r reason; do
+	problem "core/reason_table.h has two reasons \"$reason\""
+done < <(sort <<<"$reasons" | uniq -d)
+told=$(sed -n '/^`shunt stat` says why/,/^## /s/^| \(`[^|]*\) |.*/\1/p' README.md | grep -o '`[^`]*`' | tr -d '`')
+while read -r reason; do
+	problem "README.md and core/reason_table.h do not both have the reason \"$reason\""
+done < <(sort <<<"$reasons"$'\n'"$told" | uniq -u)
 exit $problems

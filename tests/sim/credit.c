@@ -184,7 +184,7 @@ void credit_is_for_the_link(void **state)
 	allowed = atomic_exchange(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
 	assert_true(atomic_load(&stream_of(&bed.pair[0].side[1])->lane_work) & SHUNT_WORK_CREDIT);
-	shunt_retire_begin(engines[0], sender, "the test");
+	shunt_retire_begin(engines[0], sender, SHUNT_REASON_SPLICE);
 	while (atomic_load(&sender->state) != SHUNT_PLAIN)
 		turn();
 	assert_int_equal(put(0, 0, 1000, 0), 1000);

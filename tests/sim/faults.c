@@ -86,9 +86,9 @@ void a_retirement_keeps_what_is_unread(void **state)
 	make_bed(&config, 1);
 	put(0, 0, 1000, 0);
 	shunt_link_kill(bed.lane[1]->link, "the test");
-	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), "the test"), -EBUSY);
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), -EBUSY);
 	assert_int_equal(get(0, 0, BUFFER), 1000);
-	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), "the test"), 0);
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), 0);
 	leave_bed();
 }
 
@@ -418,7 +418,7 @@ void a_question_goes_with_its_seat(void **state)
 	make_bed(&config, 1);
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
-	shunt_retire_begin(engines[1], stream, "the test");
+	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 	assert_true(shunt_track_revert(engines[1], stream));
 	shunt_link_kill(stream->link, "the test");
 	shunt_streams_vacate(stream);
@@ -534,7 +534,7 @@ void what_was_passed_is_not_sent_again(void **state)
 	assert_int_equal(get(0, 1, BUFFER), 1000);
 	assert_int_equal(get(0, 1, BUFFER), 0);
 	assert_int_equal(reader->rx.track, SHUNT_TCP);
-	shunt_retire_begin(engines[0], reader, "the test");
+	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
 	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
@@ -608,13 +608,13 @@ void who_has_gone_back_gives_nothing_back(void **state)
 	reader = stream_of(&side[0]);
 	sender = stream_of(&side[1]);
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
-	shunt_retire_begin(engines[1], sender, "the test");
+	shunt_retire_begin(engines[1], sender, SHUNT_REASON_SPLICE);
 	while (atomic_load(&sender->retiring) == SHUNT_RETIRING)
 		turn();
-	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, "the test"), 0);
+	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, SHUNT_REASON_SPLICE), 0);
 	assert_int_equal(put(0, 1, 500, 0), 500);
 	close_side(&side[1]);
-	shunt_retire_begin(engines[0], reader, "the test");
+	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
 	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(atomic_load(&reader->retiring), SHUNT_CANNOT_RETIRE);
@@ -642,7 +642,7 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	close_side(&side[0]);	/* with what it has not read */
 	while (!atomic_load(&stream->rx.error))
 		turn();
-	shunt_retire_begin(engines[1], stream, "the test");
+	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 	while (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(atomic_load(&stream->retiring), SHUNT_CANNOT_RETIRE);
@@ -674,7 +674,7 @@ void a_reset_told_by_the_link_is_not_the_kernels(void **state)
 		assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
 		if (heard)
 			shunt_streams_reset_tcp(engines[0], side[0].fd);
-		shunt_retire_begin(engines[1], stream, "the test");
+		shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 		while (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			turn();
 		assert_int_equal(atomic_load(&stream->retiring), heard ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
@@ -730,7 +730,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	atomic_store(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
 	assert_true(atomic_load(&reader->lane_work) & SHUNT_WORK_CREDIT);
-	shunt_retire_begin(engines[1], reader, "the test");
+	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
 	assert_false(shunt_retire_goes_on(reader));
 	while (atomic_load(&reader->retiring) != SHUNT_RETIRED)
 		turn();

@@ -49,7 +49,7 @@ static void to_the_link(struct shunt_stream *stream)
 
 static void to_the_kernel(struct shunt_stream *stream)
 {
-	shunt_retire_begin(engines[0], stream, "the test");
+	shunt_retire_begin(engines[0], stream, SHUNT_REASON_SPLICE);
 	until_state(stream, SHUNT_PLAIN);
 }
 
@@ -294,7 +294,7 @@ static void ends_at_once(const char *more, size_t bytes)
 
 static void is_refused(struct shunt_stream *stream)
 {
-	shunt_streams_plain(engines[0], stream, "the test");
+	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
 	ends_at_once("z", 1);
 }
 
@@ -322,7 +322,7 @@ void an_error_is_kept_from_the_kernel(void **state)
 	connect_pair(&bed.pair[0]);
 	ends_at_once("xy", 2);
 	assert_int_equal(receive_some(&bed.pair[0].side[0], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_WAITALL), 2);
-	shunt_streams_plain(engines[0], stream_of(&bed.pair[0].side[0]), "the test");
+	shunt_streams_plain(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
 	leave_reader();
 }
 
@@ -541,7 +541,7 @@ void a_handback_goes_with_its_bytes(void **state)
 	shunt_track_choose(engines[1], sender);
 	shunt_lock_leave(&sender->tx.lock);
 	assert_int_equal(sender->tx.track, SHUNT_TCP);
-	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), "the test");
+	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
 	turn();
 	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
 	atomic_store(&bed.lane[1]->allowed, allowed);
