@@ -88,7 +88,7 @@ UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", FIXED,
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
-	"how long a new connection may wait for its peer's claim")
+	"how long a new connection may wait for its peer's claim, counted from its first byte")
 UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", FIXED,
 	"after how many connections to an address that were over before a link could serve them, one there is claimed only "
 	"once it has lasted; those that a link has served count against them. 0 claims each at its first use")

@@ -10,6 +10,7 @@
 #include "core/engine.h"
 #include "core/proof.h"
 #include "core/thread.h"
+#include "core/unclaimed.h"
 
 #define IOV_BATCH 64
 
@@ -195,6 +196,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	to->cut = (size_t)got == batch;
 	if (flags & MSG_PEEK)
 		return got;
+	if (__builtin_expect(!head, 0))
+		shunt_unclaimed_begin(stream);
 	shunt_bytes_add(&rx->bytes, head, got, false);
 	atomic_store_explicit(&rx->head, head + got, memory_order_release);
 	shunt_track_settle(engine, stream);
@@ -432,14 +435,10 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 			 timeout_of(engine, fd, &stream->send_timeout_ns, SO_SNDTIMEO);
 }
 
-/*
- * An accepted connection that nobody has claimed in time has a plain peer: from now on its calls go
- * straight to the kernel, and a late claim is refused. rx.lock held; given up for a moment.
- */
+/* A process without a service thread looks here (unclaimed.h). rx.lock held; given up for a moment. */
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (stream->role != SHUNT_ACCEPTOR || stream->link || stream->line ||
-	    shunt_now(engine) - stream->born < engine->config.claim_ms * 1000000)
+	if (engine->service || !shunt_unclaimed_is_over(stream))
 		return;
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_streams_plain(engine, stream, SHUNT_REASON_NO_SHUNT);

@@ -14,6 +14,7 @@
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/thread.h"
+#include "core/unclaimed.h"
 #include "core/unread.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -472,7 +473,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 		shunt_abroad_listen(service);
 	take_offers(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
-	due = sooner(due, shunt_listen_tick(service));
+	due = sooner(due, sooner(shunt_listen_tick(service), shunt_unclaimed_tick(service)));
 	due = sooner(due, shunt_keepalive_tick(service));
 	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
@@ -560,6 +561,7 @@ static struct shunt_service *make(struct shunt_engine *engine)
 	if (!service)
 		return NULL;
 	service->engine = engine;
+	service->unclaimed = true;	/* there may be some already */
 	service->wake_source.kind = SHUNT_SOURCE_WAKE;
 	service->statistics_source.kind = SHUNT_SOURCE_STATISTICS;
 	service->epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));

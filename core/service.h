@@ -101,6 +101,8 @@ struct shunt_service {
 	uint64_t slow_look;		/* and for completions that do not come */
 
 	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
+	_Atomic bool unclaimed;		/* any thread: an accepted connection carries bytes, and nobody has claimed it (unclaimed.h) */
+	uint64_t unclaimed_look;	/* ns; when to look at those; 0: at once */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
 	uint64_t keep_look;		/* when to look at them */
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */

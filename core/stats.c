@@ -95,6 +95,20 @@ static const char *state_word(const struct shunt_stream *stream)
 	}
 }
 
+/* What a candidate waits for, "" for others. */
+static const char *waits_for(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
+		return "";
+	if (stream->line)
+		return "another link to its peer";
+	if (stream->role == SHUNT_ACCEPTOR)
+		return atomic_load(&stream->carried_since) ? "its peer's claim" : "its first byte";
+	if (atomic_load(&stream->used))
+		return "its peer's answer";
+	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
+}
+
 static void put_stream(struct text *text, struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
@@ -105,8 +119,8 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
-	put(text, "\"state\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
-	    shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
+	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
+	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", &stream->tx.bytes);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", &stream->rx.bytes);
 	put(text, "}");

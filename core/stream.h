@@ -274,6 +274,7 @@ struct shunt_stream {
 	bool asked_twice;	/* service thread: who was asked first has ended */
 	bool redirected;	/* service thread: it has been claimed at another process first */
 	uint64_t born;
+	_Atomic uint64_t carried_since;	/* ns; acceptors: the first byte over TCP (unclaimed.h); 0: none yet */
 	enum shunt_reason reason;	/* why it is plain; streams_lock, or both of its own */
 	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
 	struct shunt_stream *next_free;

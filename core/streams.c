@@ -134,6 +134,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;
 	stream->rendezvous = NULL;
+	set(&stream->carried_since, 0);
 	stream->line = stream->return_tries = 0;
 	stream->return_at = 0;
 	stream->holds = 0;

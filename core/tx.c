@@ -15,6 +15,7 @@
 #include "core/stage.h"
 #include "core/thread.h"
 #include "core/ticks.h"
+#include "core/unclaimed.h"
 #include "core/unread.h"
 
 #define IOV_BATCH 64
@@ -195,6 +196,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
 		return shunt_stream_told_error(stream, errno);
+	if (__builtin_expect(!tx->offset, 0))
+		shunt_unclaimed_begin(stream);
 	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
 	tx->offset += sent;
 	return sent;

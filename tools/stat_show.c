@@ -57,13 +57,13 @@ static void show_direction(const json_t *direction)
 
 static void show_stream(const json_t *stream)
 {
-	const char *reason = text_of(stream, "reason"), *held = text_of(stream, "held");
+	const char *reason = text_of(stream, "reason"), *held = text_of(stream, "held"), *waits = text_of(stream, "waits_for");
 
 	printf("  %5lld  %-21s  %-21s", (long long)number_of(stream, "fd"),
 	       text_of(stream, "local"), text_of(stream, "peer"));
 	show_direction(json_object_get(stream, "tx"));
 	show_direction(json_object_get(stream, "rx"));
-	printf("  %s%s%s%s%s\n", text_of(stream, "state"), *reason ? ": " : "", reason,
+	printf("  %s%s%s%s%s%s%s\n", text_of(stream, "state"), *waits ? ", waits for " : "", waits, *reason ? ": " : "", reason,
 	       *held ? "; on TCP because of: " : "", held);
 }
 

@@ -63,6 +63,24 @@ mix() {
 	return $rc
 }
 
+says() { # PATTERN: the server's statistics have such a line
+	"$builddir/tools/shunt" stat "$server_pid" | grep -q -- "$1"
+}
+
+# A plain client is told by time alone, while the server only waits for its next bytes; one that has said nothing is not.
+told() {
+	local used unused byte
+	start "$shunt_run" record listen 2 "$work/rec"
+	exec {used}<> "/dev/tcp/127.0.0.1/$server_port" {unused}<> "/dev/tcp/127.0.0.1/$server_port"
+	says 'candidate, waits for its first byte$' || return
+	printf x >&"$used"
+	read -rN 1 byte <&"$used" && [ "$byte" = x ] || return
+	within says 'plain: the peer runs without Shunt$' || return
+	says 'candidate, waits for its first byte$' || return
+	exec {used}<&- {unused}<&-
+	finish
+}
+
 check "both bare" one "" "" record
 check "both shunted" one "$shunt_run" "$shunt_run" record
 check "plain recorder listens, shunted talker" one "" "$shunt_run" record
@@ -71,5 +89,6 @@ check "shunted recorder listens, plain talker" one "$shunt_run" "" record
 check "plain talker listens, shunted recorder" one "" "$shunt_run" talk
 check "plain listener, plain and shunted clients at once" mix ""
 check "shunted listener, plain and shunted clients at once" mix "$shunt_run"
+check "a plain client is told by time alone" told
 [ ! -s "$work/err" ] || sed 's/^/# /' "$work/err" | sort | uniq -c | head -5
 plan

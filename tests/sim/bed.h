@@ -148,6 +148,11 @@ void ordinary_use_is_not_slow(void **state);
 void brief_connections_are_not_claimed(void **state);
 void all_are_claimed_if_wanted(void **state);
 
+/* unclaimed.c */
+void a_plain_peer_is_told_by_time(void **state);
+void an_unused_connection_waits(void **state);
+void many_plain_peers_are_told(void **state);
+
 /* faults.c */
 void accepted_bytes_are_missed(void **state);
 void a_link_that_ends_is_an_edge(void **state);

@@ -24,7 +24,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
 	tests/sim/events.c \
-	tests/sim/redirect.c tests/sim/brief.c tests/sim/faults.c \
+	tests/sim/redirect.c tests/sim/brief.c tests/sim/unclaimed.c tests/sim/faults.c \
 	tests/sim/fetch.c \
 	tests/sim/lanes.c \
 	tests/sim/meanwhile.c \

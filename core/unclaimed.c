@@ -1,0 +1,93 @@
+#include "core/unclaimed.h"
+
+#define BATCH 64	/* streams that are given to the kernel in one go */
+#define MS 1000000ull
+
+static uint64_t patience(const struct shunt_engine *engine)
+{
+	return engine->config.claim_ms * MS;
+}
+
+/* Candidates that could be claimed, and have carried a byte. */
+static bool waits(struct shunt_stream *stream)
+{
+	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) && !stream->link && !stream->line &&
+	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
+}
+
+bool shunt_unclaimed_is_over(struct shunt_stream *stream)
+{
+	return waits(stream) && shunt_now(stream->engine) - atomic_load(&stream->carried_since) >= patience(stream->engine);
+}
+
+void shunt_unclaimed_begin(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	uint64_t never = 0;
+
+	if (stream->role != SHUNT_ACCEPTOR || atomic_load(&stream->state) != SHUNT_CANDIDATE)
+		return;
+	if (!atomic_compare_exchange_strong(&stream->carried_since, &never, shunt_now(engine)))
+		return;	/* the other direction was first */
+	if (engine->service && !atomic_exchange(&engine->service->unclaimed, true))
+		shunt_service_wake(engine);
+}
+
+struct found {
+	struct shunt_stream *streams[BATCH];
+	int count;
+	uint64_t now, next;	/* next: when the first of the others is due */
+};
+
+static int find(struct shunt_stream *stream, void *arg)
+{
+	struct found *found = arg;
+	uint64_t due;
+
+	if (stream->fd < 0 || !waits(stream))
+		return 0;
+	/* The owner of its address has been told, and whoever claims it there is sent here. */
+	due = atomic_load(&stream->carried_since) + patience(stream->engine) * (stream->told ? 2 : 1);
+	if (due > found->now) {
+		found->next = due < found->next ? due : found->next;
+		return 0;
+	}
+	stream->holds++;
+	found->streams[found->count++] = stream;
+	return found->count == BATCH;
+}
+
+/* When the next is due; now, if there may be more. */
+static uint64_t look(struct shunt_engine *engine, uint64_t now)
+{
+	struct found found = { .now = now, .next = SHUNT_NEVER };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find, &found);
+	shunt_lock_leave(&engine->streams_lock);
+	for (int i = 0; i < found.count; i++) {
+		shunt_claim_stays(engine, found.streams[i], SHUNT_REASON_NO_SHUNT);
+		shunt_streams_unhold(found.streams[i]);
+	}
+	return found.count == BATCH ? now : found.next;
+}
+
+int shunt_unclaimed_tick(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next;
+
+	if (!atomic_load(&service->unclaimed))
+		return -1;
+	if (now >= service->unclaimed_look) {
+		atomic_store(&service->unclaimed, false);	/* a stream that begins from here on says so again */
+		next = look(engine, now);
+		if (next != SHUNT_NEVER)
+			atomic_store(&service->unclaimed, true);
+		/* Where connections come all the time, one look is for many of them. */
+		service->unclaimed_look = next == SHUNT_NEVER ? 0 : next > now && next < soon ? soon : next;
+	}
+	if (!atomic_load(&service->unclaimed))
+		return -1;
+	return service->unclaimed_look > now ? (int)((service->unclaimed_look - now) / MS + 1) : 0;
+}

@@ -1,0 +1,106 @@
+/* Which accepted connections are the kernel's because nobody has claimed them. */
+#include "tests/sim/bed.h"
+#include <sys/socket.h>
+
+static void some_turns(void)
+{
+	for (int i = 0; i < 5; i++)
+		turn();
+}
+
+static void let_pass(uint64_t ms)
+{
+	pair_skew += ms * 1000000;
+	some_turns();
+}
+
+/* The connecting side's system calls are its own: it is a plain program. */
+static void say(struct pair *pair)
+{
+	char byte;
+
+	assert_int_equal(send(pair->side[0].fd, "x", 1, 0), 1);
+	while (receive_some(&pair->side[1], &byte, 1, MSG_DONTWAIT) != 1)
+		turn();
+}
+
+static void assert_state(struct pair *pair, uint8_t state, enum shunt_reason reason)
+{
+	struct shunt_stream *stream = stream_of(&pair->side[1]);
+
+	assert_int_equal(atomic_load(&stream->state), state);
+	assert_int_equal(stream->reason, reason);
+}
+
+static void end(struct pair *pair)
+{
+	close_side(&pair->side[0]);
+	close_side(&pair->side[1]);
+	some_turns();
+}
+
+/* Nothing is called on it meanwhile: the service thread's time is enough. */
+void a_plain_peer_is_told_by_time(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair[3];
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 3; i++)
+		connect_pair(&pair[i]);
+	say(&pair[0]);
+	let_pass(config.claim_ms / 2);
+	say(&pair[1]);
+	let_pass(config.claim_ms / 2 - 1);
+	say(&pair[0]);
+	assert_state(&pair[0], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	let_pass(config.claim_ms / 4);
+	assert_state(&pair[0], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_state(&pair[1], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	let_pass(config.claim_ms / 2);
+	assert_state(&pair[1], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_false(atomic_load(&engines[1]->service->unclaimed));	/* and nothing ticks for the third */
+	let_pass(10 * config.claim_ms);
+	assert_state(&pair[2], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	for (int i = 0; i < 3; i++)
+		end(&pair[i]);
+	end_bed();
+}
+
+/* A peer claims when its program uses the connection first, however late that is. */
+void an_unused_connection_waits(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	char byte;
+
+	(void)state;
+	make_bed(&config, 1);
+	connect_pair(&bed.pair[1]);
+	assert_int_equal(receive_some(&bed.pair[1].side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
+	let_pass(10 * config.claim_ms);
+	assert_int_equal(receive_some(&bed.pair[1].side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
+	bed.pairs++;
+	warm(1);
+	end_bed();
+}
+
+/* More than are given to the kernel in one go. */
+void many_plain_peers_are_told(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	static struct pair pair[150];
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 150; i++) {
+		connect_pair(&pair[i]);
+		say(&pair[i]);
+	}
+	let_pass(2 * config.claim_ms);
+	for (int i = 0; i < 150; i++) {
+		assert_state(&pair[i], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+		end(&pair[i]);
+	}
+	end_bed();
+}
