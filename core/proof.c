@@ -237,6 +237,22 @@ static bool peer_has_ended(struct shunt_engine *engine, int fd)
 	       (info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 && info.tcpi_state != TCP_FIN_WAIT2);
 }
 
+/*
+ * TCP ends within what may be the nonce, or bytes of the program that begin like it. The program
+ * gets neither the bytes nor an orderly end: ECONNRESET. rx.lock held.
+ */
+static void cut_off(struct shunt_engine *engine, struct shunt_stream *stream, int fd, size_t bytes)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t boundary = atomic_load(&rx->boundary);
+	uint8_t part[SHUNT_NONCE_BYTES];
+
+	receive(engine, fd, part, bytes, 0);
+	rx->aside += bytes;
+	disprove(engine, stream);
+	rx->unproven_at = boundary;
+}
+
 int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -247,11 +263,10 @@ int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || fd < 0)
 		return 0;
 	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
-	/* A part of it, and no more will come. */
-	if (got > 0 && got < (ssize_t)sizeof(bytes) && !memcmp(bytes, rx->nonce, got) && peer_has_ended(engine, fd)) {
-		rx->aside += got;
-		receive(engine, fd, bytes, got, 0);
-		got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
+	if (got > 0 && got < (ssize_t)sizeof(bytes) && !memcmp(bytes, rx->nonce, (size_t)got) &&
+	    peer_has_ended(engine, fd)) {
+		cut_off(engine, stream, fd, (size_t)got);
+		return -1;
 	}
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;

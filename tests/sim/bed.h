@@ -138,6 +138,7 @@ void a_late_nonce_is_not_reset(void **state);
 void an_end_does_not_wait_for_ever(void **state);
 void an_end_with_nothing_before_it(void **state);
 void an_end_without_the_nonce(void **state);
+void an_end_within_the_nonce_is_an_error(void **state);
 
 /* slow.c */
 void slow_completions_move_streams(void **state);

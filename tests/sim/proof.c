@@ -691,3 +691,40 @@ void an_end_without_the_nonce(void **state)
 		assert_int_equal(end_behind("short", believed), 0);
 	}
 }
+
+/*
+ * Nothing has come by the link. TCP ends within what may be the nonce or the program's bytes: an
+ * error, no orderly end without them. What cannot be the nonce is the program's.
+ */
+static ssize_t end_within(size_t bytes, uint8_t differs)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	uint8_t part[SHUNT_NONCE_BYTES];
+	struct shunt_stream *stream;
+	ssize_t got;
+
+	config.proof = 1;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	stream = until_expected();
+	get(0, 0, BUFFER);
+	memcpy(part, stream->rx.nonce, sizeof(part));
+	part[bytes - 1] ^= differs;
+	assert_int_equal(send(side[0].fd, part, bytes, 0), bytes);
+	assert_int_equal(shutdown(side[0].fd, SHUT_WR), 0);
+	step(1);
+	got = receive_some(&side[1], part, sizeof(part), MSG_DONTWAIT);
+	leave_bed();
+	return got;
+}
+
+void an_end_within_the_nonce_is_an_error(void **state)
+{
+	(void)state;
+	for (size_t bytes = 1; bytes < SHUNT_NONCE_BYTES; bytes += 7) {
+		assert_int_equal(end_within(bytes, 0), -ECONNRESET);
+		assert_int_equal(end_within(bytes, 1), bytes);
+	}
+}
