@@ -307,12 +307,6 @@ bool shunt_retire_goes_on(struct shunt_stream *stream);
 /* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 
-/* Room for so many bytes behind what is to be written to TCP; NULL: no memory. tx.lock held. */
-uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes);
-void shunt_retire_free(struct shunt_tx *tx);
-/* tx.lock and lane.lock held: everything from `offset` on becomes TCP's. False: it cannot be had. */
-bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset);
-
 /* --- failover.c: a queue pair that has died --- */
 
 /* Ours has, or the peer's. Service thread. */

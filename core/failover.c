@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sys/epoll.h>
+#include "core/again.h"
 #include "core/expiry.h"
 #include "core/linger.h"
 #include "core/pin.h"
@@ -184,18 +185,21 @@ int shunt_failover_all(struct shunt_engine *engine)
 
 /* --- hearing of it --- */
 
-/* From where the peer wants our direction again; SHUNT_NEVER: from nowhere. tx.lock held. */
-static uint64_t again_from(struct shunt_stream *stream, uint64_t offset, uint64_t unseen)
+/*
+ * The peer lacks what is behind *offset and has not seen `unseen` announcements. True: it wants our
+ * direction again, from *offset as set here. tx.lock held.
+ */
+static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t unseen)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (atomic_load(&stream->asked) == SHUNT_GIVEN)
-		return SHUNT_NEVER;	/* it has been TCP's since then */
-	if (tx->track == SHUNT_LINK)
-		return unseen ? atomic_load(&tx->upgrade_at) : offset;
-	if (!unseen)	/* what the link brought may have been dropped */
-		return offset < atomic_load(&tx->handback_at) ? offset : SHUNT_NEVER;
-	return unseen == 1 ? offset : atomic_load(&tx->upgrade_at);	/* the HANDBACK has not come; nor what it is of */
+		return false;	/* it has been TCP's since then */
+	if (tx->track == SHUNT_TCP && !unseen)	/* what the link brought may have been dropped */
+		return *offset < atomic_load(&tx->handback_at);
+	if (unseen > (tx->track == SHUNT_TCP))	/* not even the upgrade has come */
+		*offset = atomic_load(&tx->upgrade_at);
+	return true;
 }
 
 /* TCP has gone on behind bytes that the peer lacks: it was told that it had them. tx.lock held. */
@@ -207,25 +211,30 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 	       tx->offset > atomic_load(&tx->handback_at);
 }
 
-/* Our direction is TCP's from here on. False: the peer lacks bytes that we have no longer. Both locks held. */
-static bool resume(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
+/*
+ * Our direction is TCP's from here on, where `again` with the link's bytes behind `from`. 0, or
+ * -errno: these cannot be had (shunt_again_take_back). Both locks held.
+ */
+static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool again,
+		  uint64_t from)
 {
 	struct shunt_tx *tx = &stream->tx;
-	bool good = true;
+	int result = 0;
 
 	tx->must_prove = false;
-	if (from != SHUNT_NEVER) {
+	if (again) {
 		shunt_lock_take(&stream->lane->lock);
-		good = !comes_late(stream, from) && shunt_retire_take_back(engine, stream, from);
+		result = comes_late(stream, from) ? -ENODATA :
+			 shunt_again_take_back(engine, stream, from);
 		shunt_lock_leave(&stream->lane->lock);
 	}
 	tx->track = SHUNT_TCP;
 	atomic_store(&tx->unpassed, 0);
 	atomic_store(&tx->halted, false);
 	atomic_store(&tx->stuck_since, 0);
-	if (good)
+	if (!result)
 		shunt_linger_resume(stream);
-	return good;
+	return result;
 }
 
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -254,23 +263,28 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	struct shunt_engine *engine = link->engine;
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t offset = message->resume.offset, announced = message->resume.announced;
-	bool good = true, sound;
+	bool sound, again;
+	int result = 0;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&tx->lock);
 	sound = announced <= tx->announced && tx->announced - announced <= 2;
-	if (sound && atomic_load(&tx->halted))
-		good = resume(engine, stream, again_from(stream, offset, tx->announced - announced));
+	if (sound && atomic_load(&tx->halted)) {
+		again = wants_again(stream, &offset, tx->announced - announced);
+		result = resume(engine, stream, again, offset);
+	}
 	if (sound && !atomic_load(&stream->rx.retired))
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
-	if (!good || gone(link, stream, message->resume.sent))
+	if (result || gone(link, stream, message->resume.sent))
 		shunt_track_lose(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (sound)
-		done(engine, stream);
-	else
+	if (!sound)
 		shunt_link_distrust(link, "announcements that were not made");
+	else if (result == -EPROTO)
+		shunt_link_distrust(link, shunt_again_wrong);
+	else
+		done(engine, stream);
 }
 
 /* The peer has told of all it has: of the others it never knew, or they are closed there. */
@@ -286,7 +300,7 @@ static void on_resumed(struct shunt_link *link)
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
-		resume(engine, stream, SHUNT_NEVER);
+		resume(engine, stream, false, 0);
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);

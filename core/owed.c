@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include "core/again.h"
 #include "core/engine.h"
 #include "core/linger.h"
 
@@ -99,7 +100,7 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
 		shunt_private_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
-		shunt_retire_free(&stream->tx);	/* nobody will get it */
+		shunt_again_free(&stream->tx);	/* nobody will get it */
 		shunt_linger_proven(stream);
 		return;
 	}

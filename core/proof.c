@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include "core/again.h"
 #include "core/engine.h"
 #include "core/linger.h"
 #include "core/owed.h"
@@ -369,7 +370,7 @@ static bool put(struct shunt_tx *tx)
 		tx->resend_bytes = sizeof(tx->nonce);
 		return true;
 	}
-	room = shunt_retire_add(tx, sizeof(tx->nonce));
+	room = shunt_again_add(tx, sizeof(tx->nonce));
 	if (room)
 		memcpy(room, tx->nonce, sizeof(tx->nonce));
 	return room;

@@ -9,25 +9,20 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "core/again.h"
 #include "core/cancel.h"
-#include "core/fetch.h"
 #include "core/linger.h"
 #include "core/owed.h"
-#include "core/pin.h"
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/shared.h"
-#include "core/stage.h"
 #include "core/thread.h"
 
-#define SETTLING 1000000000ull	/* ns that the modelled device may take for what a full queue holds */
 #define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
@@ -266,105 +261,6 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 
 /* --- the other end --- */
 
-/* What we still have ourselves of the stream's bytes [from, to). */
-static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
-{
-	const struct shunt_pin *pin = stream->tx.pin;
-
-	while (from < to) {
-		size_t part = shunt_pin_copy(stream, out, from, to);
-
-		if (!part) {
-			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
-			if (!shunt_stage_copy(stream, out, from, from + part))
-				return false;
-		}
-		out += part;
-		from += part;
-	}
-	return true;
-}
-
-/* The bytes [from, to) that have been posted: from our own memory, or as they lie in the peer's ring. */
-static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
-{
-	struct shunt_lane *lane = stream->lane;
-
-	if (from == to)
-		return true;
-	if (lane->retains && copy_kept(stream, out, from, to))
-		return true;
-	return !atomic_load(&lane->failed) && shunt_fetch_ring(stream, out, from, to);
-}
-
-/*
- * lane.lock held: nothing is posted, so what a slow device has on its way comes to an end. Its thread
- * needs no lock of ours.
- */
-static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
-{
-	uint64_t until = shunt_now(engine) + SETTLING;
-
-	while (!lane->retains && !shunt_lane_arrived(lane)) {
-		if (!engine->config.soft_model[0] || atomic_load(&lane->failed) || shunt_now(engine) >= until)
-			return false;
-		sched_yield();
-	}
-	return true;
-}
-
-void shunt_retire_free(struct shunt_tx *tx)
-{
-	if (tx->resend != tx->nonce)
-		free(tx->resend);
-	tx->resend = NULL;
-}
-
-uint8_t *shunt_retire_add(struct shunt_tx *tx, uint32_t bytes)
-{
-	uint32_t before = tx->resend ? tx->resend_bytes : 0;
-	bool own = tx->resend == tx->nonce;
-	uint8_t *grown = realloc(own ? NULL : tx->resend, before + bytes);
-
-	if (!grown)
-		return NULL;
-	if (own)
-		memcpy(grown, tx->nonce, before);
-	if (!before)
-		tx->resend_done = 0;
-	tx->resend_bytes = before + bytes;
-	tx->resend = grown;
-	return grown + before;
-}
-
-/* tx.lock and lane.lock held: nothing moves. Everything from `offset` on becomes TCP's. */
-bool shunt_retire_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
-{
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
-	uint64_t bytes;
-	uint8_t *room;
-
-	if (offset < atomic_load(&tx->upgrade_at) || offset > posted || (tx->shut && !tx->lingers && offset < staged) ||
-	    (offset < posted && !settle(engine, stream->lane)))
-		return false;
-	bytes = staged - offset;
-	if (bytes) {
-		room = shunt_retire_add(tx, bytes);
-		if (!room)
-			return false;
-		if (!copy_posted(stream, room, offset, posted) || !copy_kept(stream, room + (posted - offset), posted, staged)) {
-			tx->resend_bytes -= bytes;
-			return false;
-		}
-	}
-	atomic_store(&tx->posted, staged);
-	/* A HANDBACK without the bytes before it would be out of turn: it may be heard before our answer is. */
-	atomic_fetch_and(&stream->lane_work, ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
-	tx->track = SHUNT_TCP;
-	return true;
-}
-
 /* What was sent long ago must not wait for an acknowledgement (Nagle) now. */
 static void push(struct shunt_engine *engine, int fd)
 {
@@ -382,7 +278,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	struct shunt_tx *tx = &stream->tx;
 
 	if (tx->resend && tx->resend_done == tx->resend_bytes)	/* nothing was added after all */
-		shunt_retire_free(tx);
+		shunt_again_free(tx);
 	while (tx->resend) {
 		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -395,7 +291,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0)
 			shunt_stream_was_reset(stream, errno);
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
-			shunt_retire_free(tx);
+			shunt_again_free(tx);
 			push(engine, fd);
 			shunt_track_rehome(engine, stream, 0);
 		}
@@ -407,12 +303,13 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 /*
  * Our direction is the kernel's from here on; the peer's reader stands at `offset`. If that is before our last upgrade,
  * it is to come there yet; if it is behind our handback, it has been there, though we have not heard of that.
- * False: it cannot be. Both locks held.
+ * 0, or -errno: it cannot be. Both locks held.
  */
-static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
 	struct shunt_tx *tx = &stream->tx;
-	bool good = true, back;
+	int result = 0;
+	bool back;
 
 	if (offset < atomic_load(&tx->upgrade_at))
 		offset = atomic_load(&tx->upgrade_at);
@@ -422,19 +319,19 @@ static bool give_back(struct shunt_engine *engine, struct shunt_stream *stream, 
 	tx->flip_at = SHUNT_NEVER;
 	tx->must_prove = false;	/* it would have said that it expects it */
 	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || tx->kernels))
-		return false;	/* what the link carried has not been read, and TCP has gone on behind it */
+		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
 	if (back) {
 		shunt_lock_take(&stream->lane->lock);
-		good = shunt_retire_take_back(engine, stream, offset);
+		result = shunt_again_take_back(engine, stream, offset);
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}
-	if (good && tx->lingers)
+	if (!result && tx->lingers)
 		shunt_linger_resume(stream);
 	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_owed_await(engine, stream);
-	return good;
+	return result;
 }
 
 /* The queue pair has died meanwhile, or the link: RESUME says who has what, or nobody is there any more. */
@@ -458,18 +355,23 @@ static bool may_answer(struct shunt_stream *stream)
 static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+	int result;
 
 	atomic_store(&stream->asked, SHUNT_DECLINED);
 	if (is_moot(stream))
 		return;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	message.reason = !give_back(engine, stream, stream->asked_offset);
-	if (!message.reason)
+	result = give_back(engine, stream, stream->asked_offset);
+	message.reason = result != 0;
+	if (!result)
 		atomic_store(&stream->asked, SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_link_send(stream->link, &message, NULL, 0);
+	if (result == -EPROTO)
+		shunt_link_distrust(stream->link, shunt_again_wrong);
+	else
+		shunt_link_send(stream->link, &message, NULL, 0);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
 }
 

@@ -118,7 +118,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint32_t old_rkey;
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
-	uint32_t resend_bytes, resend_done;
+	size_t resend_bytes, resend_done;
 	uint64_t resent;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
 	bool resend_fin;	/* the direction has ended behind it */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */

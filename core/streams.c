@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include "core/again.h"
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/epset.h"
@@ -218,7 +219,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	stream->in_use = false;
 	shunt_stage_free(&stream->tx.stage);
-	shunt_retire_free(&stream->tx);
+	shunt_again_free(&stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }

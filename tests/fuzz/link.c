@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "core/fds.h"
 #include "tests/fuzz/world.h"
+#include "tests/sim/start.h"
 
 #define STEPS 100
 
@@ -128,7 +129,7 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 		message->shrink = some_place();
 		break;
 	default:
-		message->retire.offset = fuzz_byte(in);
+		message->retire.offset = fuzz_world.start + fuzz_byte(in);
 		message->retire.announced = fuzz_below(in, 3);
 	}
 }
@@ -331,6 +332,7 @@ static void begin(void)
 
 	fuzz_world.engine[FUZZ_VICTIM]->config.proof = how & 1;
 	fuzz_world.engine[FUZZ_VICTIM]->config.retain = how & 1;
+	fuzz_world.start = sim_start(how >> 3 & 3, how >> 5);
 	fuzz_world_connect(how & 4 ? FUZZ_VICTIM : FUZZ_HOSTILE, how & 4 ? FUZZ_HOSTILE : FUZZ_VICTIM);
 	if (how & 4) {
 		fuzz_world_send(&fuzz_world.conn[0], 0, buffer, 1, 0);

@@ -12,6 +12,7 @@
 #include "core/fds.h"
 #include "core/proof.h"
 #include "tests/fuzz/world.h"
+#include "tests/sim/start.h"
 
 #define STEPS 400	/* of a script */
 
@@ -534,7 +535,7 @@ static void step(void)
 }
 
 /* Who proves connections how, and what else a link does as it was when it was made. */
-static void choose_modes(void)
+static uint8_t choose_modes(void)
 {
 	uint8_t modes = fuzz_byte(in);
 
@@ -548,13 +549,16 @@ static void choose_modes(void)
 		config->flip_bytes = modes & 16 && who == FUZZ_VICTIM ? 100 : 0;
 		config->batch = modes >> 5 & 3;
 	}
+	return modes;
 }
 
 /* Both ends have agreed to carry the first connection, unless the script wants something else. */
 static void get_linked(void)
 {
+	static const uint16_t before[] = { 30, 300, 5000, 50000 };
 	uint8_t how = fuzz_byte(in);
 
+	fuzz_world.start = sim_start(how >> 4 & 3, before[how >> 6]);
 	open_some(how & 1);
 	if (how & 2)
 		open_some(how & 1);
@@ -567,17 +571,37 @@ static void get_linked(void)
 	}
 }
 
+/* What the victim sends: as if the link had carried 4 GiB of it by now. */
+static void age(void)
+{
+	for (int c = 0; c < fuzz_world.conns; c++) {
+		struct shunt_stream *stream = fuzz_world_stream(&fuzz_world.conn[c], FUZZ_VICTIM);
+		uint64_t from = stream ? atomic_load(&stream->tx.upgrade_at) : 0;
+
+		if (from < 1ull << 32 || stream->tx.track != SHUNT_LINK ||
+		    atomic_load(&stream->tx.unpassed) || atomic_load(&stream->tx.ring_from) != from)
+			continue;
+		atomic_store(&stream->tx.upgrade_at, from - (1ull << 32));
+		atomic_store(&stream->tx.ring_from, from - (1ull << 32));
+		if (atomic_load(&stream->tx.consumed) < from)
+			atomic_store(&stream->tx.consumed, from);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = { data, data + size };
+	uint8_t modes;
 
 	in = &input;
 	fuzz_world_sendmsg = hostile_sendmsg;
 	memset(&change, 0, sizeof(change));
 	fuzz_world_begin();
 	fuzz_world.engine[FUZZ_HOSTILE]->group.devices[SHUNT_SOFT].context->ops.post_send = hostile_post;
-	choose_modes();
+	modes = choose_modes();
 	get_linked();
+	if (modes & 128)
+		age();
 	for (int i = 0; i < STEPS && fuzz_more(in); i++)
 		step();
 	memset(&change, 0, sizeof(change));

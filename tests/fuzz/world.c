@@ -13,6 +13,7 @@
 #include "tests/fuzz/world.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/start.h"
 
 #define PATIENCE 100000000	/* ns that pass while somebody waits: nobody waits long */
 #define LOOK 10000		/* ns between two looks at the clock */
@@ -276,6 +277,7 @@ void fuzz_world_begin(void)
 		fuzz_world.engine[i]->random = 1;
 	fuzz_world.conns = 0;
 	fuzz_world.links = 0;
+	fuzz_world.start = 0;
 	next_port = 20000;
 	lines = looks = 0;
 	distrusted = fuzz_world.engine[FUZZ_VICTIM]->distrusted;
@@ -318,6 +320,8 @@ struct fuzz_conn *fuzz_world_connect(enum fuzz_who from, enum fuzz_who to)
 	shunt_file_connected(world->engine[from], conn->fd[0], 0, (struct sockaddr *)&conn->sock[0].remote,
 			     sizeof(conn->sock[0].remote));
 	shunt_file_accepted(world->engine[to], -1, conn->fd[1], true);
+	for (int side = 0; side < 2; side++)
+		sim_start_at(fuzz_world_stream(conn, conn->who[side]), world->start, world->start);
 	return conn;
 }
 
@@ -491,7 +495,7 @@ static int links_of(enum fuzz_who who)
 
 static int show_stream(struct shunt_stream *s, void *arg)
 {
-	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d resend_fd %d of %u pin %p waiters %u asked %d retiring %d\n",
+	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d resend_fd %d of %zu pin %p waiters %u asked %d retiring %d\n",
 		(const char *)arg, s->fd, s->state, (void *)s->link, s->holds, s->releases, s->claimed, s->orphan, s->awaited,
 		s->rx.proof_fd, s->tx.end_fd, s->resend_fd, s->tx.resend_bytes - s->tx.resend_done, (void *)s->tx.pin, s->waiters, s->asked, s->retiring);
 	return 0;

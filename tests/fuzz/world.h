@@ -30,6 +30,7 @@ struct fuzz_world {
 	struct fuzz_conn honest[2];
 	struct fuzz_conn conn[FUZZ_CONNS];
 	int conns;
+	uint64_t start;			/* offset of the first byte of the connections to be made */
 	bool raw;			/* the hostile peer has no engine: the fuzzer speaks for it */
 	uint64_t links;			/* that the victim has made with this input; some are made again after a while */
 };

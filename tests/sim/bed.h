@@ -199,6 +199,13 @@ void two_switches_do_not_end_a_receive(void **state);
 void a_handback_goes_with_its_bytes(void **state);
 void a_close_is_one_edge(void **state);
 
+/* again.c */
+void too_much_is_not_given_back(void **state);
+void too_much_is_not_resumed(void **state);
+void what_was_read_is_not_given_back(void **state);
+void a_pin_is_no_excuse(void **state);
+void what_is_missing_comes_again(void **state);
+
 /* meanwhile.c */
 void an_answer_overtakes_the_note(void **state);
 void a_former_switch_is_not_passed_again(void **state);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "tests/sim/sim.h"
+#include "tests/sim/start.h"
 
 #define PERIOD 65521	/* a prime: no ring size divides it */
 #define MOST 65536
@@ -77,6 +78,7 @@ void sim_end_open(struct sim_end *end)
 		shunt_file_connected(engine_of(end), end->fd, end->conn->established ? 0 : -EINPROGRESS,
 				     (struct sockaddr *)&sock->remote, sizeof(sock->remote));
 	}
+	sim_start_at(sim_end_stream(end), sim_world.start[end->side], sim_world.start[!end->side]);
 	trace("%s: open, fd %d", name(end), end->fd);
 	if (end->style == SIM_EPOLL)
 		sim_watch_add(end);

@@ -9,6 +9,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/play.c \
 	tests/sim/random.h \
 	tests/sim/sim.c tests/sim/sim.h \
+	tests/sim/start.h \
 	tests/sim/sys.c tests/sim/sys.h \
 	tests/sim/tcp.c tests/sim/tcp.h \
 	tests/sim/watch.c \
@@ -20,6 +21,7 @@ tests_sim_race_LDADD = libshuntcore.la -lpthread
 
 # One thread and real TCP: exact counts of what lanes post.
 tests_sim_batch_SOURCES = \
+	tests/sim/again.c \
 	tests/sim/batch.c \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
@@ -32,6 +34,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/pair.c tests/sim/pair.h \
 	tests/sim/proof.c \
 	tests/sim/slow.c \
+	tests/sim/start.h \
 	tests/sim/random.h
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 

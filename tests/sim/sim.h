@@ -60,6 +60,7 @@ struct sim_world {
 	struct sim_conn conn[SIM_CONNS];
 	int conns;
 	uint64_t again;		/* bytes that links have carried of streams that had returned */
+	uint64_t start[2];	/* offset of the first byte that connectors send, and acceptors */
 	bool dying;	/* queue pairs die again and again, and streams return: nothing may be lost */
 	bool retires, nonces, mocks, kills, killed, broken, silent, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
 };

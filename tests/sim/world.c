@@ -8,6 +8,7 @@
 #include "core/epset.h"
 #include "core/roots.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/start.h"
 
 struct sim_world sim_world;
 
@@ -123,6 +124,18 @@ static void make_engine(int i)
 		shunt_file_listening(engine, fd);
 }
 
+/* A quarter of the seeds. Near the last border everything that is sent must still fit. */
+static void choose_start(uint64_t start[2], uint64_t seed)
+{
+	unsigned int border = seed >> 1 & 3;
+
+	for (int side = 0; seed & 1 && side < 2; side++) {
+		uint64_t some = (seed >> side) * 7919 % 50000;
+
+		start[side] = sim_start(border, border == 2 ? 200000 + some : some);
+	}
+}
+
 void sim_world_make(uint64_t seed)
 {
 	struct sim_world *world = &sim_world;
@@ -131,6 +144,7 @@ void sim_world_make(uint64_t seed)
 	memset(world, 0, sizeof(*world));
 	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
 	sim_numbers = seed;
+	choose_start(world->start, seed);
 	sim_clock = 1000000000 + sim_below(1000000000);
 	sim_fd_begin();
 	world->lowest = lowest_free(0);

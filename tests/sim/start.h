@@ -1,0 +1,22 @@
+/* Streams whose first byte has another offset than 0: as if TCP had carried so much before. */
+#ifndef SIM_START_H
+#define SIM_START_H
+
+#include "core/stream.h"
+
+#define SIM_OFFSETS (1ull << 62)	/* no stream has as many bytes */
+
+/* `before` bytes before 2^32 (`border` 1) or before the end of all offsets (2); else 0. */
+static inline uint64_t sim_start(unsigned int border, uint64_t before)
+{
+	return border == 1 ? (1ull << 32) - before : border == 2 ? SIM_OFFSETS - before : 0;
+}
+
+/* Of what it sends, and of what it gets; it has done neither yet. */
+static inline void sim_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
+{
+	stream->tx.offset = out;
+	atomic_store(&stream->rx.head, in);
+}
+
+#endif
