@@ -24,7 +24,8 @@ FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", FIXED,
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
 PATH(LOG_FILE, log_file, FIXED,
-	"file that messages are appended to instead of standard error; %p is the process id")
+	"file that messages are appended to instead of standard error, in a folder where only its user may write: a "
+	"regular file of the process's user, no symbolic link; %p is the process id")
 ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, FIXED,
 	"how a wait looks for completions: event asks for an event and sleeps, batch takes no more than "
 	"SHUNT_POLL_BATCH with one, hybrid polls until nothing is there, busy never sleeps, adaptive polls on "
@@ -116,4 +117,5 @@ FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
 	"refuse, deny; docs/FAULTS.md has their keys")
 PATH(STATS, stats_path, FIXED,
-	"file that the statistics are written to as JSON at exit; %p is the process id")
+	"file that the statistics are written to as JSON at exit: a new file takes its place, unless that is another "
+	"user's, a symbolic link or no regular file; %p is the process id")

@@ -1,10 +1,14 @@
 /*
  * Messages for people: one line each, one write(2) each, nothing below the configured level. Safe
- * from any thread; allocates nothing; leaves errno alone.
+ * from any thread; allocates nothing; waits for nobody; leaves errno alone.
+ *
+ * Standard error is what descriptor 2 was when the process started. Nothing is written while it is something else,
+ * or when it was a socket: bytes there belong to a peer of the program.
  */
 #ifndef SHUNT_CORE_LOG_H
 #define SHUNT_CORE_LOG_H
 
+#include <poll.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,19 +24,30 @@ enum shunt_log_level {
 /* A line is cut to this with its newline, so that it stays one write of less than PIPE_BUF. */
 #define SHUNT_LOG_LINE_MAX 1024
 
+/* The calls to use, NULL for libc's: the preload library gives the real ones. */
+struct shunt_log_calls {
+	ssize_t (*write)(int fd, const void *buf, size_t len);
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+};
+
+/* Remembers what descriptor 2 is. Called when the process starts; again only by tests. */
+void shunt_log_begin(void);
+
 /*
  * level: what is written at all. path: file to append to, or "" or NULL for standard error; not
- * copied, and %p in it is the process id. writer: the write(2) to use, NULL for libc's (the preload
- * library gives the real one). Not to be called while another thread logs.
+ * copied, and %p in it is the process id. calls: or NULL. Forgets how many messages there have been
+ * lately. Not to be called while another thread logs.
  */
-void shunt_log_setup(enum shunt_log_level level, const char *path,
-		     ssize_t (*writer)(int fd, const void *buf, size_t len));
+void shunt_log_setup(enum shunt_log_level level, const char *path, const struct shunt_log_calls *calls);
 
 /* May be called at any time. */
 void shunt_log_set_level(enum shunt_log_level level);
 int shunt_log_wants(enum shunt_log_level level);
 
-/* "shunt[pid]: level: text\n" */
+/*
+ * "shunt[pid]: level: text\n". Messages with the same format are of one kind. Too many of a kind at once are left
+ * out, and the next one that is written says how many; what is logged at debug is never left out.
+ */
 void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 

@@ -45,14 +45,17 @@ static void complain(const char *line, void *arg)
 
 static void load_config(void)
 {
+	struct shunt_log_calls calls;
 	int saved = errno;
 
 	if (!shunt_real.write)
 		shunt_calls_resolve();
-	shunt_log_setup(SHUNT_LOG_WARN, NULL, shunt_real.write);
+	calls = (struct shunt_log_calls) { .write = shunt_real.write, .poll = shunt_real.poll };
+	/* Twice, because the values say where complaints about them go. */
+	shunt_config_load(&config, environment, NULL, NULL, NULL);
+	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
 	shunt_config_load(&config, environment, NULL, complain, NULL);
 	shunt_fault_set_memory(config.fault);
-	shunt_log_setup(config.log_level, config.log_file, shunt_real.write);
 	errno = saved;
 }
 

@@ -278,6 +278,10 @@ endure() { # ROUND
 
 # --- the matrix ---
 
+has_messages() {
+	[ "$(find "$dir/messages" -type f -size +0)" ]
+}
+
 one_configuration() { # FUNCTION
 	local before child
 	server='' client=''
@@ -287,11 +291,9 @@ one_configuration() { # FUNCTION
 	client) client=$shunt_run ;;
 	esac
 	dir=$work/$configuration
-	mkdir -p "$dir/stats"
-	chmod 777 "$dir" "$dir/stats"
-	export SHUNT_STATS=$dir/stats/%p SHUNT_LOG_FILE=$dir/shunt.log
-	: > "$SHUNT_LOG_FILE"
-	chmod 666 "$SHUNT_LOG_FILE"
+	mkdir -p "$dir/stats" "$dir/messages"
+	chmod 777 "$dir" "$dir/stats" "$dir/messages"
+	export SHUNT_STATS=$dir/stats/%p SHUNT_LOG_FILE=$dir/messages/%p
 	before=$(tcp_bytes)
 	"$1"
 	snapshot
@@ -300,7 +302,7 @@ one_configuration() { # FUNCTION
 		kill "$child" 2> /dev/null && until_true gone "$child"
 	done
 	children=()
-	[ ! -s "$SHUNT_LOG_FILE" ] || { echo "# Shunt said:" && sort "$SHUNT_LOG_FILE" | uniq -c | said /dev/stdin; }
+	! has_messages || { echo "# Shunt said:" && cat "$dir"/messages/* | sort | uniq -c | said /dev/stdin; }
 }
 
 matrix() { # FUNCTION

@@ -109,6 +109,8 @@ static ssize_t count_line(int fd, const void *text, size_t bytes)
 	return bytes;
 }
 
+static const struct shunt_log_calls counting = { .write = count_line };
+
 /* What the engines have open is where private descriptors are; a low one would be lost on the way there. */
 static int open_descriptors(void)
 {
@@ -192,7 +194,6 @@ static void make(void)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_cur < SIM_FDS && limit.rlim_max >= SIM_FDS ? SIM_FDS : limit.rlim_cur;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	shunt_log_setup(SHUNT_LOG_WARN, NULL, count_line);
 	device = shunt_device_soft;
 	device.streams = 32;
 	sys = sim_sys;
@@ -284,6 +285,7 @@ void fuzz_world_begin(void)
 	atomic_store(&fuzz_world.engine[FUZZ_HOSTILE]->distrusted, 0);
 	scripted = sim_fd_count();
 	real = open_descriptors();
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &counting);	/* each input may have as many messages as a process */
 }
 
 /* --- connections --- */

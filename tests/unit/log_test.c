@@ -10,12 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/log.h"
 #include "core/quiet.h"
+
+#define MESSAGES_AT_ONCE 64	/* of one kind, at warn */
 
 static struct {
 	int writes, fd;
@@ -34,11 +38,50 @@ static ssize_t spy(int fd, const void *buf, size_t len)
 	return (ssize_t)len;
 }
 
+static const struct shunt_log_calls spying = { .write = spy };
+static int kept = -1;	/* what descriptor 2 was before the test */
+
+/* Descriptor 2 is a file whose messages nobody needs. */
 static int clear(void **state)
 {
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+	if (null < 0 || kept < 0 || dup2(null, STDERR_FILENO) < 0)
+		return -1;
+	close(null);
+	shunt_log_begin();
 	return 0;
+}
+
+static int restore(void **state)
+{
+	(void)state;
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	shunt_log_begin();
+	return 0;
+}
+
+/* Makes descriptor 2 what `fd` is, and closes that. */
+static void become_stderr(int fd)
+{
+	assert_true(fd >= 0);
+	assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+	if (fd != STDERR_FILENO)
+		close(fd);
+}
+
+static int scratch(void)
+{
+	char name[] = "/tmp/shunt-log-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	unlink(name);
+	return fd;
 }
 
 static void test_line(void **state)
@@ -46,7 +89,7 @@ static void test_line(void **state)
 	char expected[128];
 
 	(void)state;
-	shunt_log_setup(SHUNT_LOG_WARN, "", spy);
+	shunt_log_setup(SHUNT_LOG_WARN, "", &spying);
 	errno = ENOENT;
 	shunt_log(SHUNT_LOG_WARN, "%s: %m", "no rendezvous");
 	assert_int_equal(errno, ENOENT);
@@ -67,7 +110,7 @@ static int evaluate(void)
 static void test_levels(void **state)
 {
 	(void)state;
-	shunt_log_setup(SHUNT_LOG_ERROR, NULL, spy);
+	shunt_log_setup(SHUNT_LOG_ERROR, NULL, &spying);
 	shunt_log(SHUNT_LOG_WARN, "%d", evaluate());
 	assert_int_equal(seen.writes, 0);
 	assert_int_equal(evaluated, 0);
@@ -89,7 +132,7 @@ static void test_long_and_hostile(void **state)
 	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	shunt_log_setup(SHUNT_LOG_WARN, NULL, spy);
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &spying);
 	shunt_log(SHUNT_LOG_WARN, "%s", text);
 	assert_int_equal(seen.len, SHUNT_LOG_LINE_MAX);
 	assert_int_equal(seen.text[seen.len - 1], '\n');
@@ -134,11 +177,141 @@ static void test_file(void **state)
 static void test_file_missing(void **state)
 {
 	(void)state;
-	shunt_log_setup(SHUNT_LOG_WARN, "/nonexistent/dir/log", spy);
+	shunt_log_setup(SHUNT_LOG_WARN, "/nonexistent/dir/log", &spying);
 	errno = EAGAIN;
 	shunt_log(SHUNT_LOG_WARN, "text");
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(seen.fd, STDERR_FILENO);
+}
+
+/* What the program has put there since is its own: a file, a connection. */
+static void test_other_stderr(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &spying);
+	become_stderr(scratch());
+	shunt_log(SHUNT_LOG_WARN, "into a file of the program");
+	assert_int_equal(seen.writes, 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	become_stderr(ends[0]);
+	shunt_log(SHUNT_LOG_WARN, "into a connection of the program");
+	close(STDERR_FILENO);
+	shunt_log(SHUNT_LOG_WARN, "into nothing");
+	assert_int_equal(seen.writes, 0);
+	become_stderr(open("/dev/null", O_WRONLY));
+	shunt_log(SHUNT_LOG_WARN, "it is back");
+	assert_int_equal(seen.writes, 1);
+	close(ends[1]);
+}
+
+/* As inetd starts its services: descriptor 2 is the client. */
+static void test_socket_at_start(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	become_stderr(ends[0]);
+	shunt_log_begin();
+	shunt_log_setup(SHUNT_LOG_DEBUG, NULL, &spying);
+	shunt_log(SHUNT_LOG_ERROR, "to the client");
+	assert_int_equal(seen.writes, 0);
+	close(ends[1]);
+}
+
+/* No thread waits for who reads descriptor 2. */
+static void test_full_pipe(void **state)
+{
+	char page[4096] = { 0 };
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+	while (write(ends[1], page, sizeof(page)) > 0)
+		;
+	become_stderr(ends[1]);
+	shunt_log_begin();
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &spying);
+	shunt_log(SHUNT_LOG_WARN, "no room");
+	assert_int_equal(seen.writes, 0);
+	assert_int_equal(read(ends[0], page, sizeof(page)), sizeof(page));
+	shunt_log(SHUNT_LOG_WARN, "room");
+	assert_int_equal(seen.writes, 1);
+	close(ends[0]);
+}
+
+/* Many of a kind are cut off and counted; other kinds and debug are not. */
+static void test_flood(void **state)
+{
+	int written;
+
+	(void)state;
+	shunt_log_setup(SHUNT_LOG_DEBUG, NULL, &spying);
+	for (int i = 0; i < 10000; i++)
+		shunt_log(SHUNT_LOG_WARN, "a peer does it again: %d", i);
+	written = seen.writes;
+	assert_in_range(written, MESSAGES_AT_ONCE, 2 * MESSAGES_AT_ONCE);
+	shunt_log(SHUNT_LOG_WARN, "something else");
+	assert_int_equal(seen.writes, written + 1);
+	for (int i = 0; i < 10000; i++)
+		shunt_log(SHUNT_LOG_DEBUG, "step %d", i);
+	assert_int_equal(seen.writes, written + 1 + 10000);
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &spying);
+	for (int i = 0; i < 3; i++)
+		shunt_log(SHUNT_LOG_WARN, "after a while: %d", i);
+	assert_non_null(strstr(seen.text, "warn: after a while: 2\n"));
+}
+
+/* Nothing but a plain file of one's own is appended to. */
+static void test_file_not_ours(void **state)
+{
+	char dir[] = "/tmp/shunt-log-XXXXXX", path[64], other[64], text[512];
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/log", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	assert_int_equal(close(open(other, O_CREAT | O_WRONLY, 0600)), 0);
+
+	assert_int_equal(symlink(other, path), 0);
+	shunt_log_setup(SHUNT_LOG_WARN, path, &spying);
+	shunt_log(SHUNT_LOG_WARN, "one");
+	assert_int_equal(seen.fd, STDERR_FILENO);
+	assert_non_null(strstr(seen.text, "warn: one\n"));
+	assert_int_equal(seen.writes, 2);	/* and why, once */
+	shunt_log(SHUNT_LOG_WARN, "two");
+	assert_int_equal(seen.writes, 3);
+	unlink(path);
+
+	assert_int_equal(link(other, path), 0);
+	shunt_log(SHUNT_LOG_WARN, "a second name of some file");
+	assert_int_equal(seen.fd, STDERR_FILENO);
+	unlink(path);
+
+	assert_int_equal(mkfifo(path, 0600), 0);
+	shunt_log(SHUNT_LOG_WARN, "a pipe that nobody reads");
+	assert_int_equal(seen.fd, STDERR_FILENO);
+	unlink(path);
+
+	if (!geteuid()) {
+		assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0666)), 0);
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		shunt_log(SHUNT_LOG_WARN, "another user's");
+		assert_int_equal(seen.fd, STDERR_FILENO);
+		unlink(path);
+	}
+	shunt_log_setup(SHUNT_LOG_WARN, path, NULL);
+	shunt_log(SHUNT_LOG_WARN, "ours");
+	slurp(path, text, sizeof(text));
+	assert_non_null(strstr(text, "warn: ours\n"));
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	unlink(path);
+	unlink(other);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 /* What our own writes run into is no signal for the program: both would end it. */
@@ -171,15 +344,22 @@ static void test_no_signal(void **state)
 	assert_false(sigismember(&mask, SIGPIPE) || sigismember(&mask, SIGXFSZ));
 }
 
+#define TEST(function) cmocka_unit_test_setup_teardown(function, clear, restore)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_line, clear),
-		cmocka_unit_test_setup(test_levels, clear),
-		cmocka_unit_test_setup(test_long_and_hostile, clear),
-		cmocka_unit_test_setup(test_file, clear),
-		cmocka_unit_test_setup(test_file_missing, clear),
-		cmocka_unit_test(test_no_signal),
+		TEST(test_line),
+		TEST(test_levels),
+		TEST(test_long_and_hostile),
+		TEST(test_file),
+		TEST(test_file_missing),
+		TEST(test_file_not_ours),
+		TEST(test_other_stderr),
+		TEST(test_socket_at_start),
+		TEST(test_full_pipe),
+		TEST(test_flood),
+		TEST(test_no_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
