@@ -4,7 +4,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +14,12 @@
 #include <unistd.h>
 #include "core/address.h"
 #include "core/mock.h"
+#include "core/outfile.h"
 #include "core/polling.h"
-#include "core/quiet.h"
 #include "core/service.h"
 #include "core/soft/soft.h"
+
+#define PATIENCE_US 500000	/* with a reader, on the service thread */
 
 struct text {
 	char *start;
@@ -395,25 +396,15 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 void shunt_stats_write(struct shunt_engine *engine)
 {
 	char path[SHUNT_CONFIG_PATH_MAX + 32];
-	size_t bytes, done = 0;
+	const char *why = "out of memory";
+	size_t bytes;
 	char *json;
-	int fd;
 
 	if (!shunt_config_path_text(engine->config.stats_path, path, sizeof(path)))
 		return;
 	json = shunt_stats_json(engine, &bytes);
-	fd = json ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
-	if (fd < 0)
-		shunt_log(SHUNT_LOG_WARN, "cannot write the statistics to %s: error %d", path, errno);
-	while (fd >= 0 && done < bytes) {
-		ssize_t wrote = shunt_quiet_write(engine->sys->write, fd, json + done, bytes - done);
-
-		if (wrote <= 0)
-			break;
-		done += wrote;
-	}
-	if (fd >= 0)
-		engine->sys->close(fd);
+	if (!json || shunt_outfile_replace(path, json, bytes, engine->sys->write, &why))
+		shunt_log(SHUNT_LOG_WARN, "cannot write the statistics to %s: %s", path, why);
 	free(json);
 }
 
@@ -446,22 +437,23 @@ static bool may_ask(struct shunt_engine *engine, int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* One answer at a time; a reader that does not keep up gets what fits in the socket. */
+/* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
 static void answer(struct shunt_engine *engine, int fd)
 {
-	struct timeval patience = { .tv_usec = 500000 };
+	struct timeval patience = { .tv_usec = PATIENCE_US };
 	size_t bytes = 0, done = 0;
 	char *json = may_ask(engine, fd) ? shunt_stats_json(engine, &bytes) : NULL;
+	uint64_t until = shunt_now(engine) + PATIENCE_US * 1000;
 
 	engine->sys->setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	while (json && done < bytes) {
+	while (json && done < bytes && shunt_now(engine) < until) {
 		struct iovec iov = { json + done, bytes - done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_NOSIGNAL);
 
 		if (sent <= 0)
 			break;
-		done += sent;
+		done += (size_t)sent;
 	}
 	free(json);
 }

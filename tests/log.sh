@@ -1,0 +1,90 @@
+#!/bin/bash
+# Where messages and statistics of a shunted process may go: never into a connection or file of the program, and into no
+# file that is not the user's own.
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+library=$(realpath "$top_builddir/.libs/libshunt.so")
+python=$(python3 -c 'import sys; print(sys.executable)')	# not a script that starts it
+
+# A program that makes a listening socket, and so an engine. With an invalid value there is a message.
+cat >"$work/listen.py" <<'PYTHON'
+import socket, sys
+socket.create_server(("127.0.0.1", 0))
+PYTHON
+program=(env SHUNT_SPIN_US=abc LD_PRELOAD="$library" "$python" "$work/listen.py")
+
+expect 0 "${program[@]}"
+has "$err" 'SHUNT_SPIN_US=abc'
+
+# As inetd starts a service: descriptor 2 is its client. And what is descriptor 2 later is the program's own.
+cat >"$work/inetd.py" <<'PYTHON'
+import os, socket, subprocess, sys
+ours, theirs = socket.socketpair()
+subprocess.run(sys.argv[1:], stderr=theirs, check=True)
+theirs.close()
+got = ours.recv(10000)
+assert not got, got
+PYTHON
+expect 0 "$python" "$work/inetd.py" "${program[@]}"
+cat >"$work/later.py" <<'PYTHON'
+import os, socket, sys
+os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)
+socket.create_server(("127.0.0.1", 0))
+PYTHON
+expect 0 env SHUNT_STATS="$work/no/stats" LD_PRELOAD="$library" "$python" "$work/later.py" "$work/own"
+[ ! -s "$work/own" ] || problem "in the program's file: $(cat "$work/own")"
+
+# The file of messages. What is no plain file of this user is not written to, nor waited for.
+echo keep >"$work/kept"
+ln -s kept "$work/link"
+mkfifo "$work/fifo"
+for file in "$work/link" "$work/fifo" /dev/null "$work"; do
+	expect 0 timeout 20 env SHUNT_LOG_FILE="$file" "${program[@]}"
+	has "$err" "messages go to standard error, not to $file: (it is not a regular file of this user|Is a directory)"
+	has "$err" 'SHUNT_SPIN_US=abc'
+done
+expect 0 env SHUNT_LOG=info SHUNT_LOG_FILE="$work/log" SHUNT_STATS="$work/no/stats" LD_PRELOAD="$library" \
+	"$python" "$work/listen.py"
+has "$(cat "$work/log")" 'cannot write the statistics to .*/no/stats: No such file'
+[ -z "$err" ] || problem "said: $err"
+
+# Statistics: a new file in the place of the old one, never what is there.
+for file in "$work/link" "$work/fifo" /dev/null "$work"; do
+	expect 0 timeout 20 env SHUNT_STATS="$file" LD_PRELOAD="$library" "$python" "$work/listen.py"
+	has "$err" "cannot write the statistics to $file: it is not a regular file of this user"
+done
+[ "$(cat "$work/kept")" = keep ] || problem "a link was followed: $(cat "$work/kept")"
+[ -L "$work/link" ] || problem "the link was replaced"
+[ -p "$work/fifo" ] || problem "the FIFO was replaced"
+[ -c /dev/null ] || problem "/dev/null was replaced"
+echo "the old one, of which a second name stays" >"$work/stats"
+ln "$work/stats" "$work/old"
+expect 0 env SHUNT_STATS="$work/stats" LD_PRELOAD="$library" "$python" "$work/listen.py"
+[ -z "$err" ] || problem "said: $err"
+has "$(cat "$work/stats")" '^{"pid":'
+has "$(cat "$work/old")" '^the old one'
+expect 0 env -C "$work" SHUNT_STATS=here.%p LD_PRELOAD="$library" "$python" "$work/listen.py"
+has "$(cat "$work"/here.*)" '^{"pid":'
+leftover=$(find "$work" -name '.shunt-*')
+[ -z "$leftover" ] || problem "left behind: $leftover"
+
+# A file that cannot be written whole leaves the old one.
+(
+	ulimit -f 0
+	trap '' XFSZ
+	SHUNT_STATS=$work/stats LD_PRELOAD=$library "$python" "$work/listen.py" 2>"$work/said"
+)
+has "$(cat "$work/stats")" '^{"pid":'
+leftover=$(find "$work" -name '.shunt-*')
+[ -z "$leftover" ] || problem "left behind: $leftover"
+
+# Another user's file and folder.
+if [ "$(id -u)" = 0 ]; then
+	touch "$work/theirs" && chown 65534 "$work/theirs"
+	expect 0 env SHUNT_LOG_FILE="$work/theirs" SHUNT_STATS="$work/theirs" "${program[@]}"
+	has "$err" 'messages go to standard error'
+	has "$err" 'cannot write the statistics'
+	[ ! -s "$work/theirs" ] || problem "written to another user's file"
+fi
+
+finish
