@@ -163,7 +163,7 @@ bool shunt_comeback_take(struct shunt_link *link)
 	shunt_service_hand_over(service, comeback->channel.fd, &comeback->source);
 	comeback->next = service->comebacks;
 	service->comebacks = comeback;
-	shunt_log(SHUNT_LOG_INFO, "the channel to process %u rests for %llu ms", link->peer_pid,
+	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
 		  (unsigned long long)comeback->line.rest / 1000000);
 	return true;
 }

@@ -161,7 +161,8 @@ void shunt_failover_begin(struct shunt_link *link, const char *why)
 		shunt_link_kill(link, link->failure);
 		return;
 	}
-	shunt_log(SHUNT_LOG_WARN, "link to process %u: %s; its streams go on over TCP", link->peer_pid, why);
+	shunt_log(SHUNT_LOG_WARN, "link to process %u%s: %s; its streams go on over TCP", link->peer_pid,
+		  shunt_link_where(link), why);
 	atomic_fetch_add(&engine->failovers, 1);
 	shunt_claim_link_down(link);
 	for (uint32_t id = 1; id < link->top; id++)

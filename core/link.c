@@ -170,6 +170,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 {
 	struct shunt_link *link = NULL;
 	struct shunt_device *device;
+	pid_t pid;
 
 	shunt_private_begin(engine);
 	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
@@ -183,6 +184,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
+	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_rendezvous_trusts(engine, channel->fd, &pid))
+		link->peer_pid = (uint32_t)pid;
 	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
 	if (make_memory(link))
@@ -256,7 +259,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	link->peer_arena_bytes = hello->arena_bytes;
 	link->peer_streams = hello->streams;
 	link->peer_receives = hello->receives;
-	link->peer_pid = hello->pid;
+	if (link->channel.kind == SHUNT_CHANNEL_TCP)
+		link->peer_pid = hello->pid;	/* no kernel of ours knows it */
 	link->peer_retains = hello->retains;
 	if (!link->initiator && say_hello(link)) {
 		shunt_link_kill(link, "its channel does not take an answer");
@@ -267,6 +271,11 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
 	shunt_claim_link_up(link);
+}
+
+const char *shunt_link_where(const struct shunt_link *link)
+{
+	return link->channel.kind == SHUNT_CHANNEL_TCP ? " of another host" : "";
 }
 
 /* --- seats --- */
@@ -398,7 +407,7 @@ void shunt_link_distrust(struct shunt_link *link, const char *what)
 		atomic_fetch_add(&link->engine->distrusted, 1);
 		/* Anybody may knock at a rendezvous; only who got further is worth a line by default. */
 		shunt_log(atomic_load(&link->state) == SHUNT_LINK_UP ? SHUNT_LOG_WARN : SHUNT_LOG_INFO,
-			  "link to process %u broken off: %s", link->peer_pid, what);
+			  "link to process %u%s broken off: %s", link->peer_pid, shunt_link_where(link), what);
 	}
 	shunt_link_fail(link, what);
 	shunt_service_wake(link->engine);
@@ -480,7 +489,8 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		atomic_fetch_sub(&engine->breaking, 1);
 	fail_all(link);
 	atomic_store(&link->state, SHUNT_LINK_DEAD);
-	shunt_log(SHUNT_LOG_INFO, "link to process %u ended: %s", link->peer_pid, reason);
+	shunt_log(SHUNT_LOG_INFO, "link to process %u%s ended: %s", link->peer_pid,
+		  shunt_link_where(link), reason);
 	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
 		link->device->kind->peer_gone(link->lanes[i].qp);
 	if (!over || !shunt_comeback_take(link))

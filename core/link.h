@@ -31,7 +31,7 @@ struct shunt_link {
 	uint64_t peer_arena;	/* address and size as the peer told us, checked */
 	uint64_t peer_arena_bytes;
 	uint32_t peer_streams;
-	uint32_t peer_pid;
+	uint32_t peer_pid;	/* from the kernel; another host's is the peer's word, for messages alone */
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
 	uint32_t peer_receives;	/* depth of its receive queue */
@@ -96,6 +96,8 @@ static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, ui
 /* The stream of that number, held; NULL: there is none. No lock right of streams_lock held. */
 struct shunt_stream *shunt_link_hold(struct shunt_link *link, uint32_t id);
 
+/* For messages, behind the peer's process id: " of another host", or nothing. */
+const char *shunt_link_where(const struct shunt_link *link);
 /* The peer broke the protocol: logged once, the link dies, the process lives. group.lock may be held. */
 void shunt_link_distrust(struct shunt_link *link, const char *what);
 /* The link is of no use any more; the service thread will bury it. Any lock may be held. */

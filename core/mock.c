@@ -242,8 +242,8 @@ static void begin_hold(struct shunt_lane *lane, uint64_t now)
 	slow->until = now + slow->hold;
 	slow->held = true;
 	atomic_fetch_add(&engine->slow_lanes, 1);
-	shunt_log(SHUNT_LOG_WARN, "link to process %u: completions take more than %llu ms; its streams send over TCP for %llu ms",
-		  lane->link->peer_pid, (unsigned long long)engine->config.slow_ms,
+	shunt_log(SHUNT_LOG_WARN, "link to process %u%s: completions take more than %llu ms; its streams send over TCP for %llu ms",
+		  lane->link->peer_pid, shunt_link_where(lane->link), (unsigned long long)engine->config.slow_ms,
 		  (unsigned long long)slow->hold / 1000000);
 	hold_all(lane, true);
 }

@@ -391,6 +391,16 @@ static bool at_work(struct shunt_engine *engine)
 	return false;
 }
 
+/* A peer's messages do not say which process it is: the kernel does. */
+static void check_names(void)
+{
+	struct shunt_link *link = fuzz_world.engine[FUZZ_VICTIM]->service->links;
+
+	for (; link; link = link->next)
+		fuzz_check(link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.fd < 0 ||
+			   link->peer_pid == (uint32_t)getpid());
+}
+
 void fuzz_world_turn(void)
 {
 	for (int i = 0; i < 2; i++)
@@ -405,6 +415,7 @@ void fuzz_world_turn(void)
 			shunt_service_step(fuzz_world.engine[i], 0);
 		shunt_group_poll(fuzz_world.engine[i]);
 	}
+	check_names();
 }
 
 /* Somebody waits. */
