@@ -27,4 +27,4 @@ core_sources = \
 	core/rendezvous.c core/listen.c core/claim.c core/brief.c core/brief.h core/trim.c core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/have.c core/have.h core/join.c core/redirect.c \
 	core/service.c core/service.h \
 	core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h \
-	core/stats.c
+	core/stats.c core/carried.c core/carried.h

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/address.h"
+#include "core/carried.h"
 #include "core/mock.h"
 #include "core/outfile.h"
 #include "core/polling.h"
@@ -110,7 +111,8 @@ static const char *waits_for(struct shunt_stream *stream)
 	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
 }
 
-static void put_stream(struct text *text, struct shunt_engine *engine, struct shunt_stream *stream)
+static void put_stream(struct text *text, struct shunt_engine *engine, struct shunt_stream *stream,
+		       const struct shunt_bytes *tx, const struct shunt_bytes *rx)
 {
 	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
 	text->comma = true;
@@ -122,8 +124,8 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 	}
 	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
 	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
-	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", &stream->tx.bytes);
-	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", &stream->rx.bytes);
+	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
+	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
 	put(text, "}");
 }
 
@@ -147,23 +149,17 @@ static bool is_connection(struct shunt_stream *stream)
 	       atomic_load(&stream->state) != SHUNT_FRESH;
 }
 
-static int sum_stream(struct shunt_stream *stream, void *arg)
-{
-	struct sum *sum = arg;
-
-	if (!is_connection(stream))
-		return 0;
-	add(&sum->totals.tx, &stream->tx.bytes);
-	add(&sum->totals.rx, &stream->rx.bytes);
-	return 0;
-}
-
 static int list_stream(struct shunt_stream *stream, void *arg)
 {
 	struct sum *sum = arg;
+	struct shunt_bytes tx = stream->tx.bytes, rx = stream->rx.bytes;
 
-	if (is_connection(stream))
-		put_stream(sum->text, sum->engine, stream);
+	if (!is_connection(stream))
+		return 0;
+	shunt_carried_add(stream, &tx, &rx);
+	add(&sum->totals.tx, &tx);
+	add(&sum->totals.rx, &rx);
+	put_stream(sum->text, sum->engine, stream, &tx, &rx);
 	return 0;
 }
 
@@ -355,13 +351,25 @@ static const char *device_reason(struct shunt_engine *engine)
 	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
 }
 
+static void put_totals(struct text *text, const struct shunt_totals *totals)
+{
+	put(text, "\"totals\":{");
+	text->comma = false;
+	put_number(text, "streams", totals->streams);
+	put_number(text, "linked", totals->linked);
+	put_number(text, "uncounted", totals->uncounted);
+	put_bytes(text, "tx", NULL, &totals->tx);
+	put_bytes(text, "rx", NULL, &totals->rx);
+	put(text, "},");
+}
+
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
-	struct text text = { .start = malloc(8192), .room = 8192 };
-	struct sum sum = { .text = &text, .engine = engine };
+	struct text text = { .start = malloc(8192), .room = 8192 }, list = { .start = malloc(8192), .room = 8192 };
+	struct sum sum = { .text = &list, .engine = engine };
 
-	if (!text.start)
-		return NULL;
+	if (!text.start || !list.start)
+		goto fail;
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	sum.totals = engine->totals;
@@ -371,22 +379,20 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	put_polling(&text, engine);
 	put_counters(&text, engine);
-	shunt_streams_each(engine, sum_stream, &sum);
-	put(&text, "\"totals\":{\"streams\":%llu,\"linked\":%llu",
-	    (unsigned long long)sum.totals.streams, (unsigned long long)sum.totals.linked);
-	put_bytes(&text, "tx", NULL, &sum.totals.tx);
-	put_bytes(&text, "rx", NULL, &sum.totals.rx);
-	put(&text, "},");
-	put_reasons(&text, engine);
-	put(&text, "\"streams\":[");
-	text.comma = false;
+	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
+	list.start[0] = '\0';
 	shunt_streams_each(engine, list_stream, &sum);
-	put(&text, "]}\n");
-	shunt_lock_leave(&engine->group.lock);
+	put_totals(&text, &sum.totals);
+	put_reasons(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);
+	put(&text, "\"streams\":[%s]}\n", list.start);
 	*bytes = text.length;
-	if (!text.failed)
-		return text.start;
+	if (text.failed || list.failed)
+		goto fail;
+	free(list.start);
+	return text.start;
+fail:
+	free(list.start);
 	free(text.start);
 	return NULL;
 }

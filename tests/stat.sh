@@ -1,5 +1,5 @@
 #!/bin/bash
-# shunt stat where there is nothing to show, and the ways to ask wrongly.
+# shunt stat where there is nothing to show, the ways to ask wrongly, and what it says of plain streams.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
 
@@ -15,5 +15,10 @@ expect 0 "$shunt" stat --help
 expect 0 "$shunt" stat
 expect 0 "$shunt" stat --json
 has "$out" '^\['
+
+# A plain peer, at either end.
+for shunted in client server; do
+	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
+done
 
 finish

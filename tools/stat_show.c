@@ -83,6 +83,7 @@ static void show_streams(const json_t *streams)
 static void show_total(const json_t *totals, const char *direction)
 {
 	const json_t *sums = json_object_get(totals, direction);
+	json_int_t uncounted = number_of(totals, "uncounted");
 	json_int_t late = number_of(sums, "late"), late_tcp = number_of(sums, "late_tcp");
 	char tcp[16], link[16];
 
@@ -92,6 +93,8 @@ static void show_total(const json_t *totals, const char *direction)
 	if (late > 0)
 		printf("; %.2f %% by link after a stream's first 256 KiB",
 		       (double)(long)(10000 * (1 - (double)late_tcp / (double)late)) / 100);
+	if (uncounted > 0)
+		printf("; plain streams that have ended uncounted: %lld", (long long)uncounted);
 	putchar('\n');
 }
 

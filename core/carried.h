@@ -1,0 +1,16 @@
+/*
+ * What TCP has carried of a plain stream. Its calls go straight to the kernel, so nothing of ours counts them: the kernel
+ * is asked when somebody wants the statistics, and at no other time.
+ */
+#ifndef SHUNT_CORE_CARRIED_H
+#define SHUNT_CORE_CARRIED_H
+
+#include "core/engine.h"
+
+/*
+ * Adds to what was counted of the stream, in each direction, what the kernel has carried since: bytes that the program
+ * has written, and read. Nothing for a stream that is not plain. streams_lock held.
+ */
+void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, struct shunt_bytes *rx);
+
+#endif
