@@ -104,7 +104,7 @@ static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_a
 	any.any.sa_family = local->any.sa_family;
 	gate->engine = engine;
 	gate->patience = TICKET_NS;
-	gate->silence_ms = engine->config.silence_s * 1000;
+	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
 	gate->arg = abroad;
 	gate->let_in = let_in;
 	if (shunt_gate_open(gate, &any.any)) {
@@ -177,7 +177,8 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *
 	if (!device)
 		return NULL;
 	address_of(inquiry->tuple.peer, answer->port, &peer);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie, engine->config.silence_s * 1000))
+	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie,
+				  shunt_narrow_u32(engine->config.silence_s * 1000)))
 		return NULL;
 	channel.device = device;
 	link = shunt_link_create(engine, &channel, true);
@@ -455,7 +456,7 @@ int shunt_abroad_tick(struct shunt_service *service)
 	due = first_due(abroad);
 	if (due == SHUNT_NEVER)
 		return -1;
-	return due > now ? (due - now) / 1000000 + 1 : 0;
+	return due > now ? shunt_narrow_ms(due - now) : 0;
 }
 
 void shunt_abroad_forget(struct shunt_service *service)

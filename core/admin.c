@@ -14,7 +14,9 @@ static int listen_as(struct shunt_engine *engine)
 
 	if (fd < 0)
 		return -1;
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length) &&
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
+			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
+			       (socklen_t)length) &&
 	    !engine->sys->listen(fd, SHUNT_ADMIN_CLIENTS))
 		return fd;
 	shunt_private_close(engine, fd);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "core/arena.h"
 #include "core/fault.h"
+#include "core/narrow.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define BLOCKS_MIN 2	/* in a small arena they are smaller, so that it is not lost on one stream */
@@ -16,6 +17,12 @@
 static uint32_t log2_of(uint64_t bytes)
 {
 	return 63 - __builtin_clzll(bytes);
+}
+
+/* What the tree says of a part: at most SHUNT_ARENA_MAX_LOG - SHUNT_ARENA_MIN_LOG + 1. */
+static uint8_t size_of(uint32_t log)
+{
+	return (uint8_t)(log - SHUNT_ARENA_MIN_LOG + 1);
 }
 
 /* --- registering --- */
@@ -106,8 +113,8 @@ static uint32_t fitting_log(const struct shunt_arena_memory *memory)
 int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory *memory)
 {
 	*arena = (struct shunt_arena) { .memory = *memory, .block_log = fitting_log(memory) };
-	arena->count = memory->bytes >> arena->block_log;
-	arena->first = arena->count - blocks_of(memory, arena->block_log);
+	arena->count = shunt_narrow_u32(memory->bytes >> arena->block_log);
+	arena->first = shunt_narrow_u32(arena->count - blocks_of(memory, arena->block_log));
 	arena->blocks = calloc(arena->count ? arena->count : 1, sizeof(*arena->blocks));
 	if (!arena->blocks)
 		return -ENOMEM;
@@ -138,19 +145,19 @@ uint64_t shunt_arena_most(const struct shunt_arena *arena)
 
 static uint32_t node_of(const struct shunt_arena *arena, uint64_t offset, uint32_t log)
 {
-	uint64_t within = offset & ((1ull << arena->block_log) - 1);
+	uint32_t within = (uint32_t)(offset & ((1u << arena->block_log) - 1));
 
 	return (1u << (arena->block_log - log)) + (within >> log);
 }
 
 /* A node has changed: what is above it follows. */
-static void climb(uint8_t *tree, uint32_t node, uint32_t size)
+static void climb(uint8_t *tree, uint32_t node, uint8_t size)
 {
 	while ((node >>= 1)) {
 		uint8_t left = tree[2 * node], right = tree[2 * node + 1];
 
 		if (left == size && right == size)
-			tree[node] = size + 1;
+			tree[node] = (uint8_t)(size + 1);	/* of the level above */
 		else
 			tree[node] = left > right ? left : right;
 		size++;
@@ -161,7 +168,8 @@ static void climb(uint8_t *tree, uint32_t node, uint32_t size)
 static uint64_t block_take(struct shunt_arena *arena, uint32_t i, uint32_t log)
 {
 	struct shunt_arena_block *block = &arena->blocks[i];
-	uint32_t size = log - SHUNT_ARENA_MIN_LOG + 1, node = 1;
+	uint8_t size = size_of(log);
+	uint32_t node = 1;
 	uint8_t *tree = block->tree;
 
 	for (uint32_t level = arena->block_log; level > log; level--) {
@@ -206,7 +214,7 @@ uint64_t shunt_arena_take(struct shunt_arena *arena, uint64_t bytes, const struc
 	if (log > arena->block_log)
 		return UINT64_MAX;
 	shunt_lock_take(&arena->lock);
-	i = choose(arena, log - SHUNT_ARENA_MIN_LOG + 1);
+	i = choose(arena, size_of(log));
 	if (i < arena->count) {
 		offset = block_take(arena, i, log);
 		*mr = arena->blocks[i].mr;
@@ -225,9 +233,9 @@ bool shunt_arena_give(struct shunt_arena *arena, uint64_t offset, uint64_t bytes
 	if (!block->mr || block->tree[node]) {
 		arena->strays++;
 	} else {
-		block->tree[node] = log - SHUNT_ARENA_MIN_LOG + 1;
+		block->tree[node] = size_of(log);
 		climb(block->tree, node, block->tree[node]);
-		block->taken -= bytes;
+		block->taken -= 1u << log;
 		empty = !block->taken;
 	}
 	shunt_lock_leave(&arena->lock);

@@ -14,7 +14,7 @@ static uint8_t place_of(const struct sockaddr *address, socklen_t length)
 	memcpy(bytes, address, end);
 	for (size_t i = from; i < end; i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
-	return (hash ^ hash >> 8 ^ hash >> 16) % SHUNT_BRIEF_PLACES;
+	return (uint8_t)((hash ^ hash >> 8 ^ hash >> 16) % SHUNT_BRIEF_PLACES);
 }
 
 void shunt_brief_begins(struct shunt_stream *stream, const struct sockaddr *address, socklen_t length)
@@ -24,7 +24,8 @@ void shunt_brief_begins(struct shunt_stream *stream, const struct sockaddr *addr
 
 void shunt_brief_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint32_t limit = engine->config.brief, count = atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed);
+	uint32_t limit = shunt_narrow_u32(engine->config.brief);
+	uint32_t count = atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed);
 	bool brief = !stream->tx.bytes.link && !stream->rx.bytes.link;
 
 	if (stream->role != SHUNT_CONNECTOR || !atomic_load(&stream->touched))

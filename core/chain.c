@@ -37,7 +37,7 @@ int shunt_chain_init(struct shunt_lane *lane)
 	shunt_chain_begin(chain);
 	chain->number = 1;
 	chain->lane = lane;
-	chain->limit = lane->chains ? config->chain_max : 1;
+	chain->limit = lane->chains ? shunt_narrow_u32(config->chain_max) : 1;
 	lane->chain = chain;
 	return 0;
 }
@@ -234,11 +234,11 @@ static inline void write_silently(struct ibv_send_wr *wr)
 /* How many of `bytes` at `offset` go to one place: up to the ring's wrap and the fragment. */
 static inline uint32_t ring_piece(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint64_t bytes)
 {
-	uint64_t piece = tx->ring_bytes - (offset & (tx->ring_bytes - 1));
+	uint32_t size = tx->ring_bytes, piece = size - (uint32_t)(offset & (size - 1));
 
 	if (piece > lane->frag_bytes)
 		piece = lane->frag_bytes;
-	return bytes < piece ? bytes : piece;
+	return bytes < piece ? (uint32_t)bytes : piece;
 }
 
 static inline uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
@@ -249,26 +249,26 @@ static inline uint64_t ring_place(const struct shunt_tx *tx, uint64_t offset)
 /* --- the short way: straight from the program's buffer --- */
 
 /* One WR of at most `bytes` from iov at `skip`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
-static inline size_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov, int iovcnt,
-				size_t skip, size_t bytes, uint64_t offset, enum part part_of)
+static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
+				  const struct iovec *iov, int iovcnt, size_t skip, uint32_t bytes,
+				  uint64_t offset, enum part part_of)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct ibv_sge sge[DIRECT_SGES];
 	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
-	size_t length = 0;
+	uint32_t length = 0;
 	int sges = 0, flags;
 
 	for (; iovcnt && length < bytes && sges < (int)lane->max_sges; iov++, iovcnt--) {
-		size_t part = iov->iov_len;
+		uint32_t part = bytes - length;
 
-		if (skip >= part) {
-			skip -= part;
+		if (skip >= iov->iov_len) {
+			skip -= iov->iov_len;
 			continue;
 		}
-		part -= skip;
-		if (part > bytes - length)
-			part = bytes - length;
+		if (part > iov->iov_len - skip)
+			part = (uint32_t)(iov->iov_len - skip);
 		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part, .lkey = lkey };
 		length += part;
 		skip = 0;
@@ -301,8 +301,10 @@ static inline size_t post_piece(struct shunt_lane *lane, struct shunt_stream *st
 }
 
 /* All `bytes`, of which `first` are before the ring's end, or none. */
-static __attribute__((noinline)) size_t post_round(struct shunt_lane *lane, struct shunt_stream *stream,
-						   const struct iovec *iov, int iovcnt, size_t skip, size_t first, size_t bytes)
+static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
+						     struct shunt_stream *stream,
+						     const struct iovec *iov, int iovcnt,
+						     size_t skip, uint32_t first, uint32_t bytes)
 {
 	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
 
@@ -321,11 +323,12 @@ size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 
 	while (taken < bytes) {
 		uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
-		size_t left = bytes - taken, length = ring_piece(lane, tx, offset, left);
+		size_t left = bytes - taken;
+		uint32_t length = ring_piece(lane, tx, offset, left), both = shunt_narrow_u32(left);
 
 		if (goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= DIRECT_SGES &&
-		    !tx->pin && admit_two(lane->chain, length, left - length)) {
-			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, left);
+		    !tx->pin && admit_two(lane->chain, length, both - length)) {
+			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, both);
 		} else {
 			if (!room(lane->chain, length, lane->reserve))
 				break;

@@ -10,7 +10,7 @@
 
 struct shunt_outgoing {
 	struct shunt_outgoing *next;
-	uint32_t bytes, sent;
+	size_t bytes, sent;
 	int count;
 	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
 	union {
@@ -84,7 +84,7 @@ int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message
 	if (!channel->first)
 		sent = put(channel, message, sizeof(*message), fds, count);
 	if (sent < 0 && sent != -EAGAIN)
-		return sent;
+		return (int)sent;	/* -errno */
 	if (sent == sizeof(*message))
 		return 0;
 	result = keep(channel, message, sizeof(*message), sent < 0 ? 0 : sent, fds, count);

@@ -36,7 +36,7 @@ struct shunt_channel {
 
 	/* tcp */
 	bool begun;		/* a first message has come and was a HELLO */
-	uint32_t in_bytes;
+	size_t in_bytes;
 	union {			/* of the next message, so far */
 		struct shunt_message message;
 		uint8_t bytes[sizeof(struct shunt_message)];

@@ -351,5 +351,5 @@ int shunt_comeback_tick(struct shunt_service *service)
 		if (link->bring_at < first)
 			first = link->bring_at;
 	}
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
+	return first == SHUNT_NEVER ? -1 : shunt_narrow_ms(first - now);
 }

@@ -23,7 +23,7 @@ struct shunt_service;
 struct shunt_stream;
 
 struct shunt_name {		/* an abstract Unix name */
-	uint8_t length;
+	int length;
 	char text[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 

@@ -52,7 +52,7 @@ static int run_set(struct shunt_engine *engine, int count, char **words, struct 
 		shunt_answer_put(answer, "%s\n", why);
 		return -1;
 	}
-	shunt_log_set_level(engine->config.log_level);
+	shunt_log_set_level((enum shunt_log_level)engine->config.log_level);
 	shunt_answer_put(answer, "%s=%s\n", words[0], words[1]);
 	return 0;
 }

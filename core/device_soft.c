@@ -28,7 +28,7 @@ static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engi
 			  size_t bytes)
 {
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
-				  .max_inline = engine->config.inline_bytes,
+				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
 				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .keep_arg = engine, .settled = settled, .settled_arg = engine };

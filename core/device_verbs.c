@@ -292,7 +292,8 @@ static int verbs_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void 
 {
 	const struct own *own = own_of(device);
 	struct address told = { .magic = MAGIC, .qp_num = qp->qp_num, .psn = psn_of(own, qp),
-				.lid = own->device.port.lid, .mtu = own->device.port.mtu, .gid = own->device.port.gid };
+				.lid = own->device.port.lid, .mtu = (uint16_t)own->device.port.mtu,
+				.gid = own->device.port.gid };
 
 	(void)fds;
 	memcpy(address, &told, sizeof(told));

@@ -106,7 +106,7 @@ static int say_end(struct shunt_stream *stream, void *arg)
 /* A child of ours may hold it too: it goes back to the kernel, which knows who is the last. */
 static void retire_shared(struct shunt_engine *engine)
 {
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 

@@ -13,6 +13,7 @@
 #include "core/lane.h"
 #include "core/link.h"
 #include "core/log.h"
+#include "core/narrow.h"
 #include "core/stream.h"
 
 struct shunt_service;

@@ -96,7 +96,8 @@ void shunt_epset_kick(struct shunt_engine *engine, struct shunt_epset *set)
 static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	struct pollfd fd = { .fd = watch->fd,
-			     .events = watch->kernel_ready & shunt_ready_kernel(watch->stream, watch->events) };
+			     .events = shunt_narrow_poll(shunt_ready_kernel(watch->stream, watch->events) &
+							 watch->kernel_ready) };
 	struct timespec none = { 0, 0 };
 
 	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
@@ -675,7 +676,7 @@ void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set)
 	struct shunt_stream *stream;
 
 	set->inherited = false;
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
 		struct shunt_file *file = shunt_file(engine, fd);
 
 		stream = file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;

@@ -164,5 +164,5 @@ int shunt_expiry_tick(struct shunt_service *service)
 	if (next == SHUNT_NEVER)
 		return -1;
 	atomic_store(&service->expiring, true);
-	return next > now ? (next - now) / MS + 1 : 0;
+	return next > now ? shunt_narrow_ms(next - now) : 0;
 }

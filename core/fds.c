@@ -24,11 +24,11 @@ int shunt_fds_take(const struct shunt_sys *sys, struct msghdr *header, int *fds,
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
 		const int *given = (const int *)CMSG_DATA(c);
-		int n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		for (int i = 0; i < n; i++) {
+		for (size_t i = 0; i < n; i++) {
 			if (count < most)
 				fds[count++] = given[i];
 			else

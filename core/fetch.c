@@ -9,13 +9,14 @@
 #include "core/chain.h"
 
 /* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
-static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, size_t *bytes, uint32_t *rkey)
+static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uint32_t *bytes,
+		      uint32_t *rkey)
 {
 	bool old = from < tx->ring_from && tx->old_bytes;
-	uint64_t size = old ? tx->old_bytes : tx->ring_bytes, at = from & (size - 1);
+	uint32_t size = old ? tx->old_bytes : tx->ring_bytes, at = (uint32_t)(from & (size - 1));
 	uint64_t end = old && tx->ring_from < to ? tx->ring_from : to;
 
-	*bytes = size - at < end - from ? size - at : end - from;
+	*bytes = size - at < end - from ? size - at : (uint32_t)(end - from);
 	*rkey = old ? tx->old_rkey : tx->ring_rkey;
 	return (old ? tx->old_address : tx->ring_address) + at;
 }
@@ -38,7 +39,7 @@ static bool await(struct shunt_lane *lane, uint64_t number)
 }
 
 static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, uint8_t *out, uint64_t addr, uint32_t rkey,
-		       size_t bytes)
+		       uint32_t bytes)
 {
 	uint64_t number;
 
@@ -55,8 +56,7 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 	bool good = mr != NULL;
 
 	while (good && from < to) {
-		size_t bytes;
-		uint32_t rkey;
+		uint32_t bytes, rkey;
 		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
 
 		good = read_piece(lane, mr, out, addr, rkey, bytes);
@@ -76,8 +76,7 @@ bool shunt_fetch_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 	if (!kind->peek || lane->retains)
 		return read_ring(stream, out, from, to);
 	while (from < to) {
-		size_t bytes;
-		uint32_t rkey;
+		uint32_t bytes, rkey;
 		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
 		const void *seen = kind->peek(lane->qp, addr, rkey, bytes);
 

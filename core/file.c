@@ -144,7 +144,7 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 
 static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
 {
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++)
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++)
 		if (shunt_file(engine, fd) == file)
 			return fd;
 	return -1;

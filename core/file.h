@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/narrow.h"
 
 enum shunt_file_kind {
 	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
@@ -47,6 +48,12 @@ static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int 
 	if ((size_t)(unsigned int)fd >= files->limit)
 		return NULL;
 	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
+}
+
+/* The slots of all numbers below this one are to be looked at, by who looks at all. */
+static inline int shunt_files_top(const struct shunt_files *files)
+{
+	return shunt_narrow_int(atomic_load(&files->top));
 }
 
 static inline bool shunt_files_closed(struct shunt_files *files, int fd)

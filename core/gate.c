@@ -147,7 +147,7 @@ static bool accept_guest(struct shunt_gate *gate)
 		return fd == -ECONNABORTED || fd == -EINTR;
 	guest = seat_for_guest(gate);
 	*guest = (struct shunt_guest) { .fd = fd, .deadline = shunt_now(engine) + gate->patience };
-	event.data.u32 = guest - gate->guests;
+	event.data.u32 = (uint32_t)(guest - gate->guests);	/* below SHUNT_GATE_GUESTS */
 	if (engine->sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, fd, &event))
 		turn_away(gate, guest);
 	else

@@ -25,7 +25,7 @@ struct shunt_ticket {
 
 struct shunt_guest {
 	int fd;			/* -1: free */
-	uint32_t bytes;		/* shown so far */
+	size_t bytes;		/* shown so far */
 	uint64_t deadline;
 	uint8_t cookie[SHUNT_COOKIE_BYTES];
 };

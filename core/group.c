@@ -369,7 +369,7 @@ bool shunt_group_idle(struct shunt_engine *engine, bool *served)
 static int poll_cqs(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
-	const int batch = engine->config.poll_batch;
+	const int batch = shunt_narrow_int(engine->config.poll_batch);
 	struct ibv_wc wc[BATCH_MAX];
 	uint32_t emptied = 0;	/* CQs in a row */
 	int total = 0;
@@ -462,7 +462,7 @@ static int poll_some(struct shunt_engine *engine, int limit)
 
 int shunt_group_poll_locked(struct shunt_engine *engine)
 {
-	return poll_some(engine, engine->config.poll_batch * POLL_ROUNDS);
+	return poll_some(engine, shunt_narrow_int(engine->config.poll_batch * POLL_ROUNDS));
 }
 
 int shunt_group_poll(struct shunt_engine *engine)
@@ -642,7 +642,7 @@ static bool take_some(struct shunt_engine *engine)
 	int n;
 
 	if (mode->bounded) {
-		poll_some(engine, engine->config.poll_batch);
+		poll_some(engine, shunt_narrow_int(engine->config.poll_batch));
 		return false;
 	}
 	n = shunt_group_poll_locked(engine);

@@ -96,5 +96,5 @@ int shunt_keepalive_tick(struct shunt_service *service)
 		service->keep_look = now + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
 	if (!service->keeping && !service->keep_next)
 		return -1;
-	return (service->keep_look - now) / 1000000 + 1;
+	return shunt_narrow_ms(service->keep_look - now);
 }

@@ -17,7 +17,7 @@ int shunt_lane_init(struct shunt_lane *lane)
 	int result;
 
 	lane->reserve = SHUNT_CONTROL_RESERVE;
-	lane->frag_bytes = config->frag_bytes;
+	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
 	lane->sq_depth = lane->link->device->sq_depth;
 	lane->rq_depth = lane->link->device->rq_depth;
 	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
@@ -29,7 +29,7 @@ int shunt_lane_init(struct shunt_lane *lane)
 	every = config->signal_every < lane->sq_depth / 2 ? config->signal_every : lane->sq_depth / 2;
 	if (every > lane->window.wrs / 2)
 		every = lane->window.wrs / 2;
-	lane->signal_every = every ? every : 1;
+	lane->signal_every = every ? shunt_narrow_u32(every) : 1;
 	return shunt_chain_init(lane);
 }
 
@@ -84,7 +84,7 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 		tx->old_bytes = tx->ring_bytes;
 		tx->old_rkey = tx->ring_rkey;
 		tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
-		tx->ring_bytes = shunt_ring_bytes(offer);
+		tx->ring_bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: arrival.c */
 		tx->ring_rkey = shunt_ring_rkey(offer);
 		tx->ring_from = tx->offset;
 		tx->grow_asked = false;
@@ -558,7 +558,8 @@ void shunt_lane_repost(struct shunt_lane *lane)
 {
 	if (atomic_load(&lane->failed))
 		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
-	if (shunt_lane_post_receives(lane, lane->received + lane->rq_depth - lane->reposted)) {
+	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -
+							    lane->reposted))) {
 		shunt_link_fail(lane->link, "no more receives can be posted");
 		return;
 	}

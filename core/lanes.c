@@ -6,7 +6,8 @@
 
 uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device)
 {
-	return engine->config.lanes == SHUNT_LANES_AUTO ? device->kind->lanes : engine->config.lanes;
+	return engine->config.lanes == SHUNT_LANES_AUTO ? device->kind->lanes :
+	       shunt_narrow_u32(engine->config.lanes);
 }
 
 /* --- making one --- */
@@ -56,7 +57,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
 			 .max_send_sge = device->limits.max_sge < 16 ? device->limits.max_sge : 16, .max_recv_sge = 1,
-			 .max_inline_data = engine->config.inline_bytes },
+			 .max_inline_data = shunt_narrow_u32(engine->config.inline_bytes) },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };

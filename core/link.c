@@ -297,7 +297,7 @@ static uint32_t free_id(struct shunt_link *link)
 int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
 		    struct shunt_place *place)
 {
-	uint32_t bytes = link->engine->config.ring_min;
+	uint32_t bytes = shunt_narrow_u32(link->engine->config.ring_min);
 	const struct ibv_mr *mr;
 	uint32_t id;
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);

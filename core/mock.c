@@ -154,7 +154,7 @@ static bool parse_address(const char *word, uint8_t address[16], uint16_t *port)
 
 	if (number < 0 || length < 3 || length - 2 * six >= sizeof(host) || (six && colon[-1] != ']'))
 		return false;
-	*port = htons(number);
+	*port = htons((uint16_t)number);
 	memcpy(host, word + six, length - 2 * six);
 	host[length - 2 * six] = '\0';
 	if (six)
@@ -168,7 +168,7 @@ static bool parse_which(int count, char **words, struct chosen *chosen, struct s
 {
 	memset(tuple, 0, sizeof(*tuple));
 	if (count == 1) {
-		chosen->fd = shunt_command_number(words[0], INT32_MAX);
+		chosen->fd = (int)shunt_command_number(words[0], INT32_MAX);
 		return chosen->fd >= 0 && (size_t)chosen->fd < chosen->engine->files->limit;
 	}
 	chosen->tuple = tuple;
@@ -186,7 +186,7 @@ int shunt_mock_command(struct shunt_engine *engine, int count, char **words, str
 		shunt_answer_put(answer, "it is: mock auto|tcp|rdma [FD | LOCAL PEER]\n");
 		return -1;
 	}
-	chosen.mock = mock;
+	chosen.mock = (uint8_t)mock;
 	if (count == 1)	/* of those that come, too */
 		__atomic_store_n(&engine->config.mock, (uint64_t)mock, __ATOMIC_SEQ_CST);
 	count = apply(&chosen) || count == 1;
@@ -288,5 +288,5 @@ int shunt_mock_tick(struct shunt_service *service)
 			return -1;
 		atomic_store(&service->timing, true);
 	}
-	return (service->slow_look - now) / 1000000 + 1;
+	return shunt_narrow_ms(service->slow_look - now);
 }

@@ -89,14 +89,15 @@ static void plan(struct polling *p)
 		p->kernel[i] = p->user[i];
 		p->on[i].stream = NULL;
 		if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) {
-			p->kernel[i].fd = p->engine->files->limit;	/* not open: POLLNVAL */
+			/* not open: POLLNVAL */
+			p->kernel[i].fd = shunt_narrow_int(p->engine->files->limit);
 		} else if (file && file->kind == SHUNT_FILE_STREAM) {
 			struct shunt_stream *stream = (struct shunt_stream *)file;
 			uint32_t ask = shunt_ready_kernel(stream, p->user[i].events);
 
 			p->on[i].stream = stream;
 			/* Errors and hang-ups are reported unasked, as long as a direction is on TCP. */
-			p->kernel[i].events &= ask;
+			p->kernel[i].events &= shunt_narrow_poll(ask);
 			if (!ask)
 				p->kernel[i].fd = -1;
 			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;

@@ -17,10 +17,10 @@
 static int floor_for(struct shunt_engine *engine)
 {
 	struct rlimit limit;
-	int top = engine->files->limit;
+	int top = shunt_narrow_int(engine->files->limit);
 
 	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < (rlim_t)top)
-		top = limit.rlim_cur;
+		top = (int)limit.rlim_cur;	/* less than it was */
 	return top / 2 < FLOOR ? top / 2 : FLOOR;
 }
 
@@ -214,10 +214,10 @@ void shunt_private_close(struct shunt_engine *engine, int fd)
  */
 void shunt_private_abandon(struct shunt_engine *engine)
 {
-	for (size_t fd = 0; fd < atomic_load(&engine->files->top); fd++) {
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
 		struct shunt_file *file = shunt_file(engine, fd);
 
-		if (!file || file->kind != SHUNT_FILE_PRIVATE || (int)fd == shunt_thread.sleep_fd - 1)
+		if (!file || file->kind != SHUNT_FILE_PRIVATE || fd == shunt_thread.sleep_fd - 1)
 			continue;
 		shunt_private_forget(engine, fd);
 		engine->sys->close(fd);

@@ -354,7 +354,7 @@ int shunt_proof_tick(struct shunt_service *service)
 		else
 			service->held_look = overdue.now + LOOK;
 	}
-	return (service->held_look - overdue.now) / 1000000 + 1;
+	return shunt_narrow_ms(service->held_look - overdue.now);
 }
 
 /* --- the writer --- */

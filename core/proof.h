@@ -49,7 +49,7 @@ static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 {
 	int64_t rest = tx->shown ? unsent - (int64_t)(tx->bytes.tcp - tx->shown_tcp) : 0;
 
-	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? rest : SHUNT_NONCE_BYTES;
+	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? (int)rest : SHUNT_NONCE_BYTES;
 }
 
 /* The direction begins on the link, and TCP has to carry our nonce before anything else; not to a peer that is gone. */

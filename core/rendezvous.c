@@ -129,7 +129,7 @@ static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un 
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
 	memcpy(address->sun_path, name->text, name->length);
-	return offsetof(struct sockaddr_un, sun_path) + name->length;
+	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + (socklen_t)name->length;
 }
 
 static int channel_socket(struct shunt_engine *engine)

@@ -21,8 +21,9 @@
 static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	return offsetof(struct sockaddr_un, sun_path) + 1 +
-	       snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "shunt/rights/%d", (int)pid);
+	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +	/* a number fits */
+	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+				   "shunt/rights/%d", (int)pid);
 }
 
 static int channel(struct shunt_engine *engine)

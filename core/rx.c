@@ -554,7 +554,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
-		atomic_store(&stream->rx.kept_error, -got);
+		atomic_store(&stream->rx.kept_error, (int)-got);	/* an errno */
 	return done ? (ssize_t)done : got;
 }
 

@@ -213,7 +213,7 @@ static int gather_tick(struct shunt_service *service)
 	}
 	if (!service->gather_look)
 		service->gather_look = now + GATHER_LOOK;
-	return (service->gather_look - now) / 1000000 + 1;
+	return shunt_narrow_ms(service->gather_look - now);
 }
 
 static bool any_stalled(struct shunt_service *service)

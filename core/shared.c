@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct shunt_shared) <= PAGES_BYTES, "a slot too many");
 
 static uint32_t generation_of(uint64_t word)
 {
-	return word >> GENERATION_SHIFT;
+	return (uint32_t)(word >> GENERATION_SHIFT);	/* no more than is left of it */
 }
 
 static uint32_t holders_of(uint64_t word)

@@ -195,13 +195,13 @@ static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
 	return end;
 }
 
-uint64_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
+uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
 {
-	uint64_t at = offset & (SHUNT_STAGE_BYTES - 1);
+	uint32_t piece = SHUNT_STAGE_BYTES - (uint32_t)(offset & (SHUNT_STAGE_BYTES - 1));
 
 	if (stage->cuts)
 		end = next_cut(stage->cuts, offset, end);
-	return end - offset < SHUNT_STAGE_BYTES - at ? end - offset : SHUNT_STAGE_BYTES - at;
+	return end - offset < piece ? (uint32_t)(end - offset) : piece;
 }
 
 void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)

@@ -24,7 +24,7 @@ bool shunt_stage_ready(struct shunt_stream *stream, bool apart);
  */
 size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
-uint64_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end);
+uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end);
 /* Bytes up to `offset` have been posted. */
 void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */

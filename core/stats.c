@@ -427,7 +427,8 @@ int shunt_stats_listen(struct shunt_engine *engine)
 	if (fd < 0)
 		return fd;
 	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
-			       offsetof(struct sockaddr_un, sun_path) + 1 + length) &&
+			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
+			       (socklen_t)length) &&
 	    !engine->sys->listen(fd, 16))
 		return fd;
 	shunt_private_close(engine, fd);

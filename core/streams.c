@@ -151,7 +151,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->awaited = stream->lingers = false;
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
-	set(&stream->mock, __atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
+	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
 	set(&stream->nonblocking, nonblocking);
 	set(&stream->touched, false);
 	set(&stream->used, false);

@@ -36,8 +36,10 @@ void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream
 
 static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
 {
-	if (engine->config.flip_bytes)
-		tx->flip_at = tx->offset + 1 + shunt_engine_random(engine, engine->config.flip_bytes);
+	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
+
+	if (most)
+		tx->flip_at = tx->offset + 1 + shunt_engine_random(engine, most);
 }
 
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
@@ -102,7 +104,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 /* --- the receiver's side; rx.lock held --- */
 
 /* The ring that the sender is to use after the present one. False: there is no room for it. */
-static bool prepare_ring(struct shunt_stream *stream, uint64_t bytes, struct shunt_place *place)
+static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shunt_place *place)
 {
 	struct shunt_link *link = stream->link;
 	struct shunt_rx *rx = &stream->rx;
@@ -147,7 +149,7 @@ static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 		bytes = engine->config.ring_max;
 	if (bytes > shunt_arena_most(arena))
 		bytes = shunt_arena_most(arena);
-	if (bytes <= rx->ring_bytes || !prepare_ring(stream, bytes, &place))
+	if (bytes <= rx->ring_bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
 		return;
 	atomic_store(&rx->offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
@@ -255,7 +257,7 @@ void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->peer_id };
 
-	if (!prepare_ring(stream, engine->config.ring_min, &message.shrink))
+	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
 		return;
 	atomic_fetch_add(&engine->shrinks, 1);
 	shunt_link_send(stream->link, &message, NULL, 0);

@@ -117,5 +117,5 @@ int shunt_trim_tick(struct shunt_service *service)
 			return -1;
 		service->trim_look = now + service->engine->trim_every;
 	}
-	return (service->trim_look - now) / 1000000 + 1;
+	return shunt_narrow_ms(service->trim_look - now);
 }

@@ -315,9 +315,9 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		atomic_store(&stream->rx.told, false);
 	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
 		atomic_store(&stream->rx.told, false);
-		atomic_store(&stream->rx.error, -taken);
+		atomic_store(&stream->rx.error, (int)-taken);	/* an errno */
 		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
-			shunt_stream_was_reset(stream, -taken);
+			shunt_stream_was_reset(stream, (int)-taken);
 	}
 	return done ? (ssize_t)done : taken;
 }
@@ -518,7 +518,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
-		tcp += tx->offset - atomic_load(&tx->posted);
+		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
 	shunt_lock_leave(&tx->lock);
 	return tcp;
 }

@@ -165,7 +165,8 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, 
 			fds[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 		/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
 		kernel = events & ~SHUNT_READY_OURS ? shunt_ready_kernel(stream, events) & (events | EPOLLERR) : 0;
-		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1, .events = kernel };
+		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1,
+					   .events = shunt_narrow_poll(kernel) };
 		pthread_cleanup_push(cancelled, &sleep);
 		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
 			result = -errno;

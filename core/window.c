@@ -156,7 +156,7 @@ enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, u
 	return device_admits(window, bytes) ? SHUNT_LIMIT_NONE : SHUNT_LIMIT_DEVICE;
 }
 
-void shunt_window_return(struct shunt_window *window, uint32_t bytes)
+void shunt_window_return(struct shunt_window *window, uint64_t bytes)
 {
 	if (window->device)
 		atomic_fetch_sub(window->device, bytes);

@@ -77,7 +77,7 @@ void shunt_window_fini(struct shunt_window *window);
 /* Another policy than the configuration's. */
 void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy);
 /* An admitted WR was not posted after all. */
-void shunt_window_return(struct shunt_window *window, uint32_t bytes);
+void shunt_window_return(struct shunt_window *window, uint64_t bytes);
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now);
 /* WR number `number` has completed. group.lock held. True: the device's window has opened. */

@@ -101,7 +101,8 @@ static int own_epoll_pwait2(int epfd, struct epoll_event *events, int max, const
 		atomic_store(&lacking, true);
 		errno = saved;
 	}
-	ms = timeout->tv_sec < INT_MAX / 1000 ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : INT_MAX;
+	ms = timeout->tv_sec < INT_MAX / 1000 ?
+	     (int)(timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000) : INT_MAX;
 	return shunt_real.epoll_pwait(epfd, events, max, ms, mask);
 }
 

@@ -8,11 +8,11 @@ static const uint8_t magic[2] = { 'S', 'h' };
 uint8_t cm_frame_make(struct cm_frame *frame, enum cm_kind kind, const void *data, unsigned int bytes)
 {
 	memcpy(frame->magic, magic, sizeof(magic));
-	frame->kind = kind;
-	frame->bytes = bytes;
+	frame->kind = (uint8_t)kind;
+	frame->bytes = (uint8_t)bytes;	/* at most CM_ANSWER_MAX: the callers have looked */
 	if (bytes)
 		memcpy(frame->data, data, bytes);
-	return CM_FRAME_HEAD + bytes;
+	return (uint8_t)(CM_FRAME_HEAD + bytes);
 }
 
 int cm_frame_read(struct cm_frame *frame, enum cm_kind kind, unsigned int limit, const void *given, unsigned int bytes)

@@ -55,7 +55,7 @@ static inline uint64_t shunt_ring_make(uint32_t rkey, uint64_t offset, uint64_t 
 
 static inline uint32_t shunt_ring_rkey(uint64_t ring)
 {
-	return ring >> 32;
+	return (uint32_t)(ring >> 32);
 }
 
 static inline uint64_t shunt_ring_offset(uint64_t ring)
