@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,9 +112,8 @@ static int may_write(enum shunt_log_level level, const char *format, unsigned in
 			kinds[kind].left_out++;
 			return 0;
 		}
-	} while (!__atomic_compare_exchange_n(&kinds[kind].full_at, &full_at, then, 0, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
-	*left_out = __atomic_exchange_n(&kinds[kind].left_out, 0, __ATOMIC_RELAXED);
+	} while (!atomic_compare_exchange_strong(&kinds[kind].full_at, &full_at, then));
+	*left_out = atomic_exchange(&kinds[kind].left_out, 0);
 	return 1;
 }
 
