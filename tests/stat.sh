@@ -1,7 +1,10 @@
 #!/bin/bash
-# shunt stat where there is nothing to show, the ways to ask wrongly, and what it says of plain streams.
+# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
+# answer with escapes, slowly or not at all; the width of its tables; rates.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
+fakes=()
+trap 'kill "${fakes[@]}" 2>/dev/null; scratch_remove' EXIT
 
 expect 1 "$shunt" stat $$
 has "$err" "process $$: .*runs without Shunt|may not be examined"
@@ -20,5 +23,81 @@ has "$out" '^\['
 for shunted in client server; do
 	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
 done
+
+# fake KIND: starts one; its process id is $fake.
+fake() {
+	local in
+	exec {in}< <(exec python3 "$top_srcdir/tests/stat_fake.py" "$1")
+	read -r fake <&"$in"
+	fakes+=("$fake")
+}
+
+# plain TEXT: nothing in it moves a cursor.
+plain() {
+	! LC_ALL=C grep -q '[^ -~]' <<<"$1" || problem "unprintable: $(LC_ALL=C grep '[^ -~]' <<<"$1" | cat -v | head -n 3)"
+}
+
+# narrow TEXT
+narrow() {
+	local wide
+	wide=$(awk 'length > 100' <<<"$1")
+	[ -z "$wide" ] || problem "wider than 100 columns: $wide"
+}
+
+fake growing
+growing=$fake
+fake hostile
+hostile=$fake
+expect 0 "$shunt" stat "$growing" "$hostile"
+plain "$out$err"
+narrow "$out"
+has "$out" '^fake \(pid [0-9]+\): device soft, up .* s, 3 streams, 2 on the link$'
+has "$out" '^ +7  127.0.0.1:40000 +255.255.255.255:65535 +1024K +1.0G\* +1024K\* +0 +linked$'
+has "$out" '^ +12345  \[1111:2222:3333:4444:5555:6666:7777:8888\]:65535$'
+has "$out" '^ +on TCP because of: operator$'
+has "$out" '^fake\\x1b\]0;title\\x07.* \(pid [0-9]+\): device soft'
+lacks "$out" '^shunt: all is well'
+expect 0 "$shunt" stat --json "$hostile"
+plain "$out"
+[ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["program"][4])' <<<"$out" | od -An -c | tr -d ' ')" = '033\n' ] ||
+	problem "the JSON has lost something: $out"
+
+# Rates, from the second look on.
+exec {watch}< <(exec "$shunt" stat --watch 0.02 "$growing")
+watched='' looks=0
+while [ $looks -lt 2 ] && IFS= read -r -u "$watch" line; do
+	watched+=$line$'\n'
+	[[ $line != *idle ]] || looks=$((looks + 1))
+done
+exec {watch}<&-
+[ $looks = 2 ] || problem "the watch has ended"
+has "$watched" '^  bytes each second'
+has "$watched" '^ +7  127.0.0.1:40000 .* 0  +[0-9.]+[KMGT]\* '
+has "$watched" '^  all tx: .* by link; 0/s by TCP, [0-9.]+[KMGT]/s by link'
+has "$watched" '^ +[0-9]+ +[0-9.]+/s  wr$'
+has "$watched" '^ +7 +idle$'
+narrow "$watched"
+plain "$watched"
+
+# One that never comes to an end, and one that lets nobody in: the others are shown.
+fake trickle
+trickle=$fake
+fake full
+expect 0 timeout 120 "$shunt" stat
+has "$out" "pid $growing"
+has "$out" "pid $hostile"
+has "$err" "process $trickle: its answer did not come to an end in time"
+has "$err" "process $fake: it gave no answer"
+expect 1 timeout 120 "$shunt" stat "$trickle" "$growing"
+has "$out" "pid $growing"
+
+# The control socket.
+fake silent
+expect 1 timeout 120 "$shunt" adm "$fake" help
+has "$err" 'no answer'
+fake liar
+expect 0 "$shunt" adm "$fake" help
+plain "$out"
+has "$out" 'title'
 
 finish

@@ -1,11 +1,17 @@
 /* shunt adm: says one command to a process' control socket and shows the answer (core/command.h). */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/command.h"
+#include "tools/output.h"
 #include "tools/shunt.h"
+
+#define PATIENCE 5.0	/* seconds */
 
 static const char help[] =
 	"Usage: shunt adm PID COMMAND [ARGUMENT...]\n\n"
@@ -37,23 +43,55 @@ static int complain(pid_t pid, const char *why)
 	return EXIT_FAILED;
 }
 
+/* One deadline for all of it: a process that has too many clients is tried again until then. */
+static int connect_until(pid_t pid, double until, char *why, size_t len)
+{
+	static const struct timespec pause = { .tv_nsec = 10000000 };
+	int fd;
+
+	while ((fd = shunt_process_try(pid, "adm", SOCK_SEQPACKET, why, len)) == -EAGAIN && shunt_seconds() < until)
+		nanosleep(&pause, NULL);
+	return fd;
+}
+
+/* What it answers; -1: nothing before the deadline. */
+static ssize_t ask(int fd, const char *line, size_t bytes, char answer[SHUNT_ANSWER_MAX + 1], double until)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	double left;
+
+	if (send(fd, line, bytes, MSG_NOSIGNAL) < 0)
+		return -1;
+	while ((left = until - shunt_seconds()) > 0) {
+		int rc = poll(&readable, 1, (int)(left * 1000) + 1);
+
+		if (rc > 0)
+			return recv(fd, answer, SHUNT_ANSWER_MAX + 1, MSG_DONTWAIT);
+		if (rc < 0 && errno != EINTR)
+			return -1;
+	}
+	return -1;
+}
+
 static int say(pid_t pid, const char *line, size_t bytes)
 {
 	char answer[SHUNT_ANSWER_MAX + 1], why[256];
-	int fd = shunt_process_connect(pid, "adm", SOCK_SEQPACKET, why, sizeof(why));
+	double until = shunt_seconds() + PATIENCE;
+	int fd = connect_until(pid, until, why, sizeof(why));
 	ssize_t got;
 
 	if (fd < 0)
 		return complain(pid, why);
-	got = send(fd, line, bytes, MSG_NOSIGNAL) < 0 ? -1 : recv(fd, answer, sizeof(answer), 0);
+	got = ask(fd, line, bytes, answer, until);
 	close(fd);
 	if (got <= 0 || (answer[0] != '+' && answer[0] != '-'))
 		return complain(pid, "it gave no answer (stopped, or not yours?)");
 	if (answer[0] == '+') {
-		fwrite(answer + 1, 1, (size_t)got - 1, stdout);
+		shunt_print_escaped(stdout, answer + 1, (size_t)got - 1);
 		return 0;
 	}
-	fprintf(stderr, "shunt adm: process %d: %.*s", (int)pid, (int)got - 1, answer + 1);
+	fprintf(stderr, "shunt adm: process %d: ", (int)pid);
+	shunt_print_escaped(stderr, answer + 1, (size_t)got - 1);
 	return EXIT_FAILED;
 }
 

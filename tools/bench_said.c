@@ -6,15 +6,19 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static void last_line(const char *path, char line[160])
+#include "tools/output.h"
+
+#define SAID_MAX 160
+
+static void last_line(const char *path, char line[SAID_MAX])
 {
-	char buf[160];
+	char buf[SAID_MAX];
 	FILE *file = fopen(path, "re");
 
 	while (file && fgets(buf, sizeof(buf), file)) {
 		buf[strcspn(buf, "\n")] = '\0';
 		if (*buf)
-			memcpy(line, buf, sizeof(buf));
+			shunt_escape(buf, line, SAID_MAX);
 	}
 	if (file)
 		fclose(file);
@@ -23,7 +27,7 @@ static void last_line(const char *path, char line[160])
 int shunt_child_explain(const char *who, int rc, const struct shunt_child *child, const char *out,
 			const char *err, char why[SHUNT_WHY_MAX])
 {
-	char said[160] = "it said nothing";
+	char said[SAID_MAX] = "it said nothing";
 
 	if (rc == -EINTR)
 		return rc;

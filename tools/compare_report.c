@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tools/output.h"
+
 static double get_figure(const struct compare_run *run)
 {
 	return run->figure;
@@ -192,7 +194,6 @@ void compare_report_json(const struct compare_result *results, size_t count, int
 		json_array_append_new(workloads, result_json(&results[i]));
 	root = json_pack("{s:s, s:i, s:i, s:o}", "version", PACKAGE_VERSION, "processors",
 			 (int)sysconf(_SC_NPROCESSORS_ONLN), "rounds", rounds, "workloads", workloads);
-	json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-	putchar('\n');
+	shunt_print_json(stdout, root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	json_decref(root);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/output.h"
 #include "tools/shunt.h"
 
 #define REDIS(NAME, QUICK, CLIENTS, PIPELINE)                                                   \
@@ -100,7 +101,7 @@ static int redis_result(const char *path, uint64_t requests, double *figure, dou
 			char why[COMPARE_WHY_MAX])
 {
 	FILE *out = fopen(path, "re");
-	char line[1024], last[COMPARE_WHY_MAX - 64] = "no output";
+	char line[1024], last[COMPARE_WHY_MAX - 64] = "no output";	/* escaped */
 	double rate, sum = 0;
 	int seen = 0;
 
@@ -111,7 +112,7 @@ static int redis_result(const char *path, uint64_t requests, double *figure, dou
 			sum += rate;
 			seen++;
 		} else if (*line && *line != '"') {
-			snprintf(last, sizeof(last), "%.*s", (int)sizeof(last) - 1, line);
+			shunt_escape(line, last, sizeof(last));
 		}
 	}
 	if (out)
@@ -145,12 +146,14 @@ static int iperf_result(const char *path, double *figure, double *operations,
 	const json_t *end = json_object_get(root, "end");
 	const char *text = json_string_value(json_object_get(root, "error"));
 	double bits = 0, bytes = 0;
+	char said[COMPARE_WHY_MAX - 16];
 
 	add_received(end, "sum_received", &bits, &bytes);
 	add_received(end, "sum_received_bidir_reverse", &bits, &bytes);
 	if (text || bytes <= 0)
 		snprintf(why, COMPARE_WHY_MAX, "iperf3: %s",
-			 text ? text : root ? "nothing was received" : error.text);
+			 shunt_escape(text ? text : root ? "nothing was received" : error.text, said,
+				      sizeof(said)));
 	json_decref(root);
 	if (text || bytes <= 0)
 		return -1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "tools/output.h"
 #include "tools/shunt.h"
 
 static const char help[] =
@@ -73,8 +74,7 @@ static void print_json(const struct shunt_config *c)
 	shunt_config_defaults(&defaults);
 	for (size_t i = 0; i < shunt_config_count; i++)
 		json_array_append_new(rows, row_json(&shunt_config_rows[i], c, &defaults));
-	json_dumpf(rows, stdout, JSON_INDENT(2));
-	putchar('\n');
+	shunt_print_json(stdout, rows, JSON_INDENT(2));
 	json_decref(rows);
 }
 

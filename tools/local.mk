@@ -1,11 +1,11 @@
 # The shunt command and the scripts around the tree.
 bin_PROGRAMS += tools/shunt
 tools_shunt_SOURCES = \
-	tools/shunt.c tools/shunt.h \
+	tools/shunt.c tools/shunt.h tools/output.c tools/output.h \
 	tools/library.c tools/program.c tools/process.c tools/variables.c \
 	tools/run.c tools/adm.c \
 	tools/config.c \
-	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_show.c \
+	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/output.h"
+
 static int finish(FILE *file, const char *path, int wrong)
 {
 	wrong |= ferror(file);
@@ -156,8 +158,7 @@ int perf_json(FILE *file, const char *path, const struct perf_result *results, s
 			 "threads", (int)length->threads, "rounds", count ? results[0].rounds_wanted : 0,
 			 "models", models);
 	errno = 0;
-	wrong = !root || json_dumpf(root, file, JSON_INDENT(2));
+	wrong = !root || shunt_print_json(file, root, JSON_INDENT(2));
 	json_decref(root);
-	fputc('\n', file);
 	return finish(file, path, wrong);
 }

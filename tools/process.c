@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static int has_library(pid_t pid)
@@ -46,20 +46,25 @@ static const char *absence(pid_t pid)
 	return "the process may not be examined; only its user and root may ask";
 }
 
+double shunt_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Never waits: -EAGAIN where too many others have come. */
 static int connect_to(pid_t pid, const char *service, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = 5 };
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/%s/%d", service, (int)pid);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	/* A stopped process accepts nothing: its backlog may fill up, and connect() waits too. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, size)) {
 		rc = -errno;
 		close(fd);
@@ -68,30 +73,37 @@ static int connect_to(pid_t pid, const char *service, int type)
 	return fd;
 }
 
-/* Any process may take any abstract name: the kernel says who listens. */
-static int is_process(int fd, pid_t pid)
+/*
+ * Any process may take any abstract name: the kernel says who listens. A process answers its own user and root, so what
+ * another user's says to us is not an engine's.
+ */
+static const char *wrong_process(int fd, pid_t pid)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.pid == pid || peer.pid == 0);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || (peer.pid != pid && peer.pid != 0))
+		return "another process answers in its name";
+	if (geteuid() && peer.uid && peer.uid != geteuid())
+		return "it is another user's; only that user and root may ask";
+	return NULL;
 }
 
-int shunt_process_connect(pid_t pid, const char *service, int type, char *why, size_t len)
+int shunt_process_try(pid_t pid, const char *service, int type, char *why, size_t len)
 {
 	int fd = connect_to(pid, service, type);
+	const char *wrong;
 
 	if (fd < 0) {
 		snprintf(why, len, "%s", fd == -ECONNREFUSED ? absence(pid) : strerror(-fd));
-		return -1;
+		return fd;
 	}
-	if (!is_process(fd, pid)) {
-		snprintf(why, len, "another process answers in its name");
-		close(fd);
-		return -1;
-	}
-	return fd;
+	wrong = wrong_process(fd, pid);
+	if (!wrong)
+		return fd;
+	snprintf(why, len, "%s", wrong);
+	close(fd);
+	return -EPERM;
 }
 
 pid_t shunt_process_id(const char *word)

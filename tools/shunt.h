@@ -24,9 +24,13 @@ int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
 
 /*
- * process.c: a connection to one of a process' sockets, "stat" or "adm"; -1 and the reason in `why` if there is none.
+ * process.c: a non-blocking connection to one of a process' sockets, "stat" or "adm", if the kernel says that it is the
+ * process that listens, and it is of our user or root, or we are root. -errno, and the reason in `why`; -EAGAIN where
+ * it has too many clients just now.
  */
-int shunt_process_connect(pid_t pid, const char *service, int type, char *why, size_t len);
+int shunt_process_try(pid_t pid, const char *service, int type, char *why, size_t len);
+/* The monotonic clock. */
+double shunt_seconds(void);
 /* The process id that a word is; 0: it is none. */
 pid_t shunt_process_id(const char *word);
 

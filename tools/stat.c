@@ -8,14 +8,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/output.h"
 #include "tools/shunt.h"
 
 static const char help[] =
 	"Usage: shunt stat [--json] [--watch SECONDS] [PID...]\n\n"
-	"Shows the TCP streams of shunted processes, the track and the bytes of each direction, why\n"
-	"streams stay on TCP, and the engine's counters. Without PID: of all that may be asked.\n\n"
+	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
+	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
+	"Without PID: of all that may be asked.\n\n"
 	"  --json           an array with an object for each process, as the processes say it\n"
-	"  --watch SECONDS  again and again, until interrupted; an array a line with --json\n\n"
+	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
+	"                   rates, of the time since the last look, and so have totals and counters;\n"
+	"                   an array a line with --json\n\n"
 	"Exit status: 0, or 1 if a PID has no statistics to give.\n";
 
 struct options {
@@ -26,61 +30,76 @@ struct options {
 };
 
 /* A process that ends between being listed and being asked is no failure. */
-static int gather(const struct options *options, json_t *answers)
+static int gather(const struct options *options, struct shunt_look *look)
 {
-	pid_t *listed = NULL, *pids = options->pids;
-	ssize_t count = options->count;
 	int failed = 0;
 
-	if (!count) {
-		count = shunt_stat_list(&listed);
-		pids = listed;
+	if (!options->count && shunt_look_list(look))
+		return -1;
+	if (options->count) {
+		look->processes = calloc((size_t)options->count, sizeof(*look->processes));
+		if (!look->processes)
+			abort();
+		look->count = (size_t)options->count;
 	}
-	for (ssize_t i = 0; i < count; i++) {
-		char why[SHUNT_STAT_WHY_MAX] = "";
-		json_t *process = shunt_stat_fetch(pids[i], why);
+	for (ssize_t i = 0; i < options->count; i++)
+		look->processes[i].pid = options->pids[i];
+	shunt_look_ask(look);
+	for (size_t i = 0; i < look->count; i++) {
+		const struct shunt_stat *stat = &look->processes[i];
 
-		if (process) {
-			json_array_append_new(answers, process);
-		} else if (!listed) {
-			fprintf(stderr, "shunt stat: process %d: %s\n", (int)pids[i], why);
-			failed = 1;
-		}
+		if (stat->process || (!options->count && !stat->late))
+			continue;
+		fprintf(stderr, "shunt stat: process %d: %s\n", (int)stat->pid, stat->why);
+		failed |= options->count > 0;
 	}
-	free(listed);
-	return failed || count < 0;
+	return failed;
 }
 
-static void show(const struct options *options, json_t *answers)
+static void show_json(const struct options *options, const struct shunt_look *look)
 {
-	const json_t *process;
-	size_t i;
+	json_t *answers = json_array();
 
-	if (options->json) {
-		json_dumpf(answers, stdout, options->watch > 0 ? JSON_COMPACT : JSON_INDENT(2));
-		putchar('\n');
-		return;
-	}
+	for (size_t i = 0; i < look->count; i++)
+		if (look->processes[i].process)
+			json_array_append(answers, look->processes[i].process);
+	shunt_print_json(stdout, answers, options->watch > 0 ? JSON_COMPACT : JSON_INDENT(2));
+	json_decref(answers);
+}
+
+static void show_text(const struct options *options, const struct shunt_look *look, const struct shunt_look *before)
+{
+	size_t shown = 0;
+
 	if (options->watch > 0 && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
-	json_array_foreach(answers, i, process) {
-		if (i)
+	for (size_t i = 0; i < look->count; i++) {
+		const struct shunt_stat *stat = &look->processes[i], *then = shunt_look_find(before, stat);
+
+		if (!stat->process)
+			continue;
+		if (shown++)
 			putchar('\n');
-		shunt_stat_show(process);
+		shunt_stat_show(stat->process, then ? then->process : NULL, then ? stat->at - then->at : 0);
 	}
-	if (!json_array_size(answers) && !options->count)
+	if (!shown && !options->count)
 		puts("no shunted process has a connection to speak of "
 		     "(other users' processes show only to root)");
 }
 
-static int show_once(const struct options *options)
+/* What was seen takes the place of `before`. */
+static int show_once(const struct options *options, struct shunt_look *before)
 {
-	json_t *answers = json_array();
-	int failed = gather(options, answers);
+	struct shunt_look look = { 0 };
+	int failed = gather(options, &look);
 
-	show(options, answers);
+	if (options->json)
+		show_json(options, &look);
+	else
+		show_text(options, &look, before);
 	fflush(stdout);
-	json_decref(answers);
+	shunt_look_free(before);
+	*before = look;
 	return failed ? EXIT_FAILED : 0;
 }
 
@@ -138,22 +157,29 @@ static int parse(struct options *options, int argc, char **argv)
 	return parse_pids(options, argc - optind, argv + optind);
 }
 
+static void pause_for(double seconds)
+{
+	struct timespec pause = {
+		.tv_sec = (time_t)seconds,
+		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
+	};
+
+	nanosleep(&pause, NULL);
+}
+
 int shunt_stat(int argc, char **argv)
 {
 	struct options options = { 0 };
+	struct shunt_look before = { 0 };
 	int rc = parse(&options, argc, argv);
 
 	if (!rc)
-		rc = show_once(&options);
+		rc = show_once(&options, &before);
 	while (rc != EXIT_USAGE && options.watch > 0 && !ferror(stdout)) {
-		struct timespec pause = {
-			.tv_sec = (time_t)options.watch,
-			.tv_nsec = (long)((options.watch - (double)(time_t)options.watch) * 1e9),
-		};
-
-		nanosleep(&pause, NULL);
-		rc = show_once(&options);
+		pause_for(options.watch);
+		rc = show_once(&options, &before);
 	}
+	shunt_look_free(&before);
 	free(options.pids);
 	return rc;
 }

@@ -1,24 +1,35 @@
-/* Statistics come from the process itself, over an abstract Unix socket named after it. */
+/*
+ * Statistics come from the process itself, over an abstract Unix socket named after it. Anybody may take such a name
+ * and say nothing, or a byte now and then: all are asked at the same time, and there is one deadline.
+ */
 #include "tools/stat.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tools/output.h"
 #include "tools/shunt.h"
 
 #define NAME "shunt/stat/"
+#define PATIENCE 5.0	/* seconds */
+#define AGAIN_MS 10	/* between attempts to connect to one that has too many clients */
 
 /* Enough for some 100,000 streams; more than that is not an engine's answer. */
 #define ANSWER_MAX (64U << 20)
+#define FIRST_ROOM (16U << 10)
+
+/* ---- who there is ---- */
 
 static int compare_pids(const void *a, const void *b)
 {
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+	pid_t x = ((const struct shunt_stat *)a)->pid, y = ((const struct shunt_stat *)b)->pid;
 
 	return (x > y) - (x < y);
 }
@@ -37,13 +48,13 @@ static pid_t listener_pid(const char *line)
 	return *end == '\n' && pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
-ssize_t shunt_stat_list(pid_t **pids)
+int shunt_look_list(struct shunt_look *look)
 {
 	FILE *sockets = fopen("/proc/net/unix", "re");
-	size_t count = 0, room = 0, line_room = 0;
+	size_t room = 0, line_room = 0;
 	char *line = NULL;
 
-	*pids = NULL;
+	*look = (struct shunt_look){ 0 };
 	if (!sockets) {
 		perror("shunt stat: /proc/net/unix");
 		return -1;
@@ -53,68 +64,193 @@ ssize_t shunt_stat_list(pid_t **pids)
 
 		if (!pid)
 			continue;
-		if (count == room) {
+		if (look->count == room) {
 			room = room ? 2 * room : 64;
-			*pids = realloc(*pids, room * sizeof(**pids));
-			if (!*pids)
+			look->processes = reallocarray(look->processes, room, sizeof(*look->processes));
+			if (!look->processes)
 				abort();
 		}
-		(*pids)[count++] = pid;
+		look->processes[look->count++] = (struct shunt_stat){ .pid = pid };
 	}
 	free(line);
 	fclose(sockets);
-	if (count)
-		qsort(*pids, count, sizeof(**pids), compare_pids);
-	return (ssize_t)count;
+	if (look->count)
+		qsort(look->processes, look->count, sizeof(*look->processes), compare_pids);
+	return 0;
 }
 
-static char *read_all(int fd, size_t *len)
+void shunt_look_free(struct shunt_look *look)
 {
-	size_t room = 1 << 16;
-	char *text = malloc(room);
-	ssize_t n;
-
-	*len = 0;
-	while (text && (n = read(fd, text + *len, room - *len)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 || *len + (size_t)n > ANSWER_MAX) {
-			free(text);
-			return NULL;
-		}
-		*len += (size_t)n;
-		if (*len == room) {
-			char *more = realloc(text, room *= 2);
-
-			if (!more)
-				free(text);
-			text = more;
-		}
-	}
-	return text;
+	for (size_t i = 0; i < look->count; i++)
+		json_decref(look->processes[i].process);
+	free(look->processes);
+	*look = (struct shunt_look){ 0 };
 }
 
-json_t *shunt_stat_fetch(pid_t pid, char why[SHUNT_STAT_WHY_MAX])
-{
-	json_t *process = NULL;
-	json_error_t error;
+/* ---- one question ---- */
+
+enum state { WAITING, READING, OVER };
+
+struct question {
+	struct shunt_stat *stat;
+	enum state state;
+	int fd;
 	char *text;
-	size_t len;
-	int fd = shunt_process_connect(pid, "stat", SOCK_STREAM, why, SHUNT_STAT_WHY_MAX);
+	size_t length, room;
+};
 
-	if (fd < 0)
-		return NULL;
-	text = read_all(fd, &len);
-	if (!text || !len)
-		snprintf(why, SHUNT_STAT_WHY_MAX, "it gave no answer (stopped, or not yours?)");
-	else if (!(process = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error)))
-		snprintf(why, SHUNT_STAT_WHY_MAX, "its answer is not JSON: %s", error.text);
-	else if (!json_is_object(process)) {
-		snprintf(why, SHUNT_STAT_WHY_MAX, "its answer is not a JSON object");
-		json_decref(process);
-		process = NULL;
+static void finish(struct question *question)
+{
+	if (question->fd >= 0)
+		close(question->fd);
+	free(question->text);
+	question->fd = -1;
+	question->text = NULL;
+	question->state = OVER;
+}
+
+static void fail(struct question *question, const char *why)
+{
+	snprintf(question->stat->why, sizeof(question->stat->why), "%s", why);
+	finish(question);
+}
+
+/* Too many descriptors here, or clients there: later. */
+static void ask(struct question *question)
+{
+	struct shunt_stat *stat = question->stat;
+
+	question->fd = shunt_process_try(stat->pid, "stat", SOCK_STREAM, stat->why, sizeof(stat->why));
+	if (question->fd >= 0)
+		question->state = READING;
+	else if (question->fd != -EAGAIN && question->fd != -EMFILE)
+		finish(question);
+}
+
+static void parse(struct question *question)
+{
+	struct shunt_stat *stat = question->stat;
+	char said[JSON_ERROR_TEXT_LENGTH];
+	json_error_t error;
+
+	if (!question->length) {
+		fail(question, "it gave no answer (stopped, or not yours?)");
+		return;
 	}
-	free(text);
-	close(fd);
-	return process;
+	stat->process = json_loadb(question->text, question->length, JSON_REJECT_DUPLICATES, &error);
+	if (stat->process && !json_is_object(stat->process)) {
+		json_decref(stat->process);
+		stat->process = NULL;
+		snprintf(error.text, sizeof(error.text), "no object");
+	}
+	if (!stat->process)
+		snprintf(stat->why, sizeof(stat->why), "its answer is not that of an engine: %s",
+			 shunt_escape(error.text, said, sizeof(said)));
+	stat->at = shunt_seconds();
+	finish(question);
+}
+
+static int grow(struct question *question)
+{
+	size_t room = question->room ? 2 * question->room : FIRST_ROOM;
+	char *text;
+
+	if (question->length < question->room)
+		return 0;
+	text = room > ANSWER_MAX ? NULL : realloc(question->text, room);
+	if (!text)
+		return -1;
+	question->text = text;
+	question->room = room;
+	return 0;
+}
+
+/* What is there now. */
+static void hear(struct question *question)
+{
+	ssize_t got;
+
+	if (grow(question)) {
+		fail(question, "its answer is too long");
+		return;
+	}
+	got = recv(question->fd, question->text + question->length, question->room - question->length, MSG_DONTWAIT);
+	if (got > 0)
+		question->length += (size_t)got;
+	else if (!got)
+		parse(question);
+	else if (errno != EAGAIN && errno != EINTR)
+		fail(question, strerror(errno));
+}
+
+/* ---- all of them ---- */
+
+/* Asks who has not been asked and lists who is answering; how many. */
+static size_t prepare(struct question *questions, size_t count, struct pollfd *fds, size_t *open)
+{
+	size_t waiting = 0;
+
+	*open = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (questions[i].state == WAITING)
+			ask(&questions[i]);
+		waiting += questions[i].state == WAITING;
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+		if (questions[i].state == READING) {
+			fds[i].fd = questions[i].fd;
+			(*open)++;
+		}
+	}
+	return waiting;
+}
+
+static void ask_all(struct question *questions, size_t count, struct pollfd *fds)
+{
+	double until = shunt_seconds() + PATIENCE, left;
+
+	while ((left = until - shunt_seconds()) > 0) {
+		size_t open, waiting = prepare(questions, count, fds, &open);
+		int ms = (int)(left * 1000) + 1;
+
+		if (!open && !waiting)
+			return;
+		if (poll(fds, count, waiting && ms > AGAIN_MS ? AGAIN_MS : ms) < 0 && errno != EINTR)
+			return;
+		for (size_t i = 0; i < count; i++)
+			if (questions[i].state == READING && fds[i].revents)
+				hear(&questions[i]);
+	}
+}
+
+/* A descriptor for each, as far as that is allowed. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+void shunt_look_ask(struct shunt_look *look)
+{
+	struct question *questions = calloc(look->count + 1, sizeof(*questions));
+	struct pollfd *fds = calloc(look->count + 1, sizeof(*fds));
+
+	if (!questions || !fds)
+		abort();
+	raise_limit();
+	for (size_t i = 0; i < look->count; i++)
+		questions[i] = (struct question){ .stat = &look->processes[i], .fd = -1 };
+	ask_all(questions, look->count, fds);
+	for (size_t i = 0; i < look->count; i++) {
+		if (questions[i].state == OVER)
+			continue;
+		look->processes[i].late = true;
+		fail(&questions[i], questions[i].length ? "its answer did not come to an end in time" :
+			"it gave no answer (stopped, or not yours?)");
+	}
+	free(questions);
+	free(fds);
 }

@@ -1,15 +1,28 @@
-/* Statistics for people: a line for the process, its streams as netstat would, what is not zero. */
+/*
+ * Statistics for people: a line for the process, its streams as netstat would, what is not zero. They may come from a
+ * process that lies: text is escaped and cut, and missing or mistyped members show as nothing.
+ */
 #include "tools/stat.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Missing or mistyped members show as nothing: the other side may be of another version. */
-static const char *text_of(const json_t *object, const char *key)
+#include "tools/output.h"
+
+#define TEXT_MAX 512
+
+/* What is shown of a process. */
+struct view {
+	const json_t *now, *before;	/* before: NULL where there are no rates */
+	double seconds;
+};
+
+static const char *text_of(const json_t *object, const char *key, char *buf, size_t room)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
-	return text ? text : "";
+	return shunt_escape(text ? text : "", buf, room);
 }
 
 static json_int_t number_of(const json_t *object, const char *key)
@@ -17,91 +30,155 @@ static json_int_t number_of(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* "17", "12.3K", "4.0G": at most six columns. */
-static const char *human(json_int_t bytes, char buf[16])
+/* "17", "12.3K", "1023M": at most six columns. */
+static const char *human(double n, char buf[16])
 {
 	static const char units[] = "KMGTPE";
-	double n = (double)bytes;
 	int unit = -1;
 
 	for (; n >= 1024 && unit < 5; unit++)
 		n /= 1024;
 	if (unit < 0)
-		snprintf(buf, 16, "%lld", (long long)bytes);
+		snprintf(buf, 16, "%.0f", n);
 	else
-		snprintf(buf, 16, "%.1f%c", n, units[unit]);
+		snprintf(buf, 16, "%.*f%c", n < 999 ? 1 : 0, n, units[unit]);
 	return buf;
 }
 
 static void show_header(const json_t *process)
 {
 	const json_t *totals = json_object_get(process, "totals");
-	const char *reason = text_of(process, "reason");
+	char program[32], device[16], reason[TEXT_MAX], line[256];
 
-	printf("%s (pid %lld): device %s, up %.1f s, %lld streams, %lld on the link\n",
-	       text_of(process, "program"), (long long)number_of(process, "pid"),
-	       text_of(process, "device"), (double)number_of(process, "uptime_ms") / 1000,
-	       (long long)number_of(totals, "streams"), (long long)number_of(totals, "linked"));
-	if (*reason)
-		printf("  not accelerated: %s\n", reason);
+	snprintf(line, sizeof(line), "%s (pid %lld): device %s, up %.1f s, %lld streams, %lld on the link",
+		 text_of(process, "program", program, sizeof(program)), (long long)number_of(process, "pid"),
+		 text_of(process, "device", device, sizeof(device)), (double)number_of(process, "uptime_ms") / 1000,
+		 (long long)number_of(totals, "streams"), (long long)number_of(totals, "linked"));
+	shunt_print_wrapped(4, 0, line);
+	if (*text_of(process, "reason", reason, sizeof(reason)))
+		shunt_print_wrapped(4, printf("  not accelerated: "), reason);
 }
 
-static void show_direction(const json_t *direction)
-{
-	char tcp[16], link[16];
-	const char *track = text_of(direction, "track");
+/* ---- streams ---- */
 
-	printf("  %-4s %8s %8s", *track ? track : "-", human(number_of(direction, "tcp"), tcp),
-	       human(number_of(direction, "link"), link));
+/* Bytes, or bytes a second, with a star at the track it is on. */
+static void show_direction(const struct view *view, const json_t *stream, const json_t *then, const char *name)
+{
+	const json_t *direction = json_object_get(stream, name), *before = json_object_get(then, name);
+	const char *track = json_string_value(json_object_get(direction, "track"));
+	static const char *const tracks[] = { "tcp", "link" };
+	char figure[16];
+
+	for (int i = 0; i < 2; i++)
+		printf(" %s%6s%c", i ? "" : " ",
+		       human(view->before ? shunt_rate(before, direction, tracks[i], view->seconds) :
+			     (double)number_of(direction, tracks[i]), figure),
+		       track && !strcmp(track, tracks[i]) ? '*' : ' ');
 }
 
-static void show_stream(const json_t *stream)
+/* Long ones, of IPv6, have a line each. */
+static void show_addresses(const json_t *stream)
 {
-	const char *reason = text_of(stream, "reason"), *held = text_of(stream, "held"), *waits = text_of(stream, "waits_for");
+	char local[48], peer[48];
 
-	printf("  %5lld  %-21s  %-21s", (long long)number_of(stream, "fd"),
-	       text_of(stream, "local"), text_of(stream, "peer"));
-	show_direction(json_object_get(stream, "tx"));
-	show_direction(json_object_get(stream, "rx"));
-	printf("  %s%s%s%s%s%s%s\n", text_of(stream, "state"), *waits ? ", waits for " : "", waits, *reason ? ": " : "", reason,
-	       *held ? "; on TCP because of: " : "", held);
+	text_of(stream, "local", local, sizeof(local));
+	text_of(stream, "peer", peer, sizeof(peer));
+	if (strlen(local) <= 21 && strlen(peer) <= 21)
+		printf(" %5lld  %-21s %-21s", (long long)number_of(stream, "fd"), local, peer);
+	else
+		printf(" %5lld  %s\n %5s  %-43s", (long long)number_of(stream, "fd"), local, "", peer);
 }
 
-static void show_streams(const json_t *streams)
+static void show_why(const char *what, const json_t *stream, const char *key)
 {
-	const json_t *stream;
+	char why[TEXT_MAX];
+
+	if (*text_of(stream, key, why, sizeof(why)))
+		shunt_print_wrapped(12, printf("        %s", what), why);
+}
+
+static void show_stream(const struct view *view, const json_t *stream)
+{
+	const json_t *then = shunt_rate_stream(view->before, stream);
+	char state[10];
+
+	show_addresses(stream);
+	show_direction(view, stream, then, "tx");
+	show_direction(view, stream, then, "rx");
+	printf("  %s\n", text_of(stream, "state", state, sizeof(state)));
+	show_why("waits for ", stream, "waits_for");
+	show_why("", stream, "reason");
+	show_why("on TCP because of: ", stream, "held");
+}
+
+static void show_streams(const struct view *view)
+{
+	const json_t *streams = json_object_get(view->now, "streams"), *stream;
 	size_t i;
 
 	if (!json_array_size(streams))
 		return;
-	printf("  %5s  %-21s  %-21s  %-4s %8s %8s  %-4s %8s %8s  %s\n", "FD", "LOCAL", "PEER",
-	       "TX", "TCP", "LINK", "RX", "TCP", "LINK", "STATE");
+	if (view->before)
+		puts("  bytes each second since the last look:");
+	printf(" %5s  %-21s %-21s  %6s  %6s   %6s  %6s   %s\n", "FD", "LOCAL", "PEER", "TX TCP",
+	       "LINK", "RX TCP", "LINK", "STATE");
 	json_array_foreach(streams, i, stream)
-		show_stream(stream);
+		show_stream(view, stream);
 }
 
-static void show_total(const json_t *totals, const char *direction)
-{
-	const json_t *sums = json_object_get(totals, direction);
-	json_int_t uncounted = number_of(totals, "uncounted");
-	json_int_t late = number_of(sums, "late"), late_tcp = number_of(sums, "late_tcp");
-	char tcp[16], link[16];
+/* ---- the process ---- */
 
-	printf("  all %s: %s by TCP, %s by link", direction, human(number_of(sums, "tcp"), tcp),
-	       human(number_of(sums, "link"), link));
+__attribute__((format(printf, 3, 4)))
+static void add_clause(char *line, size_t room, const char *format, ...)
+{
+	size_t length = strlen(line);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + length, room - length, format, args);
+	va_end(args);
+}
+
+static void show_total(const struct view *view, const char *direction)
+{
+	const json_t *totals = json_object_get(view->now, "totals"), *sums = json_object_get(totals, direction);
+	const json_t *before = json_object_get(json_object_get(view->before, "totals"), direction);
+	json_int_t late = number_of(sums, "late"), late_tcp = number_of(sums, "late_tcp");
+	char tcp[16], link[16], line[512] = "";
+
+	add_clause(line, sizeof(line), "%s by TCP, %s by link", human((double)number_of(sums, "tcp"), tcp),
+		   human((double)number_of(sums, "link"), link));
+	if (view->before)
+		add_clause(line, sizeof(line), "; %s/s by TCP, %s/s by link",
+			   human(shunt_rate(before, sums, "tcp", view->seconds), tcp),
+			   human(shunt_rate(before, sums, "link", view->seconds), link));
 	/* Cut, so that it says 100 only where that is so. */
 	if (late > 0)
-		printf("; %.2f %% by link after a stream's first 256 KiB",
-		       (double)(long)(10000 * (1 - (double)late_tcp / (double)late)) / 100);
-	if (uncounted > 0)
-		printf("; plain streams that have ended uncounted: %lld", (long long)uncounted);
-	putchar('\n');
+		add_clause(line, sizeof(line), "; %.2f %% by link after a stream's first 256 KiB",
+			   (double)(long)(10000 * (1 - (double)late_tcp / (double)late)) / 100);
+	if (number_of(totals, "uncounted") > 0)
+		add_clause(line, sizeof(line), "; plain streams that have ended uncounted: %lld",
+			   (long long)number_of(totals, "uncounted"));
+	shunt_print_wrapped(10, printf("  all %s: ", direction), line);
 }
 
-static void show_numbers(const char *title, json_t *numbers)
+/* The rate of a number that has grown; a largest or a last value that has grown is none, but there are few. */
+static void show_rate(const struct view *view, const json_t *before, json_t *numbers, const char *name)
 {
+	double rate = view->before ? shunt_rate(before, numbers, name, view->seconds) : 0;
+
+	if (rate > 0)
+		printf(" %12.1f/s", rate);
+	else if (view->before)
+		printf(" %14s", "");
+}
+
+static void show_numbers(const struct view *view, const char *title, const char *key)
+{
+	json_t *numbers = json_object_get(view->now, key), *number;
+	const json_t *before = json_object_get(view->before, key);
 	const char *name;
-	json_t *number;
+	char text[64];
 	int shown = 0;
 
 	json_object_foreach(numbers, name, number) {
@@ -109,7 +186,9 @@ static void show_numbers(const char *title, json_t *numbers)
 			continue;
 		if (!shown++)
 			printf("  %s:\n", title);
-		printf("    %12lld  %s\n", (long long)json_integer_value(number), name);
+		printf("    %12lld", (long long)json_integer_value(number));
+		show_rate(view, before, numbers, name);
+		printf("  %s\n", shunt_escape(name, text, sizeof(text)));
 	}
 }
 
@@ -117,7 +196,7 @@ static void show_numbers(const char *title, json_t *numbers)
 static void show_lanes(const json_t *lanes)
 {
 	const json_t *lane;
-	char bytes[16];
+	char bytes[16], bound[32];
 	size_t i;
 
 	if (json_array_size(lanes) < 2)
@@ -128,18 +207,19 @@ static void show_lanes(const json_t *lanes)
 		printf("  %10lld  %4lld  %7lld  %12lld  %12lld  %8s  %s\n", (long long)number_of(lane, "peer"),
 		       (long long)number_of(lane, "lane"), (long long)number_of(lane, "streams"),
 		       (long long)number_of(lane, "wr"), (long long)number_of(lane, "doorbells"),
-		       human(number_of(lane, "wr_bytes"), bytes), text_of(lane, "bound_by"));
+		       human((double)number_of(lane, "wr_bytes"), bytes),
+		       text_of(lane, "bound_by", bound, sizeof(bound)));
 }
 
-void shunt_stat_show(const json_t *process)
+void shunt_stat_show(const json_t *process, const json_t *before, double seconds)
 {
-	const json_t *totals = json_object_get(process, "totals");
+	struct view view = { process, before, seconds };
 
 	show_header(process);
-	show_streams(json_object_get(process, "streams"));
+	show_streams(&view);
 	show_lanes(json_object_get(process, "lanes"));
-	show_total(totals, "tx");
-	show_total(totals, "rx");
-	show_numbers("streams that stay on TCP, by reason", json_object_get(process, "reasons"));
-	show_numbers("counters", json_object_get(process, "counters"));
+	show_total(&view, "tx");
+	show_total(&view, "rx");
+	show_numbers(&view, "streams that stay on TCP, by reason", "reasons");
+	show_numbers(&view, "counters", "counters");
 }

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""stat_fake.py KIND: listens as a process that offers statistics, says its process id on a line, and answers.
+
+hostile  a whole answer, full of what moves cursors, and as long as it may be
+growing  more bytes on the link each time
+trickle  a byte now and then, for ever
+full     accepts nobody, and so many have come that no more can
+silent   on the control socket: accepts, and says nothing
+liar     on the control socket: an answer with escapes
+"""
+import json
+import os
+import socket
+import sys
+import time
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x7f\nshunt: all is well\\"
+LONG = "[1111:2222:3333:4444:5555:6666:7777:8888]:65535"
+
+
+def direction(track, link):
+    return {"track": track, "tcp": 1048575, "link": link, "late": link, "late_tcp": 0}
+
+
+def stream(fd, local, peer, link, **more):
+    return {"fd": fd, "local": local, "peer": peer, "state": "linked", "reason": "", "held": "",
+            "tx": direction("link", link), "rx": direction("tcp", 0), **more}
+
+
+def process(link, text=""):
+    bytes_ = {"tcp": 0, "link": link, "late": link, "late_tcp": 0}
+    return {"pid": os.getpid(), "program": "fake" + text, "device": "soft" + text, "reason": text and 40 * (text + " "),
+            "uptime_ms": link // 1000, "counters": {"wr" + text: link, "idle": 7}, "reasons": {"why" + text: 3},
+            "totals": {"streams": 3, "linked": 2, "tx": bytes_, "rx": bytes_},
+            "lanes": 2 * [{"peer": 1, "lane": 0, "streams": 1, "wr": link, "doorbells": 1, "wr_bytes": link,
+                           "bound_by": "ring" + text}],
+            "streams": [stream(7, "127.0.0.1:40000", "255.255.255.255:65535", link),
+                        stream(12345, LONG, LONG, link, state="candidate", held="operator" + text),
+                        stream(8, "l" + text, "p" + text, link, state="s" + text, reason=text + 60 * "why ")]}
+
+
+def answers(kind):
+    link = 1 << 30
+    while True:
+        text = json.dumps(process(link, ESCAPES if kind == "hostile" else ""), ensure_ascii=False)
+        yield text.encode("utf-8", "surrogateescape")
+        link += 1 << 30
+
+
+def trickle(listener):
+    clients = []
+    listener.settimeout(0.1)
+    while True:
+        try:
+            clients.append(listener.accept()[0])
+        except TimeoutError:
+            pass
+        for client in clients:
+            try:
+                client.send(b" ")
+            except OSError:
+                pass
+
+
+def main():
+    kind = sys.argv[1]
+    control = kind in ("silent", "liar")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if control else socket.SOCK_STREAM)
+    listener.bind("\0shunt/%s/%d" % ("adm" if control else "stat", os.getpid()))
+    listener.listen(0 if kind == "full" else 100)
+    early = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    if kind == "full":
+        early.connect(listener.getsockname())
+    print(os.getpid(), flush=True)
+    if kind == "trickle":
+        trickle(listener)
+    if kind == "full":
+        time.sleep(1000)
+    kept = []
+    for answer in answers(kind):
+        client = listener.accept()[0]
+        if kind == "liar":
+            client.recv(1000)
+            client.send(b"+" + ESCAPES.encode())
+        elif kind == "silent":
+            kept.append(client)
+        else:
+            client.sendall(answer)
+        client = None
+
+
+main()
