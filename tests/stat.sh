@@ -1,6 +1,6 @@
 #!/bin/bash
 # shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
-# answer with escapes, slowly or not at all; the width of its tables; rates.
+# answer with escapes, slowly or not at all; the width of its tables; rates; an output that is full.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
 fakes=()
@@ -99,5 +99,29 @@ fake liar
 expect 0 "$shunt" adm "$fake" help
 plain "$out"
 has "$out" 'title'
+
+# An output that takes nothing is an error, whoever speaks.
+full() {
+	local status=0
+	"$shunt" "$@" >/dev/full 2>"$work/err" || status=$?
+	[ $status = 1 ] || problem "$* into a full device: exit status $status"
+	has "$(cat "$work/err")" 'the output could not be written: No space left on device'
+}
+full --help
+full --version
+full stat "$growing"
+full stat --json "$growing"
+full stat --watch 0.01 "$growing"
+full stat --help
+full config
+full config --json
+full config --man
+full adm "$fake" help
+full adm --help
+full run --help
+full compare --list
+full compare --help
+full perf --help
+expect 0 sh -c "exec '$shunt' run true >&-"
 
 finish

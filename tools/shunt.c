@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/output.h"
+
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -33,6 +35,7 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
+	shunt_output_begin();
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
