@@ -373,8 +373,6 @@ int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *nam
 		invalid++;
 	}
 	invalid += check_rings(c, complain, carg);
-	if (c->mr_bytes < c->ring_max)
-		c->mr_bytes = c->ring_max;
 	return invalid;
 }
 
@@ -399,6 +397,12 @@ int shunt_config_change(struct shunt_config *c, const char *name, const char *te
 	}
 	__atomic_store_n(number_field(row, c), number_of(row, &fresh), __ATOMIC_RELAXED);
 	return 0;
+}
+
+void shunt_config_settle(struct shunt_config *c)
+{
+	if (c->mr_bytes < c->ring_max)
+		c->mr_bytes = c->ring_max;
 }
 
 const char *shunt_config_path_text(const char *path, char *buf, size_t len)

@@ -90,6 +90,12 @@ const char *shunt_config_value_text(const struct shunt_config_row *row,
 const char *shunt_config_default_text(const struct shunt_config_row *row, char *buf, size_t len);
 const char *shunt_config_range_text(const struct shunt_config_row *row, char *buf, size_t len);
 
+/*
+ * Changes what has to follow another value: a memory region, of which rings are carved out, is as large as the largest
+ * ring. After the values have been reviewed (config_review.h).
+ */
+void shunt_config_settle(struct shunt_config *c);
+
 /* `path` with %p replaced by the process id, or NULL where that does not fit. */
 const char *shunt_config_path_text(const char *path, char *buf, size_t len);
 

@@ -2,7 +2,7 @@
 core_sources = \
 	include/shunt/wire.h \
 	core/api.h core/file.h core/sys.h core/verbs.h core/source.h \
-	core/config.c core/config.h core/config_table.h core/narrow.h \
+	core/config.c core/config.h core/config_table.h core/config_review.c core/config_review.h core/narrow.h \
 	core/fault.c core/fault.h core/fault_device.c core/fault_rules.c \
 	core/log.c core/log.h core/outfile.c core/outfile.h core/quiet.c core/quiet.h \
 	core/lock.c core/lock.h core/inside.c core/inside.h core/cancel.c core/cancel.h \

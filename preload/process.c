@@ -1,7 +1,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+#include "core/config_review.h"
 #include "core/fault.h"
 #include "core/log.h"
 #include "preload/process.h"
@@ -43,6 +45,16 @@ static void complain(const char *line, void *arg)
 	shunt_log_write(SHUNT_LOG_WARN, "%s", line);
 }
 
+/* Names that are no variables, and settings that contradict each other. */
+static void review_config(void)
+{
+	if (!config.enable)
+		return;
+	if (!getauxval(AT_SECURE))	/* else the environment does not count */
+		shunt_config_unknown(environ, complain, NULL);
+	shunt_config_contradictions(&config, complain, NULL);
+}
+
 static void load_config(void)
 {
 	struct shunt_log_calls calls;
@@ -55,6 +67,8 @@ static void load_config(void)
 	shunt_config_load(&config, environment, NULL, NULL, NULL);
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
 	shunt_config_load(&config, environment, NULL, complain, NULL);
+	review_config();
+	shunt_config_settle(&config);
 	shunt_fault_set_memory(config.fault);
 	errno = saved;
 }

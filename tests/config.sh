@@ -17,6 +17,18 @@ expect 2 env SHUNT_SPIN_US=1001 "$shunt" config
 has "$err" 'SHUNT_SPIN_US=1001'
 has "$out" '^ \+SHUNT_SPIN_US +25 +25 '
 
+# Names that are no variables, and settings that contradict each other: said, and no error.
+expect 0 env SHUNT_SPINUS=7 "$shunt" config
+has "$err" '^shunt config: warning: there is no variable SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant\?$'
+expect 0 env SHUNT_DEVICE=none SHUNT_RING_MIN=8K SHUNT_FRAG=8K "$shunt" config --json
+has "$err" '^shunt config: warning: SHUNT_RING_MIN, SHUNT_FRAG have no effect: SHUNT_DEVICE=none$'
+expect 0 env SHUNT_ENABLE=0 SHUNT_STATS=/tmp/x "$shunt" config
+has "$err" 'SHUNT_STATS has no effect: SHUNT_ENABLE=0'
+expect 2 env SHUNT_RING_MIN=64K SHUNT_RING_MAX=8K "$shunt" config
+has "$err" 'SHUNT_RING_MIN=64K is invalid: allowed is at most SHUNT_RING_MAX, here 8K'
+expect 0 "$shunt" config
+[ -z "$err" ] || problem "said: $err"
+
 expect 0 env SHUNT_SPIN_US=7 "$shunt" config --json
 [ "$(grep -c '"name": "SHUNT_' <<<"$out")" = "$rows" ] || problem "not $rows rows: $out"
 has "$out" '"value": 7,'

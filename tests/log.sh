@@ -16,6 +16,14 @@ program=(env SHUNT_SPIN_US=abc LD_PRELOAD="$library" "$python" "$work/listen.py"
 expect 0 "${program[@]}"
 has "$err" 'SHUNT_SPIN_US=abc'
 
+# The library says what `shunt run` would have said. One that is switched off says nothing.
+expect 0 env SHUNT_SPINUS=1 SHUNT_POLL=event SHUNT_SPIN_US=7 LD_PRELOAD="$library" "$python" "$work/listen.py"
+has "$err" 'warn: there is no variable SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant\?$'
+has "$err" 'warn: SHUNT_SPIN_US has no effect: SHUNT_POLL=event$'
+[ "$(wc -l <<<"$err")" = 2 ] || problem "not two lines: $err"
+expect 0 env SHUNT_ENABLE=0 SHUNT_SPINUS=1 SHUNT_POLL=event LD_PRELOAD="$library" "$python" "$work/listen.py"
+[ -z "$err" ] || problem "switched off, said: $err"
+
 # As inetd starts a service: descriptor 2 is its client. And what is descriptor 2 later is the program's own.
 cat >"$work/inetd.py" <<'PYTHON'
 import os, socket, subprocess, sys

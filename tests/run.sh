@@ -36,7 +36,10 @@ has "$err" '^shunt run: SHUNT_DEVICE=hard .*auto\|soft\|verbs\[:NAME\]\|none'
 [ "$(grep -c SHUNT_ <<<"$err")" = 2 ] || problem "not one line a value: $err"
 expect 0 env SHUNT_SPINUS=1 "$shunt" run echo started
 has "$out" started
-has "$err" 'SHUNT_SPINUS'
+has "$err" 'SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant'
+expect 0 env SHUNT_DEVICE=none SHUNT_WINDOW=64K "$shunt" run echo started
+has "$out" started
+has "$err" 'SHUNT_WINDOW has no effect: SHUNT_DEVICE=none'
 
 # As env(1) where there is nothing to run.
 expect 127 "$shunt" run "$work/missing"

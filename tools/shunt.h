@@ -48,9 +48,9 @@ enum shunt_program_kind {
 enum shunt_program_kind shunt_program_inspect(const char *path, const char **why);
 
 /*
- * variables.c: our own SHUNT_*. Loading complains on standard error in the name of `who` and returns
- * the number of invalid values; checking also warns of names that are no variables, and is -1 if
- * nothing should be started.
+ * variables.c: our own SHUNT_*. Loading complains on standard error in the name of `who`, also of names
+ * that are no variables and of settings that contradict each other, and returns the number of invalid
+ * values; checking is -1 if nothing should be started.
  */
 struct shunt_config;
 int shunt_variables_load(const char *who, struct shunt_config *config);

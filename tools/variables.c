@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/config_review.h"
 
 static const char *get_variable(const char *name, void *arg)
 {
@@ -19,30 +19,25 @@ static void complain(const char *line, void *arg)
 	fprintf(stderr, "%s: %s\n", (const char *)arg, line);
 }
 
-int shunt_variables_load(const char *who, struct shunt_config *config)
+static void warn(const char *line, void *arg)
 {
-	return shunt_config_load(config, get_variable, NULL, complain, (void *)who);
+	fprintf(stderr, "%s: warning: %s\n", (const char *)arg, line);
 }
 
-static void warn_unknown(const char *who)
+int shunt_variables_load(const char *who, struct shunt_config *config)
 {
-	for (char **variable = environ; *variable; variable++) {
-		char name[64];
+	int invalid = shunt_config_load(config, get_variable, NULL, complain, (void *)who);
 
-		if (strncmp(*variable, "SHUNT_", 6))
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
-		if (!shunt_config_known(name))
-			fprintf(stderr, "%s: warning: there is no variable %s; `shunt config` lists "
-					"them\n", who, name);
-	}
+	shunt_config_unknown(environ, warn, (void *)who);
+	shunt_config_contradictions(config, warn, (void *)who);
+	shunt_config_settle(config);
+	return invalid;
 }
 
 int shunt_variables_check(const char *who)
 {
 	struct shunt_config config;
 
-	warn_unknown(who);
 	if (!shunt_variables_load(who, &config))
 		return 0;
 	fprintf(stderr, "%s: nothing was started: correct or unset the above\n", who);

@@ -1,5 +1,6 @@
 /* The environment: some of the variables have any text as their value. Input: rows and values, each ended by a 0. */
 #include "core/config.h"
+#include "core/config_review.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROWS 128
@@ -104,6 +105,21 @@ static void check_path(const struct shunt_config *c)
 	}
 }
 
+/* Values as names, too. */
+static void review(const struct shunt_config *c)
+{
+	shunt_config_contradictions(c, complain, NULL);
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		char *environment[2] = { NULL };
+
+		if (!given.value[i])
+			continue;
+		fuzz_check(asprintf(&environment[0], "SHUNT_%s", given.value[i]) >= 0);
+		shunt_config_unknown(environment, complain, NULL);
+		free(environment[0]);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *bytes = malloc(size + 1), *at = bytes;
@@ -120,6 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += strlen(at) + 1;
 	}
 	fuzz_check(load(&c, complain) == given.complaints);
+	review(&c);
 	for (size_t i = 0; i < shunt_config_count; i++)
 		check_row(&shunt_config_rows[i], &c);
 	check_path(&c);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/config.h"
+#include "core/config_review.h"
 
 /* One variable is enough of an environment for most tests. */
 struct env {
@@ -21,6 +22,14 @@ static const char *env_get(const char *name, void *arg)
 	const struct env *env = arg;
 
 	return env && !strcmp(env->name, name) ? env->value : NULL;
+}
+
+static const char *env_get_two(const char *name, void *arg)
+{
+	const struct env *env = arg;
+	const char *value = env_get(name, (void *)&env[0]);
+
+	return value ? value : env_get(name, (void *)&env[1]);
 }
 
 struct complaints {
@@ -254,10 +263,14 @@ static void test_region_holds_a_ring(void **state)
 
 	(void)state;
 	assert_int_equal(load(&c, "SHUNT_MR", "64K", &seen), 0);
+	assert_int_equal(c.mr_bytes, 64 << 10);
+	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 4 << 20);
 	assert_int_equal(load(&c, "SHUNT_MR", "9M", &seen), 0);
+	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 16 << 20);
 	assert_int_equal(load(&c, "SHUNT_RING_MAX", "64M", &seen), 0);
+	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 64 << 20);
 }
 
@@ -291,6 +304,111 @@ static void test_text_round_trip(void **state)
 	assert_false(shunt_config_known("SHUNT_SPIN"));
 }
 
+/* --- what is valid and still not meant --- */
+
+static int unknown(const char *variable, struct complaints *seen)
+{
+	char *environment[] = { "HOME=/", "SHUNT_LOG=info", (char *)variable, "SHUNTED=1", NULL };
+
+	memset(seen, 0, sizeof(*seen));
+	return shunt_config_unknown(environment, complain, seen);
+}
+
+static void test_unknown_names(void **state)
+{
+	static const struct {
+		const char *variable, *meant;
+	} names[] = {
+		{ "SHUNT_SPINUS=1", "SHUNT_SPIN_US" }, { "SHUNT_RINGMAX=1", "SHUNT_RING_MAX" },
+		{ "SHUNT_STAT=x", "SHUNT_STATS" }, { "SHUNT_LGO=info", "SHUNT_LOG" },
+		{ "SHUNT_log_file=x", "SHUNT_LOG_FILE" }, { "SHUNT_LOG_LEVEL=info", "SHUNT_LOG" },
+		{ "SHUNT_DEAD=5", "SHUNT_DEAD_MS" }, { "SHUNT_DEVICES", "SHUNT_DEVICE" },
+	};
+	struct complaints seen;
+	char text[80];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(unknown(names[i].variable, &seen), 1);
+		snprintf(text, sizeof(text), "; is it %s that is meant?", names[i].meant);
+		assert_non_null(strstr(seen.last, text));
+	}
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		snprintf(text, sizeof(text), "%s=x", shunt_config_rows[i].name);
+		assert_int_equal(unknown(text, &seen), 0);
+	}
+	assert_int_equal(unknown("SHUNT_QWERTZ=1", &seen), 1);
+	assert_string_equal(seen.last, "there is no variable SHUNT_QWERTZ; `shunt config` lists them");
+	assert_int_equal(unknown("SHUNT_", &seen), 1);
+	assert_int_equal(unknown("SHUNT_\033[2J\n\xff=1", &seen), 1);
+	assert_string_equal(seen.last, "there is no variable SHUNT_?[2J??; `shunt config` lists them");
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "SHUNT_", 6);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(unknown(text, &seen), 1);
+	assert_int_equal(shunt_config_unknown(NULL, complain, &seen), 0);
+}
+
+/* Two settings; how many complaints, and the last. */
+static int contradictions(const char *a, const char *a_value, const char *b, const char *b_value,
+			  struct complaints *seen)
+{
+	struct env env[] = { { a, a_value }, { b, b_value } };
+	struct shunt_config c;
+
+	memset(seen, 0, sizeof(*seen));
+	assert_int_equal(shunt_config_load(&c, env_get_two, env, NULL, NULL), 0);
+	return shunt_config_contradictions(&c, complain, seen);
+}
+
+static void test_contradictions(void **state)
+{
+	static const struct {
+		const char *a, *a_value, *b, *b_value, *said;
+	} pairs[] = {
+		{ "SHUNT_DEVICE", "none", "SHUNT_WINDOW", "64K", "SHUNT_WINDOW has no effect: SHUNT_DEVICE=none" },
+		{ "SHUNT_DEVICE", "none", "SHUNT_SPIN_US", "7", "SHUNT_SPIN_US has no effect: SHUNT_DEVICE=none" },
+		{ "SHUNT_ENABLE", "0", "SHUNT_STATS", "x", "SHUNT_STATS has no effect: SHUNT_ENABLE=0" },
+		{ "SHUNT_DEVICE", "verbs:mlx5_0", "SHUNT_SOFT_MODEL", "connectx3",
+		  "SHUNT_SOFT_MODEL has no effect: SHUNT_DEVICE=verbs:mlx5_0" },
+		{ "SHUNT_POLL", "hybrid", "SHUNT_SPIN_US", "7", "SHUNT_SPIN_US has no effect: SHUNT_POLL=hybrid" },
+		{ "SHUNT_SPIN_US", "0", "SHUNT_POLL_RETRY", "7", "SHUNT_POLL_RETRY has no effect: SHUNT_SPIN_US=0" },
+		{ "SHUNT_BATCH", "merge", "SHUNT_CHAIN", "8", "SHUNT_CHAIN has no effect: SHUNT_BATCH=merge" },
+		{ "SHUNT_ADMIT", "none", "SHUNT_WINDOW_WR", "8", "SHUNT_WINDOW_WR has no effect: SHUNT_ADMIT=none" },
+		{ "SHUNT_MOCK", "tcp", "SHUNT_FLIP", "8", "SHUNT_FLIP has no effect: SHUNT_MOCK=tcp" },
+		{ "SHUNT_LOG", "none", "SHUNT_LOG_FILE", "x", "SHUNT_LOG_FILE has no effect: SHUNT_LOG=none" },
+		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "x",
+		  "SHUNT_STATS and SHUNT_LOG_FILE are one file: the statistics replace the messages" },
+		{ "SHUNT_RETURN_MS", "2000", "SHUNT_RETURN_MAX_MS", "1000",
+		  "SHUNT_RETURN_MS=2000 is too much beside SHUNT_RETURN_MAX_MS=1000: that is the longest time" },
+		{ "SHUNT_ARENA", "16M", "SHUNT_RING_MAX", "8M",
+		  "SHUNT_RING_MAX=8M is too much beside SHUNT_ARENA=16M: rings do not grow so far" },
+		{ "SHUNT_MR", "64K", "SHUNT_LOG", "info", "SHUNT_MR=64K is less than SHUNT_RING_MAX=4M, which is used instead" },
+		{ "SHUNT_SQ", "64", "SHUNT_SIGNAL_EVERY", "33",
+		  "SHUNT_SIGNAL_EVERY=33 is too much beside SHUNT_SQ=64: one in half of that queue is taken" },
+	}, sound[] = {
+		{ "SHUNT_DEVICE", "none", "SHUNT_STATS", "x", NULL }, { "SHUNT_DEVICE", "none", "SHUNT_LOG", "info", NULL },
+		{ "SHUNT_POLL", "event", "SHUNT_SPIN_US", "0", NULL }, { "SHUNT_ADMIT", "none", "SHUNT_WINDOW", "0", NULL },
+		{ "SHUNT_ENABLE", "0", "SHUNT_LOG", "debug", NULL }, { "SHUNT_BATCH", "chain", "SHUNT_CHAIN", "8", NULL },
+		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "y", NULL }, { "SHUNT_DEVICE", "soft", "SHUNT_SOFT_MODEL", "connectx3", NULL },
+		{ "SHUNT_SQ", "64", "SHUNT_RQ", "64", NULL }, { "SHUNT_ARENA", "16M", "SHUNT_MOCK", "rdma", NULL },
+		{ "SHUNT_SLOW_MS", "0", "SHUNT_MOCK", "rdma", NULL },
+		{ "SHUNT_RING_MAX", "8M", "SHUNT_LOG", "info", NULL },
+	};
+	struct complaints seen;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		assert_int_equal(contradictions(pairs[i].a, pairs[i].a_value, pairs[i].b, pairs[i].b_value, &seen), 1);
+		assert_string_equal(seen.last, pairs[i].said);
+	}
+	for (size_t i = 0; i < sizeof(sound) / sizeof(sound[0]); i++)
+		assert_int_equal(contradictions(sound[i].a, sound[i].a_value, sound[i].b, sound[i].b_value, &seen), 0);
+	/* No default contradicts another, and a value alone only where it goes beyond one. */
+	assert_int_equal(contradictions("SHUNT_LOG", "warn", "SHUNT_POLL", "adaptive", &seen), 0);
+	assert_int_equal(contradictions("SHUNT_RETURN_MS", "70000", "SHUNT_LOG", "info", &seen), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +425,8 @@ int main(void)
 		cmocka_unit_test(test_rings_agree),
 		cmocka_unit_test(test_region_holds_a_ring),
 		cmocka_unit_test(test_text_round_trip),
+		cmocka_unit_test(test_unknown_names),
+		cmocka_unit_test(test_contradictions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
