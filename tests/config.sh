@@ -4,7 +4,9 @@ set -u
 . "${top_srcdir:?}/tests/lib.sh"
 
 expect 0 "$shunt" config
-rows=$(grep -c SHUNT_ <<<"$out")
+rows=$(grep -c '^[* ][+ ]SHUNT_' <<<"$out")
+wide=$(awk 'length > 100' <<<"$out")
+[ -z "$wide" ] || problem "wider than 100 columns: $wide"
 has "$out" '^ \+SHUNT_SPIN_US +25 +25 '
 lacks "$out" '^\*'
 

@@ -23,20 +23,22 @@ static const char *const type_names[] = {
 	[SHUNT_CONFIG_FORM] = "text",
 };
 
+/* The meaning has lines of its own: beside the rest there is no room for it. */
 static void print_table(const struct shunt_config *c)
 {
 	char value[SHUNT_CONFIG_TEXT_MAX], def[64], range[128];
 
-	printf("  %-20s %-10s %-10s %-28s %s\n", "VARIABLE", "VALUE", "DEFAULT", "ALLOWED", "MEANING");
+	printf("  %-20s %-10s %-10s %s\n", "VARIABLE", "VALUE", "DEFAULT", "ALLOWED");
 	for (size_t i = 0; i < shunt_config_count; i++) {
 		const struct shunt_config_row *row = &shunt_config_rows[i];
 
 		shunt_config_value_text(row, c, value, sizeof(value));
 		shunt_config_default_text(row, def, sizeof(def));
-		printf("%c%c%-20s %-10s %-10s %-28s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
+		printf("%c%c%-20s %-10s %-10s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
 		       row->live ? '+' : ' ', row->name, *value ? value : "-", *def ? def : "-",
 		       row->type == SHUNT_CONFIG_PATH ? "a path" :
-		       shunt_config_range_text(row, range, sizeof(range)), row->help);
+		       shunt_config_range_text(row, range, sizeof(range)));
+		shunt_print_wrapped(6, printf("      "), row->help);
 	}
 }
 
