@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include "core/address.h"
 #include "core/cm/cm.h"
+#include "core/decision.h"
 #include "core/gate.h"
 #include "core/service.h"
 
@@ -206,6 +207,7 @@ static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned 
 	}
 	while ((stream = inquiry->streams) != NULL) {
 		inquiry->streams = stream->next_offer;
+		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
 		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
 			shunt_claim_on(link, stream);
 		else
@@ -406,6 +408,7 @@ void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stre
 		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
 		return;
 	}
+	shunt_decision_step(stream, "the peer's host is asked");
 	stream->next_offer = inquiry->streams;
 	inquiry->streams = stream;
 }

@@ -16,6 +16,11 @@ static inline bool shunt_address_is_v4(const uint8_t address[16])
 	return !memcmp(address, prefix, sizeof(prefix));
 }
 
+#define SHUNT_ADDRESS_ROOM (INET6_ADDRSTRLEN + 8)
+
+/* "127.0.0.1:80" or "[::1]:80"; the port is in network order. */
+void shunt_address_text(const uint8_t address[16], uint16_t port, char text[SHUNT_ADDRESS_ROOM]);
+
 /* A listener of IPv6 that takes no connections of IPv4. */
 static inline bool shunt_address_only_v6(struct shunt_engine *engine, int fd, sa_family_t family)
 {

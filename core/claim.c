@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 #include "core/abroad.h"
+#include "core/decision.h"
 #include "core/proof.h"
 #include "core/service.h"
 
@@ -26,6 +28,14 @@ static int reply(struct shunt_link *link, enum shunt_message_type type, uint32_t
 {
 	struct shunt_message message = { .type = type, .stream = stream };
 
+	return shunt_link_send(link, &message, NULL, 0);
+}
+
+static int refuse(struct shunt_link *link, const struct shunt_tuple *claimed, uint32_t stream, enum shunt_refusal why)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = stream, .why = why };
+
+	shunt_decision_refused(link, claimed, why);
 	return shunt_link_send(link, &message, NULL, 0);
 }
 
@@ -102,6 +112,8 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	}
 	fd = stream->fd;
 	atomic_fetch_add(&engine->claims, 1);
+	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u", link->peer_pid, stream->id,
+			    stream->lane->number);
 	if (shunt_link_send(link, &message, &fd, needs_nonce(link) ? 0 : 1))
 		give_up(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
 }
@@ -148,6 +160,14 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	return NULL;
 }
 
+static bool is_other_users(struct shunt_engine *engine, int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.uid != geteuid();
+}
+
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
 					enum shunt_reason *reason)
 {
@@ -168,6 +188,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 	if (!link)
 		return NULL;
 	link->line.name = *name;
+	link->other_user = is_other_users(service->engine, fd);
 	shunt_service_add_link(service, link);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
@@ -190,6 +211,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	}
 	if (!link) {
 		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name);
+		shunt_decision_step(stream, "rendezvous %s: %s (%d)", name.text + 1, fd < 0 ? "error" : "connected", abs(fd));
 		link = shunt_claim_new_link(service, fd, &name, &reason);
 	}
 	if (link)
@@ -267,13 +289,14 @@ static int matches(struct shunt_stream *stream, void *arg)
 	return 1;
 }
 
-static struct shunt_stream *accepted_stream(struct shunt_engine *engine, const struct shunt_tuple *tuple)
+/* `unused`: also one that the program has not used yet. Held. */
+static struct shunt_stream *accepted_stream(struct shunt_engine *engine, const struct shunt_tuple *tuple, bool unused)
 {
 	struct search search = { .engine = engine, .tuple = tuple };
 
 	shunt_lock_take(&engine->streams_lock);
 	shunt_streams_each(engine, matches, &search);
-	if (search.found && atomic_load(&search.found->used))
+	if (search.found && (unused || atomic_load(&search.found->used)))
 		search.found->holds++;
 	else
 		search.found = NULL;
@@ -288,22 +311,28 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
 	int result = shunt_link_seat(link, stream, &link->lanes[peer->lane], &message.accept.place);
+	enum shunt_reason reason = SHUNT_REASON_NOT_ATTACHED;
 
+	if (result)
+		reason = link->device->kind->shortage();
 	if (!result && needs_nonce(link)) {
 		shunt_proof_owe(stream, nonce);
 		result = shunt_proof_demand(stream, message.accept.nonce) ? 0 : -EAGAIN;
+		if (result)
+			reason = SHUNT_REASON_NO_RANDOM;
 	}
 	if (!result)
 		result = shunt_track_attach(engine, stream, peer, &message);
 	if (!result) {
 		atomic_fetch_add(&engine->accepted_claims, 1);
+		shunt_decision_linked(stream);
 		return;
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
 	if (stream->link)
 		shunt_track_revert(engine, stream);
-	give_up(engine, stream, SHUNT_REASON_NO_ROOM);
-	reply(link, SHUNT_MSG_REFUSE, peer->stream);
+	give_up(engine, stream, reason);
+	refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }
 
 static bool park(struct shunt_link *link, const struct shunt_message *message)
@@ -312,7 +341,7 @@ static bool park(struct shunt_link *link, const struct shunt_message *message)
 	struct shunt_parked *parked = malloc(sizeof(*parked));
 
 	if (!parked) {
-		reply(link, SHUNT_MSG_REFUSE, message->claim.place.stream);
+		refuse(link, &message->claim.tuple, message->claim.place.stream, SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
 	*parked = (struct shunt_parked) {
@@ -341,6 +370,7 @@ static void send_on(struct shunt_service *service, struct shunt_parked **p, pid_
 	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = (*p)->place.stream, .process = pid };
 
 	atomic_fetch_add(&service->engine->redirects, 1);
+	shunt_decision_claim((*p)->link, &(*p)->tuple, "sent on to the process that has it");
 	shunt_link_send((*p)->link, &message, NULL, 0);
 	unpark(service, p);
 }
@@ -377,15 +407,16 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	if ((!needs_nonce(link) && !proven(link->engine, &message->claim.tuple, fds[0])) ||
 	    shunt_fault_refuses(&link->engine->fault)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
-		reply(link, SHUNT_MSG_REFUSE, place->stream);
+		refuse(link, &message->claim.tuple, place->stream, SHUNT_REFUSED_UNPROVEN);
 		return;
 	}
 	shunt_comeback_claimed(link, &message->claim.tuple);
 	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
 	if (!park(link, message))
 		return;
-	stream = accepted_stream(link->engine, &message->claim.tuple);
+	stream = accepted_stream(link->engine, &message->claim.tuple, false);
 	if (!stream) {
+		shunt_decision_claim(link, &message->claim.tuple, "waits for the program to use it");
 		elsewhere = link->channel.kind == SHUNT_CHANNEL_UNIX ?
 			    shunt_have_find(service_of(link), &message->claim.tuple) : 0;
 		if (elsewhere)
@@ -420,6 +451,7 @@ static void offer_acceptor(struct shunt_service *service, struct shunt_stream *s
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
 {
 	if (stream->role == SHUNT_CONNECTOR) {
+		shunt_decision_step(stream, "used for the first time");
 		begin_claim(stream);
 		offer_connector(service, stream);
 	} else {
@@ -446,6 +478,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	if (shunt_track_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
+		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
 		reply(link, SHUNT_MSG_REFUSE, place->stream);
 		return;
 	}
@@ -453,6 +486,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	confirm.tcp = shunt_mock_wants_tcp(stream);
 	shunt_track_allow(engine, stream);
 	shunt_link_send(link, &confirm, NULL, 0);
+	shunt_decision_linked(stream);
 	end_claim(stream);
 }
 
@@ -478,9 +512,11 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 	return done;
 }
 
-static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
+static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)
 {
 	if (link->initiator && stream->claimed) {
+		if (!stream->line)
+			shunt_streams_because(link->engine, stream, shunt_decision_told(why));
 		shunt_group_poll_fully(link->engine);
 		stream->claimed = false;	/* that is answered; the hold goes with the seat */
 		stream->named_until = sent;
@@ -561,7 +597,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_track_allow(link->engine, stream);
 		break;
 	case SHUNT_MSG_REFUSE:
-		on_refuse(link, stream, message->sent);
+		on_refuse(link, stream, message->sent, message->why);
 		break;
 	case SHUNT_MSG_REDIRECT:
 		shunt_redirect_follow(link, stream, message->process);
@@ -651,7 +687,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
-		shunt_claim_fails(service, stream, SHUNT_REASON_BROKE_EARLY);
+		shunt_claim_fails(service, stream, link->other_user ? SHUNT_REASON_NOT_LET_IN : SHUNT_REASON_BROKE_EARLY);
 	}
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
 		stream = link->table[id];
@@ -673,6 +709,21 @@ static void retry_connecting(struct shunt_service *service)
 	}
 }
 
+/* Nobody has used the connection in time. */
+static void miss(struct shunt_service *service, const struct shunt_parked *parked)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_stream *stream = accepted_stream(engine, &parked->tuple, true);
+
+	atomic_fetch_add(&engine->refused_claims, 1);
+	refuse(parked->link, &parked->tuple, parked->place.stream, stream ? SHUNT_REFUSED_UNUSED :
+	       shunt_have_strangers(service, &parked->tuple) ? SHUNT_REFUSED_STRANGER : SHUNT_REFUSED_NOT_HAD);
+	if (!stream)
+		return;
+	give_up(engine, stream, SHUNT_REASON_UNUSED);
+	shunt_streams_unhold(stream);
+}
+
 int shunt_claim_tick(struct shunt_service *service)
 {
 	uint64_t now = shunt_now(service->engine);
@@ -682,8 +733,7 @@ int shunt_claim_tick(struct shunt_service *service)
 		retry_connecting(service);
 	for (struct shunt_parked **p = &service->parked; *p;) {
 		if ((*p)->deadline <= now) {
-			atomic_fetch_add(&service->engine->refused_claims, 1);
-			reply((*p)->link, SHUNT_MSG_REFUSE, (*p)->place.stream);
+			miss(service, *p);
 			unpark(service, p);
 			continue;
 		}

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/cancel.h"
+#include "core/decision.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/roots.h"
@@ -182,8 +183,9 @@ static int share(struct shunt_stream *stream, void *arg)
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_shared_counts(stream))
 		return 0;
 	stream->shared = true;
-	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN))
-		shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK);
+	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
+	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
+		shunt_decision_plain(stream, SHUNT_REASON_FORK);
 	return 0;
 }
 

@@ -37,6 +37,7 @@ struct shunt_engine {
 	struct shunt_files *files;
 	struct shunt_group group;
 	struct shunt_service *service;	/* NULL until a connection could use it */
+	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	struct shunt_lock service_lock;
 	_Atomic int links_up;		/* links that carry or may carry streams */

@@ -27,11 +27,12 @@ static void become_candidate(struct shunt_engine *engine, struct shunt_stream *s
 {
 	stream->role = role;
 	stream->born = shunt_now(engine);
-	atomic_store(&stream->state, engine->device_choice == SHUNT_DEVICE_NONE ? SHUNT_PLAIN :
-		     SHUNT_CANDIDATE);
+	atomic_store(&stream->state, SHUNT_CANDIDATE);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.streams++;
 	shunt_lock_leave(&engine->streams_lock);
+	if (engine->device_choice == SHUNT_DEVICE_NONE)
+		shunt_streams_plain(engine, stream, SHUNT_REASON_DEVICE_NONE);
 }
 
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length)

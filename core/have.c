@@ -184,6 +184,24 @@ void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *
 
 	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
 		let_in(service, rendezvous, fd);
+	if (fd != -EPERM)
+		return;
+	if (!rendezvous->strangers)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",
+			  rendezvous->name.text + 1);
+	rendezvous->strangers = true;
+}
+
+bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	struct shunt_engine *engine = service->engine;
+	bool any = false;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r && !any; r = r->next)
+		any = r->strangers && shunt_rendezvous_covers(&r->name, claimed->peer, claimed->peer_port);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	return any;
 }
 
 /* False: such a message is none. */

@@ -16,6 +16,14 @@ static uint64_t again(struct shunt_service *service, uint32_t failures)
 	return shunt_now(service->engine) + (LOOK_NS << (failures < LOOK_LOG ? failures : LOOK_LOG));
 }
 
+static void turn_away(struct shunt_rendezvous *r)
+{
+	if (!r->turned_away)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: its owner does not let this process in; what it accepts there stays on TCP",
+			  r->name.text + 1);
+	r->turned_away = true;
+}
+
 static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
 {
 	shunt_private_close(service->engine, r->owner_fd);
@@ -23,8 +31,10 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 	if (shunt_now(service->engine) >= r->look_at) {
 		r->failures = 0;
 		r->look_at = 0;
+		r->turned_away = false;
 	} else {	/* it hung up, as on any process of another user */
 		r->look_at = again(service, r->failures++);
+		turn_away(r);
 	}
 	atomic_store(&r->alone, true);
 	r->own_wanted = 0;	/* the next one says it again */
@@ -76,10 +86,13 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r)
 		return;
 	}
 	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r)) {
+		r->turned_away = false;
 		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
 		atomic_store(&service->listening, true);
 		return;
 	}
+	if (fd == -EPERM)
+		turn_away(r);
 	atomic_store(&r->alone, true);
 	r->look_at = again(service, r->failures++);
 }
@@ -135,12 +148,11 @@ static bool offer_process(struct shunt_service *service)
 {
 	struct shunt_rendezvous *process = &service->process;
 	struct shunt_engine *engine = service->engine;
-	struct shunt_name name;
 
 	if (process->fd >= 0)
 		return true;
-	shunt_rendezvous_process(engine->pid, &name);
-	process->fd = shunt_rendezvous_offer(engine, &name);
+	shunt_rendezvous_process(engine->pid, &process->name);
+	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)
 		return false;
 	process->source.kind = SHUNT_SOURCE_RENDEZVOUS;

@@ -23,6 +23,7 @@ struct shunt_link {
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
+	bool other_user;	/* whose process is of another user than ours */
 	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;
 	struct ibv_pd *pd;

@@ -175,7 +175,7 @@ static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 	shunt_private_close(engine, r->have_fd);
 	shunt_private_close(engine, r->owner_fd);
 	r->fd = r->have_fd = r->owner_fd = -1;
-	r->joining = r->alone = false;
+	r->joining = r->alone = r->turned_away = r->strangers = false;
 	r->own_wanted = 0;
 	r->wanted_until = r->look_at = r->leave_at = 0;
 	r->failures = 0;

@@ -3,6 +3,7 @@
  * address (have.c). It is claimed there, once.
  */
 #include <errno.h>
+#include "core/decision.h"
 #include "core/service.h"
 
 /* Links are between processes: one that was made to another name of that process will do. */
@@ -51,6 +52,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	stream->redirected = true;
+	shunt_decision_step(stream, "redirected to process %u", process);
 	shunt_streams_vacate(stream);
 	link = link_to(service, process);
 	if (!link)

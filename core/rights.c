@@ -151,14 +151,15 @@ int shunt_rights_listen(struct shunt_engine *engine)
 {
 	struct sockaddr_un address;
 	socklen_t length = name_of(engine->pid, &address);
-	int fd = channel(engine);
+	int fd = channel(engine), result;
 
 	if (fd < 0)
 		return fd;
 	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) && !engine->sys->listen(fd, 16))
 		return fd;
+	result = -errno;
 	shunt_private_close(engine, fd);
-	return -EADDRINUSE;
+	return result;
 }
 
 struct search {

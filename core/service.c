@@ -135,6 +135,8 @@ static void welcome(struct shunt_service *service, struct shunt_rendezvous *rend
 		if (link)
 			shunt_service_add_link(service, link);
 	}
+	if (fd == -EPERM)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process came, and is not let in", rendezvous->name.text + 1);
 }
 
 static void bury_links(struct shunt_service *service)
@@ -554,10 +556,12 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	free(service);
 }
 
-static struct shunt_service *make(struct shunt_engine *engine)
+/* NULL: none, and why. */
+static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
 {
 	struct shunt_service *service = calloc(1, sizeof(*service));
 
+	*reason = SHUNT_REASON_NO_THREAD;
 	if (!service)
 		return NULL;
 	service->engine = engine;
@@ -571,6 +575,8 @@ static struct shunt_service *make(struct shunt_engine *engine)
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
 	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
 	service->rights_fd = shunt_rights_listen(engine);
+	if (service->rights_fd == -EADDRINUSE)	/* process ids are those of a namespace, names those of the network */
+		*reason = SHUNT_REASON_NAME_TAKEN;
 	/* Without the rights a child of a fork could not have back what is on a link. (Simulated engines share a name.) */
 	if (service->epfd < 0 || service->wake_fd < 0 || (service->rights_fd < 0 && !engine->manual) ||
 	    (service->rights_fd >= 0 && shunt_service_add(service, service->rights_fd, &service->rights_source)) ||
@@ -603,17 +609,27 @@ static bool start_thread(struct shunt_service *service)
 	return !failed;
 }
 
+/* service_lock held. Each is said once. */
+static void go_without(struct shunt_engine *engine, enum shunt_reason reason)
+{
+	if (engine->no_service != reason)
+		shunt_log(reason == SHUNT_REASON_CONFINED ? SHUNT_LOG_INFO : SHUNT_LOG_WARN, "connections stay on TCP: %s",
+			  shunt_reason_text(reason));
+	engine->no_service = reason;
+}
+
 bool shunt_service_start(struct shunt_engine *engine)
 {
+	enum shunt_reason reason = SHUNT_REASON_NO_THREAD;
 	struct shunt_service *service;
 	int saved = errno;
 
 	shunt_lock_take(&engine->service_lock);
 	service = engine->service;
 	if (!service && shunt_engine_is_confined()) {
-		shunt_log(SHUNT_LOG_INFO, "connections stay on TCP: the program's address space is limited (RLIMIT_AS)");
+		go_without(engine, SHUNT_REASON_CONFINED);
 	} else if (!service && !engine->finished) {
-		service = make(engine);
+		service = make(engine, &reason);
 		engine->service = service;
 		if (service && !engine->manual && !start_thread(service)) {
 			engine->service = NULL;
@@ -621,7 +637,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 			service = NULL;
 		}
 		if (!service)
-			shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: no service thread (out of descriptors, memory or threads)");
+			go_without(engine, reason);
 	}
 	shunt_lock_leave(&engine->service_lock);
 	errno = saved;
@@ -666,8 +682,7 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;
 	if (!shunt_service_start(engine)) {
-		shunt_streams_plain(engine, stream, shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
-				    SHUNT_REASON_NO_THREAD);
+		shunt_streams_plain(engine, stream, engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
 		return;
 	}
 	service = engine->service;

@@ -34,6 +34,7 @@ struct shunt_rendezvous {
 	struct shunt_service *service;
 	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
 	bool tried_abroad;
+	bool strangers;			/* a process of another user accepts there, too; the same */
 	struct shunt_source have_source;
 	int have_fd;			/* where others who accept there come in (have.c) */
 	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
@@ -44,6 +45,7 @@ struct shunt_rendezvous {
 	struct shunt_source owner_source;
 	int owner_fd;			/* to the owner; -1 */
 	_Atomic bool alone;		/* any thread reads it: no owner has been found */
+	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
 	uint64_t look_at;		/* when to look for one again */
 	uint32_t failures;		/* to find one, in a row */
 	struct shunt_rendezvous *next;
@@ -189,6 +191,8 @@ void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *
 void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller);
 /* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
 pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
+/* Does a process that may not tell us accept at the claimed connection's address? */
+bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
 /* Milliseconds until the next look, -1: nothing is due. */
 int shunt_have_tick(struct shunt_service *service);
 /* In a fork's child. */

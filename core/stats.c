@@ -74,15 +74,10 @@ static void put_bytes(struct text *text, const char *name, const char *track,
 
 static void put_address(struct text *text, const char *name, const uint8_t address[16], uint16_t port)
 {
-	char host[INET6_ADDRSTRLEN] = "?";
+	char host[SHUNT_ADDRESS_ROOM];
 
-	if (shunt_address_is_v4(address)) {
-		inet_ntop(AF_INET, address + 12, host, sizeof(host));
-		put(text, "\"%s\":\"%s:%u\",", name, host, ntohs(port));
-		return;
-	}
-	inet_ntop(AF_INET6, address, host, sizeof(host));
-	put(text, "\"%s\":\"[%s]:%u\",", name, host, ntohs(port));
+	shunt_address_text(address, port, host);
+	put(text, "\"%s\":\"%s\",", name, host);
 }
 
 static const char *state_word(const struct shunt_stream *stream)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include "core/again.h"
+#include "core/decision.h"
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/epset.h"
@@ -333,9 +334,13 @@ bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream
 
 void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
+	bool first;
+
 	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_note(engine, stream, reason);
+	first = shunt_streams_note(engine, stream, reason);
 	shunt_lock_leave(&engine->streams_lock);
+	if (first)
+		shunt_decision_plain(stream, reason);
 }
 
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)

@@ -57,6 +57,14 @@ static int find(struct shunt_stream *stream, void *arg)
 	return found->count == BATCH;
 }
 
+/* Claims come to the owner of the address, who does not hear of what we have. */
+static enum shunt_reason why(const struct shunt_stream *stream)
+{
+	const struct shunt_rendezvous *r = stream->rendezvous;
+
+	return r && r->fd < 0 && r->turned_away ? SHUNT_REASON_ALONE : SHUNT_REASON_NO_SHUNT;
+}
+
 /* When the next is due; now, if there may be more. */
 static uint64_t look(struct shunt_engine *engine, uint64_t now)
 {
@@ -66,7 +74,7 @@ static uint64_t look(struct shunt_engine *engine, uint64_t now)
 	shunt_streams_each(engine, find, &found);
 	shunt_lock_leave(&engine->streams_lock);
 	for (int i = 0; i < found.count; i++) {
-		shunt_claim_stays(engine, found.streams[i], SHUNT_REASON_NO_SHUNT);
+		shunt_claim_stays(engine, found.streams[i], why(found.streams[i]));
 		shunt_streams_unhold(found.streams[i]);
 	}
 	return found.count == BATCH ? now : found.next;

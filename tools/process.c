@@ -2,7 +2,6 @@
 #include "tools/shunt.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,39 +11,6 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-
-static int has_library(pid_t pid)
-{
-	char path[64], *line = NULL;
-	size_t room = 0;
-	int found = 0;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return -errno;
-	while (!found && getline(&line, &room, maps) > 0)
-		found = strstr(line, "/libshunt.so") != NULL;
-	free(line);
-	fclose(maps);
-	return found;
-}
-
-/* There is nobody at the socket: say which of the reasons it is. */
-static const char *absence(pid_t pid)
-{
-	if (kill(pid, 0) && errno == ESRCH)
-		return "there is no such process";
-	switch (has_library(pid)) {
-	case 0:
-		return "the process runs without Shunt; start it with `shunt run`";
-	case 1:
-		return "Shunt is loaded, but no connection has needed its engine yet "
-		       "(or the process is in another network namespace)";
-	}
-	return "the process may not be examined; only its user and root may ask";
-}
 
 double shunt_seconds(void)
 {
@@ -59,7 +25,8 @@ static int connect_to(pid_t pid, const char *service, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/%s/%d", service, (int)pid);
+	int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/%s/%d", service,
+			   (int)shunt_process_inner(pid));
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 	int rc;
 
@@ -83,7 +50,7 @@ static const char *wrong_process(int fd, pid_t pid)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || (peer.pid != pid && peer.pid != 0))
-		return "another process answers in its name";
+		return "another process answers in its name (one with its process id in another PID namespace?)";
 	if (geteuid() && peer.uid && peer.uid != geteuid())
 		return "it is another user's; only that user and root may ask";
 	return NULL;
@@ -95,7 +62,7 @@ int shunt_process_try(pid_t pid, const char *service, int type, char *why, size_
 	const char *wrong;
 
 	if (fd < 0) {
-		snprintf(why, len, "%s", fd == -ECONNREFUSED ? absence(pid) : strerror(-fd));
+		snprintf(why, len, "%s", fd == -ECONNREFUSED ? shunt_process_absence(pid) : strerror(-fd));
 		return fd;
 	}
 	wrong = wrong_process(fd, pid);

@@ -100,6 +100,15 @@ enum shunt_message_type {
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
 };
 
+/* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
+enum shunt_refusal {
+	SHUNT_REFUSED_NOT_HAD,	/* neither it nor a process that it has heard of has the connection */
+	SHUNT_REFUSED_UNUSED,	/* its program has accepted the connection, but not used it in time */
+	SHUNT_REFUSED_STRANGER,	/* as the first; and a process of another user accepts at the address */
+	SHUNT_REFUSED_NO_ROOM,	/* its rings have no room, or the connection is closed */
+	SHUNT_REFUSED_UNPROVEN,	/* the claim's proof does not hold */
+};
+
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
 struct shunt_tuple {
 	uint8_t local[16];
@@ -153,7 +162,10 @@ struct shunt_message {
 			uint32_t tcp;	/* as MOCK */
 		} accept;
 		struct shunt_place shrink;
-		uint64_t sent;	/* REFUSE by the acceptor: messages that it has sent on the stream's lane; some may name the stream */
+		struct {	/* REFUSE by the acceptor */
+			uint64_t sent;	/* messages that it has sent on the stream's lane; some may name the stream */
+			uint32_t why;	/* enum shunt_refusal; for people */
+		};
 		struct {
 			uint64_t offset;
 			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */

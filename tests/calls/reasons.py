@@ -1,0 +1,46 @@
+"""Plain ends of one connection, for reasons.sh; they know nothing of Shunt.
+
+reasons.py serve [UID]   listens and says "port N"; echoes what one client says, in a child of that user if UID is given,
+                         whose process id is said then
+reasons.py use PORT      says something for each line of standard input, and "used" when the echo has come
+"""
+import os
+import socket
+import sys
+
+
+def echo(listener):
+    stream, _ = listener.accept()
+    while True:
+        said = stream.recv(4096)
+        if not said:
+            break
+        stream.sendall(said)
+
+
+def serve(uid=None):
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("port", listener.getsockname()[1], flush=True)
+    if uid is None:
+        echo(listener)
+        return
+    child = os.fork()
+    if not child:
+        os.setuid(int(uid))
+        echo(listener)
+        os._exit(0)
+    print("child", child, flush=True)
+    os.waitpid(child, 0)
+
+
+def use(port):
+    stream = socket.create_connection(("127.0.0.1", int(port)))
+    for _ in sys.stdin:
+        stream.sendall(b"said")
+        left = 4
+        while left:
+            left -= len(stream.recv(left))
+        print("used", flush=True)
+
+
+{"serve": serve, "use": use}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,160 @@
+#!/bin/bash
+# Why a connection is on TCP, as `shunt stat` and the log say it at both ends; and why there are no statistics. Needs
+# root for other users and namespaces. TAP.
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+need python3 pgrep
+need_shunt
+ends=$here/reasons.py
+other="setpriv --reuid=65534 --regid=65534 --clear-groups"
+for python in python3 /usr/bin/python3 ""; do
+	$other $python -c "" 2> /dev/null && break
+done
+export SHUNT_CLAIM_MS=300 SHUNT_REFUSED_MS=0 SHUNT_LOG=${LEVEL:-info}
+
+# serve WRAP [UID]: sets server_pid, server_port and in; its messages are in $work/server.
+serve() {
+	start_telling $1 ${python:-python3} "$ends" serve ${2:-} 2> "$work/server"
+	served=$in
+}
+
+# use WRAP: a client that has used its connection once, and can do it again; sets client_pid.
+use() {
+	local fifo=$work/use.$RANDOM
+	mkfifo "$fifo.in" "$fifo.out"
+	$1 ${python:-python3} "$ends" use "$server_port" < "$fifo.in" > "$fifo.out" 2> "$work/client" &
+	client_pid=$!
+	children+=("$client_pid")
+	exec {client_in}> "$fifo.in" {client_out}< "$fifo.out"
+	again
+}
+
+again() {
+	local line
+	echo >&"$client_in"
+	read -r -t 20 line <&"$client_out" && [ "$line" = used ]
+}
+
+leave() {
+	exec {client_in}>&- {client_out}<&-
+	wait "$client_pid"
+	wait "$server_pid"
+	exec {served}<&-
+}
+
+stat_has() { # PID PATTERN
+	"$builddir/tools/shunt" stat "$1" 2>&1 | grep -qE -- "$2"
+}
+
+# says PID FILE REASON: in the statistics, and in one line of the log with both addresses.
+says() {
+	within stat_has "$1" ": $3\$" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
+	[ "$(grep -cE "info: descriptor [0-9]+, 127.0.0.1:[0-9]+ to 127.0.0.1:$server_port: stays on TCP: $3\$" "$2")" = 1 ] ||
+		{ sed 's/^/# /' "$2"; return 1; }
+}
+
+both_linked() {
+	local pair
+	serve "$shunt_run"
+	use "$shunt_run" || return
+	within stat_has "$client_pid" 'linked$' || return
+	pair=$(sed -n "s/.*info: descriptor [0-9]*, \(.*\): on a link to process $server_pid .*/\1/p" "$work/client")
+	[ "$pair" ] || { sed 's/^/# /' "$work/client"; return 1; }
+	grep -q "info: descriptor [0-9]*, $pair: on a link to process $client_pid " "$work/server" || return
+	leave
+}
+
+steps() {
+	local step rc=0
+	export SHUNT_LOG=debug
+	serve "$shunt_run"
+	use "$shunt_run" && within stat_has "$client_pid" 'linked$' || return
+	for step in "used for the first time" "rendezvous shunt/tcp/.*: connected" "claimed of process $server_pid"; do
+		grep -q "debug: descriptor [0-9]*, 127.0.0.1:.* to .*: $step" "$work/client" || { echo "# no '$step'"; rc=1; }
+	done
+	leave
+	export SHUNT_LOG=${LEVEL:-info}
+	return $rc
+}
+
+plain_server() {
+	serve ""
+	use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && leave
+}
+
+plain_client() {
+	serve "$shunt_run"
+	use "" && says "$server_pid" "$work/server" "the peer runs without Shunt" && leave
+}
+
+# As nginx: root listens, and a child of another user accepts.
+worker() {
+	local child
+	serve "$shunt_run" 65534
+	read -r _ child <&"$served"
+	use "$shunt_run" || return
+	says "$client_pid" "$work/client" "another user's process accepts at the peer's address" || return
+	grep -q "info: claim of process $client_pid, .* to 127.0.0.1:$server_port: refused: a process of another user" "$work/server" || return
+	says "$child" "$work/server" "the owner of its address does not let this process in" || return
+	leave
+}
+
+users() { # SERVER-USER CLIENT-USER REASON
+	serve "$1 $shunt_run"
+	use "$2 $shunt_run" && says "$client_pid" "$work/client" "$3" && leave
+}
+
+# Two containers of a pod: one network, and a process 1 each. unshare heeds no SIGTERM, and takes its child along.
+namesakes() {
+	local first first_in rc=0 apart="unshare --pid --fork --kill-child"
+	serve "$apart $shunt_run"
+	first=$server_pid first_in=$served
+	within stat_has "$(pgrep -P "$first")" '0 on the link' || rc=1
+	serve "$apart $shunt_run"
+	use "" || rc=1
+	grep -q "warn: connections stay on TCP: another process of the network namespace has its process id" "$work/server" ||
+		{ sed 's/^/# /' "$work/server"; rc=1; }
+	stat_has "$(pgrep -P "$server_pid")" 'another process answers in its name' || rc=1
+	leave
+	kill -KILL "$first"
+	wait "$first"
+	exec {first_in}<&-
+	return $rc
+} 2> /dev/null
+
+# absent WRAP PATTERN: a process of which there are no statistics.
+absent() {
+	serve "$1"
+	stat_has "$server_pid" "$2" || { "$builddir/tools/shunt" stat "$server_pid" 2>&1 | sed 's/^/# /'; return 1; }
+	kill "$server_pid"
+	wait "$server_pid"
+	exec {served}<&-
+} 2> /dev/null
+
+check "both ends say that a link carries it" both_linked
+check "at debug each step of a claim" steps
+check "a plain server" plain_server
+check "a plain client" plain_client
+check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "started with SHUNT_ENABLE=0"
+check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "started with SHUNT_DEVICE=none"
+check "RLIMIT_AS" absent "prlimit --as=16000000000 $shunt_run" "RLIMIT_AS"
+if [ "$(id -u)" = 0 ] && unshare --net --pid --fork true 2> /dev/null; then
+	check "another network namespace" absent "unshare --net $shunt_run" "another network namespace"
+	check "two processes with one number" namesakes
+else
+	skip "another network namespace" "only root can make one"
+	skip "two processes with one number" "only root can make them"
+fi
+if [ "$(id -u)" = 0 ] && [ "$python" ] && $other test -r "$ends" && $other $shunt_run true 2> /dev/null; then
+	check "a worker of another user" worker
+	check "a server of another user" users "$other" "" "the peer's rendezvous belongs to another user"
+	check "root's server, another user's client" users "" "$other" "the peer's process does not let our user in"
+else
+	skip "a worker of another user" "no other user can run this"
+	skip "a server of another user" "no other user can run this"
+	skip "root's server, another user's client" "no other user can run this"
+fi
+plan
