@@ -33,6 +33,7 @@ reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/reason_table.h)
 while read -r reason; do
 	problem "core/reason_table.h has two reasons \"$reason\""
 done < <(sort <<<"$reasons" | uniq -d)
+# shellcheck disable=SC2016 # backticks of Markdown
 told=$(sed -n '/^`shunt stat` says why/,/^## /s/^| \(`[^|]*\) |.*/\1/p' README.md | grep -o '`[^`]*`' | tr -d '`')
 while read -r reason; do
 	problem "README.md and core/reason_table.h do not both have the reason \"$reason\""

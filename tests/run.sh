@@ -77,6 +77,28 @@ if $CC -static -o "$work/static" "$work/static.c" 2>/dev/null; then
 	has "$err" 'statically linked.*plain TCP'
 fi
 
+# Programs that have others start programs.
+printf '#! /bin/sh\necho started "$@"\n' >"$work/service" && chmod 755 "$work/service"
+expect 0 "$shunt" run "$work/service" redis-server start
+has "$out" '^started redis-server start$'
+has "$err" 'warning: what service starts does not get its environment'
+expect 0 env PATH="$work:$PATH" "$shunt" run service redis-server start
+has "$err" 'warning: what service starts does not get its environment'
+expect 0 "$shunt" run echo service
+[ -z "$err" ] || problem "said: $err"
+
+# A library that the dynamic linker may not map.
+# shellcheck disable=SC2016 # the inner shell expands it
+if unshare --mount sh -c 'mount -t tmpfs -o noexec none "$1"' sh "$work" 2>/dev/null; then
+	mkdir -p "$work/tree/tools" "$work/tree/.libs"
+	cp "$shunt" "$work/tree/tools"
+	expect 3 unshare --mount sh -c 'mount -t tmpfs -o noexec none "$1/.libs" && cp "$2" "$1/.libs" &&
+		exec "$1/tools/shunt" run sh -c "echo started \"\$LD_PRELOAD\"; exit 3"' sh "$work/tree" "$library"
+	[ "$out" = "started " ] || problem "without a library it said: $out"
+	has "$err" 'warning: .*/libshunt.so cannot be loaded .*noexec.*plain TCP'
+	[ "$(wc -l <<<"$err")" = 1 ] || problem "not one line: $err"
+fi
+
 # A script without #! is the shell's, as execvp() has it.
 printf 'exit 5\n' >"$work/plain" && chmod 755 "$work/plain"
 expect 5 "$shunt" run "$work/plain"

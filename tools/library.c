@@ -1,9 +1,12 @@
 /* Where libshunt.so is, and what makes a program load it. */
 #include "tools/shunt.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Next to this program in a build tree, else where `make install` put it. */
@@ -29,6 +32,22 @@ int shunt_library_find(char path[PATH_MAX])
 			"%s: build it with `make`, or install it with `make install`\n",
 		SHUNT_PKGLIBDIR);
 	return -1;
+}
+
+int shunt_library_loads(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	void *code;
+
+	if (fd < 0)
+		return -errno;
+	code = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	if (code == MAP_FAILED)
+		rc = -errno;
+	else
+		munmap(code, 1);
+	close(fd);
+	return rc;
 }
 
 /* Whether an entry of LD_PRELOAD is a libshunt.so, whichever. */

@@ -45,6 +45,32 @@ static int check_program(const char *name, int *preload)
 	return 0;
 }
 
+/* Where the dynamic linker cannot map it, it says so in its own words, and the program starts without it. */
+static void check_library(const char *library, int *preload)
+{
+	int rc = shunt_library_loads(library);
+
+	if (!rc)
+		return;
+	fprintf(stderr, "shunt run: warning: %s cannot be loaded (%s%s); the program runs on plain TCP\n", library,
+		strerror(-rc), rc == -EPERM ? ": a file system mounted noexec, or NoExecPaths= of a systemd unit" : "");
+	*preload = 0;
+}
+
+/* Those have another process start a program, or clear the environment: neither library nor SHUNT_* arrive there. */
+static void check_starter(const char *name)
+{
+	static const char *const starters[] = { "service", "systemctl", "systemd-run", "invoke-rc.d", "rc-service", "docker",
+						"podman", "kubectl", "machinectl" };
+	const char *slash = strrchr(name, '/');
+
+	for (size_t i = 0; i < sizeof(starters) / sizeof(starters[0]); i++)
+		if (!strcmp(slash ? slash + 1 : name, starters[i]))
+			fprintf(stderr, "shunt run: warning: what %s starts does not get its environment, and runs on plain TCP; "
+					"run the program itself under shunt, or set LD_PRELOAD in its unit or container\n",
+				starters[i]);
+}
+
 static int usage_error(const char *what, const char *name)
 {
 	fprintf(stderr, "shunt run: %s%s; `shunt run --help` says how\n", what, name);
@@ -72,7 +98,12 @@ int shunt_run(int argc, char **argv)
 	rc = check_program(argv[first], &preload);
 	if (rc)
 		return rc;
-	if (preload && (shunt_library_find(library) || shunt_library_preload(library)))
+	check_starter(argv[first]);
+	if (preload && shunt_library_find(library))
+		return EXIT_USAGE;
+	if (preload)
+		check_library(library, &preload);
+	if (preload && shunt_library_preload(library))
 		return EXIT_USAGE;
 	if (!preload)
 		shunt_library_unload();

@@ -62,6 +62,8 @@ int shunt_variables_check(const char *who);
 
 /* library.c: libshunt.so, and the environment that loads it. */
 int shunt_library_find(char path[PATH_MAX]);
+/* Can the dynamic linker map its code? 0 or -errno: -EPERM where the file system is mounted noexec, or for this unit is. */
+int shunt_library_loads(const char *path);
 /* Puts the library last in LD_PRELOAD, and lets AddressSanitizer be content with it; or takes it out. 0, or -1 after saying
  * why not. */
 int shunt_library_preload(const char *path);
