@@ -31,8 +31,8 @@
 	{ .name = "SHUNT_" #NAME, .unit = "", .help = HELP, .type = SHUNT_CONFIG_PATH,    \
 	  .live = LV, .offset = offsetof(struct shunt_config, field) },
 
-#define FORM(NAME, field, CHECK, WORDS, LV, HELP)                                         \
-	{ .name = "SHUNT_" #NAME, .words = WORDS, .check = CHECK, .unit = "",             \
+#define FORM(NAME, field, CHECK, WORDS, DEF, LV, HELP)                                    \
+	{ .name = "SHUNT_" #NAME, .words = WORDS, .check = CHECK, .unit = "", .text = DEF, \
 	  .help = HELP, .type = SHUNT_CONFIG_FORM, .live = LV,                            \
 	  .offset = offsetof(struct shunt_config, field) },
 
@@ -96,10 +96,15 @@ static int is_text(const struct shunt_config_row *row)
 	return row->type == SHUNT_CONFIG_PATH || row->type == SHUNT_CONFIG_FORM;
 }
 
+static const char *default_text(const struct shunt_config_row *row)
+{
+	return row->text ? row->text : "";
+}
+
 static void set_default(const struct shunt_config_row *row, struct shunt_config *c)
 {
 	if (is_text(row))
-		*((char *)c + row->offset) = '\0';
+		strcpy((char *)c + row->offset, default_text(row));
 	else
 		*number_field(row, c) = row->def;
 }
@@ -267,7 +272,7 @@ const char *shunt_config_default_text(const struct shunt_config_row *row, char *
 {
 	if (!is_text(row))
 		return simple_text(row, row->def, buf, len);
-	snprintf(buf, len, "%s", "");
+	snprintf(buf, len, "%s", default_text(row));
 	return buf;
 }
 
@@ -289,7 +294,7 @@ const char *shunt_config_range_text(const struct shunt_config_row *row, char *bu
 int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_config *c)
 {
 	if (is_text(row))
-		return *((const char *)c + row->offset) != '\0';
+		return strcmp((const char *)c + row->offset, default_text(row)) != 0;
 	return number_of(row, c) != row->def;
 }
 
@@ -330,8 +335,7 @@ static void complain_value(const struct shunt_config_row *row, const char *text,
 		 row->name, quotable(text, quoted, sizeof(quoted)), quotable(why, printable, sizeof(printable)), *why ? "; " : "",
 		 shunt_config_range_text(row, range, sizeof(range)),
 		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
-		 is_text(row) ? "none" :
-		 shunt_config_default_text(row, def, sizeof(def)));
+		 *shunt_config_default_text(row, def, sizeof(def)) ? def : "none");
 	complain(line, carg);
 }
 

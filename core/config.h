@@ -24,7 +24,7 @@ struct shunt_config {
 #define ENUM(name, field, words, def, live, help) uint64_t field;
 #define UINT(name, field, min, max, def, flags, unit, live, help) uint64_t field;
 #define PATH(name, field, live, help) char field[SHUNT_CONFIG_PATH_MAX];
-#define FORM(name, field, check, form, live, help) char field[SHUNT_CONFIG_FORM_MAX];
+#define FORM(name, field, check, form, def, live, help) char field[SHUNT_CONFIG_FORM_MAX];
 #include "core/config_table.h"
 #undef BOOL
 #undef ENUM
@@ -54,6 +54,7 @@ struct shunt_config_row {
 	int (*check)(const char *text, char *why, size_t bytes);	/* FORM: 0 for a good one; perhaps what is wrong */
 	const char *unit;	/* what a plain number counts, or "" */
 	const char *help;
+	const char *text;	/* FORM: the default */
 	uint64_t min, max, def;
 	size_t offset;		/* of the field in struct shunt_config */
 	enum shunt_config_type type;

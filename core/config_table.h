@@ -8,8 +8,8 @@
  *   ENUM(name, field, words, default word's index, live, help)
  *   UINT(name, field, min, max, default, flags, unit, live, help)
  *   PATH(name, field, live, help)                    the default is the empty string
- *   FORM(name, field, check, form, live, help)       text that `check` takes (0 for a good one) and that
- *                                                    `form` describes; the default is the empty string
+ *   FORM(name, field, check, form, default, live, help)   text that `check` takes (0 for a good one) and that
+ *                                                    `form` describes
  *
  * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not.
  * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
@@ -17,9 +17,9 @@
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
-FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", FIXED,
+FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"what carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, none "
-	"offers and takes no links; auto (the default) is soft to peers on this host, and verbs to others, by the device "
+	"offers and takes no links; auto is soft to peers on this host, and verbs to others, by the device "
 	"that the route to each leads by")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
@@ -111,9 +111,9 @@ UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
 	"seed of the random choices; 0 takes one from the system")
-FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", FIXED,
+FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", "", FIXED,
 	"cost model that slows the soft device down to an RNIC, for experiments; keys doorbell, wqe, delay, miss, qp, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes)")
-FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", FIXED,
+FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", "", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
 	"refuse, deny; docs/FAULTS.md has their keys")
 PATH(STATS, stats_path, FIXED,

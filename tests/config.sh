@@ -10,6 +10,10 @@ wide=$(awk 'length > 100' <<<"$out")
 has "$out" '^ \+SHUNT_SPIN_US +25 +25 '
 lacks "$out" '^\*'
 
+has "$out" '^  SHUNT_DEVICE +auto +auto '
+expect 0 env SHUNT_DEVICE=auto "$shunt" config
+lacks "$out" '^\*'
+
 expect 0 env SHUNT_SPIN_US=7 SHUNT_RING_MIN=5000 SHUNT_STATS=/tmp/x "$shunt" config
 has "$out" '^\*\+SHUNT_SPIN_US +7 +25 '
 has "$out" '^\* SHUNT_RING_MIN +8K +16K '
@@ -35,7 +39,11 @@ expect 0 env SHUNT_SPIN_US=7 "$shunt" config --json
 [ "$(grep -c '"name": "SHUNT_' <<<"$out")" = "$rows" ] || problem "not $rows rows: $out"
 has "$out" '"value": 7,'
 
+expect 2 env SHUNT_DEVICE=hard "$shunt" config
+has "$err" 'the default is used: auto$'
+
 expect 0 "$shunt" config --man
+grep -A2 '^\.B SHUNT_DEVICE$' <<<"$out" | grep -q 'default: auto\.$' || problem "SHUNT_DEVICE has no default in the manual"
 [ "$(grep -c '^\.B SHUNT_[A-Z]' <<<"$out")" = "$rows" ] || problem "not $rows rows: $out"
 expect 2 "$shunt" config --wrong
 
