@@ -64,7 +64,7 @@ mix() {
 }
 
 says() { # PATTERN: the server's statistics have such a line
-	"$builddir/tools/shunt" stat "$server_pid" | grep -q -- "$1"
+	"$builddir/tools/shunt" stat --json "$server_pid" | grep -q -- "$1"
 }
 
 # A plain client is told by time alone, while the server only waits for its next bytes; one that has said nothing is not.
@@ -72,11 +72,11 @@ told() {
 	local used unused byte
 	start "$shunt_run" record listen 2 "$work/rec"
 	exec {used}<> "/dev/tcp/127.0.0.1/$server_port" {unused}<> "/dev/tcp/127.0.0.1/$server_port"
-	says 'candidate, waits for its first byte$' || return
+	within says '"waits_for": "its first byte"' || return
 	printf x >&"$used"
 	read -rN 1 byte <&"$used" && [ "$byte" = x ] || return
-	within says 'plain: the peer runs without Shunt$' || return
-	says 'candidate, waits for its first byte$' || return
+	within says '"reason": "the peer runs without Shunt"' || return
+	within says '"waits_for": "its first byte"' || return
 	exec {used}<&- {unused}<&-
 	finish
 }

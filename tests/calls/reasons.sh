@@ -45,13 +45,13 @@ leave() {
 	exec {served}<&-
 }
 
-stat_has() { # PID PATTERN
-	"$builddir/tools/shunt" stat "$1" 2>&1 | grep -qE -- "$2"
+stat_has() { # PID PATTERN: a line of the JSON, or of what is said in its stead
+	"$builddir/tools/shunt" stat --json "$1" 2>&1 | grep -qE -- "$2"
 }
 
 # says PID FILE REASON: in the statistics, and in one line of the log with both addresses.
 says() {
-	within stat_has "$1" ": $3\$" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
+	within stat_has "$1" "\"reason\": \"$3\"" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
 	[ "$(grep -cE "info: descriptor [0-9]+, 127.0.0.1:[0-9]+ to 127.0.0.1:$server_port: stays on TCP: $3\$" "$2")" = 1 ] ||
 		{ sed 's/^/# /' "$2"; return 1; }
 }
@@ -60,7 +60,7 @@ both_linked() {
 	local pair
 	serve "$shunt_run"
 	use "$shunt_run" || return
-	within stat_has "$client_pid" 'linked$' || return
+	within stat_has "$client_pid" '"state": "linked"' || return
 	pair=$(sed -n "s/.*info: descriptor [0-9]*, \(.*\): on a link to process $server_pid .*/\1/p" "$work/client")
 	[ "$pair" ] || { sed 's/^/# /' "$work/client"; return 1; }
 	grep -q "info: descriptor [0-9]*, $pair: on a link to process $client_pid " "$work/server" || return
@@ -71,7 +71,7 @@ steps() {
 	local step rc=0
 	export SHUNT_LOG=debug
 	serve "$shunt_run"
-	use "$shunt_run" && within stat_has "$client_pid" 'linked$' || return
+	use "$shunt_run" && within stat_has "$client_pid" '"state": "linked"' || return
 	for step in "used for the first time" "rendezvous shunt/tcp/.*: connected" "claimed of process $server_pid"; do
 		grep -q "debug: descriptor [0-9]*, 127.0.0.1:.* to .*: $step" "$work/client" || { echo "# no '$step'"; rc=1; }
 	done
@@ -112,7 +112,7 @@ namesakes() {
 	local first first_in rc=0 apart="unshare --pid --fork --kill-child"
 	serve "$apart $shunt_run"
 	first=$server_pid first_in=$served
-	within stat_has "$(pgrep -P "$first")" '0 on the link' || rc=1
+	within stat_has "$(pgrep -P "$first")" '"linked": 0' || rc=1
 	serve "$apart $shunt_run"
 	use "" || rc=1
 	grep -q "warn: connections stay on TCP: another process of the network namespace has its process id" "$work/server" ||
