@@ -571,9 +571,14 @@ static void get_linked(void)
 	}
 }
 
-/* What the victim sends: as if the link had carried 4 GiB of it by now. */
-static void age(void)
+/*
+ * Of what the victim sends: as if the link had carried 4 GiB by now. True: done for a stream, whose
+ * upgrade has been passed.
+ */
+static bool age(void)
 {
+	bool some = false;
+
 	for (int c = 0; c < fuzz_world.conns; c++) {
 		struct shunt_stream *stream = fuzz_world_stream(&fuzz_world.conn[c], FUZZ_VICTIM);
 		uint64_t from = stream ? atomic_load(&stream->tx.upgrade_at) : 0;
@@ -585,7 +590,9 @@ static void age(void)
 		atomic_store(&stream->tx.ring_from, from - (1ull << 32));
 		if (atomic_load(&stream->tx.consumed) < from)
 			atomic_store(&stream->tx.consumed, from);
+		some = true;
 	}
+	return some;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -600,10 +607,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_world.engine[FUZZ_HOSTILE]->group.devices[SHUNT_SOFT].context->ops.post_send = hostile_post;
 	modes = choose_modes();
 	get_linked();
-	if (modes & 128)
-		age();
-	for (int i = 0; i < STEPS && fuzz_more(in); i++)
+	for (int i = 0; i < STEPS && fuzz_more(in); i++) {
+		if (modes & 128 && age())
+			modes = 0;
 		step();
+	}
 	memset(&change, 0, sizeof(change));
 	fuzz_world_end();
 	return 0;
