@@ -312,7 +312,36 @@ static int refuse(int fd, const struct sockaddr *address, socklen_t length)
 {
 	if (fd < SIM_FDS && sim_sock_of[fd])
 		return sim_sys.connect(fd, address, length);
-	return address->sa_family == AF_UNIX ? connect(fd, address, length) : fail(ECONNREFUSED);
+	return address->sa_family == AF_UNIX ? sim_sys.connect(fd, address, length) : fail(ECONNREFUSED);
+}
+
+/* --- where gates listen: Unix sockets, so that neither the machine's ports nor its protocols matter --- */
+
+static int gate_socket(int family, int type, int protocol)
+{
+	bool tcp = family != AF_UNIX && (type & SOCK_STREAM);
+
+	return sim_sys.socket(tcp ? AF_UNIX : family, type, tcp ? 0 : protocol);
+}
+
+static int gate_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	static const struct sockaddr any = { .sa_family = AF_UNIX };
+	int family = 0;
+	socklen_t bytes = sizeof(family);
+
+	if (address->sa_family == AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) || family != AF_UNIX)
+		return sim_sys.bind(fd, address, length);
+	return bind(fd, &any, sizeof(any.sa_family));
+}
+
+static int gate_getsockname(int fd, struct sockaddr *address, socklen_t *length)
+{
+	int result = sim_sys.getsockname(fd, address, length);
+
+	if (!result && address->sa_family == AF_UNIX)
+		*(struct sockaddr_in *)address = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = htons(4711) };
+	return result;
 }
 
 /* A connection of the victim's to another host; it asks who is there. */
@@ -359,6 +388,9 @@ static void make(void)
 	victim->device_choice = SHUNT_DEVICE_VERBS;
 	victim->config.proof = true;
 	fuzz_world_sys()->connect = refuse;
+	fuzz_world_sys()->socket = gate_socket;
+	fuzz_world_sys()->bind = gate_bind;
+	fuzz_world_sys()->getsockname = gate_getsockname;
 	atomic_store(&victim->service->listening, true);
 	shunt_service_step(victim, 0);
 	fuzz_check(victim->service->abroad && open_ids == 1);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "core/fds.h"
 #include "tests/fuzz/world.h"
+#include "tests/sim/names.h"
 #include "tests/sim/start.h"
 
 #define STEPS 100
@@ -244,7 +245,7 @@ static void show(void)
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/rights/%d", (int)getpid());
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16], side;
 
-	if (connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
+	if (sim_names_connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
 		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */
 		close(fd);
 		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);

@@ -1,11 +1,15 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
 check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback
-EXTRA_DIST += tests/sim/race_fetch.sh
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback tests/sim/beside.sh
+EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
+
+# Two engines on real TCP.
+sim_pair = tests/sim/names.c tests/sim/names.h tests/sim/pair.c tests/sim/pair.h
 
 tests_sim_sim_SOURCES = \
 	tests/sim/end.c \
 	tests/sim/epoll.c \
+	tests/sim/names.c tests/sim/names.h \
 	tests/sim/play.c \
 	tests/sim/random.h \
 	tests/sim/sim.c tests/sim/sim.h \
@@ -16,7 +20,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/world.c
 tests_sim_sim_LDADD = libshuntcore.la -lpthread
 
-tests_sim_race_SOURCES = tests/sim/race.c tests/sim/pair.c tests/sim/pair.h
+tests_sim_race_SOURCES = tests/sim/race.c $(sim_pair)
 tests_sim_race_LDADD = libshuntcore.la -lpthread
 
 # One thread and real TCP: exact counts of what lanes post.
@@ -31,7 +35,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/lanes.c \
 	tests/sim/meanwhile.c \
 	tests/sim/moves.c \
-	tests/sim/pair.c tests/sim/pair.h \
+	$(sim_pair) \
 	tests/sim/proof.c \
 	tests/sim/slow.c \
 	tests/sim/start.h \
@@ -39,14 +43,14 @@ tests_sim_batch_SOURCES = \
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
-tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
+tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for peers that have gone.
-tests_sim_keepalive_SOURCES = tests/sim/keepalive.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
+tests_sim_keepalive_SOURCES = tests/sim/keepalive.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_keepalive_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for what comes after a queue pair's death.
-tests_sim_comeback_SOURCES = tests/sim/comeback.c tests/sim/bed.c tests/sim/bed.h tests/sim/pair.c tests/sim/pair.h
+tests_sim_comeback_SOURCES = tests/sim/comeback.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_comeback_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_comeback_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

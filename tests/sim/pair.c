@@ -1,4 +1,5 @@
 #include "tests/sim/pair.h"
+#include "tests/sim/names.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +36,8 @@ static uint64_t now(void)
 static const struct shunt_sys sys = {
 	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
 	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
-	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = bind,
-	.listen = listen, .accept4 = accept4, .connect = connect, .read = read, .write = write,
+	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = sim_names_bind,
+	.listen = listen, .accept4 = accept4, .connect = sim_names_connect, .read = read, .write = write,
 	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
 	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield,
 };

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "shunt/wire.h"
+#include "tests/sim/names.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sys.h"
@@ -283,11 +284,17 @@ static int sys_shutdown(int fd, int how)
 static int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
 	if (!sock_of(fd))
-		return connect(fd, address, length);
+		return sim_names_connect(fd, address, length);
 	if (address->sa_family != AF_UNSPEC)
 		return result(-EISCONN);
 	sim_tcp_disconnect(sock_of(fd));
 	return 0;
+}
+
+/* The world's addresses are its own: no address of the machine is one of its hosts'. */
+static int sys_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	return address->sa_family == AF_UNIX ? sim_names_bind(fd, address, length) : result(-EADDRNOTAVAIL);
 }
 
 static int sys_ioctl(int fd, unsigned long request, ...)
@@ -431,7 +438,7 @@ const struct shunt_sys sim_sys = {
 	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .getsockopt = sys_getsockopt,
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
 	.shutdown = sys_shutdown, .ioctl = sys_ioctl, .fcntl = sys_fcntl, .socket = socket,
-	.bind = bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
+	.bind = sys_bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
 	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_create1 = epoll_create1,
 	.epoll_ctl = sys_epoll_ctl,
 	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .getrandom = sys_getrandom,
