@@ -68,15 +68,24 @@ quietly() {
 	return 1
 }
 
+# One at a time in a tree, whose directory is the lock.
+generate() { # DIR
+	local tree status=0
+	exec {tree}<. && flock "$tree" || return
+	if need_configure; then
+		say "Generating configure"
+		quietly "$1/autoreconf.log" autoreconf -fi || status=1
+	fi
+	exec {tree}<&-
+	return $status
+}
+
 # build_in DIR [CONFIGURE OPTION…]: configures where needed, and builds the products.
 build_in() {
 	local dir=$1
 	shift
 	mkdir -p "$dir" || return
-	if need_configure; then
-		say "Generating configure"
-		quietly "$dir/autoreconf.log" autoreconf -fi || return
-	fi
+	generate "$dir" || return
 	if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured-with" 2>/dev/null)" != "$*" ]; then
 		say "Configuring in $dir/ $*"
 		(cd "$dir" && quietly configure.log ../configure "$@") || return

@@ -20,10 +20,7 @@
 # CONFIGURATIONS="bare both" runs only these. KEEP=1 keeps the scratch folder. SHUNT_* variables are taken over.
 
 # The kernel's own count of what went over TCP needs a network of our own; ports are free there, too.
-if [ -z "${APPS_NETWORK:-}" ] && [ "$(id -u)" = 0 ] && command -v ip > /dev/null && unshare -n true 2> /dev/null; then
-	# shellcheck disable=SC2016 # the inner shell expands it
-	APPS_NETWORK=own exec unshare -n bash -c 'ip link set lo up && exec bash "$0" "$@"' "$0" "$@"
-fi
+[ "${APPS_ALONE:-}" ] || APPS_ALONE=asked exec "$(dirname "${BASH_SOURCE[0]}")/../alone.sh" bash "$0" "$@"
 
 # From anywhere: the usual build folder, where nothing else is said.
 [ -x tools/shunt ] || [ "${top_builddir:-}" ] || top_builddir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../build" && pwd)
@@ -32,7 +29,7 @@ fi
 apps=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=$(basename "$0" .sh)
 configurations=${CONFIGURATIONS:-bare both server client}
-patience=${PATIENCE:-60}	# seconds until a check is taken to hang
+patience=${PATIENCE:-300}	# seconds until a check is taken to hang
 version=
 why=		# why the share may be low, in the script's words
 passed=()
@@ -81,7 +78,7 @@ names=()
 
 up() { # PORT
 	local i
-	for ((i = 0; i < 1500; i++)); do
+	for ((i = 0; i < 6000; i++)); do
 		grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && return 0
 		kill -0 "$pid" 2> /dev/null || break
 		sleep 0.02
@@ -91,10 +88,10 @@ up() { # PORT
 	return 1
 }
 
-# until_true COMMAND...: it becomes true within 20 seconds.
+# until_true COMMAND...: it becomes true within two minutes.
 until_true() {
 	local i
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 2400; i++)); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.05
 	done
@@ -314,7 +311,7 @@ matrix() { # FUNCTION
 		one_configuration "$1"
 		[ $failures = "$before" ] && passed+=("$configuration")
 		[ "$configuration" = both ] || continue
-		[ "${APPS_NETWORK:-}" ] || tcp_carried=
+		[ "${ALONE:-}" = yes ] || tcp_carried=
 		read -r share reasons < <(python3 "$apps/share.py" "$dir/stats" $tcp_carried)
 		echo "# $program: $share of the bytes on the link${reasons:+; $reasons}"
 	done

@@ -8,10 +8,7 @@
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
 set -u
 # Ports are fixed, so the network is our own where that can be.
-if [ -z "${PROGRAMS_NETWORK:-}" ] && [ "$(id -u)" = 0 ] && command -v ip > /dev/null && unshare -n true 2> /dev/null; then
-	# shellcheck disable=SC2016 # the inner shell expands it
-	PROGRAMS_NETWORK=own exec unshare -n bash -c 'ip link set lo up && exec bash "$0" "$@"' "$0" "$@"
-fi
+[ "${ALONE:-}" ] || exec "$(dirname "$0")/../alone.sh" bash "$0" "$@"
 . "$(dirname "$0")/../calls/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=measure.sh
 . "$(dirname "$0")/measure.sh"

@@ -49,12 +49,9 @@ build() {
 	}
 }
 
-# alone COMMAND...: for no longer than $patience, in a network of its own where that is allowed: ports are always the same.
+# alone COMMAND...: for no longer than $patience, in namespaces of its own: ports are always the same.
 alone() {
-	local own=
-	[ "$(id -u)" != 0 ] || ! unshare -n true 2> /dev/null || own="unshare -n"
-	# shellcheck disable=SC2016,SC2086 # the inner shell expands it; several words
-	timeout "$patience" $own bash -c '[ "$1" = 0 ] || ip link set lo up; shift; exec "$@"' run ${#own} "$@"
+	"$suites/../alone.sh" timeout "$patience" "$@"
 }
 
 suite() { # UNIT...
