@@ -53,7 +53,7 @@ name = "\0shunt/adm/" + sys.argv[1]
 def come():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(name)
-    s.settimeout(5)
+    s.settimeout(30)
     return s
 def ask(text):
     s = come()

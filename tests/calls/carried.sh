@@ -57,7 +57,7 @@ END
 
 carried() { # HOW WHAT
 	python3 "$work/carried" $1 > "$work/bare"
-	SHUNT_STATS=$work/stats.$1 timeout 60 $shunt_run python3 "$work/carried" $1 > "$work/shunted"
+	SHUNT_STATS=$work/stats.$1 timeout 300 $shunt_run python3 "$work/carried" $1 > "$work/shunted"
 	check "$2: as bare" cmp "$work/bare" "$work/shunted"
 	check "$2: most comes by the link" [ "$(counter link "$work/stats.$1")" -gt 10000000 ]
 }

@@ -41,7 +41,7 @@ one_case() {
 	# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
 	[ "$server" ] && [ "$client" ] && [ "${SHUNT_POLL:-}" = busy ] && busy=1
 	TEST_BUSY=$busy TEST_LINK=$link TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
-		timeout 60 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
+		timeout 300 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
 	status=$?
 	[ -d "$out" ] || exit	# interrupted
 	return $status

@@ -86,8 +86,8 @@ free_port() {
 
 # wait_port PORT: until somebody listens there.
 wait_port() {
-	local i
-	for ((i = 0; i < 500; i++)); do
+	local until=$((SECONDS + 120))
+	while [ $SECONDS -lt $until ]; do
 		grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && return 0
 		sleep 0.02
 	done
@@ -138,7 +138,7 @@ pair() {
 	local file=$1 server=$2 client=$3 rc=0
 	shift 3
 	SHUNT_STATS=$file.stat.%p start_telling $server "$transfer" server "$@" 2> "$file.server.err"
-	SHUNT_STATS=$file.stat.%p timeout "${TEST_LIMIT:-60}" $client "$transfer" client "$server_port" "$@" \
+	SHUNT_STATS=$file.stat.%p timeout "${TEST_LIMIT:-600}" $client "$transfer" client "$server_port" "$@" \
 		> "$file.client" 2> "$file.err" || rc=1
 	cat <&"$in" > "$file.server"
 	exec {in}<&-
@@ -192,7 +192,7 @@ ask() {
 
 # within COMMAND...: it becomes true.
 within() {
-	local until=$((SECONDS + ${WITHIN:-20}))
+	local until=$((SECONDS + ${WITHIN:-120}))
 	until "$@"; do
 		[ $SECONDS -lt $until ] || return 1
 		sleep 0.01

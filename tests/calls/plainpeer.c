@@ -145,7 +145,7 @@ static int run(int talking, const char *where, int n, const char *last)
 
 int main(int argc, char **argv)
 {
-	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 20);
+	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 300);
 	if (argc == 3 && !strcmp(argv[1], "expect"))
 		return expect(atoi(argv[2]));
 	if (argc >= 4 && !strcmp(argv[1], "talk"))

@@ -36,7 +36,7 @@ def hello():
 
 def meet(name, kind):
     s = socket.socket(socket.AF_UNIX, kind)
-    s.settimeout(10)
+    s.settimeout(120)
     s.connect("\0" + name)
     return s
 

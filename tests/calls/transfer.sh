@@ -16,7 +16,7 @@ modes=${MODES:-blocking poll select epoll-lt epoll-et epoll-oneshot}
 need "$transfer"
 need_shunt
 # A transfer that hangs ends by SIGALRM; a long one needs more time.
-export TEST_LIMIT=${TEST_LIMIT:-$([ "${BYTES:-}${FLIPS:-}" ] && echo 3600 || echo 15)}
+export TEST_LIMIT=${TEST_LIMIT:-$([ "${BYTES:-}${FLIPS:-}" ] && echo 3600 || echo 300)}
 
 # same NAME FILE REFERENCE: also shows what went wrong.
 same() {

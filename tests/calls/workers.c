@@ -22,7 +22,7 @@
 
 #define CHILDREN 64
 #define MOST 2
-#define LIMIT 60	/* seconds: a client that hangs ends all the same */
+#define LIMIT 600	/* seconds: a client that hangs ends all the same */
 
 static pid_t children[CHILDREN];
 static int child_count;

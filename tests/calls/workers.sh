@@ -28,7 +28,7 @@ serving() {
 
 # A rendezvous whose owner has ended: one of the others has taken it over.
 owned() {
-	local until=$((SECONDS + 10))
+	local until=$((SECONDS + 120))
 	until grep -q " 00010000 .* @shunt/tcp/.*:$port$" /proc/net/unix; do	# listening
 		[ $SECONDS -lt $until ] || return 1
 	done

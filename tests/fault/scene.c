@@ -278,7 +278,7 @@ static void visit(int port)
 int main(int argc, char **argv)
 {
 	role = argc > 1 ? argv[1] : "";
-	alarm(argc > 3 ? atoi(argv[3]) : 20);
+	alarm(argc > 3 ? atoi(argv[3]) : 300);
 	if (!strcmp(role, "server"))
 		serve();
 	else if (!strcmp(role, "client") && argc > 2)

@@ -15,7 +15,7 @@
 #include "tests/sim/sim.h"
 
 #define FAILURES_MAX 20
-#define SECONDS_MAX 30	/* a seed that takes longer hangs */
+#define SECONDS_MAX 300	/* a seed that takes longer hangs */
 
 bool sim_verbose;
 uint64_t sim_step;

@@ -157,7 +157,7 @@ int cases_exec(int fd)
 {
 	struct end e = {.name = "new program", .fd = fd, .out = 1};
 
-	alarm(20);
+	alarm(200);
 	ask(&e, fd);
 	show(&e, fd, 1, MSG_DONTWAIT);
 	return 0;

@@ -19,7 +19,7 @@ ways=${WAYS:-both lead answer flip}
 calls=${CALLS:-150}
 scratch gen
 work=$scratch
-export GEN_LIMIT=${GEN_LIMIT:-60}
+export GEN_LIMIT=${GEN_LIMIT:-300}
 
 # sequence WAY SEED [KEEP...]: the transcript.
 sequence() {

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	parse(&o, argc, argv);
 	opt = &o;
 	signal(SIGPIPE, SIG_IGN);
-	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 60);
+	alarm(getenv("TEST_LIMIT") ? atoi(getenv("TEST_LIMIT")) : 600);
 	c = calloc(o.connections, sizeof(*c));
 	open_all(c);
 	warm(c);
