@@ -66,6 +66,8 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (rx->track == SHUNT_LINK)
 		atomic_store(&rx->boundary, atomic_load(&rx->tail));
 	shunt_lock_leave(&engine->group.lock);
+	if (tx->track == SHUNT_LINK)
+		shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;

@@ -61,8 +61,10 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
-	if (tx->track == SHUNT_LINK)
-		shunt_track_announce(engine, stream, SHUNT_TCP);
+	if (tx->track != SHUNT_LINK)
+		return;
+	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
+	shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)

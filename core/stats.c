@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "core/address.h"
 #include "core/carried.h"
+#include "core/left.h"
 #include "core/mock.h"
 #include "core/outfile.h"
 #include "core/polling.h"
@@ -119,6 +120,7 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 	}
 	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
 	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
+	put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
 	put(text, "}");
@@ -325,6 +327,16 @@ static void put_reasons(struct text *text, struct shunt_engine *engine)
 	put(text, "},");
 }
 
+/* Directions that left the link, by cause. */
+static void put_left(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"left\":{");
+	text->comma = false;
+	for (int i = 1; i < SHUNT_LEFTS; i++)
+		put_number(text, shunt_left_text((uint8_t)i), atomic_load(&engine->left[i]));
+	put(text, "},");
+}
+
 /* A name that may hold anything, as a JSON string. */
 static void put_program(struct text *text)
 {
@@ -379,6 +391,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_streams_each(engine, list_stream, &sum);
 	put_totals(&text, &sum.totals);
 	put_reasons(&text, engine);
+	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);
 	put(&text, "\"streams\":[%s]}\n", list.start);
 	*bytes = text.length;

@@ -276,6 +276,8 @@ struct shunt_stream {
 	uint64_t born;
 	_Atomic uint64_t carried_since;	/* ns; acceptors: the first byte over TCP (unclaimed.h); 0: none yet */
 	enum shunt_reason reason;	/* why it is plain; streams_lock, or both of its own */
+	uint8_t left;		/* tx.lock: enum shunt_left, why it left the link last, */
+	uint32_t left_times;	/* and how often it did */
 	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
 	struct shunt_stream *next_free;
 	struct shunt_control *control;	/* our control line: the peer writes it */

@@ -130,6 +130,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->fd, fd);
 	stream->numbers = 1;
 	stream->reason = SHUNT_REASON_NONE;
+	stream->left = SHUNT_LEFT_NEVER;
+	stream->left_times = 0;
 	set(&stream->link, NULL);
 	stream->tuple_known = false;
 	stream->claimed = false;

@@ -84,8 +84,11 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
 	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED ?
 		 SHUNT_LINK : SHUNT_TCP;
-	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released))
+	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released)) {
+		if (wanted == SHUNT_TCP)
+			shunt_left_choose(engine, stream);
 		shunt_track_announce(engine, stream, wanted);
+	}
 	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
 }
 
@@ -559,6 +562,8 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
+		if (tx->track == SHUNT_LINK && !atomic_load(&tx->halted))
+			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
 		tx->track = SHUNT_TCP;
 		tx->quick = false;
 		atomic_store(&tx->want_link, false);

@@ -100,7 +100,7 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 static void show_stream(const struct view *view, const json_t *stream)
 {
 	const json_t *then = shunt_rate_stream(view->before, stream);
-	char state[10];
+	char state[10], left[80];
 
 	show_addresses(stream);
 	show_direction(view, stream, then, "tx");
@@ -109,6 +109,8 @@ static void show_stream(const struct view *view, const json_t *stream)
 	show_why("waits for ", stream, "waits_for");
 	show_why("", stream, "reason");
 	show_why("on TCP because of: ", stream, "held");
+	snprintf(left, sizeof(left), "left the link %lld times, last because of: ", (long long)number_of(stream, "left_times"));
+	show_why(left, stream, "left");
 }
 
 static void show_streams(const struct view *view)
@@ -221,5 +223,6 @@ void shunt_stat_show(const json_t *process, const json_t *before, double seconds
 	show_total(&view, "tx");
 	show_total(&view, "rx");
 	show_numbers(&view, "streams that stay on TCP, by reason", "reasons");
+	show_numbers(&view, "times that a direction left the link, by cause", "left");
 	show_numbers(&view, "counters", "counters");
 }
