@@ -99,9 +99,9 @@ ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
 	"which track carries streams: tcp keeps both directions on TCP until `shunt adm` says otherwise, rdma keeps them "
 	"on the link also where completions are slow")
 UINT(SLOW_MS, slow_ms, 0, 60000, 100, 0, "ms", LIVE,
-	"a completion that has not come after this time is slow; 0 for never")
+	"a link that waits for completions and has none for this time is slow; 0 for never")
 UINT(SLOW_TIMES, slow_times, 1, 1000, 3, 0, "looks", LIVE,
-	"streams of a link send over TCP for SHUNT_RETURN_MS when completions were slow so many times in a row")
+	"streams of a link send over TCP for SHUNT_RETURN_MS when it was slow so many times in a row")
 UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", FIXED,
 	"after how long streams return to a link that was slow or whose queue pair has died; twice as long each time "
 	"that this happens again soon; 0: they do not return after a queue pair's death")

@@ -237,13 +237,16 @@ static void begin_hold(struct shunt_lane *lane, uint64_t now)
 	struct shunt_slow *slow = &lane->slow;
 	struct shunt_engine *engine = lane->link->engine;
 
+	uint32_t times = slow->times;
+
 	slow->times = 0;
 	slow->hold = next_hold(&engine->config, slow, now);
 	slow->until = now + slow->hold;
 	slow->held = true;
 	atomic_fetch_add(&engine->slow_lanes, 1);
-	shunt_log(SHUNT_LOG_WARN, "link to process %u%s: completions take more than %llu ms; its streams send over TCP for %llu ms",
-		  lane->link->peer_pid, shunt_link_where(lane->link), (unsigned long long)engine->config.slow_ms,
+	shunt_log(SHUNT_LOG_WARN,
+		  "link to process %u%s: no completion for %llu ms, %u times in a row; its streams send over TCP for %llu ms",
+		  lane->link->peer_pid, shunt_link_where(lane->link), (unsigned long long)engine->config.slow_ms, times,
 		  (unsigned long long)slow->hold / 1000000);
 	hold_all(lane, true);
 }
@@ -257,16 +260,17 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 
 	if (slow->held && now >= slow->until) {
 		slow->held = false;
-		slow->probe = 0;
+		slow->waits = false;
 		hold_all(lane, false);
 	}
-	slow->times = slow->probe > retired && config->mock != SHUNT_MOCK_RDMA ? slow->times + 1 : 0;
+	slow->times = slow->waits && slow->retired == retired && config->mock != SHUNT_MOCK_RDMA ? slow->times + 1 : 0;
 	if (slow->times)
 		atomic_fetch_add(&lane->link->engine->slow_looks, 1);
-	slow->probe = awaited > retired ? awaited : 0;
+	slow->waits = awaited > retired;
+	slow->retired = retired;
 	if (slow->times >= config->slow_times && !slow->held)
 		begin_hold(lane, now);
-	return slow->probe || slow->held;
+	return slow->waits || slow->held;
 }
 
 int shunt_mock_tick(struct shunt_service *service)

@@ -536,6 +536,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(slow_completions_move_streams),
 		cmocka_unit_test(rdma_stays_though_slow),
 		cmocka_unit_test(ordinary_use_is_not_slow),
+		cmocka_unit_test(a_full_lane_is_not_slow),
 		cmocka_unit_test(brief_connections_are_not_claimed),
 		cmocka_unit_test(all_are_claimed_if_wanted),
 		cmocka_unit_test(a_plain_peer_is_told_by_time),

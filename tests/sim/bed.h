@@ -144,6 +144,7 @@ void an_end_within_the_nonce_is_an_error(void **state);
 void slow_completions_move_streams(void **state);
 void rdma_stays_though_slow(void **state);
 void ordinary_use_is_not_slow(void **state);
+void a_full_lane_is_not_slow(void **state);
 
 /* brief.c */
 void brief_connections_are_not_claimed(void **state);

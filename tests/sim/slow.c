@@ -1,6 +1,7 @@
 /* The rule about slow completions (core/mock.h): when it moves streams to TCP, when it lets them return, when not. */
 #include "tests/sim/bed.h"
 #include <netinet/in.h>
+#include <stdio.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include "core/service.h"
@@ -82,6 +83,8 @@ void slow_completions_move_streams(void **state)
 	turn();
 	put(0, 0, 1000, 0);
 	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
+	assert_int_equal(counted(0, "slow completions"), 1);
+	assert_int_equal(counted(1, "slow completions"), 0);
 	start = shunt_now(engines[0]);
 	until_back();
 	assert_true(shunt_now(engines[0]) - start >= 500 * MS);
@@ -132,4 +135,45 @@ void ordinary_use_is_not_slow(void **state)
 	assert_int_equal(counted(0, "slow_lanes"), 0);
 	assert_false(atomic_load(&engines[0]->service->timing));	/* and nothing is looked at */
 	end_bed();
+}
+
+/* What is under way takes several looks, as there is so much of it, and some of it is carried out between any two. */
+void a_full_lane_is_not_slow(void **state)
+{
+	struct shunt_config config = slow_config();
+	uint64_t retired, posted = 0;
+
+	(void)state;
+	snprintf(config.soft_model, sizeof(config.soft_model), "wqe=%llu", 30 * MS);
+	config.batch = SINGLE;
+	config.signal_every = 1;
+	config.dead_ms = 60000;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	for (int n = 0; !on_link(&bed.pair[0].side[0]); n++) {
+		assert_true(n < 1000);
+		put(0, 0, 1, 0);
+		looks(1, 50);
+		drain();
+	}
+	bed.lane[0] = stream_of(&bed.pair[0].side[0])->lane;
+	bed.lane[1] = stream_of(&bed.pair[0].side[1])->lane;
+	retired = atomic_load(&bed.lane[0]->retired);
+	for (int n = 0; n < 40; n++) {
+		for (int i = 0; i < 12 && posted < 12 + atomic_load(&bed.lane[0]->retired) - retired; i++)
+			posted += put(0, 0, 100, 0) == 100;
+		looks(1, 100);
+		get(0, 1, BUFFER);
+	}
+	assert_in_range(atomic_load(&bed.lane[0]->retired) - retired, 80, 200);
+	assert_int_equal(counted(0, "slow_lanes"), 0);
+	for (int n = 0; n < 40; n++) {
+		looks(1, 100);
+		drain();
+	}
+	all_arrived();
+	leave_bed();
+	looks(40, 100);
+	assert_int_equal(bed.lane[0]->link->seated, 0);
 }
