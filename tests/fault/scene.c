@@ -21,7 +21,7 @@
 
 #define CONNECTIONS 3
 #define BULK (600 << 10)
-#define TALK_MS 15	/* of short messages, in which the connections may be upgraded */
+#define TALK_MS 15	/* of short messages, in which the connections may be upgraded; TEST_TALK: others */
 
 static const char *role;
 
@@ -128,7 +128,7 @@ static void receive_all(struct end *end, size_t bytes)
 /* Short messages, and one byte that says whether there will be another. */
 static void talk(struct end *end, int asks)
 {
-	uint64_t until = now_ms() + TALK_MS;
+	uint64_t until = now_ms() + (getenv("TEST_TALK") ? atoi(getenv("TEST_TALK")) : TALK_MS);
 	char more;
 
 	do {
