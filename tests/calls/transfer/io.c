@@ -201,6 +201,8 @@ int send_some(struct conn *c)
 	struct dir *d = &c->tx;
 	ssize_t r;
 
+	if (!d->pending && opt->until && access(opt->until, F_OK) == 0)
+		d->total = d->at;
 	if (!d->pending && d->at < d->total) {
 		d->pending = chunk(d, d->total - d->at);
 		d->skip = 0;
@@ -308,7 +310,7 @@ int recv_some(struct conn *c)
 		fail(c, "receive failed", d->at);
 	came(d);
 	if (!r) {
-		if (d->at < d->total)
+		if (d->at < d->total && !opt->until)
 			fail(c, "early end", d->at);
 		if (recv(c->fd, d->buf, 1, 0) != 0)
 			fail(c, "the end came only once", d->at);

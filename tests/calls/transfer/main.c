@@ -6,6 +6,7 @@
  *
  * -n BYTES (K, M, G)  -s SEED  -m blocking|poll|select|epoll-lt|epoll-et|epoll-oneshot
  * -c CONNECTIONS  --chunk-max BYTES  --one-way  --no-sendfile	the same for both ends, -m may differ
+ * --until FILE	each end sends until its file is there, and no more than -n; both ends have one or none
  * With TEST_WARM there is a little other traffic on the connections before.
  * Standard output is the transcript; the speed, and the longest time in which nothing came that was
  * still to come, go to standard error.
@@ -44,7 +45,7 @@ static uint64_t size(const char *s)
 static void usage(void)
 {
 	fprintf(stderr, "usage: transfer server|client PORT [-a ADDRESS] [-p PORT] [-n BYTES] [-s SEED] [-m MODE] "
-			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way] [--no-sendfile]\n");
+			"[-c CONNECTIONS] [--chunk-max BYTES] [--one-way] [--no-sendfile] [--until FILE]\n");
 	exit(2);
 }
 
@@ -63,6 +64,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{"chunk-max", required_argument, NULL, 'x'},
 		{"one-way", no_argument, NULL, 'w'},
 		{"no-sendfile", no_argument, NULL, 'f'},
+		{"until", required_argument, NULL, 'u'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -78,6 +80,7 @@ static void parse(struct options *o, int argc, char **argv)
 		case 'x': o->chunk_max = size(optarg); break;
 		case 'w': o->one_way = 1; break;
 		case 'f': o->no_sendfile = 1; break;
+		case 'u': o->until = optarg; break;
 		default: usage();
 		}
 	}

@@ -22,6 +22,7 @@ struct options {
 	int server;
 	int port;		/* 0: any */
 	const char *address;
+	const char *until;	/* a file: when it is there the sender ends, though less than `bytes` are sent; NULL none */
 };
 
 /* One direction of a connection, as one end sees it. */
