@@ -23,7 +23,7 @@
 
 #define MS 1000000ull
 #define SILENCE 2000	/* ms */
-#define LATE 3000	/* ms more, for timers of whole seconds and a slow guest */
+#define LATE 100000	/* ms more: it ends at all, however slow the guest is */
 
 static uint64_t now(void)
 {
@@ -81,7 +81,7 @@ static int hear(struct shunt_channel *channel, uint64_t *ms)
 	struct shunt_message message;
 	int fds[SHUNT_CHANNEL_FDS], count, result = 0;
 
-	while (!result && now() - since < 20000 * MS) {
+	while (!result && now() - since < (SILENCE + LATE) * MS) {
 		struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
 
 		poll(&pfd, 1, 100);
@@ -125,7 +125,7 @@ static int set_up(void **state)
 	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&here, (struct sockaddr *)&there,
 					       cookie, SILENCE), 0);
 	say(&near);
-	for (int i = 0; i < 100 && let_in < 0; i++) {
+	for (int i = 0; i < 6000 && let_in < 0; i++) {
 		poll(&(struct pollfd) { .fd = near.fd, .events = POLLOUT }, 1, 10);
 		shunt_channel_flush(&near);
 		poll(&(struct pollfd) { .fd = gate.fd, .events = POLLIN }, 1, 10);

@@ -62,7 +62,7 @@ run() {
 	limit=$(sed -n 's/^# limit: //p' "$script")
 	say "lab: test $name"
 	cd /tmp || return
-	timeout -k 5 "${limit:-120}" bash "$script" </dev/null 2>"/tmp/lab/$name.err" |
+	timeout -k 5 "${limit:-600}" bash "$script" </dev/null 2>"/tmp/lab/$name.err" |
 		tee "/tmp/lab/$name.tap" >&"$said"
 	say "lab: end $name ${PIPESTATUS[0]} $((SECONDS - start))"
 }

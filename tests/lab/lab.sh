@@ -24,8 +24,8 @@ lab_cache=${LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/shunt-lab}
 . "$lab_dir/machine.sh"
 # shellcheck source=../scratch.sh
 . "$lab_source/tests/scratch.sh"
-boot_limit=120	# seconds, as all limits
-slack=30	# for a guest to end a test itself
+boot_limit=600	# seconds, as all limits
+slack=120	# for a guest to end a test itself
 count=0 failures=0
 # Of each machine: the test that it is at, its results and its plan; the tests that it has ended.
 declare -A running=() running_count=() running_plan=() ended=()
@@ -57,7 +57,7 @@ all_tests() {
 limit_of() { # NAME
 	local limit
 	limit=$(sed -n 's/^# limit: //p' "$lab_dir"/*/"$1.sh")
-	echo "${limit:-120}"
+	echo "${limit:-600}"
 }
 
 # A test of two machines says whose result it is.

@@ -1,4 +1,4 @@
-# limit: 300
+# limit: 1500
 # Plain programs over RDMA: their transcripts are those of a bare run. One case or two of each kind; all of them
 # (tests/calls/diff.sh) take a quarter of an hour in a guest without hardware help.
 # None is about times: the clock of such a guest ends a bare recv() too early now and then.

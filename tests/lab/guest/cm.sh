@@ -1,4 +1,4 @@
-# limit: 240
+# limit: 900
 # The connection manager as a rendezvous: tests/lab/cm/, each of whose tests is one of ours.
 # shellcheck shell=bash disable=SC2016,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

@@ -1,4 +1,4 @@
-# limit: 400
+# limit: 1500
 # Does a real device keep the rules that the soft one keeps? Each test of tests/soft/conform is one of ours.
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

@@ -1,4 +1,4 @@
-# limit: 60
+# limit: 300
 # Are the devices there, as a program sees them?
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

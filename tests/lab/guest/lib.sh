@@ -5,6 +5,19 @@
 # shellcheck source-path=SCRIPTDIR source=../../calls/lib.sh
 . "${top_srcdir:?}/tests/calls/lib.sh"
 
+# check NAME COMMAND…: one that fails shows what it has said on stderr.
+check() {
+	local name=$1
+	shift
+	if "$@" 2>"$work/check.err"; then
+		ok "$name"
+	else
+		not_ok "$name"
+		tail -n 20 "$work/check.err" | sed 's/^/#   /'
+	fi
+	cat "$work/check.err" >&2
+}
+
 # gid_index DEVICE: of its address by RoCEv2 over IPv4.
 gid_index() {
 	local gid
@@ -23,10 +36,10 @@ both() {
 	shift
 	while [ "$1" != -- ]; do ready+=("$1") && shift; done
 	shift
-	$wrap timeout 30 "${serve[@]}" >"$work/server" 2>&1 &
+	$wrap timeout 300 "${serve[@]}" >"$work/server" 2>&1 &
 	pid=$!
 	within "${ready[@]}" || rc=1
-	$wrap timeout 30 "$@" >"$work/client" 2>&1 || rc=1
+	$wrap timeout 300 "$@" >"$work/client" 2>&1 || rc=1
 	wait "$pid" || rc=1
 	[ $rc = 0 ] || tail -n 20 "$work/server" "$work/client" >&2
 	return $rc
@@ -139,6 +152,13 @@ gauge_sums='[.. | .totals? | select(. != null) | .tx] | "\(map(.tcp) | add) \(ma
 wrong_of_rxe() {
 	echo "$(hw_counter rcvd_rnr_err) $(hw_counter send_rnr_err) $(hw_counter retry_rnr_exceeded_err)" \
 		"$(hw_counter out_of_seq_request)"
+}
+
+# Have the processes that have ended moved enough by the link since gauge_mark?
+gauge_enough() {
+	local now
+	now=$(cat "$work"/stat.* | jq -rs "$gauge_sums")
+	[ $((${now#* } - gauge_link)) -gt 10000000 ]
 }
 
 # gauge_end NAME SHARE: the results of what has happened since gauge_mark, by the processes that have ended.

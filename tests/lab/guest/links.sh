@@ -1,4 +1,4 @@
-# limit: 150
+# limit: 900
 # Many connections between two processes are one link, and with it few QPs; how long the way to the link is, beside
 # connections of rdma_cm.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,4 +1,4 @@
-# limit: 300
+# limit: 2400
 # Side by side in one run: plain TCP, rsocket (librspreload), SMC over rxe, Shunt. A table and no judgement, but with
 # LAB_STRICT: Shunt must not be behind rsocket. What a peer cannot do is that peer's failure, not ours. Connections are
 # measured as they go on, after their first seconds: how long they take to get there is what `links` shows.
@@ -6,7 +6,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 seconds=2	# of each iperf3
-longest=12	# seconds for any of them: a peer that hangs has failed
+longest=120	# seconds for any of them: a peer that hangs has failed
 warm=2	# seconds before that, and before the round trips
 rounds=1	# the best one counts: two where it is judged
 [ -z "${LAB_STRICT-}" ] || rounds=2

@@ -1,11 +1,11 @@
-# limit: 240
+# limit: 1200
 # The soft device inside a guest, where time passes otherwise: the pair that checks each byte, bare and shunted.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
 need "$transfer"
 need_shunt
-export TEST_WARM=100 TEST_LIMIT=60
+export TEST_WARM=100 TEST_LIMIT=400
 
 same() {
 	pair "$work/shunted" "$shunt_run" "$shunt_run" "$@" && cmp "$work/bare" "$work/shunted" >&2

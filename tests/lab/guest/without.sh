@@ -1,4 +1,4 @@
-# limit: 120
+# limit: 900
 # A machine without libibverbs, and one without devices: everything works, and shunt stat says why there is no RDMA.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 # What is hidden is so for this test alone.
@@ -7,7 +7,7 @@
 
 need "$transfer" jq
 need_shunt
-export TEST_WARM=100 TEST_LIMIT=40
+export TEST_WARM=100 TEST_LIMIT=400
 
 # The folder of libraries without these: what a whiteout of an overlay covers is not there.
 library_hide() {

@@ -1,4 +1,4 @@
-# limit: 300
+# limit: 1200
 # Does each fault of the wire do what it is for? Without Shunt: what RDMA and TCP make of it.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

@@ -11,8 +11,8 @@ else
 	mine=10.78.0.2 theirs=10.78.0.1 mine6=fd78::2 theirs6=fd78::1
 fi
 port=7800
-longest=60	# seconds that a command of both may take
-patience=75	# that one waits for the other, who may have had such a command
+longest=300	# seconds that a command of both may take
+patience=400	# that one waits for the other, who may have had such a command
 
 # --- agreeing about order ---
 

@@ -1,4 +1,4 @@
-# limit: 150
+# limit: 900
 # Three ways lead from one machine to the other: by two wires, and by two networks on the first. A connection's link takes
 # the device and the address that its route does; one process has links by all of them at the same time.
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
