@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -30,9 +31,19 @@ static int file_failed;	/* it has been said that messages go to standard error i
 static struct {
 	dev_t device;
 	ino_t inode;
-	mode_t type;	/* 0: there was none, or a socket */
+	mode_t type;	/* 0: there was none, or a socket of the program's */
 } standard_error;
 static int begun;
+
+/* systemd(1) names the socket to its journal, so that a service can tell it from a client's (systemd.exec(5)). */
+static int is_journal(const struct stat *st)
+{
+	const char *named = getenv("JOURNAL_STREAM");
+	char text[64];
+
+	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	return named && !strcmp(named, text);
+}
 
 __attribute__((constructor)) void shunt_log_begin(void)
 {
@@ -41,7 +52,7 @@ __attribute__((constructor)) void shunt_log_begin(void)
 
 	begun = 1;
 	standard_error.type = 0;
-	if (!fstat(STDERR_FILENO, &st) && !S_ISSOCK(st.st_mode)) {
+	if (!fstat(STDERR_FILENO, &st) && (!S_ISSOCK(st.st_mode) || is_journal(&st))) {
 		standard_error.device = st.st_dev;
 		standard_error.inode = st.st_ino;
 		standard_error.type = st.st_mode & S_IFMT;

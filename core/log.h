@@ -3,7 +3,8 @@
  * from any thread; allocates nothing; waits for nobody; leaves errno alone.
  *
  * Standard error is what descriptor 2 was when the process started. Nothing is written while it is something else,
- * or when it was a socket: bytes there belong to a peer of the program.
+ * or when it was a socket: bytes there belong to a peer of the program. Only systemd's socket to the journal, known by
+ * JOURNAL_STREAM, is written to.
  */
 #ifndef SHUNT_CORE_LOG_H
 #define SHUNT_CORE_LOG_H

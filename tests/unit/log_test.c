@@ -221,6 +221,32 @@ static void test_socket_at_start(void **state)
 	close(ends[1]);
 }
 
+/* As systemd starts its services: the environment names the socket to the journal, and no other. */
+static void test_journal(void **state)
+{
+	char named[64];
+	struct stat st;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	become_stderr(ends[0]);
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(named, sizeof(named), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", named, 1);
+	shunt_log_begin();
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &spying);
+	shunt_log(SHUNT_LOG_WARN, "to the journal");
+	assert_int_equal(seen.writes, 1);
+	strcat(named, "1");
+	setenv("JOURNAL_STREAM", named, 1);
+	shunt_log_begin();
+	shunt_log(SHUNT_LOG_WARN, "to another socket");
+	assert_int_equal(seen.writes, 1);
+	unsetenv("JOURNAL_STREAM");
+	close(ends[1]);
+}
+
 /* No thread waits for who reads descriptor 2. */
 static void test_full_pipe(void **state)
 {
@@ -357,6 +383,7 @@ int main(void)
 		TEST(test_file_not_ours),
 		TEST(test_other_stderr),
 		TEST(test_socket_at_start),
+		TEST(test_journal),
 		TEST(test_full_pipe),
 		TEST(test_flood),
 		TEST(test_no_signal),
