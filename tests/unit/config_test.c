@@ -67,7 +67,7 @@ static void test_defaults(void **state)
 	memset(&c, 0xff, sizeof(c));
 	assert_int_equal(shunt_config_load(&c, env_get, NULL, NULL, NULL), 0);
 	assert_int_equal(c.enable, 1);
-	assert_string_equal(c.device, "");
+	assert_string_equal(c.device, "auto");
 	assert_int_equal(c.ring_min, 16384);
 	assert_int_equal(c.arena_bytes, 1ULL << 30);
 	assert_string_equal(c.log_file, "");
@@ -192,7 +192,7 @@ static void test_device(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(load(&c, "SHUNT_DEVICE", bad[i], &seen), 1);
 		assert_non_null(strstr(seen.last, "auto|soft|verbs[:NAME]|none"));
-		assert_string_equal(c.device, "");
+		assert_string_equal(c.device, "auto");
 	}
 }
 
