@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "core/command.h"
 #include "core/service.h"
+#include "core/trust.h"
 
 static int listen_as(struct shunt_engine *engine)
 {
@@ -50,15 +51,6 @@ void shunt_admin_close(struct shunt_service *service)
 		end(service->engine, &service->admin.clients[i]);
 }
 
-static bool may_command(struct shunt_engine *engine, int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) &&
-	       (peer.uid == 0 || peer.uid == geteuid());
-}
-
 /* A free place, or that of who has had one for longest. */
 static struct shunt_admin_client *place(struct shunt_service *service)
 {
@@ -84,7 +76,7 @@ void shunt_admin_welcome(struct shunt_service *service)
 
 	if (fd < 0)
 		return;
-	if (!may_command(engine, fd)) {
+	if (!shunt_trust_commands(engine, fd)) {
 		shunt_private_close(engine, fd);
 		return;
 	}

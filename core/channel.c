@@ -7,6 +7,7 @@
 #include "core/channel.h"
 #include "core/engine.h"
 #include "core/fds.h"
+#include "core/trust.h"
 
 struct shunt_outgoing {
 	struct shunt_outgoing *next;
@@ -122,26 +123,69 @@ static int wrong(struct shunt_channel *channel, const char *what)
 	return -EPROTO;
 }
 
+/* The kernel's word for it: these are of the time at which it was sent. */
+static bool is_sent_by(const struct msghdr *header, const struct ucred *peer)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(header);
+	struct ucred sender;
+
+	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_CREDENTIALS ||
+	    control->cmsg_len != CMSG_LEN(sizeof(sender)))
+		return false;
+	memcpy(&sender, CMSG_DATA(control), sizeof(sender));
+	return sender.pid == peer->pid && sender.uid == peer->uid && sender.gid == peer->gid;
+}
+
+static int check_knock(struct shunt_channel *channel, const struct shunt_message *message, const struct msghdr *header)
+{
+	const int off = 0;
+	struct ucred peer;
+
+	channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	if ((message->type == SHUNT_MSG_KNOCK || message->type == SHUNT_MSG_HELLO) &&
+	    message->hello.magic == SHUNT_WIRE_MAGIC && message->hello.version != SHUNT_WIRE_VERSION) {
+		channel->other_version = true;
+		return wrong(channel, "it speaks another version");
+	}
+	if (message->type != SHUNT_MSG_KNOCK || message->hello.magic != SHUNT_WIRE_MAGIC)
+		return wrong(channel, "it does not knock first");
+	if (!shunt_trust_peer(channel->engine, channel->fd, &peer) || !is_sent_by(header, &peer))
+		return wrong(channel, "it is not the process that was asked");
+	channel->awaits_knock = false;
+	channel->known = true;
+	return 1;
+}
+
 static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
 {
 	const struct shunt_sys *sys = channel->engine->sys;
 	struct iovec iov = { message, sizeof(*message) };
-	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-				 .msg_controllen = sizeof(space) };
-	ssize_t got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got;
 
+	/* Where there is no room for descriptors the kernel drops them. */
+	if (channel->awaits_knock)
+		header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
+	else if (channel->takes_fds)
+		header.msg_controllen = sizeof(space);
+	header.msg_control = header.msg_controllen ? space : NULL;
+	got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	/* It was closed with messages of ours unread: that is said once, and before what it has sent itself. */
 	if (got < 0 && errno == ECONNRESET)
 		got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	*count = shunt_fds_take(sys, &header, fds, SHUNT_CHANNEL_FDS);
-	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		if (channel->awaits_knock)
+			return check_knock(channel, message, &header);
+		channel->takes_fds &= message->type != SHUNT_MSG_HELLO;
 		return 1;
+	}
 	while (*count)
 		sys->close(fds[--*count]);
-	return got ? wrong(channel, "a message of the wrong size") : -EPIPE;
+	return got ? wrong(channel, "a message of the wrong size, or with descriptors that it may not have") : -EPIPE;
 }
 
 /* Sizes and numbers are each side's own: a peer that writes them otherwise must not be read at all. */
@@ -193,7 +237,40 @@ int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *m
 void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
 			int fd)
 {
-	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd };
+	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd,
+					    .takes_fds = kind == SHUNT_CHANNEL_UNIX };
+}
+
+/* They are told apart from what the kernel adds by itself, which a socket without a name would have to be bound for. */
+static int send_credentials(struct shunt_channel *channel, struct shunt_message *message, const struct ucred *self)
+{
+	char space[CMSG_SPACE(sizeof(*self))] = { 0 };
+	struct iovec iov = { message, sizeof(*message) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	struct cmsghdr *control = CMSG_FIRSTHDR(&header);
+
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_CREDENTIALS;
+	control->cmsg_len = CMSG_LEN(sizeof(*self));
+	memcpy(CMSG_DATA(control), self, sizeof(*self));
+	return channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int shunt_channel_knock(struct shunt_channel *channel)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_KNOCK };
+	const int on = 1;
+	struct ucred self;
+	int result = shunt_trust_self(channel->engine, &self);
+
+	message.hello.magic = SHUNT_WIRE_MAGIC;
+	message.hello.version = SHUNT_WIRE_VERSION;
+	if (!result)
+		result = send_credentials(channel, &message, &self);
+	channel->awaits_knock = true;
+	if (channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return -errno;
+	return result;
 }
 
 void shunt_channel_close(struct shunt_channel *channel)

@@ -1,7 +1,7 @@
 /*
  * The channel of a link: messages of one size, in order, between two processes.
  *
- *   unix   a SOCK_SEQPACKET socket within one host: a packet a message, with up to two descriptors.
+ *   unix   a SOCK_SEQPACKET socket within one host: a packet a message; a HELLO may have two descriptors.
  *   tcp    a stream between two hosts: no descriptors. The connecting side begins it with a cookie,
  *          which gate.c takes off at the other end. The first message must be a HELLO of our byte order.
  *
@@ -31,6 +31,10 @@ struct shunt_channel {
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
 	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
+	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
+	bool known;		/* unix: both have */
+	bool other_version;	/* unix: which is why the peer's knock was wrong */
+	bool takes_fds;		/* unix: a HELLO is due, the only message that may have descriptors */
 	struct shunt_outgoing *first, *last;
 	const char *wrong;	/* after -EPROTO: in words */
 
@@ -46,6 +50,13 @@ struct shunt_channel {
 /* Around a connected descriptor of our own (a tcp one that has been let in, too). */
 void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
 			int fd);
+
+/*
+ * A unix channel's first message, KNOCK. The peer's must come next, and from the very process that the kernel named when
+ * the socket was connected: the credentials of a listening socket are those of listen(), its owner may have changed since.
+ * 0 or -errno.
+ */
+int shunt_channel_knock(struct shunt_channel *channel);
 
 /*
  * A tcp channel to a gate, from the address `from` (its port counts too; NULL: any). The connection is

@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 #include "core/abroad.h"
 #include "core/decision.h"
 #include "core/proof.h"
 #include "core/service.h"
+#include "core/trust.h"
 
 static struct shunt_service *service_of(struct shunt_link *link)
 {
 	return link->engine->service;
 }
 
-/* No descriptor can be shown to another host, so nonces are. */
+/* Within one host it is enough who the peer is (trust.h). */
 static bool needs_nonce(const struct shunt_link *link)
 {
 	return link->nonces;
@@ -91,17 +91,42 @@ static void remember_refusal(struct shunt_service *service, const struct shunt_t
 	refused->reason = reason;
 }
 
+/* close() takes this lock, too: a call that were under way on the number would keep the socket open behind it. */
+static int learn_of(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result = 0;
+
+	shunt_lock_take(&engine->streams_lock);
+	if (!stream->tuple_known)
+		result = shunt_rendezvous_learn(stream);
+	shunt_lock_leave(&engine->streams_lock);
+	return result;
+}
+
+/* A process that has changed its user since the link was made, for one, may have nothing more on it. */
+static bool is_trusted(struct shunt_link *link)
+{
+	struct ucred self;
+
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || !shunt_trust_self(link->engine, &self);
+}
+
 static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_CLAIM };
-	int fd;
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
 		give_up(engine, stream, SHUNT_REASON_CLOSED);
 		return;
 	}
+	if (!is_trusted(link)) {
+		give_up(engine, stream, shunt_trust_reason(-ENOKEY));
+		return;
+	}
 	message.claim.tuple = stream->tuple;
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX)
+		message.claim.network = stream->network;
 	if (shunt_link_seat(link, stream, NULL, &message.claim.place)) {
 		give_up(engine, stream, link->device->kind->shortage());
 		return;
@@ -110,11 +135,10 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		give_up(engine, stream, SHUNT_REASON_NO_RANDOM);
 		return;
 	}
-	fd = stream->fd;
 	atomic_fetch_add(&engine->claims, 1);
 	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u", link->peer_pid, stream->id,
 			    stream->lane->number);
-	if (shunt_link_send(link, &message, &fd, needs_nonce(link) ? 0 : 1))
+	if (shunt_link_send(link, &message, NULL, 0))
 		give_up(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
 }
 
@@ -160,23 +184,15 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	return NULL;
 }
 
-static bool is_other_users(struct shunt_engine *engine, int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.uid != geteuid();
-}
-
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
 					enum shunt_reason *reason)
 {
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
-	*reason = SHUNT_REASON_NO_SHUNT;
-	if (fd == -EPERM)
-		*reason = SHUNT_REASON_OTHER_USER;
+	*reason = shunt_trust_reason(fd);
+	if (!*reason)
+		*reason = SHUNT_REASON_NO_SHUNT;
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		*reason = SHUNT_REASON_NO_MEMORY;
 	if (fd < 0)
@@ -188,7 +204,6 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 	if (!link)
 		return NULL;
 	link->line.name = *name;
-	link->other_user = is_other_users(service->engine, fd);
 	shunt_service_add_link(service, link);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
@@ -240,10 +255,8 @@ static void wait_connected(struct shunt_service *service, struct shunt_stream *s
 
 static void offer_connector(struct shunt_service *service, struct shunt_stream *stream)
 {
-	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ?
-		     shunt_rendezvous_tuple(service->engine, stream->fd, &stream->tuple) : -EBADF;
+	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ? learn_of(service->engine, stream) : -EBADF;
 
-	stream->tuple_known = !result;
 	if (!result)
 		claim(service, stream);
 	else if (result == -ENOTCONN &&
@@ -255,22 +268,18 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 
 /* --- the accepting side --- */
 
-/* The proof: the claimant holds a TCP socket whose ends are the claimed ones, in our network. */
-static bool proven(struct shunt_engine *engine, const struct shunt_tuple *claimed, int fd)
+/* Is it the other end of what is claimed, in the same network? */
+static bool is_claimed(const struct shunt_link *link, const struct shunt_stream *stream, const struct shunt_tuple *tuple,
+		       uint64_t network)
 {
-	struct shunt_tuple real;
-	int protocol = 0;
-	socklen_t length = sizeof(protocol);
-
-	memset(&real, 0, sizeof(real));
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
-	       protocol == IPPROTO_TCP && !shunt_rendezvous_tuple(engine, fd, &real) &&
-	       !memcmp(&real, claimed, sizeof(real));
+	return stream->tuple_known && shunt_tuple_reversed(&stream->tuple, tuple) &&
+	       (link->channel.kind != SHUNT_CHANNEL_UNIX || network == stream->network);
 }
 
 struct search {
-	struct shunt_engine *engine;
+	struct shunt_link *link;
 	const struct shunt_tuple *tuple;
+	uint64_t network;
 	struct shunt_stream *found;
 };
 
@@ -282,17 +291,19 @@ static int matches(struct shunt_stream *stream, void *arg)
 	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return 0;
 	if (!stream->tuple_known)
-		stream->tuple_known = !shunt_rendezvous_tuple(search->engine, stream->fd, &stream->tuple);
-	if (!stream->tuple_known || !shunt_tuple_reversed(&stream->tuple, search->tuple))
+		shunt_rendezvous_learn(stream);
+	if (!is_claimed(search->link, stream, search->tuple, search->network))
 		return 0;
 	search->found = stream;
 	return 1;
 }
 
 /* `unused`: also one that the program has not used yet. Held. */
-static struct shunt_stream *accepted_stream(struct shunt_engine *engine, const struct shunt_tuple *tuple, bool unused)
+static struct shunt_stream *accepted_stream(struct shunt_link *link, const struct shunt_tuple *tuple, uint64_t network,
+					    bool unused)
 {
-	struct search search = { .engine = engine, .tuple = tuple };
+	struct search search = { .link = link, .tuple = tuple, .network = network };
+	struct shunt_engine *engine = link->engine;
 
 	shunt_lock_take(&engine->streams_lock);
 	shunt_streams_each(engine, matches, &search);
@@ -345,7 +356,8 @@ static bool park(struct shunt_link *link, const struct shunt_message *message)
 		return false;
 	}
 	*parked = (struct shunt_parked) {
-		.link = link, .tuple = message->claim.tuple, .place = message->claim.place,
+		.link = link, .tuple = message->claim.tuple, .network = message->claim.network,
+		.place = message->claim.place,
 		.deadline = shunt_now(link->engine) + link->engine->config.claim_ms * 1000000,
 		.next = service->parked,
 	};
@@ -393,19 +405,17 @@ static bool place_is_sound(struct shunt_link *link, const struct shunt_place *pl
 	       shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes);
 }
 
-static void on_claim(struct shunt_link *link, const struct shunt_message *message, const int *fds,
-		     int count)
+static void on_claim(struct shunt_link *link, const struct shunt_message *message)
 {
 	const struct shunt_place *place = &message->claim.place;
 	struct shunt_stream *stream;
 	pid_t elsewhere;
 
-	if (link->initiator || count != !needs_nonce(link) || !place_is_sound(link, place)) {
+	if (link->initiator || !place_is_sound(link, place)) {
 		shunt_link_distrust(link, "a claim that is not one");
 		return;
 	}
-	if ((!needs_nonce(link) && !proven(link->engine, &message->claim.tuple, fds[0])) ||
-	    shunt_fault_refuses(&link->engine->fault)) {
+	if (!is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		refuse(link, &message->claim.tuple, place->stream, SHUNT_REFUSED_UNPROVEN);
 		return;
@@ -414,7 +424,7 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
 	if (!park(link, message))
 		return;
-	stream = accepted_stream(link->engine, &message->claim.tuple, false);
+	stream = accepted_stream(link, &message->claim.tuple, message->claim.network, false);
 	if (!stream) {
 		shunt_decision_claim(link, &message->claim.tuple, "waits for the program to use it");
 		elsewhere = link->channel.kind == SHUNT_CHANNEL_UNIX ?
@@ -434,9 +444,8 @@ static void offer_acceptor(struct shunt_service *service, struct shunt_stream *s
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->link)
 		return;
-	if (!stream->tuple_known)
-		stream->tuple_known = !shunt_rendezvous_tuple(service->engine, stream->fd, &stream->tuple);
-	while (*p && !(stream->tuple_known && shunt_tuple_reversed(&stream->tuple, &(*p)->tuple)))
+	learn_of(service->engine, stream);
+	while (*p && !is_claimed((*p)->link, stream, &(*p)->tuple, (*p)->network))
 		p = &(*p)->next;
 	if (*p) {
 		struct shunt_parked parked = **p;
@@ -631,6 +640,10 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 {
 	struct shunt_stream *stream;
 
+	if (message->type == SHUNT_MSG_KNOCK) {
+		shunt_link_meet(link);
+		return;
+	}
 	if (message->type == SHUNT_MSG_HELLO) {
 		shunt_link_hello(link, message, fds, count);
 		return;
@@ -648,7 +661,7 @@ void shunt_claim_message(struct shunt_link *link, const struct shunt_message *me
 	    message->type != SHUNT_MSG_EXPECT)
 		return;
 	if (message->type == SHUNT_MSG_CLAIM) {
-		on_claim(link, message, fds, count);
+		on_claim(link, message);
 		return;
 	}
 	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
@@ -673,9 +686,18 @@ static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 	wait_connected(service_of(link), stream);
 }
 
+/* One that distrusts us says nothing, and one of another version cannot. */
+static enum shunt_reason why_never_up(const struct shunt_link *link)
+{
+	if (link->channel.other_version)
+		return SHUNT_REASON_OTHER_VERSION;
+	return link->met ? SHUNT_REASON_BROKE_EARLY : SHUNT_REASON_NOT_LET_IN;
+}
+
 void shunt_claim_link_down(struct shunt_link *link)
 {
 	struct shunt_service *service = service_of(link);
+	enum shunt_reason reason = why_never_up(link);
 	struct shunt_stream *stream;
 
 	for (struct shunt_parked **p = &service->parked; *p;) {
@@ -687,7 +709,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;
-		shunt_claim_fails(service, stream, link->other_user ? SHUNT_REASON_NOT_LET_IN : SHUNT_REASON_BROKE_EARLY);
+		shunt_claim_fails(service, stream, reason);
 	}
 	for (uint32_t id = 1; id < link->table_size && link->seated; id++) {
 		stream = link->table[id];
@@ -713,7 +735,7 @@ static void retry_connecting(struct shunt_service *service)
 static void miss(struct shunt_service *service, const struct shunt_parked *parked)
 {
 	struct shunt_engine *engine = service->engine;
-	struct shunt_stream *stream = accepted_stream(engine, &parked->tuple, true);
+	struct shunt_stream *stream = accepted_stream(parked->link, &parked->tuple, parked->network, true);
 
 	atomic_fetch_add(&engine->refused_claims, 1);
 	refuse(parked->link, &parked->tuple, parked->place.stream, stream ? SHUNT_REFUSED_UNUSED :

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/trust.h"
 
 #define TELLERS_MAX 1024
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
@@ -162,6 +163,7 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
 {
 	struct shunt_teller *teller = service->teller_count < TELLERS_MAX ? calloc(1, sizeof(*teller)) : NULL;
+	struct ucred peer;
 
 	if (!teller) {
 		shunt_private_close(service->engine, fd);
@@ -170,7 +172,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	teller->source.kind = SHUNT_SOURCE_TELLER;
 	teller->fd = fd;
 	teller->at = r;
-	shunt_rendezvous_trusts(service->engine, fd, &teller->pid);
+	teller->pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
 	teller->next = service->tellers;
 	service->tellers = teller;
 	service->teller_count++;
@@ -184,7 +186,7 @@ void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *
 
 	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
 		let_in(service, rendezvous, fd);
-	if (fd != -EPERM)
+	if (!shunt_trust_reason(fd))
 		return;
 	if (!rendezvous->strangers)
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",

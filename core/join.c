@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/trust.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
 #define LOOK_LOG 7		/* at most so often */
@@ -91,7 +92,7 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r)
 		atomic_store(&service->listening, true);
 		return;
 	}
-	if (fd == -EPERM)
+	if (shunt_trust_reason(fd))
 		turn_away(r);
 	atomic_store(&r->alone, true);
 	r->look_at = again(service, r->failures++);

@@ -10,6 +10,7 @@
 #include "core/pin.h"
 #include "core/service.h"
 #include "core/stage.h"
+#include "core/trust.h"
 
 #define MESSAGES 64	/* of one link before the others are heard */
 
@@ -142,6 +143,14 @@ static int say_hello(struct shunt_link *link)
 	return shunt_link_send(link, &message, fds, count);
 }
 
+/* Within one host an initiator says HELLO, and shares memory, when it knows whom it speaks to. */
+static int introduce(struct shunt_link *link)
+{
+	if (!link->met)
+		return shunt_channel_knock(&link->channel);
+	return link->initiator ? say_hello(link) : 0;
+}
+
 /* Who hangs up at once, as on another user, is heard of like any peer that ends. */
 static bool is_said(int result)
 {
@@ -170,7 +179,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 {
 	struct shunt_link *link = NULL;
 	struct shunt_device *device;
-	pid_t pid;
+	struct ucred peer;
 
 	shunt_private_begin(engine);
 	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
@@ -184,13 +193,16 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
-	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_rendezvous_trusts(engine, channel->fd, &pid))
-		link->peer_pid = (uint32_t)pid;
+	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_trust_peer(engine, channel->fd, &peer))
+		link->peer_pid = (uint32_t)peer.pid;
 	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
+	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
 	if (make_memory(link))
 		goto destroy;
-	if (initiator && (shunt_lanes_make(link, shunt_lanes_wanted(engine, device)) || !is_said(say_hello(link))))
+	if (initiator && shunt_lanes_make(link, shunt_lanes_wanted(engine, device)))
+		goto destroy;
+	if (!is_said(introduce(link)))
 		goto destroy;
 	shunt_private_end(engine);
 	return link;
@@ -205,6 +217,17 @@ close_channel:
 	shunt_channel_close(channel);
 	shunt_private_end(engine);
 	return NULL;
+}
+
+void shunt_link_meet(struct shunt_link *link)
+{
+	if (link->met) {
+		shunt_link_distrust(link, "it knocks twice");
+		return;
+	}
+	link->met = true;
+	if (link->initiator && !is_said(say_hello(link)))
+		shunt_link_kill(link, "its channel does not take a HELLO");
 }
 
 /* What a peer may tell us about itself without being believed. */

@@ -23,7 +23,7 @@ struct shunt_link {
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
-	bool other_user;	/* whose process is of another user than ours */
+	bool met;		/* the peer has knocked, or need not: service thread */
 	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;
 	struct ibv_pd *pd;
@@ -61,7 +61,7 @@ struct shunt_link {
 	struct shunt_lane lanes[];
 };
 
-/* Builds the local half around a connected channel, which it takes; the HELLO is sent. Service thread. */
+/* Builds the local half around a connected channel, which it takes; the first message is sent. Service thread. */
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
 /* The channel is readable (or gone). Service thread. */
 void shunt_link_readable(struct shunt_link *link);
@@ -76,6 +76,8 @@ void shunt_link_destroy(struct shunt_link *link);
 /* No stream is left on a broken link: all goes but the channel, on which the peer may still have to tell something. */
 void shunt_link_strip(struct shunt_link *link);
 
+/* The peer has knocked. */
+void shunt_link_meet(struct shunt_link *link);
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */

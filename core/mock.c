@@ -95,7 +95,7 @@ static bool is_meant(struct chosen *chosen, struct shunt_stream *stream)
 	if (!chosen->tuple)
 		return true;
 	if (!stream->tuple_known)
-		stream->tuple_known = !shunt_rendezvous_tuple(chosen->engine, stream->fd, &stream->tuple);
+		shunt_rendezvous_learn(stream);
 	return stream->tuple_known && !memcmp(&stream->tuple, chosen->tuple, sizeof(*chosen->tuple));
 }
 

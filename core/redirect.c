@@ -5,16 +5,22 @@
 #include <errno.h>
 #include "core/decision.h"
 #include "core/service.h"
+#include "core/trust.h"
+
+static bool is_process(struct shunt_engine *engine, int fd, pid_t process)
+{
+	struct ucred peer;
+
+	return shunt_trust_peer(engine, fd, &peer) && peer.pid == process;
+}
 
 /* Links are between processes: one that was made to another name of that process will do. */
 static struct shunt_link *link_to(struct shunt_service *service, pid_t process)
 {
-	pid_t pid;
-
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&
 		    atomic_load(&link->state) != SHUNT_LINK_DEAD && !atomic_load(&link->failed) &&
-		    shunt_rendezvous_trusts(service->engine, link->channel.fd, &pid) && pid == process)
+		    is_process(service->engine, link->channel.fd, process))
 			return link;
 	return NULL;
 }
@@ -22,12 +28,11 @@ static struct shunt_link *link_to(struct shunt_service *service, pid_t process)
 /* A name says little about who has it: anybody could have taken it. */
 static int connect_to(struct shunt_engine *engine, pid_t process, struct shunt_name *name)
 {
-	pid_t pid;
 	int fd;
 
 	shunt_rendezvous_process(process, name);
 	fd = shunt_rendezvous_knock(engine, name);
-	if (fd >= 0 && (!shunt_rendezvous_trusts(engine, fd, &pid) || pid != process)) {
+	if (fd >= 0 && !is_process(engine, fd, process)) {
 		shunt_private_close(engine, fd);
 		return -EPERM;
 	}

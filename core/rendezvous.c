@@ -12,6 +12,11 @@
 #include <unistd.h>
 #include "core/address.h"
 #include "core/service.h"
+#include "core/trust.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 
 static int normalise(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
 {
@@ -46,6 +51,26 @@ int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tup
 	if (engine->sys->getpeername(fd, (struct sockaddr *)&address, &length))
 		return -errno;
 	return normalise(&address, tuple->peer, &tuple->peer_port);
+}
+
+/* Addresses mean something else in another network namespace. 0: the kernel does not say. */
+static uint64_t network_of(struct shunt_engine *engine, int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t length = sizeof(cookie);
+
+	return engine->sys->getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) ? 0 : cookie;
+}
+
+int shunt_rendezvous_learn(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	int result = stream->fd >= 0 ? shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple) : -EBADF;
+
+	stream->tuple_known = !result;
+	if (!result)
+		stream->network = network_of(engine, stream->fd);
+	return result;
 }
 
 /* The peer's address is one of this host's: it can be bound. */
@@ -138,35 +163,17 @@ static int channel_socket(struct shunt_engine *engine)
 							       SOCK_NONBLOCK, 0));
 }
 
-/*
- * Who owns a name may be anybody, and so may who comes to ours. A socket is shown to, and memory shared with, a
- * process of our own user or of root, who could take it anyway.
- */
-bool shunt_rendezvous_trusts(struct shunt_engine *engine, int fd, pid_t *pid)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	*pid = 0;
-	if (engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
-		return false;
-	*pid = peer.pid;
-	return peer.uid == 0 || peer.uid == geteuid();
-}
-
+/* Who owns a name may be anybody, and so may who comes to ours. */
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name)
 {
 	struct sockaddr_un address;
 	socklen_t length = unix_address(name, &address);
 	int fd = channel_socket(engine);
 	int result;
-	pid_t pid;
 
 	if (fd < 0)
 		return fd;
-	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ? -errno : 0;
-	if (!result && !shunt_rendezvous_trusts(engine, fd, &pid))
-		result = -EPERM;
+	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ? -errno : shunt_trust_ask(engine, fd);
 	if (!result)
 		return fd;
 	shunt_private_close(engine, fd);
@@ -238,8 +245,7 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
 {
 	int come = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-	pid_t pid;
-	int result = come < 0 ? come : shunt_rendezvous_trusts(engine, come, &pid) ? 0 : -EPERM;
+	int result = come < 0 ? come : shunt_trust_ask(engine, come);
 
 	if (!result)
 		return come;

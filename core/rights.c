@@ -175,7 +175,7 @@ static int is_it(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || atomic_load(&stream->state) != SHUNT_LINKED)
 		return 0;
 	if (!stream->tuple_known)
-		stream->tuple_known = !shunt_rendezvous_tuple(search->engine, stream->fd, &stream->tuple);
+		shunt_rendezvous_learn(stream);
 	if (!stream->tuple_known || memcmp(&stream->tuple, &search->tuple, sizeof(search->tuple)))
 		return 0;
 	search->found = stream;

@@ -54,6 +54,7 @@ struct shunt_rendezvous {
 struct shunt_parked {		/* a claim whose connection the program has not used yet */
 	struct shunt_link *link;
 	struct shunt_tuple tuple;
+	uint64_t network;
 	struct shunt_place place;
 	uint8_t nonce[SHUNT_NONCE_BYTES];
 	uint64_t deadline;
@@ -215,6 +216,8 @@ int shunt_trim_tick(struct shunt_service *service);
 
 /* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
 int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
+/* The same of a stream, and its network. streams_lock held: close() takes it before, or a call under way would delay it. */
+int shunt_rendezvous_learn(struct shunt_stream *stream);
 bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
 /* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
@@ -235,11 +238,9 @@ void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *hav
 void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
-/* A channel to who has the name, if he is of our own user or root, or -errno. */
+/* A channel to who has the name, if the two processes may be linked, or -errno. */
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
-/* Is the peer of a Unix socket of our own user or root? And its process. */
-bool shunt_rendezvous_trusts(struct shunt_engine *engine, int fd, pid_t *pid);
-/* The next peer that has come, or -errno. */
+/* The next peer that has come and may be linked, or -errno. */
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
 
 #endif

@@ -20,6 +20,7 @@
 #include "core/polling.h"
 #include "core/service.h"
 #include "core/soft/soft.h"
+#include "core/trust.h"
 
 #define PATIENCE_US 500000	/* with a reader, on the service thread */
 
@@ -107,13 +108,13 @@ static const char *waits_for(struct shunt_stream *stream)
 	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
 }
 
-static void put_stream(struct text *text, struct shunt_engine *engine, struct shunt_stream *stream,
-		       const struct shunt_bytes *tx, const struct shunt_bytes *rx)
+static void put_stream(struct text *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
+		       const struct shunt_bytes *rx)
 {
 	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
 	text->comma = true;
 	if (!stream->tuple_known)
-		stream->tuple_known = !shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple);
+		shunt_rendezvous_learn(stream);
 	if (stream->tuple_known) {
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
@@ -128,7 +129,6 @@ static void put_stream(struct text *text, struct shunt_engine *engine, struct sh
 
 struct sum {
 	struct text *text;
-	struct shunt_engine *engine;
 	struct shunt_totals totals;
 };
 
@@ -156,7 +156,7 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 	shunt_carried_add(stream, &tx, &rx);
 	add(&sum->totals.tx, &tx);
 	add(&sum->totals.rx, &rx);
-	put_stream(sum->text, sum->engine, stream, &tx, &rx);
+	put_stream(sum->text, stream, &tx, &rx);
 	return 0;
 }
 
@@ -373,7 +373,7 @@ static void put_totals(struct text *text, const struct shunt_totals *totals)
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
 	struct text text = { .start = malloc(8192), .room = 8192 }, list = { .start = malloc(8192), .room = 8192 };
-	struct sum sum = { .text = &list, .engine = engine };
+	struct sum sum = { .text = &list };
 
 	if (!text.start || !list.start)
 		goto fail;
@@ -443,21 +443,12 @@ int shunt_stats_listen(struct shunt_engine *engine)
 	return -EADDRINUSE;
 }
 
-static bool may_ask(struct shunt_engine *engine, int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) &&
-	       (peer.uid == 0 || peer.uid == geteuid());
-}
-
 /* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
 static void answer(struct shunt_engine *engine, int fd)
 {
 	struct timeval patience = { .tv_usec = PATIENCE_US };
 	size_t bytes = 0, done = 0;
-	char *json = may_ask(engine, fd) ? shunt_stats_json(engine, &bytes) : NULL;
+	char *json = shunt_trust_commands(engine, fd) ? shunt_stats_json(engine, &bytes) : NULL;
 	uint64_t until = shunt_now(engine) + PATIENCE_US * 1000;
 
 	engine->sys->setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));

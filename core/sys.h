@@ -47,6 +47,14 @@ struct shunt_sys {
 	int (*epoll_pwait2)(int epfd, struct epoll_event *events, int max,
 			    const struct timespec *timeout, const sigset_t *mask);
 	ssize_t (*getrandom)(void *buffer, size_t bytes, unsigned int flags);
+
+	/* What this process is, and what it may ask of another: trust.h. capget() is as in capget(2). */
+	int (*getresuid)(uid_t *real, uid_t *effective, uid_t *saved);
+	int (*getresgid)(gid_t *real, gid_t *effective, gid_t *saved);
+	int (*prctl)(int option, ...);
+	int (*capget)(void *header, void *data);
+	ssize_t (*readlink)(const char *path, char *buffer, size_t bytes);
+
 	int (*yield)(void);	/* sched_yield(): who polls without end gives others a turn; no lock is held */
 };
 

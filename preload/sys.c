@@ -111,6 +111,23 @@ static ssize_t own_getrandom(void *buffer, size_t bytes, unsigned int flags)
 	return shunt_real.syscall(SYS_getrandom, buffer, bytes, flags);
 }
 
+/* Of the calling thread: libc has no declaration of it. */
+static int own_capget(void *header, void *data)
+{
+	return (int)shunt_real.syscall(SYS_capget, header, data);
+}
+
+static int own_prctl(int option, ...)
+{
+	va_list arguments;
+	long value;
+
+	va_start(arguments, option);
+	value = va_arg(arguments, long);
+	va_end(arguments);
+	return (int)shunt_real.syscall(SYS_prctl, option, value, 0, 0, 0);
+}
+
 /* Descriptors of Shunt's own, which SHUNT_FAULT can refuse. */
 
 static int own_socket(int family, int type, int protocol)
@@ -171,6 +188,11 @@ void shunt_process_fill_sys(void)
 		.epoll_pwait = own_epoll_pwait,
 		.epoll_pwait2 = own_epoll_pwait2,
 		.getrandom = own_getrandom,
+		.getresuid = getresuid,
+		.getresgid = getresgid,
+		.prctl = own_prctl,
+		.capget = own_capget,
+		.readlink = readlink,
 		.yield = sched_yield,
 	};
 }

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 5
+#define SHUNT_WIRE_VERSION 6
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -85,7 +85,7 @@ struct shunt_control {
 
 enum shunt_message_type {
 	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: estate, wake-up eventfd */
-	SHUNT_MSG_CLAIM,	/* + 1 descriptor: the claimant's TCP socket, as proof */
+	SHUNT_MSG_CLAIM,
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
 	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
@@ -98,6 +98,7 @@ enum shunt_message_type {
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
+	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all: which version it speaks; + its credentials */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -140,7 +141,7 @@ struct shunt_hello {
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
 	uint32_t kind;		/* of device: 1 soft, 2 verbs */
-	uint32_t nonces;	/* 1: sockets are not shown, nonces are; both ends alike; or 0 */
+	uint32_t nonces;	/* 1: connections are proven by nonces; both ends alike; or 0 */
 	uint32_t lanes;		/* 1 to SHUNT_LANES_MAX; in the answer, no more than were offered: so many it is */
 	uint32_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
@@ -148,13 +149,14 @@ struct shunt_hello {
 
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number: all but HELLO and CLAIM */
+	uint32_t stream;	/* the receiver's number: all but KNOCK, HELLO and CLAIM */
 	union {
-		struct shunt_hello hello;
+		struct shunt_hello hello;	/* KNOCK: magic and version of it, the rest is 0 */
 		struct {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
 			uint8_t nonce[SHUNT_NONCE_BYTES];	/* across hosts: to be read from TCP; else 0 */
+			uint64_t network;	/* SO_NETNS_COOKIE of the connection's socket; 0: not known, or across hosts */
 		} claim;
 		struct {
 			struct shunt_place place;
@@ -184,7 +186,7 @@ struct shunt_message {
 /* --- the have channel: between processes that accept connections at one address --- */
 
 enum shunt_have_type {
-	SHUNT_HAVE_JOIN = 1,	/* first of all; + 1 descriptor where the owner is another user's: a socket that listens there */
+	SHUNT_HAVE_JOIN = 1,	/* first of all */
 	SHUNT_HAVE_TUPLE,	/* the sender has accepted and used this connection */
 	SHUNT_HAVE_WANTED,	/* by the owner: such messages are wanted from now on (`on` 1), or not (0) */
 };

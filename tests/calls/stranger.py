@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A process that would like to have a part in somebody else's connections: what does it get?
 
-stranger.py PORT PID: introduces itself at the rendezvous of a server's port as an engine does, asks for the statistics
-of its process, and shows a socket of its own as a fork's child does. One line each.
+stranger.py PORT PID: introduces itself at the rendezvous of a server's port as an engine does, and asks for the statistics
+of its process. One line each.
 """
 import array
 import fcntl
@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
+HELLO, KNOCK = 1, 15
 BYTES = 16 << 20	# of an estate: core/soft/estate.h
 QUEUE, DEPTH = 4096 + 1024 * 32, 64
 
@@ -31,7 +32,11 @@ def estate():
 def hello():
     address = struct.pack("<IIQQII", 0x41534853, 1, QUEUE, BYTES, DEPTH, 0)
     text = struct.pack("<IIQQIIIIIIII", wire.MAGIC, wire.VERSION, 0x10000000, BYTES // 2, 1, DEPTH, 32, os.getpid(), 1, 0, 1, 0)
-    return (struct.pack("<II", 1, 0) + text + address).ljust(MESSAGE, b"\0")
+    return (struct.pack("<II", HELLO, 0) + text + address).ljust(MESSAGE, b"\0")
+
+
+def knock():
+    return struct.pack("<IIII", KNOCK, 0, wire.MAGIC, wire.VERSION).ljust(MESSAGE, b"\0")
 
 
 def meet(name, kind):
@@ -41,17 +46,26 @@ def meet(name, kind):
     return s
 
 
+def receive(s):
+    """A message, and whether memory came with it."""
+    data, rights, _, _ = s.recvmsg(MESSAGE, 64)
+    return data, any(kind == socket.SCM_RIGHTS for _, kind, _ in rights)
+
+
 def rendezvous(port):
     s = meet(f"shunt/tcp/::ffff:127.0.0.1:{port}", socket.SOCK_SEQPACKET)
+    who = struct.pack("iII", os.getpid(), os.geteuid(), os.getegid())
     fds = array.array("i", [estate(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)])
     try:
+        s.sendmsg([knock()], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, who)])
+        answer, _ = receive(s)
+        if not answer:
+            return "nothing"
         s.sendmsg([hello()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-        answer, rights, _, _ = s.recvmsg(MESSAGE, 64)
+        answer, memory = receive(s)
     except (BrokenPipeError, ConnectionResetError):
         return "nothing"
-    if not answer:
-        return "nothing"
-    return f"{len(answer)} bytes, " + ("memory" if rights else "no memory")
+    return f"{len(answer)} bytes, " + ("memory" if memory else "no memory") if answer else "no more than a knock"
 
 
 def statistics(pid):
@@ -61,21 +75,10 @@ def statistics(pid):
         return "nothing"
 
 
-def rights(pid):
-    """A socket that is not the server's: nothing is to be done, which is said."""
-    s = meet(f"shunt/rights/{pid}", socket.SOCK_SEQPACKET)
-    own = socket.create_server(("127.0.0.1", 0))
-    client = socket.create_connection(own.getsockname())
-    fds = array.array("i", [client.fileno()])
-    s.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-    return "an answer" if s.recv(1) else "nothing"
-
-
 def main():
     port, pid = sys.argv[1:3]
     print("rendezvous:", rendezvous(port))
     print("statistics:", statistics(pid))
-    print("rights:", rights(pid))
 
 
 main()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Processes of another user: they get neither memory nor statistics of a shunted process, nor does it show them its
-# sockets; their connections are served all the same, on TCP. Needs root, to be two users. TAP.
+# Processes that could not ptrace each other: they get neither memory nor statistics; their connections are served all
+# the same, on TCP. Needs root, to be two users. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
@@ -21,10 +21,10 @@ done
 [ "$python" ] || { echo "1..0 # SKIP another user has no python3"; exit 77; }
 chmod 777 "$work"
 
-# start_server [COMMAND...]: sets $server and $port; one connection stays, so it does not end by itself.
+# start_server COMMAND...: sets $server and $port; one connection stays, so it does not end by itself.
 start_server() {
 	local in
-	SHUNT_STATS=$work/server.%p start_telling "$@" $shunt_run "$many" server 2> "$work/err"
+	SHUNT_STATS=$work/server.%p start_telling "$@" 2> "$work/err"
 	server=$server_pid port=$server_port
 	exec {in}<&-
 	exec {held}<> /dev/tcp/127.0.0.1/"$port"
@@ -63,21 +63,54 @@ refused() {
 	! "$@" "$builddir/tools/shunt" stat "$server" > "$work/stat" 2>&1
 }
 
-start_server
+all="rendezvous: 320 bytes, memory
+statistics: them"
+none="rendezvous: nothing
+statistics: nothing"
+
+start_server $shunt_run "$many" server
 check "a client of the same user is linked" linked
-check "a stranger of the same user is met" gets "rendezvous: 320 bytes, memory
-statistics: them
-rights: an answer"
-check "another user's is not, and gets no statistics" gets "rendezvous: nothing
-statistics: nothing
-rights: an answer" $other
+check "a stranger of the same user is met" gets "$all"
+check "another user's is not, and gets no statistics" gets "$none" $other
 check "another user's client is served on TCP" not_linked $other
 check "shunt stat of another user is refused" refused $other
+check "root without its capabilities could not trace us: it is served on TCP" not_linked setpriv --bounding-set=-all
+check "nor could another PID namespace's root: on TCP" not_linked unshare --pid --fork --kill-child
+check "and what has another /proc cannot ask: on TCP" not_linked unshare --pid --fork --kill-child --mount-proc
 check "a client of the same user still is linked" linked
 check "the server ends well" end_server
 
-start_server $other
+start_server $other $shunt_run "$many" server
 check "a server of another user is shown nothing, and serves" not_linked
 check "and links to its own" linked $other
+check "a stranger of its own is met" gets "$all" $other
+check "and root gets statistics, nothing else" gets "rendezvous: nothing
+statistics: them"
+check "a user namespace of its own makes it another one: on TCP" not_linked $other unshare --user
+check "so does another group" not_linked setpriv --reuid=65534 --regid=65533 --clear-groups
+check "it ends well" end_server
+
+# A server that is no longer what it was, or may not be traced for another reason.
+start_dropped() { # HOW [COMMAND...]
+	local how=$1
+	shift
+	start_server "$@" $shunt_run $python "$here/drop.py" "$how"
+}
+
+for how in user effective; do
+	start_dropped $how
+	check "a daemon that has dropped from root ($how) is no peer of its new user" not_linked $other
+	check "nor of root ($how)" not_linked
+	check "and says nothing to a stranger of that user ($how)" gets "$none" $other
+	check "but its statistics to root ($how)" gets "rendezvous: nothing
+statistics: them"
+	check "it ends well ($how)" end_server
+done
+start_dropped dumpable $other
+check "a process that may not be dumped is no peer of its own user" not_linked $other
+check "and says nothing to a stranger of that user" gets "$none" $other
+check "it ends well" end_server
+start_dropped late
+check "who has listened as root is none of the user that it has become" not_linked $other
 check "it ends well" end_server
 plan

@@ -99,8 +99,15 @@ static void say_hello(struct shunt_hello *hello)
 {
 	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = estate.arena,
 					.arena_bytes = estate.arena_bytes, .rkey = estate.mr->rkey, .receives = 64, .streams = 32,
-					.pid = 1, .kind = 1, .nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
+					.pid = 1, .kind = 1, .lanes = 1, .nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
 	memcpy(hello->address, &estate.address, sizeof(estate.address));
+}
+
+static void say_knock(struct shunt_message *message)
+{
+	*message = (struct shunt_message) { .type = SHUNT_MSG_KNOCK };
+	message->hello.magic = SHUNT_WIRE_MAGIC;
+	message->hello.version = SHUNT_WIRE_VERSION;
 }
 
 static void fill(struct shunt_message *message, int fds[16], int *count)
@@ -120,8 +127,9 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 				shunt_rendezvous_tuple(fuzz_world.engine[FUZZ_HOSTILE], conn->fd[0], &message->claim.tuple);
 		}
 		message->claim.place = some_place();
-		if (!fuzz_world.engine[FUZZ_VICTIM]->config.proof)
-			fds[(*count)++] = conn->sock[0].peer && conn->fd[0] >= 0 ? conn->fd[0] : STDERR_FILENO;
+		break;
+	case SHUNT_MSG_KNOCK:
+		say_knock(message);
 		break;
 	case SHUNT_MSG_ACCEPT:
 		message->accept.place = some_place();
@@ -135,6 +143,21 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 	}
 }
 
+/* Without them it is no knock. */
+static void add_credentials(struct msghdr *header, char *space)
+{
+	struct ucred self = { getpid(), geteuid(), getegid() };
+	struct cmsghdr *control;
+
+	header->msg_control = space;
+	header->msg_controllen = CMSG_SPACE(sizeof(self));
+	control = CMSG_FIRSTHDR(header);
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_CREDENTIALS;
+	control->cmsg_len = CMSG_LEN(sizeof(self));
+	memcpy(CMSG_DATA(control), &self, sizeof(self));
+}
+
 static void transmit(int to, const void *bytes, size_t size, const int *fds, int count)
 {
 	char space[CMSG_SPACE(16 * sizeof(int))] = { 0 };
@@ -142,6 +165,8 @@ static void transmit(int to, const void *bytes, size_t size, const int *fds, int
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	shunt_fds_attach(&header, space, fds, count);
+	if (!count && size == sizeof(struct shunt_message) && ((const struct shunt_message *)bytes)->type == SHUNT_MSG_KNOCK)
+		add_credentials(&header, space);
 	sim_sys.sendmsg(to, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -164,6 +189,8 @@ static void say(void)
 
 	if (talker.fd < 0)
 		return;
+	if (!message.type)	/* of no type is a changed one, too */
+		message.type = SHUNT_MSG_KNOCK;
 	fill(&message, fds, &count);
 	for (int i = 0; i < (int)(wrong & 3); i++)
 		change_field(&message);
@@ -329,7 +356,7 @@ static void step(void)
 static void begin(void)
 {
 	uint8_t how = fuzz_byte(in);
-	struct shunt_message hello = { .type = SHUNT_MSG_HELLO };
+	struct shunt_message first, hello = { .type = SHUNT_MSG_HELLO };
 
 	fuzz_world.engine[FUZZ_VICTIM]->config.proof = how & 1;
 	fuzz_world.engine[FUZZ_VICTIM]->config.retain = how & 1;
@@ -345,6 +372,8 @@ static void begin(void)
 	}
 	if (how & 2 || talker.fd < 0)
 		return;
+	say_knock(&first);
+	transmit(talker.fd, &first, sizeof(first), NULL, 0);
 	say_hello(&hello.hello);
 	transmit(talker.fd, &hello, sizeof(hello), estate.fds, 2);
 	fuzz_world_turn();

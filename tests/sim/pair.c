@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -33,13 +34,16 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec + pair_skew;
 }
 
+int capget(void *header, void *data);	/* libc's, which has no declaration of it */
+
 static const struct shunt_sys sys = {
 	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
 	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .socket = socket, .bind = sim_names_bind,
 	.listen = listen, .accept4 = accept4, .connect = sim_names_connect, .read = read, .write = write,
 	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield,
+	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield, .getresuid = getresuid, .getresgid = getresgid,
+	.prctl = prctl, .capget = capget, .readlink = readlink,
 };
 
 void make_engines(const struct shunt_config *config, bool manual)

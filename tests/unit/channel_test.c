@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/sockets.h"
 
@@ -77,6 +78,98 @@ static void kept_messages_hold_their_descriptors(void **state)
 	shunt_channel_send(&pair[0], &message, fds, 1);
 	close_pair(pair);
 	assert_int_equal(descriptors(), before - 1);
+}
+
+static void met_pair(struct shunt_channel pair[2])
+{
+	struct shunt_message message;
+
+	make_pair(pair, SHUNT_CHANNEL_UNIX);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(shunt_channel_knock(&pair[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(take(&pair[i], &message), 1);
+		assert_int_equal(message.type, SHUNT_MSG_KNOCK);
+		assert_true(pair[i].known && !pair[i].awaits_knock);
+	}
+}
+
+static void both_knock(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message message = hello();
+	int fds[SHUNT_CHANNEL_FDS], count;
+
+	(void)state;
+	met_pair(pair);
+	assert_int_equal(shunt_channel_send(&pair[0], &message, (const int[]) { 0, 1 }, 2), 0);
+	assert_int_equal(shunt_channel_receive(&pair[1], &message, fds, &count), 1);
+	assert_int_equal(count, 2);
+	close(fds[0]);
+	close(fds[1]);
+	close_pair(pair);
+}
+
+/* A HELLO has come: whatever has descriptors from now on is refused, and they are not taken. */
+static void descriptors_that_are_not_due(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message message = hello();
+	int fds[SHUNT_CHANNEL_FDS] = { 0, 1 }, count, before;
+
+	(void)state;
+	met_pair(pair);
+	before = descriptors();
+	shunt_channel_send(&pair[0], &message, NULL, 0);
+	assert_int_equal(take(&pair[1], &message), 1);
+	message.type = SHUNT_MSG_CLAIM;
+	assert_int_equal(shunt_channel_send(&pair[0], &message, fds, 1), 0);
+	assert_int_equal(shunt_channel_receive(&pair[1], &message, fds, &count), -EPROTO);
+	assert_int_equal(count, 0);
+	assert_int_equal(descriptors(), before);
+	close_pair(pair);
+}
+
+static void what_is_no_knock(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message wrong[3] = { hello(), hello(), hello() };
+	int fds[SHUNT_CHANNEL_FDS] = { 0, 1 }, count, before;
+
+	(void)state;
+	wrong[1].type = SHUNT_MSG_KNOCK;	/* without credentials; and of another version, which is said */
+	for (int i = 0; i < 3; i++)
+		wrong[i].hello.version = SHUNT_WIRE_VERSION - (i == 2);
+	for (int i = 0; i < 3; i++) {
+		make_pair(pair, SHUNT_CHANNEL_UNIX);
+		before = descriptors();
+		shunt_channel_send(&pair[0], &wrong[i], fds, i ? 0 : 2);
+		shunt_channel_knock(&pair[1]);
+		assert_int_equal(shunt_channel_receive(&pair[1], &wrong[i], fds, &count), -EPROTO);
+		assert_int_equal(count, 0);
+		assert_int_equal(descriptors(), before);
+		assert_int_equal(!strcmp(pair[1].wrong, "it speaks another version"), i == 2);
+		close_pair(pair);
+	}
+}
+
+/* The socket was another's when it was connected: a child has it now. */
+static void another_process_knocks(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message message;
+	pid_t child;
+
+	(void)state;
+	make_pair(pair, SHUNT_CHANNEL_UNIX);
+	child = fork();
+	if (!child)
+		_exit(shunt_channel_knock(&pair[0]) != 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	shunt_channel_knock(&pair[1]);
+	assert_int_equal(take(&pair[1], &message), -EPROTO);
+	assert_string_equal(pair[1].wrong, "it is not the process that was asked");
+	close_pair(pair);
 }
 
 static void packets_of_another_size(void **state)
@@ -228,6 +321,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(descriptors_travel, set_up),
 		cmocka_unit_test_setup(kept_messages_hold_their_descriptors, set_up),
+		cmocka_unit_test_setup(both_knock, set_up),
+		cmocka_unit_test_setup(descriptors_that_are_not_due, set_up),
+		cmocka_unit_test_setup(what_is_no_knock, set_up),
+		cmocka_unit_test_setup(another_process_knocks, set_up),
 		cmocka_unit_test_setup(packets_of_another_size, set_up),
 		cmocka_unit_test_setup(streams_have_no_descriptors, set_up),
 		cmocka_unit_test_setup(a_stream_in_pieces, set_up),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -45,13 +46,16 @@ static ssize_t receive_some(int fd, struct msghdr *message, int flags)
 	return got;
 }
 
+int capget(void *header, void *data);	/* libc's, which has no declaration of it */
+
 static const struct shunt_sys sys = {
 	.now = now, .sendmsg = send_some, .recvmsg = receive_some, .setsockopt = setsockopt,
 	.getsockopt = getsockopt, .getsockname = getsockname, .getpeername = getpeername, .shutdown = shutdown,
 	.ioctl = ioctl, .fcntl = fcntl, .read = read, .write = write,
 	.socket = socket, .bind = bind, .listen = listen, .accept4 = accept4, .connect = connect,
 	.close = close, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.getrandom = getrandom,
+	.getrandom = getrandom, .getresuid = getresuid, .getresgid = getresgid,
+	.prctl = prctl, .capget = capget, .readlink = readlink,
 };
 
 int descriptors(void)
