@@ -191,7 +191,7 @@ static int share(struct shunt_stream *stream, void *arg)
 
 /*
  * No lock is held by a thread that the child does not have; and no descriptor is in the making that the child
- * would keep without knowing it, a peer's socket from a claim for one.
+ * would keep without knowing it, a peer's memory from its HELLO for one.
  */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
@@ -241,6 +241,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.end_fd = -1;
 	stream->tx.lingers = false;
 	stream->refusing = false;
+	atomic_store(&stream->retire_fd, -1);	/* it was asked of the parent */
+	atomic_store(&stream->wanted, false);
 	if (state == SHUNT_CANDIDATE && !shunt_shared_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)

@@ -255,7 +255,7 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return shunt_stream_retire(engine, fd, stream, reason);
 	readable = shunt_stream_inq(engine, fd, stream);
-	result = shunt_rights_ask_parent(engine, fd);
+	result = shunt_rights_ask_parent(engine, stream);
 	if (!result)
 		await_bytes(engine, fd, readable);
 	return result;

@@ -1,9 +1,13 @@
 /*
  * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who used it first
- * (shared.h). Another that touches such a stream shows the socket to that one, which hands the stream back to the
- * kernel; from then on both are ordinary owners of an ordinary socket.
+ * (shared.h). Another that touches such a stream marks it in the page that relatives share, and knocks at the door of that
+ * one, which hands the stream back to the kernel; from then on both are ordinary owners of an ordinary socket.
+ *
+ * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is hung up on when there is
+ * an answer in the page. So a child may have changed its user, and a stranger who knocks costs a look.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,103 +15,114 @@
 #include <unistd.h>
 #include "core/service.h"
 #include "core/cancel.h"
-#include "core/fds.h"
-#include "core/quiet.h"
 #include "core/shared.h"
+#include "core/trust.h"
 
-#define PATIENCE_MS 6000
-#define TRIES 3
+#define PATIENCE 6000000000ull	/* ns until an owner that does not answer is given up */
+#define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
+#define KNOCKS 16		/* that are looked at before others are heard */
 
 static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +	/* a number fits */
-	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
-				   "shunt/rights/%d", (int)pid);
-}
-
-static int channel(struct shunt_engine *engine)
-{
-	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-}
-
-static bool same_user(struct shunt_engine *engine, int fd, pid_t *pid)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	if (engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
-		return false;
-	*pid = peer.pid;
-	return peer.uid == geteuid() || peer.uid == 0;
+	return offsetof(struct sockaddr_un, sun_path) + 1 +
+	       snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "shunt/rights/%d", (int)pid);
 }
 
 /* --- who touches it --- */
 
-static int show(struct shunt_engine *engine, int to, int fd)
+static bool is_dead(pid_t pid)
 {
-	char byte = 1, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	shunt_fds_attach(&message, space, &fd, 1);
-	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static int converse(struct shunt_engine *engine, pid_t owner, int to, int fd)
-{
-	struct pollfd waiting = { .fd = to, .events = POLLIN };
-	struct timespec patience = { PATIENCE_MS / 1000, 0 };
-	struct sockaddr_un address;
-	socklen_t length = name_of(owner, &address);
-	pid_t pid = 0;
-	char byte = 0;
-	int result;
-
-	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
-		return -errno;
-	if (!same_user(engine, to, &pid) || pid != owner)
-		return -EPERM;
-	result = show(engine, to, fd);
-	if (result)
-		return result;
-	while (engine->sys->ppoll(&waiting, 1, &patience, NULL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (engine->sys->read(to, &byte, 1) != 1)
-		return -EAGAIN;		/* it has hung up: dead, or short of descriptors */
-	return byte ? 0 : -EBUSY;
-}
-
-static int ask(struct shunt_engine *engine, pid_t owner, int fd)
-{
-	int result = -EAGAIN, state = shunt_cancel_off();	/* the stream's locks are held */
-
-	for (int tries = 0; result == -EAGAIN && tries < TRIES; tries++) {
-		int to = channel(engine);
-
-		result = to < 0 ? to : converse(engine, owner, to, fd);
-		shunt_private_close(engine, to);
-	}
-	shunt_cancel_restore(state);
-	return result;
+	return kill(pid, 0) && errno == ESRCH;
 }
 
 /*
- * From a child of vfork(): what it shares is our memory, and the parent's service thread goes on, but its descriptors are
- * copies from before. What the parent has opened since, the link's perhaps, it does not have.
+ * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question. -EAGAIN: many knock just
+ * now, and it is alive. Another error: nobody is there whose link the stream could be on.
  */
-int shunt_rights_ask_parent(struct shunt_engine *engine, int fd)
+static int knock(struct shunt_engine *engine, pid_t owner, int to)
 {
-	int result = -EAGAIN, state = shunt_cancel_off();
+	struct sockaddr_un address;
+	socklen_t length = name_of(owner, &address);
+	struct ucred peer;
 
-	for (int tries = 0; result == -EAGAIN && tries < TRIES; tries++) {
-		int to = engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
+		return errno == EAGAIN && is_dead(owner) ? -ECONNREFUSED : -errno;
+	/* In another PID namespace it has no number. Any process may take the name of one that has ended. */
+	return shunt_trust_peer(engine, to, &peer) && (peer.pid == owner || !peer.pid) ? 0 : -EPERM;
+}
 
-		result = to < 0 ? -errno : converse(engine, engine->pid, to, fd);
-		if (to >= 0)
-			engine->sys->close(to);
+/* Until it hangs up, or (none) a while. */
+static void await(struct shunt_engine *engine, int to, uint64_t until)
+{
+	struct pollfd waiting = { .fd = to, .events = POLLIN };
+	uint64_t now = shunt_now(engine), left = to < 0 ? AGAIN : until > now ? until - now : 0;
+	struct timespec patience = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
+
+	engine->sys->ppoll(&waiting, 1, &patience, NULL);
+}
+
+/* What the stream's owner says; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
+static enum shunt_told told(const struct shunt_question *asked, struct shunt_stream *stream)
+{
+	if (asked)
+		return shunt_shared_told(asked);
+	if (atomic_load(&stream->wanted))
+		return SHUNT_TOLD_NOTHING;
+	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ? SHUNT_TOLD_YES : SHUNT_TOLD_NO;
+}
+
+static int open_private(struct shunt_engine *engine)
+{
+	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+/* In a child of vfork() the table of descriptors is the parent's memory, but not the parent's. */
+static int open_foreign(struct shunt_engine *engine)
+{
+	int fd = engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void close_own(struct shunt_engine *engine, int fd, bool foreign)
+{
+	if (!foreign)
+		shunt_private_close(engine, fd);
+	else if (fd >= 0)
+		engine->sys->close(fd);
+}
+
+/* It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to ask. No lock held. */
+static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked, struct shunt_stream *stream)
+{
+	uint64_t until = shunt_now(engine) + PATIENCE;
+	enum shunt_told answer;
+	int result = 0, to;
+
+	while ((answer = told(asked, stream)) == SHUNT_TOLD_NOTHING && shunt_now(engine) < until) {
+		to = asked ? open_private(engine) : open_foreign(engine);
+		result = to < 0 ? to : knock(engine, owner, to);
+		if (!result)
+			await(engine, to, until);
+		close_own(engine, to, !asked);
+		if (result && result != -EAGAIN)
+			return result;
+		if (told(asked, stream) == SHUNT_TOLD_NOTHING)	/* it was somebody else's turn */
+			await(engine, -1, until);
 	}
+	if (answer == SHUNT_TOLD_NOTHING)
+		return -EAGAIN;
+	return answer == SHUNT_TOLD_YES ? 0 : -EBUSY;
+}
+
+/* From a child of vfork(): the memory is the parent's, whose service thread goes on. */
+int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result, state = shunt_cancel_off();
+
+	atomic_store(&stream->wanted, true);
+	result = ask(engine, engine->pid, NULL, stream);
 	shunt_cancel_restore(state);
 	return result;
 }
@@ -118,28 +133,39 @@ static bool is_final(int result)
 	return !result || result == -ECONNREFUSED || result == -EPERM || result == -EBUSY;
 }
 
-int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+static void settle(struct shunt_stream *stream)
 {
-	int saved = errno;
-	int result;
-	pid_t owner;
-
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	result = 0;
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN) {
-		owner = stream->slot ? shunt_shared_owner(stream) : engine->parent;
-		result = owner ? ask(engine, owner, fd) : 0;	/* 0: it has been handed back meanwhile */
-		if (is_final(result)) {
-			shunt_streams_because(engine, stream, SHUNT_REASON_FORK);
-			atomic_store(&stream->state, SHUNT_PLAIN);
-		}
-		if (result)
-			shunt_log(SHUNT_LOG_WARN, "descriptor %d: process %d, which shared it with us, did not hand it over (error %d)",
-				  fd, (int)owner, -result);
+		shunt_streams_because(stream->engine, stream, SHUNT_REASON_FORK);
+		atomic_store(&stream->state, SHUNT_PLAIN);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
+}
+
+int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	int saved = errno, result = -EAGAIN, state;
+	struct shunt_question asked;
+	pid_t owner;
+
+	if (atomic_load(&stream->state) != SHUNT_FOREIGN)
+		return 0;
+	state = shunt_cancel_off();
+	shunt_streams_hold(stream);	/* another thread may close it */
+	if (stream->slot) {		/* else there were too many to be counted, and it cannot be asked for */
+		owner = shunt_shared_ask(stream, &asked);
+		result = owner ? ask(engine, owner, &asked, stream) : 0;	/* 0: it has been handed back meanwhile */
+	}
+	if (result)
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d: the process that shared it with us did not hand it over (error %d)",
+			  fd, -result);
+	if (is_final(result))
+		settle(stream);
+	shunt_streams_unhold(stream);
+	shunt_cancel_restore(state);
 	errno = saved;
 	/* To use the socket now would mix up its bytes. The kernel, too, may be short of memory for a moment. */
 	return is_final(result) ? result : -ENOMEM;
@@ -151,68 +177,15 @@ int shunt_rights_listen(struct shunt_engine *engine)
 {
 	struct sockaddr_un address;
 	socklen_t length = name_of(engine->pid, &address);
-	int fd = channel(engine), result;
+	int fd = open_private(engine), result;
 
 	if (fd < 0)
 		return fd;
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) && !engine->sys->listen(fd, 16))
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) && !engine->sys->listen(fd, 128))
 		return fd;
 	result = -errno;
 	shunt_private_close(engine, fd);
 	return result;
-}
-
-struct search {
-	struct shunt_engine *engine;
-	struct shunt_tuple tuple;
-	struct shunt_stream *found;
-};
-
-static int is_it(struct shunt_stream *stream, void *arg)
-{
-	struct search *search = arg;
-
-	if (stream->fd < 0 || atomic_load(&stream->state) != SHUNT_LINKED)
-		return 0;
-	if (!stream->tuple_known)
-		shunt_rendezvous_learn(stream);
-	if (!stream->tuple_known || memcmp(&stream->tuple, &search->tuple, sizeof(search->tuple)))
-		return 0;
-	search->found = stream;
-	stream->holds++;
-	return 1;
-}
-
-/* The socket the child shows us; closed again at once. */
-static int receive_tuple(struct shunt_engine *engine, int from, struct shunt_tuple *tuple)
-{
-	char byte, space[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-				  .msg_controllen = sizeof(space) };
-	int fds[2], count = 0, result = -EPROTO;
-	ssize_t got;
-
-	shunt_private_begin(engine);
-	got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (got >= 0)
-		count = shunt_fds_take(engine->sys, &message, fds, 2);
-	memset(tuple, 0, sizeof(*tuple));
-	if (got == 1 && count == 1)
-		result = shunt_rendezvous_tuple(engine, fds[0], tuple);
-	for (int i = 0; i < count; i++)
-		engine->sys->close(fds[i]);
-	shunt_private_end(engine);
-	return result;
-}
-
-static void say_done(struct shunt_engine *engine, int fd, bool handed_over)
-{
-	char byte = handed_over;
-
-	if (shunt_quiet_write(engine->sys->write, fd, &byte, 1) != 1)
-		shunt_log(SHUNT_LOG_DEBUG, "a child went away before it was answered");
-	shunt_private_close(engine, fd);
 }
 
 void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -221,7 +194,9 @@ void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (fd < 0)
 		return;
-	say_done(engine, fd, atomic_load(&stream->retiring) == SHUNT_RETIRED);
+	shunt_shared_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
+	atomic_store(&stream->wanted, false);
+	shunt_private_close(engine, fd);
 	shunt_streams_unhold(stream);
 }
 
@@ -239,11 +214,15 @@ static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_rights_answer(engine, stream);
 }
 
-void shunt_rights_shown(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_rights_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	atomic_store(&stream->retire_fd, fd);
 	hand_over(engine, stream);
 }
+
+struct search {
+	struct shunt_stream *found;
+};
 
 static int is_waiting(struct shunt_stream *stream, void *arg)
 {
@@ -273,39 +252,50 @@ void shunt_rights_proven(struct shunt_engine *engine)
 	} while (true);
 }
 
-void shunt_rights_serve(struct shunt_engine *engine, int fd)
+static bool is_wanted(const struct shunt_stream *stream)
 {
-	struct search search = { .engine = engine };
-	struct pollfd waiting = { .events = POLLIN };
-	struct timespec patience = { 0, 100000000 };
-	int result = -ETIMEDOUT;
-	pid_t pid;
+	return shunt_shared_is_asked(stream) || atomic_load(&((struct shunt_stream *)stream)->wanted);
+}
 
-	waiting.fd = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
-	if (waiting.fd < 0)
-		return;
-	/*
-	 * Who has the socket may ask, also a child that has changed its user. A child sends at once after
-	 * connecting; who does not is not one.
-	 */
-	if (!same_user(engine, waiting.fd, &pid))
-		patience.tv_nsec /= 10;
-	if (engine->sys->ppoll(&waiting, 1, &patience, NULL) > 0)
-		result = receive_tuple(engine, waiting.fd, &search.tuple);
-	if (result == -ENOTCONN)	/* the connection is over: the kernel says so to either */
-		say_done(engine, waiting.fd, true);
-	else if (result)
-		shunt_private_close(engine, waiting.fd);
-	if (result)
-		return;
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, is_it, &search);
-	shunt_lock_leave(&engine->streams_lock);
-	if (!search.found || search.found->retire_fd >= 0) {
-		say_done(engine, waiting.fd, !search.found);
-		if (search.found)
-			shunt_streams_unhold(search.found);
-		return;
+/* One that somebody waits for whom nobody answers yet; those that are on no link are answered here. */
+static int find_wanted(struct shunt_stream *stream, void *arg)
+{
+	struct search *search = arg;
+
+	if (stream->fd < 0 || !is_wanted(stream))
+		return 0;
+	if (atomic_load(&stream->state) != SHUNT_LINKED) {
+		shunt_shared_tell(stream, true);
+		atomic_store(&stream->wanted, false);
+		return 0;
 	}
-	shunt_rights_shown(engine, search.found, waiting.fd);
+	if (search->found || atomic_load(&stream->retire_fd) >= 0)
+		return 0;
+	search->found = stream;
+	stream->holds++;
+	return 0;
+}
+
+static void hear_knock(struct shunt_engine *engine, int fd)
+{
+	struct search search = { .found = NULL };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find_wanted, &search);
+	shunt_lock_leave(&engine->streams_lock);
+	if (search.found)
+		shunt_rights_asked(engine, search.found, fd);
+	else
+		shunt_private_close(engine, fd);
+}
+
+void shunt_rights_serve(struct shunt_engine *engine, int door)
+{
+	for (int i = 0; i < KNOCKS; i++) {
+		int fd = shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+		if (fd < 0)
+			return;
+		hear_knock(engine, fd);
+	}
 }

@@ -6,15 +6,17 @@
 #include "core/shared.h"
 
 /*
- * A slot is one word: owner, ON_LINK, how many hold it, generation. Given up, it has the next generation: to
+ * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
  * whoever still names the old one, the connection is the kernel's. So a slot may be taken back at any time, and a
  * process that was killed, which has told nobody, costs a slot and makes closing slower, no more.
  */
-#define OWNER_BITS 23			/* pids are below 2^22 */
+#define OWNER_BITS 22			/* pids are below 2^22 */
 #define OWNER_MASK ((1ull << OWNER_BITS) - 1)
 #define ON_LINK (1ull << OWNER_BITS)
-#define HOLDER (1ull << (OWNER_BITS + 1))
-#define HOLDERS_MAX 0xffff
+#define ASKED (ON_LINK << 1)		/* a relative wants the owner to hand it back to the kernel */
+#define HANDED (ON_LINK << 2)		/* it has */
+#define HOLDER (ON_LINK << 3)
+#define HOLDERS_MAX 0x7fff
 #define GENERATION_SHIFT 40
 
 #define PAGES_BYTES (1 << 20)		/* backed on touch */
@@ -61,16 +63,21 @@ static bool look(const struct shunt_stream *stream, uint64_t *word)
 
 /* --- slots --- */
 
-static struct shunt_shared *pages(struct shunt_engine *engine)
+bool shunt_shared_prepare(struct shunt_engine *engine)
 {
 	void *made;
 
 	if (engine->shared)
-		return engine->shared;
+		return true;
 	made = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (made != MAP_FAILED)
 		engine->shared = made;
 	return engine->shared;
+}
+
+static struct shunt_shared *pages(struct shunt_engine *engine)
+{
+	return shunt_shared_prepare(engine) ? engine->shared : NULL;
 }
 
 /* Its owner has been killed: what others hold of it is the kernel's. */
@@ -188,11 +195,42 @@ bool shunt_shared_counts(const struct shunt_stream *stream)
 	return look(stream, &word);
 }
 
-pid_t shunt_shared_owner(const struct shunt_stream *stream)
+/* --- it is asked for --- */
+
+pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked)
 {
 	uint64_t word;
 
-	return look(stream, &word) && word & ON_LINK ? owner_of(word) : 0;
+	*asked = (struct shunt_question) { stream->slot, stream->slot_generation };
+	while (look(stream, &word) && word & ON_LINK && !(word & HANDED))
+		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word, word | ASKED))
+			return owner_of(word);
+	return 0;
+}
+
+enum shunt_told shunt_shared_told(const struct shunt_question *asked)
+{
+	uint64_t word = atomic_load(asked->slot);
+
+	if (generation_of(word) != asked->generation || word & HANDED || !(word & ON_LINK))
+		return SHUNT_TOLD_YES;
+	return word & ASKED ? SHUNT_TOLD_NOTHING : SHUNT_TOLD_NO;
+}
+
+bool shunt_shared_is_asked(const struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	return look(stream, &word) && word & ASKED;
+}
+
+void shunt_shared_tell(struct shunt_stream *stream, bool handed)
+{
+	uint64_t word;
+
+	while (look(stream, &word) && owner_of(word) == stream->engine->pid)
+		if (atomic_compare_exchange_strong(stream->slot, &word, (word & ~ASKED) | (handed ? HANDED : 0)))
+			break;
 }
 
 /* --- before a fork --- */

@@ -7,6 +7,7 @@
 #define SHUNT_CORE_SHARED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct shunt_engine;
@@ -28,7 +29,24 @@ void shunt_shared_leave(struct shunt_stream *stream);
 bool shunt_shared_counts(const struct shunt_stream *stream);
 /* Does another process hold it, as far as we know? */
 bool shunt_shared_held(const struct shunt_stream *stream);
-/* Whose link it is on; 0: nobody's, or it has no slot. */
-pid_t shunt_shared_owner(const struct shunt_stream *stream);
+
+/*
+ * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark there is all that is asked:
+ * who could make it holds the socket. Its owner, to be woken now (rights.c); 0: nobody's link has it.
+ */
+struct shunt_question {
+	_Atomic uint64_t *slot;
+	uint32_t generation;
+};
+enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
+
+pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked);
+/* What its owner says. Any time later, also when the stream is gone. */
+enum shunt_told shunt_shared_told(const struct shunt_question *asked);
+/* The owner's side: does somebody ask? And the answer. */
+bool shunt_shared_is_asked(const struct shunt_stream *stream);
+void shunt_shared_tell(struct shunt_stream *stream, bool handed);
+/* Without the page a child could not have back what is on a link. Before there is one. */
+bool shunt_shared_prepare(struct shunt_engine *engine);
 
 #endif

@@ -242,6 +242,7 @@ struct shunt_stream {
 	bool tuple_known;
 	_Atomic uint8_t retiring;	/* enum shunt_retiring */
 	_Atomic int retire_fd;	/* who asked for it from another process; -1 nobody */
+	_Atomic bool wanted;	/* a child of vfork(), which shares this memory, asks for it */
 	bool shared;		/* a fork has made a second owner, and there was no slot to count them */
 	bool inherited;		/* we are not the first */
 	_Atomic uint64_t *_Atomic slot;	/* what those who hold it know of each other (shared.h); NULL: nobody else does */

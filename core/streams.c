@@ -143,6 +143,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->return_at = 0;
 	stream->holds = 0;
 	set(&stream->retire_fd, -1);
+	set(&stream->wanted, false);
 	stream->shared = false;
 	set(&stream->slot, NULL);
 	stream->slot_left = false;

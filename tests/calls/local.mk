@@ -99,7 +99,7 @@ tests_calls_workers_CFLAGS = $(plain_cflags)
 tests_calls_workers_LDFLAGS =
 
 EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
-	tests/calls/modes.sh tests/calls/mock.sh tests/calls/comeback.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/owed.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/older.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/drop.py tests/calls/wire.py
+	tests/calls/modes.sh tests/calls/mock.sh tests/calls/comeback.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/owed.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/drop.py tests/calls/relative.py tests/calls/wire.py
 EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/calls/where.sh tests/README.md
 TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/mock.sh tests/calls/comeback.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/users.sh tests/calls/reasons.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/owed.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/older.sh tests/calls/quick_idle.sh
+	tests/calls/users.sh tests/calls/reasons.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/owed.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/quick_idle.sh

@@ -263,14 +263,15 @@ static void open_door(void)
 	talker.initiator = false;
 }
 
-/* As a fork's child that shows a socket, and as what no child does. */
-static void show(void)
+/* As a relative that wants a stream back, and as who knocks there for no reason. Whatever it sends is never read. */
+static void knock_as_relative(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct fuzz_conn *conn = &fuzz_world.conn[fuzz_below(in, 4) % (fuzz_world.conns ?: 1)];
 	unsigned int count = fuzz_below(in, 8), bytes = fuzz_below(in, 4) % 3;
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/rights/%d", (int)getpid());
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16], side;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16];
+	struct shunt_stream *stream = fuzz_world.conns ? fuzz_world_stream(conn, FUZZ_VICTIM) : NULL;
 
 	if (sim_names_connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
 		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */
@@ -278,12 +279,10 @@ static void show(void)
 		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
 		return;
 	}
-	side = fuzz_world.conns ? fuzz_world_side(conn, FUZZ_VICTIM) : 0;
-	fds[0] = fuzz_world.conns && conn->fd[side] >= 0 ? conn->fd[side] : STDERR_FILENO;
-	for (unsigned int i = fuzz_below(in, 4) ? 1 : 0; i < count; i++)
-		fds[i] = some_descriptor(i ? 6 : fuzz_below(in, 7));
-	if (count > 4)
-		count = 1;
+	if (stream && fuzz_below(in, 4))
+		atomic_store(&stream->wanted, true);
+	for (unsigned int i = 0; i < count; i++)
+		fds[i] = some_descriptor(fuzz_below(in, 7));
 	if (bytes)
 		transmit(fd, "\1\2", bytes, fds, count);
 	if (fuzz_below(in, 4))
@@ -318,7 +317,7 @@ static void step(void)
 {
 	switch (fuzz_below(in, 13)) {
 	case 12:
-		show();
+		knock_as_relative();
 		break;
 	case 0:
 		knock();

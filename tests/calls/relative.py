@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""A connection that a fork has given two owners, and one of them has on a link.
+
+relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user
+UID, says "child PID", and when the next line comes it tries a receive that must not wait, asks the server once more, and says what
+came of both. The parent stays until its standard input ends.
+relative.py squat PID: takes the name at which that process would be asked, and lets nobody in.
+"""
+import os
+import select
+import socket
+import sys
+
+MESSAGE = b"x" * 64
+
+
+def squat(pid):
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.bind(f"\0shunt/rights/{pid}")
+    door.listen(0)
+    held = []
+    try:
+        while True:
+            held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            held[-1].setblocking(False)
+            held[-1].connect(door.getsockname())
+    except BlockingIOError:
+        pass
+    print("full", flush=True)
+    sys.stdin.read()
+
+
+def ask(connection):
+    connection.sendall(MESSAGE)
+    return connection.recv(len(MESSAGE), socket.MSG_WAITALL) == MESSAGE
+
+
+def be_child(connection, user):
+    if user:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    print("child", os.getpid(), flush=True)
+    os.read(0, 1)
+    try:
+        first = connection.recv(1, socket.MSG_DONTWAIT)
+    except OSError as error:
+        first = type(error).__name__
+    try:
+        print(first, ask(connection), flush=True)
+    except OSError as error:
+        print(first, type(error).__name__, flush=True)
+    os._exit(0)
+
+
+def main():
+    if sys.argv[1] == "squat":
+        squat(sys.argv[2])
+        return
+    connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    while not select.select([0], [], [], 0)[0]:
+        ask(connection)
+    os.read(0, 1)
+    if not os.fork():
+        be_child(connection, int(sys.argv[2]) if sys.argv[2:] else 0)
+    os.wait()
+
+
+main()

@@ -1,0 +1,71 @@
+#!/bin/bash
+# What a fork's child gets of a connection that its parent has on a link, where the parent has gone and a stranger sits on its
+# name; or where the child has changed its user. TAP.
+# shellcheck disable=SC2086	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+many=${MANY:-$builddir/tests/calls/many}
+need "$many" python3 jq
+need_shunt
+
+# start_relatives [UID]: a server, and a parent with a child; sets $parent. Lines go to {say}, answers come from {hear}.
+start_relatives() {
+	local in word child
+	start_telling $shunt_run "$many" server
+	exec {in}<&-
+	mkfifo "$work/say" "$work/hear"
+	$shunt_run python3 "$here/relative.py" "$server_port" "$@" < "$work/say" > "$work/hear" 2> "$work/err" &
+	parent=$!
+	children+=("$parent")
+	exec {say}> "$work/say" {hear}< "$work/hear"
+	rm "$work/say" "$work/hear"
+	check "the parent's connection is on a link" within linked
+	echo -n f >&"$say"
+	read -r word child <&"$hear"
+	children+=("$child")
+	[ "$word" = child ]
+}
+
+linked() {
+	[ "$(ask "$parent" .tx.track)" = link ] && [ "$(ask "$parent" .rx.track)" = link ]
+}
+
+answer() { # WORDS: what the child says
+	local words
+	echo -n g >&"$say"
+	read -r -t "${WITHIN:-20}" words <&"$hear"
+	[ "$words" = "$1" ] || { echo "# $words"; sed 's/^/# /' "$work/err"; return 1; }
+}
+
+end_relatives() {
+	exec {say}>&- {hear}<&-
+	kill "$parent" "$server_pid" 2> /dev/null
+	wait "$parent" "$server_pid" 2> /dev/null
+}
+
+start_relatives
+check "a child gets it back" answer "BlockingIOError True"
+end_relatives
+
+start_relatives
+kill -KILL "$parent"
+wait "$parent" 2> /dev/null
+mkfifo "$work/squat"
+python3 "$here/relative.py" squat "$parent" < "$work/squat" > "$work/full" {say}>&- {hear}<&- &
+children+=("$!")
+exec {squat}> "$work/squat"
+check "a stranger sits on the name of a parent that has been killed" within grep -q full "$work/full"
+check "the child does not wait for it" answer "BlockingIOError True"
+end_relatives
+exec {squat}>&-
+
+if [ "$(id -u)" = 0 ]; then
+	start_relatives 65534
+	check "a child that is another user by now gets it back" answer "BlockingIOError True"
+	end_relatives
+else
+	skip "a child that is another user by now" "only root can be"
+fi
+plan
