@@ -15,6 +15,7 @@ static int listen_as(struct shunt_engine *engine)
 
 	if (fd < 0)
 		return -1;
+	shunt_porter_guard(engine, fd);
 	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
 			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
 			       (socklen_t)length) &&
@@ -77,7 +78,7 @@ void shunt_admin_welcome(struct shunt_service *service)
 	if (fd < 0)
 		return;
 	if (!shunt_trust_commands(engine, fd)) {
-		shunt_private_close(engine, fd);
+		shunt_porter_dismiss(engine, fd);
 		return;
 	}
 	client = place(service);

@@ -257,6 +257,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	unlock_all(engine);
 	engine->rendezvous_lock = (struct shunt_lock) { 0 };
 	engine->seats_lock = (struct shunt_lock) { 0 };
+	engine->porter = (struct shunt_porter) { .count = 0 };
 	engine->parent = engine->pid;
 	engine->forks++;
 	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */

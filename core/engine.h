@@ -15,6 +15,7 @@
 #include "core/link.h"
 #include "core/log.h"
 #include "core/narrow.h"
+#include "core/porter.h"
 #include "core/stream.h"
 
 struct shunt_service;
@@ -65,6 +66,7 @@ struct shunt_engine {
 	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (shared.c) */
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
+	struct shunt_porter porter;
 
 	struct shunt_lock parkers_lock;
 	int parkers[64];

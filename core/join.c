@@ -75,7 +75,7 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 }
 
 /* rendezvous_lock held. */
-static void look(struct shunt_service *service, struct shunt_rendezvous *r)
+static void look(struct shunt_service *service, struct shunt_rendezvous *r, struct shunt_crowd *crowd)
 {
 	struct shunt_name have;
 	int fd;
@@ -86,7 +86,7 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r)
 		join(service, r, fd);
 		return;
 	}
-	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r)) {
+	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r, crowd)) {
 		r->turned_away = false;
 		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
 		atomic_store(&service->listening, true);
@@ -107,15 +107,17 @@ int shunt_join_tick(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
+	struct shunt_crowd crowd = { .count = 0 };
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
 		if (must_look(r) && r->look_at <= now)
-			look(service, r);
+			look(service, r, &crowd);
 		if (must_look(r) && r->look_at < first)
 			first = r->look_at;
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
 	if (first == SHUNT_NEVER)
 		return -1;
 	return first <= now ? 1 : (int)((first - now) / 1000000 + 1);

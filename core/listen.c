@@ -8,7 +8,7 @@
 #include "core/service.h"
 
 /* First where co-listeners come in, so that whoever has the one name has the other. */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous, struct shunt_crowd *crowd)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_name have;
@@ -18,7 +18,7 @@ int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *re
 	have_fd = shunt_rendezvous_offer(engine, &have);
 	fd = have_fd == -EADDRINUSE ? have_fd : shunt_rendezvous_offer(engine, &rendezvous->name);
 	if (fd < 0) {
-		shunt_private_close(engine, have_fd);
+		shunt_porter_close(engine, have_fd, crowd);
 		return fd;
 	}
 	atomic_store(atomic_load(&rendezvous->wanted), 0);
@@ -57,6 +57,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = (struct shunt_stream *)shunt_file(engine, fd);
 	struct shunt_rendezvous *r = NULL;
+	struct shunt_crowd crowd = { .count = 0 };
 	int saved = errno, result;
 	struct shunt_name name;
 
@@ -72,11 +73,12 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 			r->listener = stream;
 		r->leave_at = 0;
 		if (r->fd < 0)
-			result = shunt_listen_bind(engine->service, r);
+			result = shunt_listen_bind(engine->service, r, &crowd);
 		if (result == -EADDRINUSE)
 			atomic_store(&r->joining, true);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
 	if (result)
 		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
 			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
@@ -113,10 +115,10 @@ static int look_at_other(struct shunt_stream *stream, void *arg)
 }
 
 /* rendezvous_lock held. */
-static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r)
+static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r, struct shunt_crowd *crowd)
 {
-	shunt_private_close(engine, r->fd);
-	shunt_private_close(engine, r->have_fd);
+	shunt_porter_close(engine, r->fd, crowd);
+	shunt_porter_close(engine, r->have_fd, crowd);
 	r->fd = r->have_fd = -1;
 	r->leave_at = 0;
 }
@@ -126,6 +128,7 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 {
 	struct other other = { .rendezvous = stream->rendezvous };
 	struct shunt_rendezvous *r = stream->rendezvous;
+	struct shunt_crowd crowd = { .count = 0 };
 
 	if (!r)
 		return;
@@ -138,10 +141,11 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 		if (!r->listener && r->fd >= 0 && other.claimable)
 			r->leave_at = shunt_now(engine) + engine->config.claim_ms * 1000000;
 		else if (!r->listener && r->fd >= 0)
-			leave(engine, r);
+			leave(engine, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_lock_leave(&engine->streams_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
 	if (!engine->service)
 		return;
 	atomic_store(&engine->service->listening, true);
@@ -152,19 +156,21 @@ int shunt_listen_tick(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
+	struct shunt_crowd crowd = { .count = 0 };
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
 		if (!r->leave_at)
 			continue;
 		if (r->leave_at <= now) {
-			leave(engine, r);
+			leave(engine, r, &crowd);
 			atomic_store(&service->listening, true);
 		} else if (r->leave_at < first) {
 			first = r->leave_at;
 		}
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
 	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 

@@ -234,6 +234,7 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 
 	if (channel < 0)
 		return channel;
+	shunt_porter_guard(engine, channel);
 	if (!engine->sys->bind(channel, (struct sockaddr *)&address, length) &&
 	    !engine->sys->listen(channel, 128))
 		return channel;
@@ -249,6 +250,6 @@ int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
 
 	if (!result)
 		return come;
-	shunt_private_close(engine, come);
+	shunt_porter_dismiss(engine, come);
 	return result;
 }

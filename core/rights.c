@@ -181,6 +181,7 @@ int shunt_rights_listen(struct shunt_engine *engine)
 
 	if (fd < 0)
 		return fd;
+	shunt_porter_guard(engine, fd);
 	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) && !engine->sys->listen(fd, 128))
 		return fd;
 	result = -errno;
@@ -196,7 +197,7 @@ void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *strea
 		return;
 	shunt_shared_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->wanted, false);
-	shunt_private_close(engine, fd);
+	shunt_porter_dismiss(engine, fd);
 	shunt_streams_unhold(stream);
 }
 
@@ -286,12 +287,12 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 	if (search.found)
 		shunt_rights_asked(engine, search.found, fd);
 	else
-		shunt_private_close(engine, fd);
+		shunt_porter_dismiss(engine, fd);
 }
 
 void shunt_rights_serve(struct shunt_engine *engine, int door)
 {
-	for (int i = 0; i < KNOCKS; i++) {
+	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
 		int fd = shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 		if (fd < 0)

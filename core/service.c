@@ -131,6 +131,7 @@ static void welcome(struct shunt_service *service, struct shunt_rendezvous *rend
 	int fd;
 
 	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		shunt_porter_trust(engine, fd);
 		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
 		link = shunt_link_create(engine, &channel, false);
 		if (link)
@@ -233,6 +234,9 @@ static void hear(struct shunt_service *service, struct epoll_event *event)
 	struct shunt_source *source = event->data.ptr;
 	struct shunt_device *device;
 	struct shunt_link *link;
+
+	if (shunt_porter_shuts(service, source))
+		return;
 
 	switch (source->kind) {
 	case SHUNT_SOURCE_WAKE:
@@ -475,6 +479,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	if (atomic_exchange(&service->listening, false))
 		shunt_abroad_listen(service);
 	take_offers(service);
+	shunt_porter_opens(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
 	due = sooner(due, sooner(shunt_listen_tick(service), shunt_unclaimed_tick(service)));
 	due = sooner(due, shunt_keepalive_tick(service));

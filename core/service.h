@@ -123,6 +123,7 @@ struct shunt_service {
 	struct shunt_had *had;		/* what they have; NULL: nothing yet */
 	struct shunt_rendezvous process;	/* shunt/link/PID: for who was sent to us by another process */
 
+	bool doors_shut;
 	struct shunt_source statistics_source;
 	int statistics_fd;
 	struct shunt_admin admin;
@@ -174,8 +175,8 @@ int shunt_claim_tick(struct shunt_service *service);
 
 /* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
 
-/* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held. */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
+/* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h. */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous, struct shunt_crowd *crowd);
 /* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
 int shunt_listen_tick(struct shunt_service *service);
 /* In a fork's child. */

@@ -434,6 +434,7 @@ int shunt_stats_listen(struct shunt_engine *engine)
 
 	if (fd < 0)
 		return fd;
+	shunt_porter_guard(engine, fd);
 	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
 			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
 			       (socklen_t)length) &&
@@ -448,7 +449,7 @@ static void answer(struct shunt_engine *engine, int fd)
 {
 	struct timeval patience = { .tv_usec = PATIENCE_US };
 	size_t bytes = 0, done = 0;
-	char *json = shunt_trust_commands(engine, fd) ? shunt_stats_json(engine, &bytes) : NULL;
+	char *json = shunt_stats_json(engine, &bytes);
 	uint64_t until = shunt_now(engine) + PATIENCE_US * 1000;
 
 	engine->sys->setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -470,6 +471,10 @@ void shunt_stats_serve(struct shunt_engine *engine, int fd)
 
 	if (asking < 0)
 		return;
+	if (!shunt_trust_commands(engine, asking)) {
+		shunt_porter_dismiss(engine, asking);
+		return;
+	}
 	answer(engine, asking);
 	shunt_private_close(engine, asking);
 }

@@ -28,6 +28,7 @@ struct shunt_sys {
 	int (*shutdown)(int fd, int how);
 	int (*ioctl)(int fd, unsigned long request, ...);
 	int (*fcntl)(int fd, int command, ...);
+	int (*dup3)(int from, int to, int flags);
 
 	int (*socket)(int family, int type, int protocol);
 	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);

@@ -158,6 +158,11 @@ static int own_fcntl(int fd, int command, ...)
 	return shunt_real.fcntl(fd, command, argument);
 }
 
+static int own_dup3(int from, int to, int flags)
+{
+	return (int)shunt_real.syscall(SYS_dup3, from, to, flags);
+}
+
 struct shunt_sys shunt_process_sys;
 
 /* Calls that are not wrapped are simply libc's. */
@@ -174,6 +179,7 @@ void shunt_process_fill_sys(void)
 		.shutdown = shunt_real.shutdown,
 		.ioctl = shunt_real.ioctl,
 		.fcntl = own_fcntl,
+		.dup3 = own_dup3,
 		.socket = own_socket,
 		.bind = bind,
 		.listen = shunt_real.listen,

@@ -1,6 +1,6 @@
 /*
  * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older kernels (ENOSYS) and
- * under the filters of old containers (EPERM); seccomp(2).
+ * under the filters of old containers (EPERM); seccomp(2). lacking passrights COMMAND...: there is no SO_PASSRIGHTS.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -9,12 +9,30 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define REFUSED(number)									\
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),				\
 	BPF_STMT(BPF_RET | BPF_K, 0 /* `how` */)
+
+#define SO_PASSRIGHTS 83
+
+/* The low half of an argument. */
+#define ARGUMENT(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[n]) + \
+			     (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
+
+static struct sock_filter passrights[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 5),
+	ARGUMENT(1),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 3),
+	ARGUMENT(2),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_PASSRIGHTS, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
 
 int main(int argc, char **argv)
 {
@@ -27,12 +45,14 @@ int main(int argc, char **argv)
 	struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
 	int how;
 
-	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm")))
-		return fprintf(stderr, "lacking enosys|eperm COMMAND...\n"), 2;
+	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") && strcmp(argv[1], "passrights")))
+		return fprintf(stderr, "lacking enosys|eperm|passrights COMMAND...\n"), 2;
 	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
 	for (int i = 0; i < program.len; i++)
 		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)
 			code[i].k = SECCOMP_RET_ERRNO | how;
+	if (!strcmp(argv[1], "passrights"))
+		program = (struct sock_fprog) {.len = sizeof(passrights) / sizeof(*passrights), .filter = passrights};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("lacking: seccomp");
 		return 3;

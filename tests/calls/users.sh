@@ -51,6 +51,10 @@ gets() { # WHAT USER...: what a stranger of that user is told must be the given 
 	[ "$(cat "$work/got")" = "$what" ] || { sed 's/^/# /' "$work/got"; return 1; }
 }
 
+is_served() {
+	served "$@" > /dev/null
+}
+
 linked() {
 	[ "$(served "$@")" -gt 0 ]
 }
@@ -113,4 +117,44 @@ check "it ends well" end_server
 start_dropped late
 check "who has listened as root is none of the user that it has become" not_linked $other
 check "it ends well" end_server
+
+# Another user sends sockets that linger to every name: whoever closes one waits until the siege is over.
+besiege() { # COUNT: while the server is stopped, so that nothing is refused in time
+	local fifo=$work/siege
+	mkfifo "$fifo"
+	kill -STOP "$server"
+	$other $python "$here/besiege.py" "$port" "$server" "$1" < "$fifo" > "$work/sent" 2>&1 {held}<&- &
+	besieger=$!
+	children+=("$besieger")
+	exec {siege}> "$fifo"
+	rm "$fifo"
+	within grep -q . "$work/sent"
+	kill -CONT "$server"
+	sed 's/^/# sent: /' "$work/sent"
+}
+
+end_siege() {
+	exec {siege}>&-
+	wait "$besieger"
+}
+
+lacking=$builddir/tests/calls/lacking
+for kernel in "" "$lacking passrights"; do
+	[ "$kernel" ] && what="the same without SO_PASSRIGHTS" || what="with descriptors refused where they can be"
+	start_server $kernel $shunt_run "$many" server
+	check "a client is linked ($what)" linked
+	besiege 3
+	check "its names are besieged: a client is linked all the same" linked
+	check "statistics are given" gets "$all"
+	check "another user is hung up on" gets "$none" $other
+	check "the server ends well, before the siege" end_server
+	end_siege
+done
+
+start_server $lacking passrights $shunt_run "$many" server
+besiege 40
+check "more than can be turned away at once: a client is served" is_served
+end_siege
+check "when they have gone, it is linked again" within linked
+check "the server ends well" end_server
 plan

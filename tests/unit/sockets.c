@@ -51,7 +51,7 @@ int capget(void *header, void *data);	/* libc's, which has no declaration of it 
 static const struct shunt_sys sys = {
 	.now = now, .sendmsg = send_some, .recvmsg = receive_some, .setsockopt = setsockopt,
 	.getsockopt = getsockopt, .getsockname = getsockname, .getpeername = getpeername, .shutdown = shutdown,
-	.ioctl = ioctl, .fcntl = fcntl, .read = read, .write = write,
+	.ioctl = ioctl, .fcntl = fcntl, .dup3 = dup3, .read = read, .write = write,
 	.socket = socket, .bind = bind, .listen = listen, .accept4 = accept4, .connect = connect,
 	.close = close, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
 	.getrandom = getrandom, .getresuid = getresuid, .getresgid = getresgid,

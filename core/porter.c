@@ -1,0 +1,215 @@
+#include "core/porter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include "core/service.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+#define STACK_BYTES (128 * 1024)
+
+/* --- at the door --- */
+
+void shunt_porter_guard(struct shunt_engine *engine, int door)
+{
+	const int off = 0;
+
+	if (engine->sys->setsockopt(door, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)))
+		atomic_store(&engine->porter.unguarded, true);
+}
+
+void shunt_porter_trust(struct shunt_engine *engine, int fd)
+{
+	const int on = 1;
+
+	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+}
+
+bool shunt_porter_is_full(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	bool full;
+
+	if (!atomic_load(&porter->unguarded))
+		return false;
+	shunt_lock_take(&porter->lock);
+	full = porter->count >= SHUNT_PORTER_MOST;
+	if (full)
+		atomic_store(&porter->shut, true);
+	shunt_lock_leave(&porter->lock);
+	return full;
+}
+
+/* --- all of them --- */
+
+static bool is_door(enum shunt_source_kind kind)
+{
+	return kind == SHUNT_SOURCE_RENDEZVOUS || kind == SHUNT_SOURCE_HAVE || kind == SHUNT_SOURCE_STATISTICS ||
+	       kind == SHUNT_SOURCE_ADMIN || kind == SHUNT_SOURCE_RIGHTS;
+}
+
+static void set_door(struct shunt_service *service, int fd, struct shunt_source *source, bool open)
+{
+	struct epoll_event event = { .events = open ? EPOLLIN : 0, .data.ptr = source };
+
+	if (fd >= 0)
+		service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
+}
+
+static void set_doors(struct shunt_service *service, bool open)
+{
+	struct shunt_engine *engine = service->engine;
+
+	set_door(service, service->statistics_fd, &service->statistics_source, open);
+	set_door(service, service->admin.fd, &service->admin.source, open);
+	set_door(service, service->rights_fd, &service->rights_source, open);
+	set_door(service, service->process.fd, &service->process.source, open);
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		set_door(service, r->fd, &r->source, open);
+		set_door(service, r->have_fd, &r->have_source, open);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	service->doors_shut = !open;
+}
+
+bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source)
+{
+	bool shuts = is_door(source->kind) && shunt_porter_is_full(service->engine);
+
+	if (shuts)
+		set_doors(service, false);
+	return shuts;
+}
+
+/* A door that has been made meanwhile shuts them again when somebody comes. */
+void shunt_porter_opens(struct shunt_service *service)
+{
+	if (!service->doors_shut || shunt_porter_is_full(service->engine))
+		return;
+	atomic_store(&service->engine->porter.shut, false);
+	set_doors(service, true);
+}
+
+/* --- the thread --- */
+
+/* -1: there is none, and the thread is over. */
+static int next_to_go(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	int fd = -1;
+
+	shunt_lock_take(&porter->lock);
+	if (porter->count)
+		fd = porter->waiting[--porter->count];
+	else
+		porter->at_work = false;
+	shunt_lock_leave(&porter->lock);
+	if (fd >= 0 && atomic_load(&porter->shut))
+		shunt_service_wake(engine);
+	return fd;
+}
+
+/* Another file takes its number first: that is what takes time, and while it does no number is in the making. */
+static void let_go(struct shunt_engine *engine, int fd)
+{
+	engine->sys->dup3(engine->service->wake_fd, fd, O_CLOEXEC);
+	shunt_private_close(engine, fd);
+}
+
+static void *run(void *arg)
+{
+	struct shunt_engine *engine = arg;
+	int fd;
+
+	while ((fd = next_to_go(engine)) >= 0)
+		let_go(engine, fd);
+	return NULL;
+}
+
+/* Without a thread they wait: the next stranger asks for one again. */
+static bool start(struct shunt_engine *engine)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int failed;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&thread, &attr, run, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return !failed;
+}
+
+/* True: it waits; `make` a thread for it. */
+static bool enqueue(struct shunt_porter *porter, int fd, bool *make)
+{
+	bool room;
+
+	shunt_lock_take(&porter->lock);
+	room = porter->count < SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD;
+	if (room)
+		porter->waiting[porter->count++] = fd;
+	*make = !porter->at_work;
+	porter->at_work = true;
+	shunt_lock_leave(&porter->lock);
+	return room;
+}
+
+void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
+{
+	struct shunt_porter *porter = &engine->porter;
+	int saved = errno;
+	bool make = false;
+
+	if (fd < 0)
+		return;
+	if (!atomic_load(&porter->unguarded) || engine->manual) {
+		shunt_private_close(engine, fd);
+		errno = saved;
+		return;
+	}
+	engine->sys->shutdown(fd, SHUT_RDWR);
+	if (!enqueue(porter, fd, &make))	/* only where several doors are closed at once */
+		shunt_private_close(engine, fd);
+	if (make && !start(engine)) {
+		shunt_lock_take(&porter->lock);
+		porter->at_work = false;
+		shunt_lock_leave(&porter->lock);
+	}
+	errno = saved;
+}
+
+/* --- a door is closed --- */
+
+/* Nobody can come any more, and who has come is taken out first: the rest is closed in no time. */
+void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd)
+{
+	const struct shunt_sys *sys = engine->sys;
+	int fd;
+
+	if (door >= 0 && atomic_load(&engine->porter.unguarded)) {
+		sys->shutdown(door, SHUT_RD);
+		while (crowd->count < SHUNT_PORTER_CROWD &&
+		       (fd = shunt_private_make(engine, sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
+			crowd->fd[crowd->count++] = fd;
+	}
+	shunt_private_close(engine, door);
+}
+
+void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd)
+{
+	while (crowd->count)
+		shunt_porter_dismiss(engine, crowd->fd[--crowd->count]);
+}
