@@ -129,21 +129,24 @@ static bool is_sent_by(const struct msghdr *header, const struct ucred *peer)
 	struct cmsghdr *control = CMSG_FIRSTHDR(header);
 	struct ucred sender;
 
-	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_CREDENTIALS ||
+	if (!control || control->cmsg_level != SOL_SOCKET ||
+	    control->cmsg_type != SCM_CREDENTIALS ||
 	    control->cmsg_len != CMSG_LEN(sizeof(sender)))
 		return false;
 	memcpy(&sender, CMSG_DATA(control), sizeof(sender));
 	return sender.pid == peer->pid && sender.uid == peer->uid && sender.gid == peer->gid;
 }
 
-static int check_knock(struct shunt_channel *channel, const struct shunt_message *message, const struct msghdr *header)
+static int check_knock(struct shunt_channel *channel, const struct shunt_message *message,
+		       const struct msghdr *header)
 {
 	const int off = 0;
 	struct ucred peer;
 
 	channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
 	if ((message->type == SHUNT_MSG_KNOCK || message->type == SHUNT_MSG_HELLO) &&
-	    message->hello.magic == SHUNT_WIRE_MAGIC && message->hello.version != SHUNT_WIRE_VERSION) {
+	    message->hello.magic == SHUNT_WIRE_MAGIC &&
+	    message->hello.version != SHUNT_WIRE_VERSION) {
 		channel->other_version = true;
 		return wrong(channel, "it speaks another version");
 	}
@@ -160,10 +163,11 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 {
 	const struct shunt_sys *sys = channel->engine->sys;
 	struct iovec iov = { message, sizeof(*message) };
-	char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
+	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t got;
 
+	_Static_assert(sizeof(space) >= CMSG_SPACE(sizeof(struct ucred)), "credentials must fit");
 	/* Where there is no room for descriptors the kernel drops them. */
 	if (channel->awaits_knock)
 		header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
@@ -185,7 +189,7 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	}
 	while (*count)
 		sys->close(fds[--*count]);
-	return got ? wrong(channel, "a message of the wrong size, or with descriptors that it may not have") : -EPIPE;
+	return got ? wrong(channel, "a message of the wrong size, or with descriptors") : -EPIPE;
 }
 
 /* Sizes and numbers are each side's own: a peer that writes them otherwise must not be read at all. */
@@ -241,19 +245,22 @@ void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engi
 					    .takes_fds = kind == SHUNT_CHANNEL_UNIX };
 }
 
-/* They are told apart from what the kernel adds by itself, which a socket without a name would have to be bound for. */
-static int send_credentials(struct shunt_channel *channel, struct shunt_message *message, const struct ucred *self)
+/* By us: for the kernel to add them (SO_PASSCRED), a socket without a name would have to get one. */
+static int send_credentials(struct shunt_channel *channel, struct shunt_message *message,
+			    const struct ucred *self)
 {
 	char space[CMSG_SPACE(sizeof(*self))] = { 0 };
 	struct iovec iov = { message, sizeof(*message) };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				 .msg_controllen = sizeof(space) };
 	struct cmsghdr *control = CMSG_FIRSTHDR(&header);
 
 	control->cmsg_level = SOL_SOCKET;
 	control->cmsg_type = SCM_CREDENTIALS;
 	control->cmsg_len = CMSG_LEN(sizeof(*self));
 	memcpy(CMSG_DATA(control), self, sizeof(*self));
-	return channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return channel->engine->sys->sendmsg(channel->fd, &header,
+					     MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int shunt_channel_knock(struct shunt_channel *channel)

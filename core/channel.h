@@ -34,7 +34,7 @@ struct shunt_channel {
 	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
 	bool known;		/* unix: both have */
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
-	bool takes_fds;		/* unix: a HELLO is due, the only message that may have descriptors */
+	bool takes_fds;		/* unix: a HELLO is due, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;
 	const char *wrong;	/* after -EPROTO: in words */
 
@@ -52,9 +52,9 @@ void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engi
 			int fd);
 
 /*
- * A unix channel's first message, KNOCK. The peer's must come next, and from the very process that the kernel named when
- * the socket was connected: the credentials of a listening socket are those of listen(), its owner may have changed since.
- * 0 or -errno.
+ * A unix channel's first message, KNOCK. The peer's must come next, and from the very process that
+ * the kernel named when the socket was connected: the credentials of a listening socket are those
+ * of listen(), its owner may have changed since. 0 or -errno.
  */
 int shunt_channel_knock(struct shunt_channel *channel);
 

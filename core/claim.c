@@ -91,7 +91,7 @@ static void remember_refusal(struct shunt_service *service, const struct shunt_t
 	refused->reason = reason;
 }
 
-/* close() takes this lock, too: a call that were under way on the number would keep the socket open behind it. */
+/* close() takes this lock before: a call under way on the number would keep the socket open. */
 static int learn_of(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int result = 0;
@@ -103,7 +103,7 @@ static int learn_of(struct shunt_engine *engine, struct shunt_stream *stream)
 	return result;
 }
 
-/* A process that has changed its user since the link was made, for one, may have nothing more on it. */
+/* A process that has changed its user since the link was made, for one, is to get no more. */
 static bool is_trusted(struct shunt_link *link)
 {
 	struct ucred self;
@@ -255,7 +255,8 @@ static void wait_connected(struct shunt_service *service, struct shunt_stream *s
 
 static void offer_connector(struct shunt_service *service, struct shunt_stream *stream)
 {
-	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ? learn_of(service->engine, stream) : -EBADF;
+	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ?
+		learn_of(service->engine, stream) : -EBADF;
 
 	if (!result)
 		claim(service, stream);
@@ -269,8 +270,8 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 /* --- the accepting side --- */
 
 /* Is it the other end of what is claimed, in the same network? */
-static bool is_claimed(const struct shunt_link *link, const struct shunt_stream *stream, const struct shunt_tuple *tuple,
-		       uint64_t network)
+static bool is_claimed(const struct shunt_link *link, const struct shunt_stream *stream,
+		       const struct shunt_tuple *tuple, uint64_t network)
 {
 	return stream->tuple_known && shunt_tuple_reversed(&stream->tuple, tuple) &&
 	       (link->channel.kind != SHUNT_CHANNEL_UNIX || network == stream->network);
@@ -299,7 +300,8 @@ static int matches(struct shunt_stream *stream, void *arg)
 }
 
 /* `unused`: also one that the program has not used yet. Held. */
-static struct shunt_stream *accepted_stream(struct shunt_link *link, const struct shunt_tuple *tuple, uint64_t network,
+static struct shunt_stream *accepted_stream(struct shunt_link *link,
+					    const struct shunt_tuple *tuple, uint64_t network,
 					    bool unused)
 {
 	struct search search = { .link = link, .tuple = tuple, .network = network };

@@ -159,7 +159,8 @@ bool shunt_comeback_take(struct shunt_link *link)
 	shunt_lock_take(&link->send_lock);
 	comeback->channel = link->channel;
 	link->channel.fd = -1;
-	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;	/* another HELLO is due */
+	/* Another HELLO is due. */
+	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
 	shunt_lock_leave(&link->send_lock);
 	shunt_service_hand_over(service, comeback->channel.fd, &comeback->source);
 	comeback->next = service->comebacks;

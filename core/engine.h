@@ -332,11 +332,16 @@ bool shunt_failover_over(struct shunt_link *link);
 /* Whose link it is on hands the stream back to the kernel; waits. 0 or -errno; plain either way but with -ENOMEM,
  * which is for now: the program must not get at the socket. */
 int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* In a child of vfork(): the parent, whose stream it is, hands it back to the kernel. 0 or -errno. */
+/*
+ * In a child of vfork(): the parent, whose stream it is, hands it back to the kernel. 0 or -errno.
+ */
 int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
 int shunt_rights_listen(struct shunt_engine *engine);
 void shunt_rights_serve(struct shunt_engine *engine, int fd);
-/* A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's hold. Service thread. */
+/*
+ * A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's
+ * hold. Service thread.
+ */
 void shunt_rights_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* Nonces have come that such children have waited for. Service thread. */
 void shunt_rights_proven(struct shunt_engine *engine);

@@ -75,7 +75,8 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 }
 
 /* rendezvous_lock held. */
-static void look(struct shunt_service *service, struct shunt_rendezvous *r, struct shunt_crowd *crowd)
+static void look(struct shunt_service *service, struct shunt_rendezvous *r,
+		 struct shunt_crowd *crowd)
 {
 	struct shunt_name have;
 	int fd;

@@ -61,7 +61,10 @@ struct shunt_link {
 	struct shunt_lane lanes[];
 };
 
-/* Builds the local half around a connected channel, which it takes; the first message is sent. Service thread. */
+/*
+ * Builds the local half around a connected channel, which it takes; the first message is sent.
+ * Service thread.
+ */
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
 /* The channel is readable (or gone). Service thread. */
 void shunt_link_readable(struct shunt_link *link);

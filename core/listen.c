@@ -8,7 +8,8 @@
 #include "core/service.h"
 
 /* First where co-listeners come in, so that whoever has the one name has the other. */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous, struct shunt_crowd *crowd)
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+		      struct shunt_crowd *crowd)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_name have;
@@ -115,7 +116,8 @@ static int look_at_other(struct shunt_stream *stream, void *arg)
 }
 
 /* rendezvous_lock held. */
-static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r, struct shunt_crowd *crowd)
+static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r,
+		  struct shunt_crowd *crowd)
 {
 	shunt_porter_close(engine, r->fd, crowd);
 	shunt_porter_close(engine, r->have_fd, crowd);

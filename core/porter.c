@@ -50,7 +50,8 @@ bool shunt_porter_is_full(struct shunt_engine *engine)
 
 static bool is_door(enum shunt_source_kind kind)
 {
-	return kind == SHUNT_SOURCE_RENDEZVOUS || kind == SHUNT_SOURCE_HAVE || kind == SHUNT_SOURCE_STATISTICS ||
+	return kind == SHUNT_SOURCE_RENDEZVOUS || kind == SHUNT_SOURCE_HAVE ||
+	       kind == SHUNT_SOURCE_STATISTICS ||
 	       kind == SHUNT_SOURCE_ADMIN || kind == SHUNT_SOURCE_RIGHTS;
 }
 
@@ -116,7 +117,7 @@ static int next_to_go(struct shunt_engine *engine)
 	return fd;
 }
 
-/* Another file takes its number first: that is what takes time, and while it does no number is in the making. */
+/* Another file takes its number first. That is what takes time: no number is in the making. */
 static void let_go(struct shunt_engine *engine, int fd)
 {
 	engine->sys->dup3(engine->service->wake_fd, fd, O_CLOEXEC);
@@ -193,6 +194,12 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 
 /* --- a door is closed --- */
 
+static int come_in(struct shunt_engine *engine, int door)
+{
+	return shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL,
+							       SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
 /* Nobody can come any more, and who has come is taken out first: the rest is closed in no time. */
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd)
 {
@@ -201,8 +208,7 @@ void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crow
 
 	if (door >= 0 && atomic_load(&engine->porter.unguarded)) {
 		sys->shutdown(door, SHUT_RD);
-		while (crowd->count < SHUNT_PORTER_CROWD &&
-		       (fd = shunt_private_make(engine, sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
+		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(engine, door)) >= 0)
 			crowd->fd[crowd->count++] = fd;
 	}
 	shunt_private_close(engine, door);

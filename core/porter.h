@@ -1,11 +1,12 @@
 /*
- * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who may not be linked
- * (trust.h), is hung up on before anything is received.
+ * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who
+ * may not be linked (trust.h), is hung up on before anything is received.
  *
- * That may take time: close() of a socket also closes the descriptors in its queue, and a TCP socket with SO_LINGER and
- * unsent bytes keeps the closing thread for as long as its sender likes. Since Linux 6.16 a door refuses descriptors
- * (SO_PASSRIGHTS), and so do the sockets that it accepts. On an older kernel strangers are let go of by a thread that has
- * nothing else to do: it holds no lock, is made for the first stranger, and ends with the last. When too many wait for it
+ * That may take time: close() of a socket also closes the descriptors in its queue, and a TCP
+ * socket with SO_LINGER and unsent bytes keeps the closing thread for as long as its sender likes.
+ * Since Linux 6.16 a door refuses descriptors (SO_PASSRIGHTS), and so do the sockets that it
+ * accepts. On an older kernel strangers are let go of by a thread that has nothing else to do: it
+ * holds no lock, is made for the first stranger, and ends with the last. When too many wait for it
  * the doors are shut.
  */
 #ifndef SHUNT_CORE_PORTER_H
@@ -41,16 +42,25 @@ struct shunt_crowd {
 void shunt_porter_guard(struct shunt_engine *engine, int door);
 /* The peer that has come in there may be linked: it may send descriptors now. */
 void shunt_porter_trust(struct shunt_engine *engine, int fd);
-/* A stranger's private descriptor goes; the stranger hears of it at once. No lock held but the service thread's. */
+/*
+ * A stranger's private descriptor goes; the stranger hears of it at once. No lock held but the
+ * service thread's.
+ */
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
 /* No more strangers can be taken. */
 bool shunt_porter_is_full(struct shunt_engine *engine);
-/* Somebody has come there. True: it is a door, and all are shut, because there is no room. Service thread, as is the next. */
+/*
+ * Somebody has come there. True: it is a door, and all are shut, because there is no room. Service
+ * thread, as is the next.
+ */
 bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source);
 /* There may be room again. */
 void shunt_porter_opens(struct shunt_service *service);
 
-/* The door's name is free when this returns. Any lock may be held; the crowd is added to, and dismissed when none is. */
+/*
+ * The door's name is free when this returns. Any lock may be held; the crowd is added to, and
+ * dismissed when none is.
+ */
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
 

@@ -59,13 +59,15 @@ static uint64_t network_of(struct shunt_engine *engine, int fd)
 	uint64_t cookie = 0;
 	socklen_t length = sizeof(cookie);
 
-	return engine->sys->getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) ? 0 : cookie;
+	return engine->sys->getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) ?
+	       0 : cookie;
 }
 
 int shunt_rendezvous_learn(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
-	int result = stream->fd >= 0 ? shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple) : -EBADF;
+	int result = stream->fd < 0 ? -EBADF :
+		     shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple);
 
 	stream->tuple_known = !result;
 	if (!result)
@@ -173,7 +175,8 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 
 	if (fd < 0)
 		return fd;
-	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ? -errno : shunt_trust_ask(engine, fd);
+	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ?
+		 -errno : shunt_trust_ask(engine, fd);
 	if (!result)
 		return fd;
 	shunt_private_close(engine, fd);

@@ -1,10 +1,12 @@
 /*
- * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who used it first
- * (shared.h). Another that touches such a stream marks it in the page that relatives share, and knocks at the door of that
- * one, which hands the stream back to the kernel; from then on both are ordinary owners of an ordinary socket.
+ * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who
+ * used it first (shared.h). Another that touches such a stream marks it in the page that relatives
+ * share, and knocks at the door of that one, which hands the stream back to the kernel; from then
+ * on both are ordinary owners of an ordinary socket.
  *
- * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is hung up on when there is
- * an answer in the page. So a child may have changed its user, and a stranger who knocks costs a look.
+ * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is
+ * hung up on when there is an answer in the page. So a child may have changed its user, and a
+ * stranger who knocks costs a look.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,8 +27,9 @@
 static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	return offsetof(struct sockaddr_un, sun_path) + 1 +
-	       snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "shunt/rights/%d", (int)pid);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+				   "shunt/rights/%d", (int)pid);
 }
 
 /* --- who touches it --- */
@@ -37,8 +40,9 @@ static bool is_dead(pid_t pid)
 }
 
 /*
- * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question. -EAGAIN: many knock just
- * now, and it is alive. Another error: nobody is there whose link the stream could be on.
+ * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question.
+ * -EAGAIN: many knock just now, and it is alive. Another error: nobody is there whose link the
+ * stream could be on.
  */
 static int knock(struct shunt_engine *engine, pid_t owner, int to)
 {
@@ -48,7 +52,10 @@ static int knock(struct shunt_engine *engine, pid_t owner, int to)
 
 	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
 		return errno == EAGAIN && is_dead(owner) ? -ECONNREFUSED : -errno;
-	/* In another PID namespace it has no number. Any process may take the name of one that has ended. */
+	/*
+	 * In another PID namespace it has no number. Any process may take the name of one that has
+	 * ended.
+	 */
 	return shunt_trust_peer(engine, to, &peer) && (peer.pid == owner || !peer.pid) ? 0 : -EPERM;
 }
 
@@ -69,20 +76,19 @@ static enum shunt_told told(const struct shunt_question *asked, struct shunt_str
 		return shunt_shared_told(asked);
 	if (atomic_load(&stream->wanted))
 		return SHUNT_TOLD_NOTHING;
-	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ? SHUNT_TOLD_YES : SHUNT_TOLD_NO;
-}
-
-static int open_private(struct shunt_engine *engine)
-{
-	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
+	       SHUNT_TOLD_YES : SHUNT_TOLD_NO;
 }
 
 /* In a child of vfork() the table of descriptors is the parent's memory, but not the parent's. */
 static int open_foreign(struct shunt_engine *engine)
 {
-	int fd = engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
 
-	return fd < 0 ? -errno : fd;
+static int open_private(struct shunt_engine *engine)
+{
+	return shunt_private_make(engine, open_foreign(engine));
 }
 
 static void close_own(struct shunt_engine *engine, int fd, bool foreign)
@@ -93,8 +99,12 @@ static void close_own(struct shunt_engine *engine, int fd, bool foreign)
 		engine->sys->close(fd);
 }
 
-/* It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to ask. No lock held. */
-static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked, struct shunt_stream *stream)
+/*
+ * It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to
+ * ask. No lock held.
+ */
+static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked,
+	       struct shunt_stream *stream)
 {
 	uint64_t until = shunt_now(engine) + PATIENCE;
 	enum shunt_told answer;
@@ -102,7 +112,7 @@ static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_ques
 
 	while ((answer = told(asked, stream)) == SHUNT_TOLD_NOTHING && shunt_now(engine) < until) {
 		to = asked ? open_private(engine) : open_foreign(engine);
-		result = to < 0 ? to : knock(engine, owner, to);
+		result = to < 0 ? -EMFILE : knock(engine, owner, to);
 		if (!result)
 			await(engine, to, until);
 		close_own(engine, to, !asked);
@@ -155,12 +165,14 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		return 0;
 	state = shunt_cancel_off();
 	shunt_streams_hold(stream);	/* another thread may close it */
-	if (stream->slot) {		/* else there were too many to be counted, and it cannot be asked for */
+	if (stream->slot) {	/* else there were too many to be counted */
 		owner = shunt_shared_ask(stream, &asked);
-		result = owner ? ask(engine, owner, &asked, stream) : 0;	/* 0: it has been handed back meanwhile */
+		/* 0: it has been handed back meanwhile. */
+		result = owner ? ask(engine, owner, &asked, stream) : 0;
 	}
 	if (result)
-		shunt_log(SHUNT_LOG_WARN, "descriptor %d: the process that shared it with us did not hand it over (error %d)",
+		shunt_log(SHUNT_LOG_WARN,
+			  "descriptor %d: who shared it with us did not hand it over (error %d)",
 			  fd, -result);
 	if (is_final(result))
 		settle(stream);
@@ -182,7 +194,8 @@ int shunt_rights_listen(struct shunt_engine *engine)
 	if (fd < 0)
 		return fd;
 	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) && !engine->sys->listen(fd, 128))
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) &&
+	    !engine->sys->listen(fd, 128))
 		return fd;
 	result = -errno;
 	shunt_private_close(engine, fd);
@@ -255,10 +268,13 @@ void shunt_rights_proven(struct shunt_engine *engine)
 
 static bool is_wanted(const struct shunt_stream *stream)
 {
-	return shunt_shared_is_asked(stream) || atomic_load(&((struct shunt_stream *)stream)->wanted);
+	return shunt_shared_is_asked(stream) ||
+	       atomic_load(&((struct shunt_stream *)stream)->wanted);
 }
 
-/* One that somebody waits for whom nobody answers yet; those that are on no link are answered here. */
+/*
+ * One that somebody waits for whom nobody answers yet; those that are on no link are answered here.
+ */
 static int find_wanted(struct shunt_stream *stream, void *arg)
 {
 	struct search *search = arg;
@@ -293,7 +309,9 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 void shunt_rights_serve(struct shunt_engine *engine, int door)
 {
 	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
-		int fd = shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+		int fd = shunt_private_make(engine,
+					    engine->sys->accept4(door, NULL, NULL,
+								 SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 		if (fd < 0)
 			return;

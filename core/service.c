@@ -584,7 +584,8 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (service->rights_fd == -EADDRINUSE)	/* process ids are those of a namespace, names those of the network */
 		*reason = SHUNT_REASON_NAME_TAKEN;
 	/* Without the rights a child of a fork could not have back what is on a link. (Simulated engines share a name.) */
-	if (!shunt_shared_prepare(engine) || service->epfd < 0 || service->wake_fd < 0 || (service->rights_fd < 0 && !engine->manual) ||
+	if (!shunt_shared_prepare(engine) || service->epfd < 0 || service->wake_fd < 0 ||
+	    (service->rights_fd < 0 && !engine->manual) ||
 	    (service->rights_fd >= 0 && shunt_service_add(service, service->rights_fd, &service->rights_source)) ||
 	    shunt_service_add(service, service->wake_fd, &service->wake_source)) {
 		unmake(engine, service);

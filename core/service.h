@@ -175,8 +175,11 @@ int shunt_claim_tick(struct shunt_service *service);
 
 /* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
 
-/* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h. */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous, struct shunt_crowd *crowd);
+/*
+ * Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h.
+ */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+		      struct shunt_crowd *crowd);
 /* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
 int shunt_listen_tick(struct shunt_service *service);
 /* In a fork's child. */
@@ -217,7 +220,10 @@ int shunt_trim_tick(struct shunt_service *service);
 
 /* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
 int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
-/* The same of a stream, and its network. streams_lock held: close() takes it before, or a call under way would delay it. */
+/*
+ * The same of a stream, and its network. streams_lock held: close() takes it before, or a call
+ * under way would delay it.
+ */
 int shunt_rendezvous_learn(struct shunt_stream *stream);
 bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
 /* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */

@@ -6,9 +6,10 @@
 #include "core/shared.h"
 
 /*
- * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
- * whoever still names the old one, the connection is the kernel's. So a slot may be taken back at any time, and a
- * process that was killed, which has told nobody, costs a slot and makes closing slower, no more.
+ * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next
+ * generation: to whoever still names the old one, the connection is the kernel's. So a slot may be
+ * taken back at any time, and a process that was killed, which has told nobody, costs a slot and
+ * makes closing slower, no more.
  */
 #define OWNER_BITS 22			/* pids are below 2^22 */
 #define OWNER_MASK ((1ull << OWNER_BITS) - 1)
@@ -203,7 +204,8 @@ pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked
 
 	*asked = (struct shunt_question) { stream->slot, stream->slot_generation };
 	while (look(stream, &word) && word & ON_LINK && !(word & HANDED))
-		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word, word | ASKED))
+		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word,
+								   word | ASKED))
 			return owner_of(word);
 	return 0;
 }
@@ -229,7 +231,8 @@ void shunt_shared_tell(struct shunt_stream *stream, bool handed)
 	uint64_t word;
 
 	while (look(stream, &word) && owner_of(word) == stream->engine->pid)
-		if (atomic_compare_exchange_strong(stream->slot, &word, (word & ~ASKED) | (handed ? HANDED : 0)))
+		if (atomic_compare_exchange_strong(stream->slot, &word,
+						   (word & ~ASKED) | (handed ? HANDED : 0)))
 			break;
 }
 

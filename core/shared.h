@@ -31,8 +31,9 @@ bool shunt_shared_counts(const struct shunt_stream *stream);
 bool shunt_shared_held(const struct shunt_stream *stream);
 
 /*
- * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark there is all that is asked:
- * who could make it holds the socket. Its owner, to be woken now (rights.c); 0: nobody's link has it.
+ * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark
+ * there is all that is asked: who could make it holds the socket. Its owner, to be woken now
+ * (rights.c); 0: nobody's link has it.
  */
 struct shunt_question {
 	_Atomic uint64_t *slot;

@@ -269,7 +269,7 @@ struct shunt_stream {
 	struct shunt_stream *next_offer;	/* in the service thread's lists */
 	struct shunt_stream *next_inbox;	/* service.inbox_lock */
 	struct shunt_tuple tuple;
-	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: the kernel does not say */
+	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: not told */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
 	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */

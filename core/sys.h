@@ -49,7 +49,10 @@ struct shunt_sys {
 			    const struct timespec *timeout, const sigset_t *mask);
 	ssize_t (*getrandom)(void *buffer, size_t bytes, unsigned int flags);
 
-	/* What this process is, and what it may ask of another: trust.h. capget() is as in capget(2). */
+	/*
+	 * What this process is, and what it may ask of another: trust.h. capget() is as in
+	 * capget(2).
+	 */
 	int (*getresuid)(uid_t *real, uid_t *effective, uid_t *saved);
 	int (*getresgid)(gid_t *real, gid_t *effective, gid_t *saved);
 	int (*prctl)(int option, ...);

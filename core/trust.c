@@ -39,10 +39,12 @@ int shunt_trust_self(struct shunt_engine *engine, struct ucred *self)
 	uid_t user[3];
 	gid_t group[3];
 
-	if (sys->getresuid(&user[0], &user[1], &user[2]) || sys->getresgid(&group[0], &group[1], &group[2]))
+	if (sys->getresuid(&user[0], &user[1], &user[2]) ||
+	    sys->getresgid(&group[0], &group[1], &group[2]))
 		return -ENOKEY;
 	*self = (struct ucred) { .pid = getpid(), .uid = user[1], .gid = group[1] };
-	if (user[0] != user[1] || user[1] != user[2] || group[0] != group[1] || group[1] != group[2])
+	if (user[0] != user[1] || user[1] != user[2] || group[0] != group[1] ||
+	    group[1] != group[2])
 		return -ENOKEY;
 	return sys->prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == DUMPABLE ? 0 : -ENOKEY;
 }
@@ -53,7 +55,8 @@ struct capabilities {
 
 static bool capabilities_of(const struct shunt_sys *sys, pid_t pid, struct capabilities *them)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = pid };
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3,
+						   .pid = pid };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
 	memset(data, 0, sizeof(data));
@@ -85,7 +88,10 @@ static int read_link(const struct shunt_sys *sys, const char *path, char text[LI
 	return 0;
 }
 
-/* Numbers of processes in /proc mean what they mean to us: it may be the /proc of another PID namespace. */
+/*
+ * Numbers of processes in /proc mean what they mean to us: it may be the /proc of another PID
+ * namespace.
+ */
 static bool proc_is_ours(const struct shunt_sys *sys)
 {
 	char text[LINK_BYTES];
@@ -152,5 +158,6 @@ bool shunt_trust_commands(struct shunt_engine *engine, int fd)
 {
 	struct ucred peer;
 
-	return (shunt_trust_peer(engine, fd, &peer) && peer.uid == 0) || !shunt_trust_ask(engine, fd);
+	return (shunt_trust_peer(engine, fd, &peer) && peer.uid == 0) ||
+	       !shunt_trust_ask(engine, fd);
 }

@@ -98,7 +98,7 @@ enum shunt_message_type {
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
-	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all: which version it speaks; + its credentials */
+	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all; + its credentials */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -156,7 +156,7 @@ struct shunt_message {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
 			uint8_t nonce[SHUNT_NONCE_BYTES];	/* across hosts: to be read from TCP; else 0 */
-			uint64_t network;	/* SO_NETNS_COOKIE of the connection's socket; 0: not known, or across hosts */
+			uint64_t network;	/* SO_NETNS_COOKIE of its socket; 0: not told */
 		} claim;
 		struct {
 			struct shunt_place place;

@@ -1,6 +1,7 @@
 /*
- * Connections that one end closes just after both have used them for the first time: when close() has returned, the other
- * end's socket knows of it, as with the kernel alone. Not a case of cases/: it takes many, of several threads at once.
+ * Connections that one end closes just after both have used them for the first time: when close()
+ * has returned, the other end's socket knows of it, as with the kernel alone. Not a case of cases/:
+ * it takes many, of several threads at once.
  *
  *	closing THREADS ROUNDS		prints how many connections were closed, and how many of them late
  */
@@ -61,7 +62,8 @@ static void play(int listener, const struct sockaddr_in *address)
 
 static void *run(void *arg)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 

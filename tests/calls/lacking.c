@@ -1,6 +1,7 @@
 /*
- * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older kernels (ENOSYS) and
- * under the filters of old containers (EPERM); seccomp(2). lacking passrights COMMAND...: there is no SO_PASSRIGHTS.
+ * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older
+ * kernels (ENOSYS) and under the filters of old containers (EPERM); seccomp(2). lacking passrights
+ * COMMAND...: there is no SO_PASSRIGHTS.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -45,14 +46,16 @@ int main(int argc, char **argv)
 	struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
 	int how;
 
-	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") && strcmp(argv[1], "passrights")))
+	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") &&
+			 strcmp(argv[1], "passrights")))
 		return fprintf(stderr, "lacking enosys|eperm|passrights COMMAND...\n"), 2;
 	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
 	for (int i = 0; i < program.len; i++)
 		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)
 			code[i].k = SECCOMP_RET_ERRNO | how;
 	if (!strcmp(argv[1], "passrights"))
-		program = (struct sock_fprog) {.len = sizeof(passrights) / sizeof(*passrights), .filter = passrights};
+		program = (struct sock_fprog) {.len = sizeof(passrights) / sizeof(*passrights),
+					       .filter = passrights};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("lacking: seccomp");
 		return 3;

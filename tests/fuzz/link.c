@@ -99,7 +99,8 @@ static void say_hello(struct shunt_hello *hello)
 {
 	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = estate.arena,
 					.arena_bytes = estate.arena_bytes, .rkey = estate.mr->rkey, .receives = 64, .streams = 32,
-					.pid = 1, .kind = 1, .lanes = 1, .nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
+					.pid = 1, .kind = 1, .lanes = 1,
+					.nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
 	memcpy(hello->address, &estate.address, sizeof(estate.address));
 }
 
@@ -165,7 +166,8 @@ static void transmit(int to, const void *bytes, size_t size, const int *fds, int
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	shunt_fds_attach(&header, space, fds, count);
-	if (!count && size == sizeof(struct shunt_message) && ((const struct shunt_message *)bytes)->type == SHUNT_MSG_KNOCK)
+	if (!count && size == sizeof(struct shunt_message) &&
+	    ((const struct shunt_message *)bytes)->type == SHUNT_MSG_KNOCK)
 		add_credentials(&header, space);
 	sim_sys.sendmsg(to, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -263,7 +265,10 @@ static void open_door(void)
 	talker.initiator = false;
 }
 
-/* As a relative that wants a stream back, and as who knocks there for no reason. Whatever it sends is never read. */
+/*
+ * As a relative that wants a stream back, and as who knocks there for no reason. Whatever it sends
+ * is never read.
+ */
 static void knock_as_relative(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -271,7 +276,8 @@ static void knock_as_relative(void)
 	unsigned int count = fuzz_below(in, 8), bytes = fuzz_below(in, 4) % 3;
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/rights/%d", (int)getpid());
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16];
-	struct shunt_stream *stream = fuzz_world.conns ? fuzz_world_stream(conn, FUZZ_VICTIM) : NULL;
+	struct shunt_stream *stream = fuzz_world.conns ?
+				      fuzz_world_stream(conn, FUZZ_VICTIM) : NULL;
 
 	if (sim_names_connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
 		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */

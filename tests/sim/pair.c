@@ -40,9 +40,11 @@ static const struct shunt_sys sys = {
 	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
 	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .dup3 = dup3, .socket = socket,
-	.bind = sim_names_bind, .listen = listen, .accept4 = accept4, .connect = sim_names_connect, .read = read, .write = write,
+	.bind = sim_names_bind, .listen = listen, .accept4 = accept4,
+	.connect = sim_names_connect, .read = read, .write = write,
 	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield, .getresuid = getresuid, .getresgid = getresgid,
+	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield,
+	.getresuid = getresuid, .getresgid = getresgid,
 	.prctl = prctl, .capget = capget, .readlink = readlink,
 };
 

@@ -75,7 +75,10 @@ static bool is_answered(int fd)
 	return poll(&(struct pollfd) { .fd = fd, .events = POLLIN }, 1, 0) > 0;
 }
 
-/* A fork's child asks its parent for it just then: it is answered when the nonce has been read, not before. */
+/*
+ * A fork's child asks its parent for it just then: it is answered when the nonce has been read, not
+ * before.
+ */
 void a_child_waits_for_the_nonce(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

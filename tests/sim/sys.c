@@ -170,7 +170,8 @@ static ssize_t channel_send(int fd, const struct msghdr *message, int flags)
 
 	/* Never the first message: nobody's channel is full when it is new. */
 	if (sim_busy_channel && *(uint32_t *)message->msg_iov->iov_base != SHUNT_MSG_HELLO &&
-	    *(uint32_t *)message->msg_iov->iov_base != SHUNT_MSG_KNOCK && sim_one_in(sim_busy_channel)) {
+	    *(uint32_t *)message->msg_iov->iov_base != SHUNT_MSG_KNOCK &&
+	    sim_one_in(sim_busy_channel)) {
 		errno = EAGAIN;
 		return -1;
 	}

@@ -137,7 +137,8 @@ static void what_is_no_knock(void **state)
 	int fds[SHUNT_CHANNEL_FDS] = { 0, 1 }, count, before;
 
 	(void)state;
-	wrong[1].type = SHUNT_MSG_KNOCK;	/* without credentials; and of another version, which is said */
+	/* without credentials; and of another version, which is said */
+	wrong[1].type = SHUNT_MSG_KNOCK;
 	for (int i = 0; i < 3; i++)
 		wrong[i].hello.version = SHUNT_WIRE_VERSION - (i == 2);
 	for (int i = 0; i < 3; i++) {

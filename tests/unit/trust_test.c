@@ -90,8 +90,9 @@ static int fake_getsockopt(int fd, int level, int name, void *value, socklen_t *
 	return 0;
 }
 
-static const struct shunt_sys sys = { .getresuid = fake_getresuid, .getresgid = fake_getresgid, .prctl = fake_prctl,
-				      .capget = fake_capget, .readlink = fake_readlink, .getsockopt = fake_getsockopt };
+static const struct shunt_sys sys = { .getresuid = fake_getresuid, .getresgid = fake_getresgid,
+				      .prctl = fake_prctl, .capget = fake_capget,
+				      .readlink = fake_readlink, .getsockopt = fake_getsockopt };
 static struct shunt_engine engine;
 static char own_number[16];
 
@@ -101,8 +102,9 @@ static int be_equal(void **state)
 	(void)state;
 	snprintf(own_number, sizeof(own_number), "%d", (int)getpid());
 	engine.sys = &sys;
-	world = (struct world) { .user = { 7, 7, 7 }, .group = { 8, 8, 8 }, .dumpable = 1, .peer = { PEER, 7, 8 },
-				 .proc = own_number, .peer_pid = "pid:[1]", .peer_user = "user:[2]" };
+	world = (struct world) { .user = { 7, 7, 7 }, .group = { 8, 8, 8 }, .dumpable = 1,
+				 .peer = { PEER, 7, 8 }, .proc = own_number,
+				 .peer_pid = "pid:[1]", .peer_user = "user:[2]" };
 	return 0;
 }
 
