@@ -12,6 +12,7 @@
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/trust.h"
+#include "core/uring.h"
 
 static struct shunt_service *service_of(struct shunt_link *link)
 {
@@ -323,10 +324,11 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
-	int result = shunt_link_seat(link, stream, &link->lanes[peer->lane], &message.accept.place);
-	enum shunt_reason reason = SHUNT_REASON_NOT_ATTACHED;
+	bool forbidden = shunt_uring_forbids(engine);
+	int result = forbidden ? -EPERM : shunt_link_seat(link, stream, &link->lanes[peer->lane], &message.accept.place);
+	enum shunt_reason reason = forbidden ? SHUNT_REASON_URING : SHUNT_REASON_NOT_ATTACHED;
 
-	if (result)
+	if (result && !forbidden)
 		reason = link->device->kind->shortage();
 	if (!result && needs_nonce(link)) {
 		shunt_proof_owe(stream, nonce);
@@ -461,7 +463,9 @@ static void offer_acceptor(struct shunt_service *service, struct shunt_stream *s
 
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
 {
-	if (stream->role == SHUNT_CONNECTOR) {
+	if (shunt_uring_forbids(service->engine)) {
+		give_up(service->engine, stream, SHUNT_REASON_URING);
+	} else if (stream->role == SHUNT_CONNECTOR) {
 		shunt_decision_step(stream, "used for the first time");
 		begin_claim(stream);
 		offer_connector(service, stream);

@@ -107,6 +107,9 @@ UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", FIXED,
 	"that this happens again soon; 0: they do not return after a queue pair's death")
 UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", FIXED,
 	"the longest such time")
+ENUM(URING, uring, "deny|allow|tcp", 0, FIXED,
+	"what becomes of a program's rings of io_uring, which see nothing of what is on a link: deny refuses them, as a kernel "
+	"without io_uring does, allow lets them be, tcp lets them be and keeps all streams of the process on TCP from then on")
 UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,

@@ -73,6 +73,7 @@ struct shunt_engine {
 	int parker_count;
 
 	_Atomic uint32_t brief[SHUNT_BRIEF_PLACES];	/* see brief.h */
+	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
 	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;

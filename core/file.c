@@ -4,6 +4,7 @@
 #include <errno.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/uring.h"
 
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
 {
@@ -73,7 +74,7 @@ void shunt_file_listening(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
-	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE)
+	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE || atomic_load(&engine->uring) == SHUNT_URING_RULES)
 		return;
 	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
 		return;	/* only its backlog changes */

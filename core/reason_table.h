@@ -47,6 +47,7 @@ REASON(BROKE, "the link broke during the claim")
 
 /* What the program did. */
 REASON(FORK, "shared by a fork")
+REASON(URING, "a ring of io_uring")
 REASON(SPLICE, "splice")
 REASON(FDOPEN, "fdopen")
 REASON(DPRINTF, "dprintf")

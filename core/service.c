@@ -17,6 +17,7 @@
 #include "core/thread.h"
 #include "core/unclaimed.h"
 #include "core/unread.h"
+#include "core/uring.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -685,6 +686,10 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 		return;
 	if (atomic_exchange(&stream->used, true))
 		return;
+	if (atomic_load(&engine->uring) == SHUNT_URING_RULES) {
+		shunt_streams_plain(engine, stream, SHUNT_REASON_URING);
+		return;
+	}
 	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;

@@ -102,6 +102,7 @@ struct shunt_service {
 	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
 	uint64_t trim_look;		/* and for memory that is not needed */
 	uint64_t slow_look;		/* and for completions that do not come */
+	uint64_t uring_look;		/* and for rings of io_uring */
 
 	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
 	_Atomic bool unclaimed;		/* any thread: an accepted connection carries bytes, and nobody has claimed it (unclaimed.h) */

@@ -21,6 +21,7 @@
 #include "core/service.h"
 #include "core/soft/soft.h"
 #include "core/trust.h"
+#include "core/uring.h"
 
 #define PATIENCE_US 500000	/* with a reader, on the service thread */
 
@@ -384,6 +385,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	put_program(&text);
 	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_counters(&text, engine);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */

@@ -4,8 +4,8 @@
  * rows.
  *
  * SHUNT_CALLS are exported and have a real call behind them. SHUNT_OWN_CALLS are exported too, but
- * made of other calls: second names of libc, and what libc would do with calls of its own that no
- * library can interpose.
+ * made of other calls: second names of libc, what libc would do with calls of its own that no
+ * library can interpose, and what liburing does by system calls of its own (uring.c).
  *
  * Not here: fork(), for which pthread_atfork() is enough; bind(), getsockname() and other calls whose
  * answer is the kernel's.
@@ -31,6 +31,9 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
+
+struct io_uring;	/* liburing's, whatever its version */
+struct io_uring_params;
 
 #define SHUNT_CALLS(X)											\
 	X(int, socket, (int family, int type, int protocol))						\
@@ -156,7 +159,13 @@
 	X(int, __fcntl, (int fd, int command, ...))							\
 	X(int, __poll, (struct pollfd *fds, nfds_t count, int timeout_ms))				\
 	X(int, __select, (int nfds, fd_set *readable, fd_set *writable, fd_set *except,			\
-			  struct timeval *timeout))
+			  struct timeval *timeout))							\
+	X(int, io_uring_setup, (unsigned int entries, struct io_uring_params *params))			\
+	X(int, io_uring_queue_init, (unsigned int entries, struct io_uring *ring, unsigned int flags))	\
+	X(int, io_uring_queue_init_params, (unsigned int entries, struct io_uring *ring,		\
+					    struct io_uring_params *params))				\
+	X(int, io_uring_queue_init_mem, (unsigned int entries, struct io_uring *ring,			\
+					 struct io_uring_params *params, void *buffer, size_t bytes))
 
 struct shunt_calls {
 #define X(type, name, parameters) type (*name) parameters;

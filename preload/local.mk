@@ -33,6 +33,7 @@ preload_sources = \
 	preload/syscall.c \
 	preload/timeout.h \
 	preload/transfer.c preload/transfer.h \
+	preload/uring.c preload/uring.h \
 	preload/write.c
 # What memory.c stands in for.
 preload_wraps = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \

@@ -7,6 +7,7 @@
 #include "core/fault.h"
 #include "core/log.h"
 #include "preload/process.h"
+#include "preload/uring.h"
 
 static struct shunt_files no_files;
 
@@ -87,6 +88,11 @@ bool shunt_process_enabled(void)
 	return config.enable;
 }
 
+const struct shunt_config *shunt_process_config(void)
+{
+	return shunt_process_enabled() ? &config : NULL;
+}
+
 static void make_engine(void)
 {
 	struct shunt_engine *engine;
@@ -98,6 +104,7 @@ static void make_engine(void)
 	shunt_process.engine = engine;
 	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
+	shunt_uring_begin();
 }
 
 bool shunt_process_engine(void)

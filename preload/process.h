@@ -27,6 +27,8 @@ extern struct shunt_process shunt_process;
 
 /* Makes the engine if there is none. False: there will not be one. errno is kept. */
 bool shunt_process_engine(void);
+/* The configuration; NULL with SHUNT_ENABLE=0. */
+const struct shunt_config *shunt_process_config(void);
 /* False with SHUNT_ENABLE=0: nothing is wrapped. Reads the configuration at the first call. */
 bool shunt_process_enabled(void);
 /*

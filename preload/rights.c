@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/uring.h"
 #include "preload/rights.h"
 
 static void retire(int fd, struct shunt_stream *stream, enum shunt_reason reason)
@@ -80,6 +81,19 @@ static void retire_inherited(bool closing_too)
 			continue;
 		if (!foreign || still_parents(fd))
 			retire(fd, stream, SHUNT_REASON_INHERITED);
+	}
+	errno = saved;
+}
+
+void shunt_rights_ring(void)
+{
+	int saved = errno;
+
+	for (int fd = 0; (size_t)fd < atomic_load(&shunt_process.files->top); fd++) {
+		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+
+		if (stream && !shunt_stream_is_plain(stream))
+			retire(fd, stream, SHUNT_REASON_URING);
 	}
 	errno = saved;
 }

@@ -8,6 +8,8 @@
 void shunt_rights_retire(int fd, enum shunt_reason reason);
 /* The same for what a message carries as SCM_RIGHTS. */
 void shunt_rights_message(const struct msghdr *message);
+/* The same for all streams, before a ring of io_uring may see them. */
+void shunt_rights_ring(void);
 /* The same for everything that the next program will find open after exec or spawn. */
 void shunt_rights_exec(void);
 void shunt_rights_spawn(void);

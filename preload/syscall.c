@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "preload/process.h"
+#include "preload/uring.h"
 
 typedef long raw_call(long number, long a, long b, long c, long d, long e, long f);
 
@@ -143,7 +144,7 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, SHARES, MAKES, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
+enum call { OTHER, SHARES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -155,6 +156,8 @@ static SHUNT_INLINE enum call sort(long number)
 		return SHARES;
 	case SYS_socket: case SYS_epoll_create1: case SYS_close_range:
 		return MAKES;
+	case SYS_io_uring_setup:
+		return RING;
 #ifdef SYS_dup2
 	case SYS_dup2:
 #endif
@@ -209,6 +212,8 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		return pass(number, a, b, c, d, e, f);
 	case MAKES:
 		return making_call(number, a, b, c);
+	case RING:
+		return shunt_uring_refused() ? shunt_fail(ENOSYS) : pass(number, a, b, c, d, e, f);
 	case SPLICES:
 		return splice((int)a, P(b), (int)c, P(d), (size_t)e, (unsigned int)f);
 	case WAITS:

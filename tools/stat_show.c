@@ -45,6 +45,20 @@ static const char *human(double n, char buf[16])
 	return buf;
 }
 
+/* The answer to rings of io_uring; nothing where none was asked for. */
+static void show_uring(const json_t *process)
+{
+	char uring[16];
+
+	text_of(process, "uring", uring, sizeof(uring));
+	if (!strcmp(uring, "refused"))
+		puts("  io_uring: refused (SHUNT_URING=deny)");
+	else if (!strcmp(uring, "allowed"))
+		puts("  io_uring: allowed; a ring sees nothing of what is on a link");
+	else if (!strcmp(uring, "tcp"))
+		puts("  io_uring: the process has a ring, so its streams stay on TCP");
+}
+
 static void show_header(const json_t *process)
 {
 	const json_t *totals = json_object_get(process, "totals");
@@ -57,6 +71,7 @@ static void show_header(const json_t *process)
 	shunt_print_wrapped(4, 0, line);
 	if (*text_of(process, "reason", reason, sizeof(reason)))
 		shunt_print_wrapped(4, printf("  not accelerated: "), reason);
+	show_uring(process);
 }
 
 /* ---- streams ---- */

@@ -1,0 +1,127 @@
+#include "core/uring.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/service.h"
+
+#define LOOK_AT 1024		/* descriptors; programs make their rings early, so these have low numbers */
+#define LOOK_EVERY 1000000000	/* ns */
+#define MANY 64
+
+static const char *const said[] = {
+	[SHUNT_URING_REFUSED] = "refused, for a ring sees nothing of a link (SHUNT_URING=deny)",
+	[SHUNT_URING_IGNORED] = "allowed, although a ring sees nothing of a link (SHUNT_URING=allow)",
+	[SHUNT_URING_RULES] = "streams stay on TCP, for a ring sees nothing of a link",
+};
+
+void shunt_uring_tell(enum shunt_uring uring)
+{
+	shunt_log(SHUNT_LOG_INFO, "io_uring: %s", said[uring]);
+}
+
+const char *shunt_uring_text(enum shunt_uring uring)
+{
+	static const char *const words[] = { "none", "refused", "allowed", "tcp" };
+
+	return words[uring];
+}
+
+bool shunt_uring_set(struct shunt_engine *engine, enum shunt_uring uring)
+{
+	unsigned int before = atomic_load(&engine->uring);
+
+	while (before < uring)
+		if (atomic_compare_exchange_weak(&engine->uring, &before, uring))
+			return true;
+	return false;
+}
+
+/* --- one that nobody was asked for --- */
+
+static bool is_ring(int fd)
+{
+	static const char ring[] = "anon_inode:[io_uring]";
+	char path[32], target[sizeof(ring)];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	bytes = readlink(path, target, sizeof(target));
+	return bytes == sizeof(ring) - 1 && !memcmp(target, ring, sizeof(ring) - 1);
+}
+
+/* What the table knows is none. */
+static bool may_be_ring(struct shunt_engine *engine, int fd)
+{
+	struct shunt_file *file = shunt_file(engine, fd);
+
+	return (!file || file->kind >= SHUNT_FILE_CLOSED) && engine->sys->fcntl(fd, F_GETFD) >= 0;
+}
+
+static bool has_ring(struct shunt_engine *engine)
+{
+	for (int fd = 0; fd < LOOK_AT && (size_t)fd < engine->files->limit; fd++)
+		if (may_be_ring(engine, fd) && is_ring(fd))
+			return true;
+	return false;
+}
+
+struct some {
+	uint32_t from, seen, count;
+	struct shunt_stream *streams[MANY];
+};
+
+static int take(struct shunt_stream *stream, void *arg)
+{
+	struct some *some = arg;
+
+	if (some->seen++ < some->from)
+		return 0;
+	if (stream->fd >= 0 && atomic_load(&stream->state) == SHUNT_LINKED) {
+		stream->holds++;
+		some->streams[some->count++] = stream;
+	}
+	return some->count == MANY;
+}
+
+/*
+ * All streams on links begin to leave them; the peers' answers are not waited for. A stream's locks
+ * come before streams_lock, so the streams are held and taken so many at a time.
+ */
+static void leave_links(struct shunt_engine *engine)
+{
+	struct some some = { 0 };
+
+	do {
+		some.count = some.seen = 0;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, take, &some);
+		shunt_lock_leave(&engine->streams_lock);
+		for (uint32_t i = 0; i < some.count; i++) {
+			shunt_retire_begin(engine, some.streams[i], SHUNT_REASON_URING);
+			shunt_streams_unhold(some.streams[i]);
+		}
+		some.from = some.seen;
+	} while (some.count == MANY);
+}
+
+bool shunt_uring_forbids(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+	uint64_t now;
+
+	if (atomic_load(&engine->uring) == SHUNT_URING_RULES)
+		return true;
+	if (engine->config.uring == SHUNT_URING_ALLOW || engine->manual)
+		return false;
+	now = shunt_now(engine);
+	if (now < service->uring_look)
+		return false;
+	service->uring_look = now + LOOK_EVERY;
+	if (!has_ring(engine))
+		return false;
+	if (shunt_uring_set(engine, SHUNT_URING_RULES))
+		shunt_uring_tell(SHUNT_URING_RULES);
+	leave_links(engine);
+	return true;
+}
