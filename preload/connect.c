@@ -1,23 +1,33 @@
 #include "preload/rights.h"
+#include "preload/touch.h"
 #include <sys/syscall.h>
 
+static bool dissolves(const struct sockaddr *address, socklen_t length)
+{
+	return length >= sizeof(address->sa_family) &&
+	       !shunt_unreadable(address, sizeof(address->sa_family)) &&
+	       address->sa_family == AF_UNSPEC;
+}
+
 /*
- * The kernel's answer stands, also for a second connect() on the same socket, which is how hiredis
- * learns the outcome of the first. AF_UNSPEC dissolves the connection: that is the kernel's to do.
+ * The kernel looks at the address first, unless there is a connection that it might dissolve. Its
+ * answer stands, also for a second connect() on the same socket, which is how hiredis learns the
+ * outcome of the first. AF_UNSPEC dissolves the connection: that is the kernel's to do.
  */
-static int connect_stream(int fd, const struct sockaddr *address, socklen_t length)
+static int connect_stream(int fd, struct shunt_stream *stream, const struct sockaddr *address,
+			  socklen_t length)
 {
 	int result, error;
 
-	if (!shunt_bad_pointer(address) && length >= sizeof(address->sa_family) &&
-	    address->sa_family == AF_UNSPEC) {
+	if (!shunt_stream_is_plain(stream) && dissolves(address, length)) {
 		shunt_cancellation_point();
 		shunt_file_dissolving(shunt_process.engine, fd);
 		return (int)real(syscall)(SYS_connect, fd, address, length);
 	}
 	result = real(connect)(fd, address, length);
 	error = errno;
-	shunt_file_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
+	if (result || address->sa_family != AF_UNSPEC)
+		shunt_file_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
 	errno = error;
 	return result;
 }
@@ -25,9 +35,10 @@ static int connect_stream(int fd, const struct sockaddr *address, socklen_t leng
 int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
 	struct shunt_file *file = shunt_lookup(fd);
+	struct shunt_stream *stream = shunt_as_stream(file);
 
-	if (shunt_as_stream(file))
-		return connect_stream(fd, address, length);
+	if (stream)
+		return connect_stream(fd, stream, address, length);
 	return real(connect)(shunt_is_private(file) ? -1 : fd, address, length);
 }
 SHUNT_SAME(__connect, connect);

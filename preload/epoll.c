@@ -1,6 +1,7 @@
 #include <limits.h>
 #include "preload/rights.h"
 #include "preload/timeout.h"
+#include "preload/touch.h"
 
 /* glibc declares that a wait only writes the array, which misleads this warning. */
 #ifndef __clang__
@@ -47,7 +48,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		epfd = -1;
 	if (shunt_is_private(shunt_lookup(fd)))
 		fd = -1;
-	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_bad_pointer(event)))
+	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))))
 		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
 	result = real(epoll_ctl)(epfd, op, fd, event);
 	/* A set that we never saw being made cannot see what is not in the kernel. */
@@ -80,9 +81,9 @@ static inline int wait_for(int epfd, struct epoll_event *events, int max,
 			   const struct timespec *timeout, const sigset_t *mask)
 {
 	shunt_cancellation_point();
-	if (unlikely(mask && shunt_bad_pointer(mask)))
+	if (unlikely(mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
-	if (unlikely(shunt_bad_pointer(events)))
+	if (unlikely(shunt_unwritable(events, sizeof(*events))))
 		return wait_for_fault(epfd, timeout, mask);
 	return (int)shunt_result(shunt_epset_wait(shunt_process.engine, epfd, events, max, timeout,
 						  mask));
@@ -111,7 +112,7 @@ int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct tim
 {
 	if (!serves(&epfd, events, max))
 		return real(epoll_pwait2)(epfd, events, max, timeout, mask);
-	if (timeout && shunt_bad_pointer(timeout))
+	if (timeout && shunt_unreadable(timeout, sizeof(*timeout)))
 		return shunt_fail(EFAULT);
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);

@@ -1,12 +1,13 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include "preload/rights.h"
+#include "preload/touch.h"
 
 static int tell(ssize_t bytes, int *value)
 {
 	if (bytes < 0)
 		return shunt_fail((int)-bytes);
-	if (shunt_bad_pointer(value))
+	if (shunt_unwritable(value, sizeof(*value)))
 		return shunt_fail(EFAULT);
 	*value = (int)bytes;
 	return 0;

@@ -32,6 +32,7 @@ preload_sources = \
 	preload/sys.c \
 	preload/syscall.c \
 	preload/timeout.h \
+	preload/touch.c preload/touch.h \
 	preload/transfer.c preload/transfer.h \
 	preload/uring.c preload/uring.h \
 	preload/write.c

@@ -1,5 +1,6 @@
 /* sendmsg(), recvmsg() and the calls for several messages, which TCP takes as so many calls. */
 #include "preload/rights.h"
+#include "preload/touch.h"
 #include "preload/transfer.h"
 
 /* What copy_msghdr_from_user() and import_iovec() refuse. 0 or an errno. */
@@ -26,7 +27,7 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 	int served = flags, error;
 
 	if (!stream) {
-		if (unlikely(shunt_process.engine) && !shunt_bad_pointer(message) &&
+		if (unlikely(shunt_process.engine) && !shunt_unreadable(message, sizeof(*message)) &&
 		    message->msg_controllen)
 			shunt_rights_message(message);
 		return real(sendmsg)(fd, message, flags);
@@ -87,9 +88,11 @@ static void pass_rights(const struct mmsghdr *messages, unsigned int count)
 {
 	unsigned int i;
 
-	if (!shunt_process.engine || shunt_bad_pointer(messages))
+	if (count > SHUNT_PIECES_MAX)
+		count = SHUNT_PIECES_MAX;
+	if (!shunt_process.engine || !count || shunt_unreadable(messages, count * sizeof(*messages)))
 		return;
-	for (i = 0; i < count && i < SHUNT_PIECES_MAX; i++)
+	for (i = 0; i < count; i++)
 		if (messages[i].msg_hdr.msg_controllen)
 			shunt_rights_message(&messages[i].msg_hdr);
 }
@@ -189,7 +192,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 
 	if (!stream)
 		return real(recvmmsg)(fd, messages, count, flags, timeout);
-	if (timeout && shunt_bad_pointer(timeout))
+	if (timeout && shunt_unwritable(timeout, sizeof(*timeout)))
 		return shunt_fail(EFAULT);
 	if (timeout) {
 		if (!valid(timeout))

@@ -1,5 +1,6 @@
 #include "preload/process.h"
 #include "preload/timeout.h"
+#include "preload/touch.h"
 #include <sys/resource.h>
 
 /* glibc declares that poll() only writes the array, which misleads this warning. */
@@ -22,9 +23,11 @@ static bool concerns(const struct pollfd *fds, nfds_t count)
 	struct shunt_file *file;
 	nfds_t i;
 
-	if (likely(!shunt_process.engine) || shunt_bad_pointer(fds))
+	if (likely(!shunt_process.engine) || !count)
 		return false;
 	if (unlikely(count > FEW) && too_many(count))
+		return false;
+	if (shunt_unreadable(fds, count * sizeof(*fds)))
 		return false;
 	for (i = 0; i < count; i++) {
 		file = shunt_lookup(fds[i].fd);
@@ -40,7 +43,8 @@ static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *tim
 	shunt_cancellation_point();
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
-	if (mask && shunt_bad_pointer(mask))
+	if (shunt_unwritable(fds, count * sizeof(*fds)) ||
+	    (mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
 	return (int)shunt_result(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask));
 }

@@ -1,4 +1,5 @@
 /* recv() and recvfrom(). */
+#include "preload/touch.h"
 #include "preload/transfer.h"
 
 ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
@@ -32,7 +33,7 @@ static ssize_t recv_nameless(int fd, struct shunt_stream *stream, void *buffer, 
 
 	if (got < 0 || likely(!address))
 		return got;
-	if (shunt_bad_pointer(length))
+	if (shunt_unwritable(length, sizeof(*length)))
 		return shunt_fail(EFAULT);
 	if ((int)*length < 0)
 		return shunt_fail(EINVAL);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "core/uring.h"
 #include "preload/rights.h"
+#include "preload/touch.h"
 
 static void retire(int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
@@ -30,7 +31,7 @@ void shunt_rights_message(const struct msghdr *message)
 	size_t offset;
 	int fd;
 
-	if (!shunt_process.engine || shunt_bad_pointer(m) || shunt_bad_pointer(m->msg_control))
+	if (!shunt_process.engine || shunt_unreadable(m->msg_control, m->msg_controllen))
 		return;
 	for (control = CMSG_FIRSTHDR(m); control; control = CMSG_NXTHDR(m, control)) {
 		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)

@@ -1,5 +1,6 @@
 #include "preload/process.h"
 #include "preload/timeout.h"
+#include "preload/touch.h"
 
 #define WORD_BITS (8 * (int)sizeof(unsigned long))
 
@@ -29,22 +30,42 @@ static bool word_concerns(unsigned long bits, int first)
 	return false;
 }
 
-static bool bad(const fd_set *set)
+/* So many bytes of a set are looked at. */
+static size_t room(int nfds)
 {
-	return set && shunt_bad_pointer(set);
+	size_t words = ((size_t)(nfds > 0 ? nfds : 0) + WORD_BITS - 1) / WORD_BITS;
+
+	return words * sizeof(unsigned long);
+}
+
+static bool bad(const fd_set *set, size_t bytes)
+{
+	return set && bytes && shunt_unreadable(set, bytes);
+}
+
+/* Its answer cannot be written. Where that concerns us it is told before the wait. */
+static bool fixed(int nfds, fd_set *readable, fd_set *writable, fd_set *except)
+{
+	size_t bytes = room(nfds);
+
+	return (readable && shunt_unwritable(readable, bytes)) ||
+	       (writable && shunt_unwritable(writable, bytes)) ||
+	       (except && shunt_unwritable(except, bytes));
 }
 
 /* What the kernel would refuse is left to it. */
 static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
 {
+	size_t bytes;
 	int first;
 
 	if (likely(!shunt_process.engine))
 		return false;
-	if (bad(readable) || bad(writable) || bad(except))
-		return false;
 	if ((size_t)nfds > shunt_process.files->limit)
 		nfds = nfds < 0 ? 0 : (int)shunt_process.files->limit;
+	bytes = room(nfds);
+	if (bad(readable, bytes) || bad(writable, bytes) || bad(except, bytes))
+		return false;
 	for (first = 0; first < nfds; first += WORD_BITS)
 		if (word_concerns(word(readable, first, nfds) | word(writable, first, nfds) |
 				  word(except, first, nfds), first))
@@ -90,6 +111,8 @@ int select(int nfds, fd_set *readable, fd_set *writable, fd_set *except, struct 
 	if (!concerns(nfds, readable, writable, except))
 		return real(select)(nfds, readable, writable, except, timeout);
 	shunt_cancellation_point();
+	if (fixed(nfds, readable, writable, except))
+		return shunt_fail(EFAULT);
 	if (timeout)
 		return select_until(nfds, readable, writable, except, timeout);
 	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
@@ -105,7 +128,8 @@ int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
 	shunt_cancellation_point();
 	if (!shunt_timeout_valid(timeout))
 		return shunt_fail(EINVAL);
-	if (mask && shunt_bad_pointer(mask))
+	if (fixed(nfds, readable, writable, except) ||
+	    (mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
 	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
 						   except, timeout, mask));

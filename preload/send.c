@@ -1,4 +1,5 @@
 /* send() and sendto(). */
+#include "preload/touch.h"
 #include "preload/transfer.h"
 
 ssize_t send(int fd, const void *buffer, size_t bytes, int flags)
@@ -23,7 +24,7 @@ ssize_t sendto(int fd, const void *buffer, size_t bytes, int flags, const struct
 		return real(sendto)(fd, buffer, bytes, flags, address, length);
 	if (unlikely(address && length > sizeof(struct sockaddr_storage)))
 		return shunt_fail(EINVAL);
-	if (unlikely(address && length && shunt_bad_pointer(address)))
+	if (unlikely(address && length && shunt_unreadable(address, length)))
 		return shunt_fail(EFAULT);
 	return shunt_send_one(fd, stream, buffer, bytes, served);
 }

@@ -1,6 +1,7 @@
 /* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
 #include <stdlib.h>
 #include <unistd.h>
+#include "preload/touch.h"
 #include "preload/transfer.h"
 
 #define PIECE (64 * 1024)
@@ -77,6 +78,17 @@ static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int i
 	return sent;
 }
 
+static bool is_refused(const off64_t *offset)
+{
+	return offset && (shunt_unreadable(offset, sizeof(*offset)) || *offset < 0);
+}
+
+/* The kernel would send bytes before it finds out. */
+static bool is_fixed(off64_t *offset)
+{
+	return offset && shunt_unwritable(offset, sizeof(*offset));
+}
+
 /* What moves nothing is the kernel's to refuse; so is a file without a position (a pipe, a socket, a wrong number). */
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
@@ -84,8 +96,9 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 	ssize_t sent = -ESPIPE;
 	int saved = errno;
 
-	if (stream && (ssize_t)bytes > 0 && !(offset && (shunt_bad_pointer(offset) || *offset < 0)))
-		sent = send_file_uncancelled(out, stream, in, offset, bytes);
+	if (stream && (ssize_t)bytes > 0 && !is_refused(offset))
+		sent = is_fixed(offset) ? -EFAULT :
+					  send_file_uncancelled(out, stream, in, offset, bytes);
 	if (sent != -ESPIPE)
 		return shunt_result(sent);
 	errno = saved;

@@ -122,7 +122,7 @@ one_line() {
 	done
 	name=$(IFS=_; echo "${args[*]}")
 	# Its own wrappers die of bad pointers, and of the stack of a thread that was cancelled.
-	[[ $name =~ cancel|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
+	[[ $name =~ cancel|unmapped|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
 	# By default there is no ring at all: tests/calls/uring.sh.
 	[[ $name =~ uring ]] && export SHUNT_URING=${SHUNT_URING:-tcp}
 	if [ -n "${STABLE:-}" ]; then

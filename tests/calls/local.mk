@@ -52,6 +52,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/threads.c \
 	tests/calls/cases/timeouts.c \
 	tests/calls/cases/tuning.c \
+	tests/calls/cases/unmapped.c \
 	tests/calls/cases/util.c \
 	tests/calls/cases/vectors.c
 tests_calls_cases_cases_CFLAGS = $(plain_cflags)
