@@ -82,11 +82,11 @@ int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigne
 /* As shunt_numbers_await() for closing many numbers, and keeps such threads away until it is done. */
 void shunt_numbers_enter(struct shunt_engine *engine);
 void shunt_numbers_leave(struct shunt_engine *engine);
-/* A number that was in the table has been closed: until the program has opened it again, calls on it say so. */
+/* A number has been closed: until the program has opened it again, calls on it say so. */
 void shunt_numbers_closed(struct shunt_engine *engine, int fd);
 /* Has the program closed it, and is what may be open there not what this very thread is making? */
 bool shunt_numbers_gone(struct shunt_engine *engine, int fd);
-/* The slot of a number, SHUNT_FILE_CLOSED only if it is still closed; never SHUNT_FILE_OTHER. errno is kept. */
+/* The slot of a number, SHUNT_FILE_CLOSED only if it is still closed. errno is kept. */
 struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd);
 
 /* --- data --- */

@@ -30,7 +30,6 @@ static struct shunt_files *make_table(void)
 		return NULL;
 	files->limit = slots;
 	files->closed.kind = SHUNT_FILE_CLOSED;
-	files->other.kind = SHUNT_FILE_OTHER;
 	return files;
 }
 

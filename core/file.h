@@ -18,9 +18,8 @@ enum shunt_file_kind {
 	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
 	SHUNT_FILE_EPOLL,	/* an epoll descriptor: struct shunt_epset */
 	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
-	/* At a number that was one of the first two; the table says no more of it. */
-	SHUNT_FILE_CLOSED,	/* the program has closed it: what is open there may be Shunt's, on its way up (private.c) */
-	SHUNT_FILE_OTHER,	/* the program has opened something else there */
+	/* The program has closed the number: what is open there may be Shunt's, on its way up (private.c). */
+	SHUNT_FILE_CLOSED,
 };
 
 struct shunt_file {
@@ -35,7 +34,7 @@ struct shunt_files {
 	_Atomic unsigned int making;		/* threads that are making descriptors of our own (private.c) */
 	_Atomic unsigned int made;		/* how often somebody has begun to */
 	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
-	struct shunt_file closed, other;	/* in the slots of all numbers of these kinds */
+	struct shunt_file closed;		/* in the slots of all numbers of this kind */
 	/* Code of others that works for us, and so may use our descriptors: libraries of a device. Written before
 	 * the count. */
 	struct { const char *from, *to; } helpers[SHUNT_HELPERS];

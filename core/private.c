@@ -130,22 +130,33 @@ static void replace(struct shunt_files *files, int fd, struct shunt_file *from, 
 void shunt_numbers_closed(struct shunt_engine *engine, int fd)
 {
 	replace(engine->files, fd, NULL, &engine->files->closed);
-	replace(engine->files, fd, &engine->files->other, &engine->files->closed);
+}
+
+static bool is_open(struct shunt_engine *engine, int fd)
+{
+	return engine->sys->fcntl(fd, F_GETFD) >= 0;
 }
 
 /*
- * While nobody makes descriptors of our own, what is open at a number that the program has closed is the program's
- * again. Who makes them himself may be using one.
+ * While nobody makes descriptors of our own, what is open at a number that the program has closed is
+ * the program's again. True: it is, or a maker is so slow that nobody can tell, and the next call
+ * looks again. A maker itself may be using a number of ours.
  */
-static void look(struct shunt_engine *engine, int fd)
+static bool look(struct shunt_engine *engine, int fd)
 {
+	struct shunt_files *files = engine->files;
 	int saved = errno;
+	bool open = !atomic_load(&files->making) || is_open(engine, fd);
 
-	shunt_numbers_enter(engine);
-	if (engine->sys->fcntl(fd, F_GETFD) >= 0)
-		replace(engine->files, fd, &engine->files->closed, &engine->files->other);
-	shunt_numbers_leave(engine);
+	if (open) {
+		shunt_numbers_enter(engine);
+		open = is_open(engine, fd);
+		if (open && !atomic_load(&files->making))
+			replace(files, fd, &files->closed, NULL);
+		shunt_numbers_leave(engine);
+	}
 	errno = saved;
+	return open;
 }
 
 bool shunt_numbers_gone(struct shunt_engine *engine, int fd)
@@ -155,14 +166,10 @@ bool shunt_numbers_gone(struct shunt_engine *engine, int fd)
 
 struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
 {
-	struct shunt_file *file;
+	bool usable = !shunt_numbers_gone(engine, fd) || look(engine, fd);
+	struct shunt_file *file = shunt_files_get(engine->files, fd);
 
-	if (shunt_numbers_gone(engine, fd))
-		look(engine, fd);
-	file = shunt_files_get(engine->files, fd);
-	if (file == &engine->files->other || (file == &engine->files->closed && shunt_thread.making))
-		return NULL;
-	return file;
+	return file == &engine->files->closed && usable ? NULL : file;
 }
 
 int shunt_private_adopt(struct shunt_engine *engine, int fd)

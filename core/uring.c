@@ -55,7 +55,7 @@ static bool may_be_ring(struct shunt_engine *engine, int fd)
 {
 	struct shunt_file *file = shunt_file(engine, fd);
 
-	return (!file || file->kind >= SHUNT_FILE_CLOSED) && engine->sys->fcntl(fd, F_GETFD) >= 0;
+	return !file && engine->sys->fcntl(fd, F_GETFD) >= 0;
 }
 
 static bool has_ring(struct shunt_engine *engine)

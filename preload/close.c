@@ -46,9 +46,9 @@ int close(int fd)
 	if (unlikely(file))
 		return close_known(fd, file);
 	shunt_numbers_quiet();
-	shunt_numbers_closing(fd);
 	result = real(close)(fd);
-	shunt_numbers_closing(fd);
+	if (!result)
+		shunt_numbers_have_closed(fd);
 	return result;
 }
 SHUNT_SAME(__close, close);
@@ -74,10 +74,8 @@ static int close_around(unsigned int first, unsigned int last, int flags)
 		if (likely(!file))
 			continue;
 		if (file->kind != SHUNT_FILE_PRIVATE) {
-			if (!(flags & CLOSE_RANGE_UNSHARE)) {
+			if (!(flags & CLOSE_RANGE_UNSHARE))
 				shunt_process_drop((int)fd);
-				shunt_numbers_closing((int)fd);
-			}
 			continue;
 		}
 		if (fd > first && real(close_range)(first, fd - 1, flags))

@@ -169,8 +169,6 @@ int shunt_process_lowest(int fd, int least, unsigned int before)
 /* The table is not that of a child of vfork(). */
 struct shunt_file *shunt_process_look(int fd)
 {
-	if (shunt_files_get(shunt_process.files, fd) == &shunt_process.files->other)
-		return NULL;
 	return shunt_process_foreign() ? NULL : shunt_numbers_look(shunt_process.engine, fd);
 }
 

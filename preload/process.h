@@ -78,7 +78,7 @@ static inline struct shunt_file *shunt_lookup(int fd)
 
 	if (likely(!file))
 		return NULL;
-	return unlikely(file->kind >= SHUNT_FILE_CLOSED) ? shunt_process_look(fd) : file;
+	return unlikely(file->kind == SHUNT_FILE_CLOSED) ? shunt_process_look(fd) : file;
 }
 
 /*
@@ -164,16 +164,14 @@ static inline void shunt_numbers_quiet(void)
 	})
 
 /*
- * Around the closing of a number that is not in the table: if it was once, it is closed now. Twice, for a call of another
- * thread may come in between and still find it open.
+ * A number that is not in the table has been closed: it was open, for some programs close all numbers
+ * that there could be.
  */
 void shunt_process_closed(int fd);
 
-static inline void shunt_numbers_closing(int fd)
+static inline void shunt_numbers_have_closed(int fd)
 {
-	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
-
-	if (unlikely(shunt_files_get(files, fd) == &files->other))
+	if (unlikely(__atomic_load_n(&shunt_process.engine, __ATOMIC_ACQUIRE) != NULL))
 		shunt_process_closed(fd);
 }
 

@@ -60,9 +60,9 @@ int fclose(FILE *file)
 		}
 		errno = saved;
 	}
-	shunt_numbers_closing(fd);
 	result = real(fclose)(file);
-	shunt_numbers_closing(fd);
+	if (fd >= 0 && !result)
+		shunt_numbers_have_closed(fd);
 	return result;
 }
 

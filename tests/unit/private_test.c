@@ -244,6 +244,31 @@ static void closed_stays_closed(void **state)
 	shunt_private_close(engine, ours);
 }
 
+/* A maker is so slow that nobody waits for it: the call is the kernel's, and the next one looks again. */
+static void slow_maker_decides_nothing(void **state)
+{
+	struct finding finding = { .fd = closed_number() };
+	pthread_t thread;
+	int low, ours;
+
+	(void)state;
+	shunt_private_begin(engine);
+	low = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(low, finding.fd);
+	assert_int_equal(pthread_create(&thread, NULL, find, &finding), 0);
+	while (!finding.done) {
+		__atomic_fetch_add(&clock_ns, MS, __ATOMIC_RELAXED);
+		sched_yield();
+	}
+	pthread_join(thread, NULL);
+	assert_ptr_equal(finding.file, NULL);
+	assert_true(shunt_files_closed(engine->files, low));
+	ours = shunt_private_adopt(engine, low);
+	shunt_private_end(engine);
+	assert_int_equal(shunt_numbers_look(engine, low)->kind, SHUNT_FILE_CLOSED);
+	shunt_private_close(engine, ours);
+}
+
 /* Once the program has opened the number again it is as any other, and what another thread made of it stays. */
 static void opened_again(void **state)
 {
@@ -274,6 +299,7 @@ int main(void)
 		cmocka_unit_test_setup(the_lowest_number_is_free, set_up),
 		cmocka_unit_test_setup(others_stay, set_up),
 		cmocka_unit_test_setup(closed_stays_closed, set_up),
+		cmocka_unit_test_setup(slow_maker_decides_nothing, set_up),
 		cmocka_unit_test_setup(opened_again, set_up),
 	};
 

@@ -16,7 +16,7 @@ struct shunt_engine *engine;
 
 static uint64_t now(void)
 {
-	return clock_ns;
+	return __atomic_load_n(&clock_ns, __ATOMIC_RELAXED);
 }
 
 static ssize_t send_some(int fd, const struct msghdr *message, int flags)
