@@ -40,10 +40,13 @@ context close			# of a device whose owner does not keep its descriptors
 context read			# asynchronous events: service thread
 engine getrandom		# cancellation is held off
 log close
-log open
+log poll			# log.c holds cancellation off
 log write
+outfile close			# of the log, or of the statistics at exit
+outfile getrandom
+outfile open
+outfile openat
 quiet sigtimedwait
-stats open
 library dlopen			# none in glibc
 pd close			# a new estate: service thread
 thread pthread_cond_timedwait	# the modelled device's own thread
@@ -52,7 +55,7 @@ thread pthread_join
 END
 tr -s '\t' ' ' < "$work/allowed" | sed 's/ *$//' | sort -u > "$work/may"
 
-nm -A "$library" | sed -nE 's/.*:(lt[0-9]+-)?([a-z_0-9]+)\.o:.* U ([a-zA-Z_0-9]+)$/\2 \3/p' |
+nm -A "$library" | sed -nE 's/.*:(lt[0-9]+-)?(libshuntcore_la-)?([a-z_0-9]+)\.o:.* U ([a-zA-Z_0-9]+)$/\3 \4/p' |
 	awk 'NR == FNR { point[$1] = 1; next } point[$2]' "$work/points" - | sort -u > "$work/calls"
 [ -s "$work/calls" ] || { echo "no calls found in $library"; exit 1; }
 comm -13 "$work/may" "$work/calls" > "$work/more"
