@@ -10,6 +10,7 @@
 #include "core/cm/cm.h"
 #include "core/decision.h"
 #include "core/gate.h"
+#include "core/leave.h"
 #include "core/service.h"
 
 #define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
@@ -480,5 +481,44 @@ void shunt_abroad_forget(struct shunt_service *service)
 		abroad->inquiries = inquiry->next;
 		free(inquiry);
 	}
+	free(abroad);
+}
+
+static void unlist(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		r->abroad = NULL;	/* it went with the connection manager */
+		r->tried_abroad = false;
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+}
+
+void shunt_abroad_end(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_abroad *abroad = service->abroad;
+	struct inquiry *inquiry;
+	struct shunt_stream *stream;
+
+	if (!abroad)
+		return;
+	shunt_private_begin(engine);
+	if (abroad->open)
+		cm_close(&abroad->cm);
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_close(&abroad->gates[i]);
+	shunt_private_end(engine);
+	unlist(engine);
+	while ((inquiry = abroad->inquiries) != NULL) {
+		abroad->inquiries = inquiry->next;
+		while ((stream = inquiry->streams) != NULL) {
+			inquiry->streams = stream->next_offer;
+			shunt_claim_stays(engine, stream, shunt_leave_reason(engine));
+		}
+		free(inquiry);
+	}
+	service->abroad = NULL;
 	free(abroad);
 }

@@ -17,6 +17,8 @@ void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stre
 void shunt_abroad_hear(struct shunt_service *service);
 /* What is due by now. Milliseconds until the next; -1: nothing. */
 int shunt_abroad_tick(struct shunt_service *service);
+/* The service thread ends: nobody listens, nothing is asked. */
+void shunt_abroad_end(struct shunt_service *service);
 /* In a fork's child. */
 void shunt_abroad_forget(struct shunt_service *service);
 

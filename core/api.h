@@ -29,6 +29,16 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
 /* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
 void shunt_engine_finish(struct shunt_engine *engine);
+/*
+ * Around a call that confines the calling thread or changes who it is. Before: every stream goes back to TCP at its
+ * byte and the service thread has ended, and begins anew only after the second, when it is needed.
+ */
+void shunt_engine_leave(struct shunt_engine *engine, bool for_good);
+/* True: the program listens, so that is needed: shunt_engine_begin_anew() before it waits for connections. */
+bool shunt_engine_left(struct shunt_engine *engine);
+void shunt_engine_begin_anew(struct shunt_engine *engine);
+/* In place of the second: no connection leaves TCP from now on. No system call. */
+void shunt_engine_stay(struct shunt_engine *engine);
 /* pthread_atfork handlers. In the child every link belongs to the parent. */
 void shunt_engine_fork_prepare(struct shunt_engine *engine);
 void shunt_engine_fork_parent(struct shunt_engine *engine);

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include "core/abroad.h"
 #include "core/decision.h"
+#include "core/leave.h"
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/trust.h"
@@ -419,7 +420,7 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 		shunt_link_distrust(link, "a claim that is not one");
 		return;
 	}
-	if (!is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {
+	if (shunt_leave_is_due(link->engine) || !is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		refuse(link, &message->claim.tuple, place->stream, SHUNT_REFUSED_UNPROVEN);
 		return;
@@ -490,7 +491,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	}
 	if (needs_nonce(link))
 		shunt_proof_owe(stream, message->accept.nonce);
-	if (shunt_track_attach(engine, stream, place, NULL)) {
+	if (shunt_leave_is_due(engine) || shunt_track_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
 		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
@@ -757,10 +758,10 @@ int shunt_claim_tick(struct shunt_service *service)
 	uint64_t now = shunt_now(service->engine);
 	uint64_t first = SHUNT_NEVER;
 
-	if (service->connecting)
+	if (service->connecting && !atomic_load(&service->leaving))
 		retry_connecting(service);
 	for (struct shunt_parked **p = &service->parked; *p;) {
-		if ((*p)->deadline <= now) {
+		if ((*p)->deadline <= now || atomic_load(&service->leaving)) {
 			miss(service, *p);
 			unpark(service, p);
 			continue;

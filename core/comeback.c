@@ -57,6 +57,22 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 	return readiness;
 }
 
+/* What it has been told on the link has all come, or is the kernel's to say. rx.lock held. */
+static bool is_certain(const struct shunt_rx *rx)
+{
+	return !rx->doubtful && rx->unproven_at == SHUNT_NEVER && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
+}
+
+bool shunt_comeback_let_go(struct shunt_stream *stream)
+{
+	bool certain;
+
+	shunt_lock_take(&stream->rx.lock);
+	certain = is_certain(&stream->rx);
+	shunt_lock_leave(&stream->rx.lock);
+	return certain && let_go(stream->engine, stream) == READY;
+}
+
 /* --- finding them --- */
 
 struct search {
@@ -141,7 +157,7 @@ bool shunt_comeback_take(struct shunt_link *link)
 	struct shunt_comeback *comeback;
 	uint64_t now = shunt_now(engine);
 
-	if (!engine->config.return_ms || engine->finished || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
+	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
 		return false;
 	if (!link->line.number)
 		link->line.number = ++service->lines;

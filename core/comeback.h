@@ -57,6 +57,8 @@ bool shunt_comeback_tried(struct shunt_link *link);
 
 /* The peer claims a stream on the link: of an earlier one of its line, perhaps, and it is let go of there. */
 void shunt_comeback_claimed(struct shunt_link *link, const struct shunt_tuple *peer);
+/* Its link is dead: it becomes a candidate again. False: something of the link is still to be read or told. No lock held. */
+bool shunt_comeback_let_go(struct shunt_stream *stream);
 /* The stream has a link again, or for the first time. Both locks held. */
 void shunt_comeback_done(struct shunt_stream *stream);
 /* A claim has failed: true if the stream will be claimed again, so it stays as it is. */

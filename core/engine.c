@@ -257,6 +257,8 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	engine->rendezvous_lock = (struct shunt_lock) { 0 };
 	engine->seats_lock = (struct shunt_lock) { 0 };
 	engine->porter = (struct shunt_porter) { .count = 0 };
+	engine->leave_lock = (struct shunt_lock) { 0 };
+	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	engine->parent = engine->pid;
 	engine->forks++;
 	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */

@@ -42,6 +42,10 @@ struct shunt_engine {
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	struct shunt_lock service_lock;
+	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
+	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */
+	_Atomic int stays;		/* enum shunt_reason: why no connection leaves TCP from now on; NONE: they do */
+	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	bool finished;
@@ -209,7 +213,6 @@ void shunt_service_prove_later(struct shunt_engine *engine);
 void shunt_service_gather(struct shunt_engine *engine);
 /* At exit: until all that was sent has been given to the device, but not beyond `until`. */
 void shunt_service_drain(struct shunt_engine *engine, uint64_t until);
-void shunt_service_stop(struct shunt_engine *engine);
 void shunt_service_abandon(struct shunt_engine *engine);
 
 /* --- listen.c --- */
@@ -219,6 +222,8 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd);
 /* We accept there. */
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous);
 void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The service thread has ended and may begin anew: so it does, if the program listens. */
+void shunt_listen_again(struct shunt_engine *engine);
 
 /* --- tx.c, rx.c --- */
 
@@ -302,6 +307,10 @@ void shunt_trim_due(struct shunt_engine *engine);
 
 /* Begins it; the peer answers RETIRED. Any thread. */
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
+bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
+/* What was readable before can be read from the kernel, unless it does not come soon. No lock held. */
+void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include "core/again.h"
 #include "core/expiry.h"
+#include "core/leave.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/proof.h"
@@ -152,6 +153,7 @@ void shunt_failover_begin(struct shunt_link *link, const char *why)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
 	struct shunt_engine *engine = link->engine;
+	bool ours = atomic_load(&link->failed);
 
 	atomic_fetch_add(&engine->breaking, 1);
 	shunt_link_stop(link);
@@ -163,8 +165,9 @@ void shunt_failover_begin(struct shunt_link *link, const char *why)
 		shunt_link_kill(link, link->failure);
 		return;
 	}
-	shunt_log(SHUNT_LOG_WARN, "link to process %u%s: %s; its streams go on over TCP", link->peer_pid,
-		  shunt_link_where(link), why);
+	/* A peer whose queue pair has failed says so itself; ours may be given up on purpose. */
+	shunt_log(!ours || shunt_leave_is_due(engine) ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,
+		  "link to process %u%s: %s; its streams go on over TCP", link->peer_pid, shunt_link_where(link), why);
 	atomic_fetch_add(&engine->failovers, 1);
 	shunt_claim_link_down(link);
 	for (uint32_t id = 1; id < link->top; id++)
@@ -317,7 +320,7 @@ bool shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 	if (message->type != SHUNT_MSG_RESUME && message->type != SHUNT_MSG_RESUMED)
 		return false;
 	if (atomic_load(&link->state) == SHUNT_LINK_UP)
-		shunt_failover_begin(link, "the peer's queue pair failed");
+		shunt_failover_begin(link, "the peer has given up its queue pair");
 	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
 		return true;
 	if (message->type == SHUNT_MSG_RESUMED) {

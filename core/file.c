@@ -26,11 +26,15 @@ static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
 
 static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
 {
+	enum shunt_reason stays = atomic_load(&engine->stays);
+
 	stream->role = role;
 	stream->born = shunt_now(engine);
-	atomic_store(&stream->state, SHUNT_CANDIDATE);
+	atomic_store(&stream->state, stays ? SHUNT_PLAIN : SHUNT_CANDIDATE);
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.streams++;
+	if (stays)
+		shunt_streams_note(engine, stream, stays);
 	shunt_lock_leave(&engine->streams_lock);
 	if (engine->device_choice == SHUNT_DEVICE_NONE)
 		shunt_streams_plain(engine, stream, SHUNT_REASON_DEVICE_NONE);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/leave.h"
 #include "core/service.h"
 
 /* First where co-listeners come in, so that whoever has the one name has the other. */
@@ -66,6 +67,8 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	result = shunt_rendezvous_of(engine, fd, &name);
+	if (!result && shunt_leave_is_due(engine))	/* the names have been given up, or are about to be */
+		result = -EBUSY;
 	if (!result)
 		r = rendezvous_for(engine, &name);
 	if (r) {
@@ -86,6 +89,23 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 	atomic_store(&engine->service->listening, true);
 	shunt_service_wake(engine);
 	errno = saved;
+}
+
+void shunt_listen_again(struct shunt_engine *engine)
+{
+	struct shunt_crowd crowd = { .count = 0 };
+
+	if (!shunt_service_start(engine))
+		return;
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		if (r->listener && r->fd < 0 && !shunt_leave_is_due(engine) &&
+		    shunt_listen_bind(engine->service, r, &crowd) == -EADDRINUSE)
+			atomic_store(&r->joining, true);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+	atomic_store(&engine->service->listening, true);
+	shunt_service_wake(engine);
 }
 
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)

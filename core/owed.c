@@ -135,3 +135,35 @@ void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream
 	shunt_group_tell(engine, stream, EPOLLOUT);
 	shunt_streams_unhold(stream);
 }
+
+void shunt_owed_give_up(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	bool awaited;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	awaited = stream->awaited;
+	if (awaited) {
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer does not take what it is owed",
+			  stream->fd);
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_track_lose(engine, stream, 0);
+		else
+			shunt_streams_reset_tcp(engine, stream->resend_fd);
+		engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
+		shunt_owed_paid(engine, stream);
+		shunt_private_close(engine, stream->resend_fd);
+		stream->resend_fd = -1;
+		stream->awaited = stream->tx.resend_fin = false;
+		shunt_again_free(&stream->tx);
+		shunt_linger_proven(stream);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!awaited)
+		return;
+	atomic_fetch_sub(&engine->service->resends, 1);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
+	shunt_streams_unhold(stream);
+}

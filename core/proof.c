@@ -337,6 +337,20 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_streams_unhold(stream);
 }
 
+void shunt_proof_end_waiting(struct shunt_engine *engine)
+{
+	struct overdue overdue = { .now = SHUNT_NEVER };
+
+	do {
+		overdue.found = NULL;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, is_overdue, &overdue);
+		shunt_lock_leave(&engine->streams_lock);
+		if (overdue.found)
+			stop_waiting(engine, overdue.found);
+	} while (overdue.found);
+}
+
 int shunt_proof_tick(struct shunt_service *service)
 {
 	struct overdue overdue = { 0 };

@@ -43,6 +43,8 @@ bool shunt_proof_end_reading(struct shunt_stream *stream);
 bool shunt_proof_end_writing(struct shunt_stream *stream);
 /* Ends that have waited long enough are said. Milliseconds until the next look, -1: none waits. Service thread. */
 int shunt_proof_tick(struct shunt_service *service);
+/* The service thread has ended: none of them waits any longer. No lock held. */
+void shunt_proof_end_waiting(struct shunt_engine *engine);
 
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "core/again.h"
 #include "core/cancel.h"
+#include "core/leave.h"
 #include "core/linger.h"
 #include "core/owed.h"
 #include "core/proof.h"
@@ -113,7 +114,7 @@ bool shunt_retire_goes_on(struct shunt_stream *stream)
 }
 
 /* The peer has answered and has everything: the stream becomes the kernel's. */
-static bool complete(struct shunt_engine *engine, struct shunt_stream *stream)
+bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool done = false;
 
@@ -152,11 +153,11 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_rehome(engine, stream, EPOLLIN);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
-	complete(engine, stream);
+	shunt_retire_complete(engine, stream);
 	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
-	if (!done)
+	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
 		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
 			  stream->fd);
 	shunt_rights_answer(engine, stream);
@@ -184,7 +185,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
  * What the program could have read before it can read at once after, without waiting. Only while there is
  * progress: the kernel's buffer may be smaller than the ring was.
  */
-static void await_bytes(struct shunt_engine *engine, int fd, int wanted)
+void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 {
 	uint64_t until = shunt_now(engine) + ARRIVING;
 	int before = 0, there = 0;
@@ -219,7 +220,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		readable = shunt_stream_inq(engine, fd, stream);
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
-	while (!complete(engine, stream)) {
+	while (!shunt_retire_complete(engine, stream)) {
 		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
@@ -231,7 +232,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		shunt_streams_plain(engine, stream, reason);
 	if (is_kept_back(stream))
 		return -EBUSY;
-	await_bytes(engine, fd, readable);
+	shunt_retire_await_bytes(engine, fd, readable);
 	return 0;
 }
 
@@ -257,7 +258,7 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 	readable = shunt_stream_inq(engine, fd, stream);
 	result = shunt_rights_ask_parent(engine, stream);
 	if (!result)
-		await_bytes(engine, fd, readable);
+		shunt_retire_await_bytes(engine, fd, readable);
 	return result;
 }
 

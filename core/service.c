@@ -5,9 +5,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "core/abroad.h"
 #include "core/expiry.h"
 #include "core/keepalive.h"
+#include "core/leave.h"
 #include "core/linger.h"
 #include "core/owed.h"
 #include "core/polling.h"
@@ -142,7 +145,7 @@ static void welcome(struct shunt_service *service, struct shunt_rendezvous *rend
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process came, and is not let in", rendezvous->name.text + 1);
 }
 
-static void bury_links(struct shunt_service *service)
+void shunt_service_bury(struct shunt_service *service)
 {
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
@@ -477,9 +480,10 @@ static int work(struct shunt_service *service, int timeout_ms)
 		prove(service);
 		shunt_rights_proven(engine);
 	}
-	if (atomic_exchange(&service->listening, false))
+	if (atomic_exchange(&service->listening, false) && !atomic_load(&service->leaving))
 		shunt_abroad_listen(service);
-	take_offers(service);
+	if (!atomic_load(&service->leaving))
+		take_offers(service);
 	shunt_porter_opens(service);
 	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
 	due = sooner(due, sooner(shunt_listen_tick(service), shunt_unclaimed_tick(service)));
@@ -489,10 +493,11 @@ static int work(struct shunt_service *service, int timeout_ms)
 	shunt_retire_tick(service);
 	shunt_unread_tick(service);
 	tell_settled(service);
-	bury_links(service);
+	shunt_service_bury(service);
 	if (shunt_streams_reap(engine))
-		bury_links(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
+		shunt_service_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
 	timeout_ms = sooner(timeout_ms, due);
+	timeout_ms = sooner(timeout_ms, shunt_leave_tick(service));
 	timeout_ms = sooner(timeout_ms, shunt_comeback_tick(service));
 	timeout_ms = sooner(timeout_ms, gather_tick(service));
 	timeout_ms = sooner(timeout_ms, shunt_trim_tick(service));
@@ -544,6 +549,7 @@ static void *run(void *arg)
 	struct shunt_engine *engine = arg;
 
 	take_stack();
+	engine->service->tid = (pid_t)syscall(SYS_gettid);
 	if (shunt_polling(engine)->spins)
 		shunt_sleepcost_partner(&engine->service->sleepcost);
 	while (!atomic_load(&engine->service->stopping))
@@ -553,20 +559,51 @@ static void *run(void *arg)
 
 /* --- life --- */
 
-static void unmake(struct shunt_engine *engine, struct shunt_service *service)
+void shunt_service_close(struct shunt_service *service)
 {
-	shunt_private_close(engine, service->epfd);
-	shunt_private_close(engine, service->wake_fd);
+	struct shunt_engine *engine = service->engine;
+
 	shunt_private_close(engine, service->statistics_fd);
 	shunt_admin_close(service);
 	shunt_private_close(engine, service->rights_fd);
+	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
+	service->threaded = false;
+	service->ended = true;
+}
+
+static void unmake(struct shunt_engine *engine, struct shunt_service *service)
+{
+	shunt_service_close(service);
+	shunt_private_close(engine, service->epfd);
+	shunt_private_close(engine, service->wake_fd);
 	free(service);
+}
+
+/*
+ * An error: a child of a fork could not have back what is on a link. (Simulated engines share a
+ * name.) Process ids are those of a namespace, names those of the network.
+ */
+static int open_names(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+
+	service->statistics_fd = shunt_stats_listen(engine);
+	shunt_admin_open(service);
+	service->rights_fd = shunt_rights_listen(engine);
+	if (service->rights_fd < 0 && !engine->manual)
+		return service->rights_fd;
+	if (service->rights_fd >= 0 && shunt_service_add(service, service->rights_fd, &service->rights_source))
+		return -ENOMEM;
+	if (service->statistics_fd >= 0)
+		shunt_service_add(service, service->statistics_fd, &service->statistics_source);
+	return 0;
 }
 
 /* NULL: none, and why. */
 static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
 {
 	struct shunt_service *service = calloc(1, sizeof(*service));
+	int result;
 
 	*reason = SHUNT_REASON_NO_THREAD;
 	if (!service)
@@ -575,25 +612,18 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	service->unclaimed = true;	/* there may be some already */
 	service->wake_source.kind = SHUNT_SOURCE_WAKE;
 	service->statistics_source.kind = SHUNT_SOURCE_STATISTICS;
+	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
+	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
 	service->epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	service->wake_fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	service->statistics_fd = shunt_stats_listen(engine);
-	shunt_admin_open(service);
-	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
-	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;
-	service->rights_fd = shunt_rights_listen(engine);
-	if (service->rights_fd == -EADDRINUSE)	/* process ids are those of a namespace, names those of the network */
+	result = open_names(service);
+	if (result == -EADDRINUSE)
 		*reason = SHUNT_REASON_NAME_TAKEN;
-	/* Without the rights a child of a fork could not have back what is on a link. (Simulated engines share a name.) */
-	if (!shunt_shared_prepare(engine) || service->epfd < 0 || service->wake_fd < 0 ||
-	    (service->rights_fd < 0 && !engine->manual) ||
-	    (service->rights_fd >= 0 && shunt_service_add(service, service->rights_fd, &service->rights_source)) ||
+	if (result || !shunt_shared_prepare(engine) || service->epfd < 0 || service->wake_fd < 0 ||
 	    shunt_service_add(service, service->wake_fd, &service->wake_source)) {
 		unmake(engine, service);
 		return NULL;
 	}
-	if (service->statistics_fd >= 0)
-		shunt_service_add(service, service->statistics_fd, &service->statistics_source);
 	return service;
 }
 
@@ -612,9 +642,24 @@ static bool start_thread(struct shunt_service *service)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	service->threaded = !failed;
-	if (!failed && shunt_polling(service->engine)->spins)
+	if (!failed && shunt_polling(service->engine)->spins && !service->engine->times_left)
 		service->engine->group.sleep_cost = shunt_sleepcost_measure(service->engine, &service->sleepcost);
 	return !failed;
+}
+
+/* Once more, in what a former thread has left (leave.c). */
+static bool revive(struct shunt_service *service)
+{
+	atomic_store(&service->leaving, false);
+	atomic_store(&service->stopping, false);
+	service->leave_by = 0;
+	service->links_left = false;
+	service->unclaimed = true;
+	if (open_names(service) || (!service->engine->manual && !start_thread(service)))
+		shunt_service_close(service);
+	else
+		service->ended = false;
+	return !service->ended;
 }
 
 /* service_lock held. Each is said once. */
@@ -634,7 +679,12 @@ bool shunt_service_start(struct shunt_engine *engine)
 
 	shunt_lock_take(&engine->service_lock);
 	service = engine->service;
-	if (!service && shunt_engine_is_confined()) {
+	if (shunt_leave_is_due(engine)) {
+		service = NULL;
+	} else if (service && service->ended) {
+		if (!revive(service))
+			service = NULL;
+	} else if (!service && shunt_engine_is_confined()) {
 		go_without(engine, SHUNT_REASON_CONFINED);
 	} else if (!service && !engine->finished) {
 		service = make(engine, &reason);
@@ -694,7 +744,8 @@ void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *strea
 	    (!engine->service || !atomic_load(&engine->service->parked_count)))
 		return;
 	if (!shunt_service_start(engine)) {
-		shunt_streams_plain(engine, stream, engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
+		shunt_streams_plain(engine, stream, shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :
+				    engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
 		return;
 	}
 	service = engine->service;
@@ -716,19 +767,6 @@ void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stre
 	else
 		atomic_fetch_sub(&engine->service->refusing, 1);
 	shunt_service_watch(engine);
-}
-
-void shunt_service_stop(struct shunt_engine *engine)
-{
-	struct shunt_service *service = engine->service;
-
-	if (!service || !service->threaded)
-		return;
-	atomic_store(&service->stopping, true);
-	atomic_store(&service->woken, false);
-	shunt_service_wake(engine);
-	pthread_join(service->thread, NULL);
-	service->threaded = false;
 }
 
 /* In a fork's child: the thread is not there, its descriptors are the parent's. */

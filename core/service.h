@@ -76,6 +76,11 @@ struct shunt_service {
 	int wake_fd;
 	pthread_t thread;
 	bool threaded;
+	_Atomic bool leaving;		/* any thread: the service thread is to end (leave.c) */
+	uint64_t leave_by;		/* ns, until when the present part of that may last; 0: it has not begun. Service thread */
+	bool links_left;		/* streams have been handed back as far as they can: the links end. Service thread */
+	bool ended;			/* there is no service thread, and may be one again; service_lock */
+	pid_t tid;			/* of the service thread */
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
@@ -137,6 +142,10 @@ void shunt_service_forget(struct shunt_link *link);
 /* A registered descriptor has another owner. */
 void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source);
 int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source);
+/* Links that are over and have no stream are destroyed. seats_lock held. */
+void shunt_service_bury(struct shunt_service *service);
+/* The service thread has ended: it listens to nobody. Its struct and its wake-up descriptor stay. */
+void shunt_service_close(struct shunt_service *service);
 /* One more; it may be dead at once. */
 void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link);
 /* The same connection, seen from its other end? */

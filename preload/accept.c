@@ -48,6 +48,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 		shunt_numbers_quiet();
 		return from_unknown(fd, real(accept)(fd, address, length), false);
 	}
+	shunt_begin_anew();
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
@@ -61,6 +62,7 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 		shunt_numbers_quiet();
 		return from_unknown(fd, real(accept4)(fd, address, length, flags), flags & SOCK_NONBLOCK);
 	}
+	shunt_begin_anew();
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
 	return accepted(file, fd, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),

@@ -19,18 +19,23 @@
  */
 #undef _FORTIFY_SOURCE
 
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 struct io_uring;	/* liburing's, whatever its version */
 struct io_uring_params;
@@ -130,6 +135,24 @@ struct io_uring_params;
 	X(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old))		\
 	X(int, siginterrupt, (int number, int interrupt))						\
 	X(int, pthread_cancel, (pthread_t thread))							\
+													\
+	X(int, setuid, (uid_t uid))									\
+	X(int, setgid, (gid_t gid))									\
+	X(int, seteuid, (uid_t uid))									\
+	X(int, setegid, (gid_t gid))									\
+	X(int, setreuid, (uid_t real_uid, uid_t effective))						\
+	X(int, setregid, (gid_t real_gid, gid_t effective))						\
+	X(int, setresuid, (uid_t real_uid, uid_t effective, uid_t saved))				\
+	X(int, setresgid, (gid_t real_gid, gid_t effective, gid_t saved))				\
+	X(int, setfsuid, (uid_t uid))									\
+	X(int, setfsgid, (gid_t gid))									\
+	X(int, setgroups, (size_t count, const gid_t *groups))						\
+	X(int, initgroups, (const char *user, gid_t group))						\
+	X(int, capset, (void *header, const void *data))						\
+	X(int, prctl, (int option, ...))								\
+	X(int, unshare, (int flags))									\
+	X(int, setns, (int fd, int type))								\
+													\
 	X(long, syscall, (long number, ...))
 
 #define SHUNT_OWN_CALLS(X)										\

@@ -81,6 +81,7 @@ static inline int wait_for(int epfd, struct epoll_event *events, int max,
 			   const struct timespec *timeout, const sigset_t *mask)
 {
 	shunt_cancellation_point();
+	shunt_begin_anew();
 	if (unlikely(mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
 	if (unlikely(shunt_unwritable(events, sizeof(*events))))

@@ -25,6 +25,7 @@ static void parent(void)
 static void child(void)
 {
 	shunt_process_ours();
+	shunt_process.anew = false;	/* who listens is the parent; a child that accepts joins it */
 	if (prepared)
 		shunt_engine_fork_child(shunt_process.engine);
 	else

@@ -4,6 +4,7 @@ preload_sources = \
 	preload/calls.c preload/calls.h \
 	preload/cancel.c \
 	preload/close.c \
+	preload/confine.c preload/confine.h \
 	preload/connect.c \
 	preload/dup.c preload/dup.h \
 	preload/epoll.c \

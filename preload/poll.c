@@ -29,6 +29,7 @@ static bool concerns(const struct pollfd *fds, nfds_t count)
 		return false;
 	if (shunt_unreadable(fds, count * sizeof(*fds)))
 		return false;
+	shunt_begin_anew();
 	for (i = 0; i < count; i++) {
 		file = shunt_lookup(fds[i].fd);
 		if (file && shunt_wait_concerns(file))

@@ -6,7 +6,7 @@
 #include "core/config_review.h"
 #include "core/fault.h"
 #include "core/log.h"
-#include "preload/process.h"
+#include "preload/confine.h"
 #include "preload/uring.h"
 
 static struct shunt_files no_files;
@@ -101,10 +101,11 @@ static void make_engine(void)
 	engine = shunt_engine_create(&config, &shunt_process_sys);
 	if (!engine)
 		return;
-	shunt_process.engine = engine;
+	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
 	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
 	shunt_uring_begin();
+	shunt_confine_made(engine);
 }
 
 bool shunt_process_engine(void)
@@ -112,7 +113,7 @@ bool shunt_process_engine(void)
 	int saved = errno;
 
 	if (unlikely(atomic_load(&engine_state) != READY)) {
-		if (!shunt_process_enabled() || shunt_process_foreign())
+		if (!shunt_process_enabled() || shunt_process_confined() || shunt_process_foreign())
 			return false;
 		if (first(&engine_state)) {
 			int state = shunt_cancel_off();

@@ -21,6 +21,7 @@ struct shunt_process {
 	struct shunt_engine *engine;	/* set before files, then constant */
 	pid_t pid;			/* whose memory this is */
 	bool cancels;			/* some thread has been cancelled */
+	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */
 };
 
 extern struct shunt_process shunt_process;
@@ -46,6 +47,9 @@ bool shunt_process_is_code(const void *address);
 void shunt_process_finish(void);
 /* fork.c: for all forks to come. */
 void shunt_process_atfork(void);
+/* confine.c: the process has confined itself, and nothing more is to leave TCP. */
+bool shunt_process_confined(void);
+void shunt_process_begin_anew(void);
 /* Is there an engine? */
 bool shunt_process_has_engine(void);
 /*
@@ -142,6 +146,13 @@ static inline void shunt_cancellation_point(void)
 {
 	if (unlikely(__atomic_load_n(&shunt_process.cancels, __ATOMIC_RELAXED)))
 		shunt_cancel_begin();
+}
+
+/* Before a call that waits, perhaps for connections: peers must find us again. */
+static inline void shunt_begin_anew(void)
+{
+	if (unlikely(__atomic_load_n(&shunt_process.anew, __ATOMIC_RELAXED)))
+		shunt_process_begin_anew();
 }
 
 /* Before a number that is not in the table is closed or replaced, and before accept() takes one. */

@@ -61,6 +61,7 @@ static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, c
 
 	if (likely(!shunt_process.engine))
 		return false;
+	shunt_begin_anew();
 	if ((size_t)nfds > shunt_process.files->limit)
 		nfds = nfds < 0 ? 0 : (int)shunt_process.files->limit;
 	bytes = room(nfds);

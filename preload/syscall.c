@@ -11,7 +11,7 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "preload/process.h"
+#include "preload/confine.h"
 #include "preload/uring.h"
 
 typedef long raw_call(long number, long a, long b, long c, long d, long e, long f);
@@ -144,7 +144,7 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, SHARES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS };
+enum call { OTHER, SHARES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES };
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -184,6 +184,13 @@ static SHUNT_INLINE enum call sort(long number)
 #endif
 	case SYS_ppoll: case SYS_pselect6:
 		return WAITS;
+	case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
+	case SYS_setresgid: case SYS_setfsuid: case SYS_setfsgid: case SYS_setgroups: case SYS_capset:
+	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns:
+#ifdef SYS_landlock_restrict_self
+	case SYS_landlock_restrict_self:
+#endif
+		return CONFINES;
 	default:
 		return OTHER;
 	}
@@ -220,6 +227,8 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		if (!shunt_process.engine)
 			return pass(number, a, b, c, d, e, f);
 		return known_waiting_call(number, a, b, c, d, e, f);
+	case CONFINES:
+		return shunt_confine_call(number, a, b, c, d, e, f);
 	case REPLACES:
 		other = shunt_lookup((int)b);
 		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_private(other))

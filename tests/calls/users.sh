@@ -115,7 +115,7 @@ check "a process that may not be dumped is no peer of its own user" not_linked $
 check "and says nothing to a stranger of that user" gets "$none" $other
 check "it ends well" end_server
 start_dropped late
-check "who has listened as root is none of the user that it has become" not_linked $other
+check "a listener that becomes another user for good is a peer of that one: its names are made anew" linked $other
 check "it ends well" end_server
 
 # Another user sends sockets that linger to every name: whoever closes one waits until the siege is over.

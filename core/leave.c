@@ -1,0 +1,371 @@
+#include "core/leave.h"
+#include <errno.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/abroad.h"
+#include "core/cancel.h"
+#include "core/comeback.h"
+#include "core/epset.h"
+#include "core/owed.h"
+#include "core/proof.h"
+#include "core/service.h"
+#include "core/shared.h"
+
+#define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
+#define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */
+#define LOOK_MS 1		/* between two looks: what a lane has posted meanwhile is told to nobody */
+#define TIMES_MAX 16		/* that the service thread ends and begins anew */
+#define MANY 64			/* streams looked at before streams_lock is let go */
+#define WHY "its process changes its user or confines itself"	/* a link ends */
+
+bool shunt_leave_is_due(struct shunt_engine *engine)
+{
+	return atomic_load(&engine->leaving) || atomic_load(&engine->stays);
+}
+
+enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
+{
+	enum shunt_reason stays = atomic_load(&engine->stays);
+
+	return stays ? stays : SHUNT_REASON_CHANGES;
+}
+
+/* --- the service thread --- */
+
+/* Those that do not own their address are told nothing more by who does. rendezvous_lock held. */
+static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r)
+{
+	shunt_private_close(engine, r->fd);
+	shunt_private_close(engine, r->have_fd);
+	shunt_private_close(engine, r->owner_fd);
+	r->fd = r->have_fd = r->owner_fd = -1;
+	r->leave_at = r->look_at = 0;
+	r->failures = 0;
+	atomic_store(&r->joining, false);
+	atomic_store(&r->alone, false);
+	r->own_wanted = 0;
+}
+
+static void close_names(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		withdraw(engine, r);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	withdraw(engine, &service->process);
+	shunt_have_tick(service);	/* who accepts at those addresses, too, is dismissed */
+}
+
+struct batch {
+	uint32_t from, seen, count;	/* streams before `from` have been dealt with */
+	struct shunt_stream *streams[MANY];
+};
+
+static int gather(struct shunt_stream *stream, void *arg)
+{
+	struct batch *batch = arg;
+
+	if (batch->seen++ < batch->from || stream->fd < 0 || stream->role == SHUNT_LISTENER)
+		return 0;
+	stream->holds++;
+	batch->streams[batch->count++] = stream;
+	return batch->count == MANY;
+}
+
+/* A stream's locks come before streams_lock: so many at a time. True: visit() has said so of one. */
+static bool each_stream(struct shunt_engine *engine, bool (*visit)(struct shunt_stream *, void *),
+			void *arg)
+{
+	struct batch batch = { .from = 0 };
+	bool any = false;
+
+	do {
+		batch.count = batch.seen = 0;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, gather, &batch);
+		shunt_lock_leave(&engine->streams_lock);
+		for (uint32_t i = 0; i < batch.count; i++) {
+			any |= visit(batch.streams[i], arg);
+			shunt_streams_unhold(batch.streams[i]);
+		}
+		batch.from = batch.seen;
+	} while (batch.count == MANY);
+	return any;
+}
+
+/*
+ * To the kernel, with what is unread, as far as the peer can. A queue pair that just ends would lose
+ * what the peer posts meanwhile, unless it keeps that. True: it is still under way.
+ */
+static bool retires(struct shunt_stream *stream, void *unused)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	(void)unused;
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final)
+		return false;
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING)
+		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
+	return !shunt_retire_complete(engine, stream) &&
+	       atomic_load(&stream->retiring) != SHUNT_CANNOT_RETIRE;
+}
+
+static void begin(struct shunt_service *service)
+{
+	close_names(service);
+	shunt_abroad_end(service);
+	shunt_comeback_forget(service);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (atomic_load(&link->state) == SHUNT_LINK_HELLO)
+			shunt_link_fail(link, WHY);
+}
+
+static void end_links(struct shunt_service *service)
+{
+	service->links_left = true;
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		shunt_link_fail(link, WHY);
+}
+
+/* The peer has told all it has to, and knows all of us. */
+static bool is_over(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		uint8_t state = atomic_load(&link->state);
+
+		if (state != SHUNT_LINK_DEAD &&
+		    (state != SHUNT_LINK_BROKEN || link->seated || shunt_channel_waits(&link->channel)))
+			return false;
+	}
+	return !service->asked && !atomic_load(&service->resends) && !atomic_load(&service->held_ends);
+}
+
+int shunt_leave_tick(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine);
+
+	if (!atomic_load(&service->leaving))
+		return -1;
+	if (!service->leave_by) {
+		begin(service);
+		service->leave_by = now + RETIRING;
+	}
+	if (!service->links_left) {
+		if (each_stream(engine, retires, NULL) && now < service->leave_by)
+			return LOOK_MS;
+		end_links(service);
+		service->leave_by = now + PATIENCE;
+		return 0;	/* the links' failure is dealt with next */
+	}
+	if (is_over(service) || now >= service->leave_by) {
+		atomic_store(&service->stopping, true);
+		return 0;
+	}
+	return LOOK_MS;
+}
+
+/* --- the thread that makes the call --- */
+
+static void release_offers(struct shunt_service *service)
+{
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&service->inbox_lock);
+	stream = service->offers;
+	service->offers = NULL;
+	shunt_lock_leave(&service->inbox_lock);
+	while (stream) {
+		struct shunt_stream *next = stream->next_inbox;
+
+		atomic_store(&stream->used, false);
+		shunt_streams_unhold(stream);
+		stream = next;
+	}
+	while ((stream = service->connecting) != NULL) {
+		service->connecting = stream->next_offer;
+		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
+	}
+}
+
+/* Not everything has come to TCP in time, because a peer takes nothing: no orderly end for those. */
+static int owes(struct shunt_stream *stream, void *arg)
+{
+	if (!stream->awaited)
+		return 0;
+	stream->holds++;
+	*(struct shunt_stream **)arg = stream;
+	return 1;
+}
+
+static void give_up_owing(struct shunt_engine *engine)
+{
+	struct shunt_stream *stream;
+
+	do {
+		stream = NULL;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, owes, &stream);
+		shunt_lock_leave(&engine->streams_lock);
+		if (!stream)
+			return;
+		shunt_owed_give_up(stream);
+		shunt_streams_unhold(stream);
+	} while (true);
+}
+
+/* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */
+static bool hand_back(struct shunt_stream *stream, void *unused)
+{
+	(void)unused;
+	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_comeback_let_go(stream))
+		return true;
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->touched))
+		shunt_streams_plain(stream->engine, stream, SHUNT_REASON_CHANGES);
+	return false;
+}
+
+/* No thread but this one, and the device's own: nobody can be about to look at the device. */
+static bool is_alone(struct shunt_engine *engine)
+{
+	struct stat threads;
+
+	return !stat("/proc/self/task", &threads) &&
+	       threads.st_nlink <= 3u + !!engine->config.soft_model[0];
+}
+
+static void close_devices(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (!group->open || engine->service->links || (!engine->manual && !is_alone(engine)))
+		return;
+	shunt_lock_take(&group->lock);
+	shunt_epset_silence(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_close(engine);
+}
+
+void shunt_leave_finish(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	shunt_lock_take(&engine->seats_lock);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		shunt_link_kill(link, WHY);
+	shunt_retire_tick(service);
+	release_offers(service);
+	shunt_proof_end_waiting(engine);
+	give_up_owing(engine);
+	each_stream(engine, hand_back, NULL);
+	shunt_streams_reap(engine);
+	shunt_service_bury(service);
+	shunt_lock_leave(&engine->seats_lock);
+	shunt_service_close(service);
+	close_devices(engine);
+}
+
+/* The kernel counts a thread for a moment after it was joined; unshare(CLONE_NEWUSER) would fail. */
+static void await_gone(struct shunt_engine *engine, pid_t tid)
+{
+	while (!syscall(SYS_tgkill, engine->pid, tid, 0))
+		sched_yield();
+}
+
+void shunt_leave_ask(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	atomic_store(&service->leaving, true);
+	atomic_store(&service->woken, false);
+	shunt_service_wake(engine);
+}
+
+struct readable {
+	int count;
+	struct { int fd, bytes; } of[MANY];
+};
+
+static bool note_readable(struct shunt_stream *stream, void *arg)
+{
+	struct readable *readable = arg;
+	int fd = stream->fd;
+
+	if (fd >= 0 && readable->count < MANY && shunt_stream_is_linked(stream)) {
+		readable->of[readable->count].fd = fd;
+		readable->of[readable->count++].bytes = shunt_stream_inq(stream->engine, fd, stream);
+	}
+	return false;
+}
+
+static void leave(struct shunt_engine *engine)
+{
+	struct readable readable = { .count = 0 };
+	struct shunt_service *service;
+	bool running;
+
+	shunt_lock_take(&engine->service_lock);	/* who was starting it has done so */
+	service = engine->service;
+	running = service && service->threaded;
+	shunt_lock_leave(&engine->service_lock);
+	if (!running)
+		return;
+	each_stream(engine, note_readable, &readable);
+	shunt_leave_ask(engine);
+	pthread_join(service->thread, NULL);
+	shunt_leave_finish(engine);
+	await_gone(engine, service->tid);
+	for (int i = 0; i < readable.count; i++)
+		shunt_retire_await_bytes(engine, readable.of[i].fd, readable.of[i].bytes);
+	if (++engine->times_left >= TIMES_MAX)
+		atomic_store(&engine->stays, SHUNT_REASON_RESTLESS);
+}
+
+void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
+{
+	int saved = errno, state = shunt_cancel_off();
+
+	shunt_lock_take(&engine->leave_lock);
+	atomic_fetch_add(&engine->leaving, 1);
+	leave(engine);
+	if (for_good && engine->config.stats_path[0])	/* a filter may forbid it at exit */
+		shunt_stats_write(engine);
+	shunt_lock_leave(&engine->leave_lock);
+	shunt_cancel_restore(state);
+	errno = saved;
+}
+
+void shunt_engine_stay(struct shunt_engine *engine)
+{
+	atomic_store(&engine->stays, SHUNT_REASON_SANDBOX);
+	engine->finished = true;	/* no link has anything of ours */
+}
+
+static bool listens(struct shunt_engine *engine)
+{
+	bool any = false;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		any |= r->listener != NULL;
+	shunt_lock_leave(&engine->rendezvous_lock);
+	return any;
+}
+
+bool shunt_engine_left(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	atomic_fetch_sub(&engine->leaving, 1);
+	return service && service->ended && !atomic_load(&engine->stays) && listens(engine);
+}
+
+void shunt_engine_begin_anew(struct shunt_engine *engine)
+{
+	if (engine->service && engine->service->ended)
+		shunt_listen_again(engine);
+}

@@ -1,0 +1,30 @@
+/*
+ * A call of the program confines its thread or changes who it is (preload/confine.c). The service
+ * thread has a user, capabilities and filters of its own, so it would stay outside. It ends before
+ * such a call: every stream goes back to TCP, the links end, the names are closed.
+ *
+ * What stays open is the service's wake-up eventfd and its epoll descriptor, and devices as long as
+ * other threads or unread bytes may need them. None of them leads to another process.
+ */
+#ifndef SHUNT_CORE_LEAVE_H
+#define SHUNT_CORE_LEAVE_H
+
+#include <stdbool.h>
+#include "core/reason.h"
+
+struct shunt_engine;
+struct shunt_service;
+
+/* Such a call is under way, or was made for good: no service thread is started. Any thread. */
+bool shunt_leave_is_due(struct shunt_engine *engine);
+/* Why a connection that is used then stays on TCP. */
+enum shunt_reason shunt_leave_reason(struct shunt_engine *engine);
+
+/* The service thread is asked to end. */
+void shunt_leave_ask(struct shunt_engine *engine);
+/* The service thread's part. Milliseconds until the next look, -1: it was not asked. */
+int shunt_leave_tick(struct shunt_service *service);
+/* It has ended: what it has left is put away. No lock held but leave_lock. */
+void shunt_leave_finish(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Calls that confine their thread or change who it is: user, groups, capabilities, filters,
+ * namespaces. All of that belongs to a thread. A service thread that stays outside would be a way
+ * out, and unshare(CLONE_NEWUSER) fails in a process of two threads. So that thread ends before
+ * (core/leave.h).
+ *
+ * A new thread inherits users, capabilities and no_new_privs: after those the engine begins anew when
+ * it is needed. A filter may forbid what the engine calls, and namespaces part it from its peers:
+ * after those the process stays on TCP.
+ *
+ * Calls that concern the whole process (PR_SET_DUMPABLE, chroot), and those that confine nothing
+ * (PR_SET_NAME), are not here. What sets a security label by writing to /proc is not seen.
+ */
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include "preload/confine.h"
+
+enum kind { HARMLESS, CHANGES, CONFINES };
+
+static _Atomic bool confined;
+
+bool shunt_process_confined(void)
+{
+	return atomic_load_explicit(&confined, memory_order_relaxed);
+}
+
+void shunt_confine_made(struct shunt_engine *engine)
+{
+	if (atomic_load(&confined))
+		shunt_engine_stay(engine);
+}
+
+static struct shunt_engine *leave(enum kind kind)
+{
+	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
+
+	if (likely(!engine) || kind == HARMLESS || shunt_process_foreign())
+		return NULL;
+	shunt_engine_leave(engine, kind == CONFINES);
+	return engine;
+}
+
+/* A filter counts from here on: no system call where it has been set. errno is kept. */
+static void left(enum kind kind, struct shunt_engine *engine, bool done)
+{
+	int saved = errno;
+
+	if (kind == CONFINES && done && !shunt_process_foreign()) {
+		atomic_store(&confined, true);
+		engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
+		if (engine)
+			shunt_engine_stay(engine);
+	} else if (engine && shunt_engine_left(engine)) {
+		__atomic_store_n(&shunt_process.anew, true, __ATOMIC_SEQ_CST);
+	}
+	errno = saved;
+}
+
+#define AROUND(what, call)						\
+	({								\
+		enum kind kind_ = (what);				\
+		struct shunt_engine *engine_ = leave(kind_);		\
+		__typeof__(call) result_ = (call);			\
+									\
+		left(kind_, engine_, result_ != -1);			\
+		result_;						\
+	})
+
+void shunt_process_begin_anew(void)
+{
+	int saved = errno;
+
+	if (!shunt_process_foreign() && __atomic_exchange_n(&shunt_process.anew, false, __ATOMIC_SEQ_CST))
+		shunt_engine_begin_anew(shunt_process.engine);
+	errno = saved;
+}
+
+/* --- what changes what a thread's children inherit --- */
+
+#define CHANGING(name, parameters, ...)					\
+	int name parameters						\
+	{								\
+		return AROUND(CHANGES, real(name)(__VA_ARGS__));	\
+	}
+
+CHANGING(setuid, (uid_t uid), uid)
+CHANGING(setgid, (gid_t gid), gid)
+CHANGING(seteuid, (uid_t uid), uid)
+CHANGING(setegid, (gid_t gid), gid)
+CHANGING(setreuid, (uid_t real_uid, uid_t effective), real_uid, effective)
+CHANGING(setregid, (gid_t real_gid, gid_t effective), real_gid, effective)
+CHANGING(setresuid, (uid_t real_uid, uid_t effective, uid_t saved), real_uid, effective, saved)
+CHANGING(setresgid, (gid_t real_gid, gid_t effective, gid_t saved), real_gid, effective, saved)
+CHANGING(setfsuid, (uid_t uid), uid)
+CHANGING(setfsgid, (gid_t gid), gid)
+CHANGING(setgroups, (size_t count, const gid_t *groups), count, groups)
+CHANGING(initgroups, (const char *user, gid_t group), user, group)
+CHANGING(capset, (void *header, const void *data), header, data)
+
+/* --- what confines --- */
+
+/* Programs try whether there are filters by giving none. */
+static enum kind filter_kind(bool strict, bool filter, const void *program)
+{
+	return strict || (filter && !shunt_bad_pointer(program)) ? CONFINES : HARMLESS;
+}
+
+static enum kind prctl_kind(long option, unsigned long a, unsigned long b)
+{
+	switch (option) {
+	case PR_SET_SECCOMP:
+		return filter_kind(a == SECCOMP_MODE_STRICT, a == SECCOMP_MODE_FILTER, (const void *)b);
+	case PR_SET_NO_NEW_PRIVS: case PR_CAPBSET_DROP: case PR_SET_SECUREBITS:
+		return CHANGES;
+	case PR_CAP_AMBIENT:
+		return a == PR_CAP_AMBIENT_IS_SET ? HARMLESS : CHANGES;
+	default:
+		return HARMLESS;
+	}
+}
+
+/* Words that the option does not have are passed on as they are, as libc does. */
+int prctl(int option, ...)
+{
+	unsigned long a, b, c, d;
+	va_list rest;
+
+	va_start(rest, option);
+	a = va_arg(rest, unsigned long);
+	b = va_arg(rest, unsigned long);
+	c = va_arg(rest, unsigned long);
+	d = va_arg(rest, unsigned long);
+	va_end(rest);
+	return AROUND(prctl_kind(option, a, b), real(prctl)(option, a, b, c, d));
+}
+
+int unshare(int flags)
+{
+	return AROUND(flags ? CONFINES : HARMLESS, real(unshare)(flags));
+}
+
+int setns(int fd, int type)
+{
+	if (shunt_is_private(shunt_lookup(fd)))
+		fd = -1;
+	return AROUND(CONFINES, real(setns)(fd, type));
+}
+
+/* --- by number --- */
+
+static enum kind kind_of(long number, long a, long b, long c)
+{
+	switch (number) {
+	case SYS_prctl:
+		return prctl_kind(a, (unsigned long)b, (unsigned long)c);
+	case SYS_seccomp:
+		return filter_kind(a == SECCOMP_SET_MODE_STRICT, a == SECCOMP_SET_MODE_FILTER, (const void *)c);
+	case SYS_unshare:
+		return a ? CONFINES : HARMLESS;
+	case SYS_setns:
+#ifdef SYS_landlock_restrict_self
+	case SYS_landlock_restrict_self:
+#endif
+		return CONFINES;
+	default:
+		return CHANGES;
+	}
+}
+
+long shunt_confine_call(long number, long a, long b, long c, long d, long e, long f)
+{
+	return AROUND(kind_of(number, a, b, c), real(syscall)(number, a, b, c, d, e, f));
+}

@@ -1,0 +1,11 @@
+/* Calls that confine their thread or change who it is, by number. */
+#ifndef SHUNT_PRELOAD_CONFINE_H
+#define SHUNT_PRELOAD_CONFINE_H
+
+#include "preload/process.h"
+
+/* An engine has been made, perhaps while another thread confined the process. */
+void shunt_confine_made(struct shunt_engine *engine);
+long shunt_confine_call(long number, long a, long b, long c, long d, long e, long f);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * anew accept|poll|select|epoll user|rights|filter	listens, changes its user (to itself), its
+ *	rights, or sets a filter that allows everything; says "port N", waits for a connection in
+ *	that call, and echoes until it ends
+ */
+#define _GNU_SOURCE
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "tests/plain.h"
+
+static void must(const char *what, int failed)
+{
+	if (failed)
+		die(what);
+}
+
+static void change(const char *what)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, allow};
+
+	if (!strcmp(what, "user")) {
+		must("setgroups", getuid() ? 0 : setgroups(0, NULL));
+		must("setgid", setgid(getgid()));
+		must("setuid", setuid(getuid()));
+		return;
+	}
+	for (int cap = 0; cap <= CAP_SETPCAP; cap++)	/* many calls are one change */
+		if (prctl(PR_CAPBSET_READ, cap) == 1)
+			(void)prctl(PR_CAPBSET_DROP, cap);
+	must("capget", (int)syscall(SYS_capget, &head, data));
+	must("capset", (int)syscall(SYS_capset, &head, data));
+	must("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	if (!strcmp(what, "filter"))
+		must("seccomp", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+static void await(const char *call, int ep, int listening)
+{
+	struct pollfd p = {.fd = listening, .events = POLLIN};
+	struct epoll_event event;
+	fd_set readable;
+
+	FD_ZERO(&readable);
+	FD_SET(listening, &readable);
+	if (!strcmp(call, "poll"))
+		must("poll", poll(&p, 1, -1) != 1);
+	if (!strcmp(call, "select"))
+		must("select", select(listening + 1, &readable, NULL, NULL, NULL) != 1);
+	if (!strcmp(call, "epoll"))
+		must("epoll_wait", epoll_wait(ep, &event, 1, -1) != 1);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in at = loopback(0);
+	struct epoll_event event = {.events = EPOLLIN};
+	socklen_t length = sizeof(at);
+	int ep = epoll_create1(0), listening = socket(AF_INET, SOCK_STREAM, 0), fd;
+	char buf[4096];
+	ssize_t r;
+
+	if (argc != 3)
+		return 2;
+	must("bind", bind(listening, (struct sockaddr *)&at, length));
+	must("listen", listen(listening, 8) || getsockname(listening, (struct sockaddr *)&at, &length));
+	must("epoll_ctl", epoll_ctl(ep, EPOLL_CTL_ADD, listening, &event));
+	change(argv[2]);
+	printf("port %d\n", ntohs(at.sin_port));
+	fflush(stdout);
+	await(argv[1], ep, listening);
+	fd = accept(listening, NULL, NULL);
+	must("accept", fd < 0);
+	while ((r = recv(fd, buf, sizeof(buf), 0)) > 0)
+		must("send", send(fd, buf, (size_t)r, MSG_NOSIGNAL) != r);
+	return r < 0;
+}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# A server that listens changes its user or its rights before it serves: it is found again, and its connections get to the
+# link. After a filter they stay on TCP. TAP.
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+many=${MANY:-$builddir/tests/calls/many}
+anew=${ANEW:-$builddir/tests/calls/anew}
+need "$many" "$anew"
+need_shunt
+
+offered() {
+	grep -q "@shunt/tcp/::ffff:127.0.0.1:$port\$" /proc/net/unix
+}
+
+threads() {
+	set -- "/proc/$server/task"/*
+	echo $#
+}
+
+# serves WAIT CHANGE FOUND: whether peers shall find it.
+serves() {
+	local in
+	SHUNT_STATS=$work/server.%p start_telling $shunt_run "$anew" "$1" "$2" 2> "$work/err"
+	server=$server_pid port=$server_port
+	exec {in}<&-
+	if [ "$3" = yes ]; then within offered || return 1; else [ "$(threads)" = 1 ] || return 1; fi
+	rm -f "$work"/client.*
+	SHUNT_STATS=$work/client.%p $shunt_run "$many" client "$port" 1 2000 > "$work/served" || return 1
+	wait "$server" || return 1
+	[ "$(cat "$work/served")" = "served 2000" ] || return 1
+	upgrades=$(counter upgrades "$work"/client.*)
+	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
+}
+
+for wait in accept poll select epoll; do
+	check "it changes its user, and waits in $wait: linked" serves $wait user yes
+done
+check "it changes its rights by many calls: linked" serves accept rights yes
+check "it sets a filter: one thread, and served on TCP" serves epoll filter no
+plan
