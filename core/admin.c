@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/command.h"
+#include "core/deaf.h"
 #include "core/service.h"
 #include "core/trust.h"
 
@@ -73,7 +74,7 @@ void shunt_admin_welcome(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_admin_client *client;
-	int fd = shunt_private_make(engine, engine->sys->accept4(service->admin.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int fd = shunt_deaf_accept(engine, service->admin.fd, SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return;

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/address.h"
+#include "core/deaf.h"
 #include "core/service.h"
 #include "core/trust.h"
 
@@ -248,7 +249,7 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
 {
-	int come = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int come = shunt_deaf_accept(engine, fd, SOCK_NONBLOCK);
 	int result = come < 0 ? come : shunt_trust_ask(engine, come);
 
 	if (!result)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "core/service.h"
 #include "core/cancel.h"
+#include "core/deaf.h"
 #include "core/shared.h"
 #include "core/trust.h"
 
@@ -309,9 +310,7 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 void shunt_rights_serve(struct shunt_engine *engine, int door)
 {
 	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
-		int fd = shunt_private_make(engine,
-					    engine->sys->accept4(door, NULL, NULL,
-								 SOCK_CLOEXEC | SOCK_NONBLOCK));
+		int fd = shunt_deaf_accept(engine, door, SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;

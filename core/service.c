@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/abroad.h"
 #include "core/expiry.h"
+#include "core/deaf.h"
 #include "core/keepalive.h"
 #include "core/leave.h"
 #include "core/linger.h"
@@ -497,7 +498,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	if (shunt_streams_reap(engine))
 		shunt_service_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
 	timeout_ms = sooner(timeout_ms, due);
-	timeout_ms = sooner(timeout_ms, shunt_leave_tick(service));
+	timeout_ms = sooner(timeout_ms, sooner(shunt_leave_tick(service), shunt_deaf_tick(service)));
 	timeout_ms = sooner(timeout_ms, shunt_comeback_tick(service));
 	timeout_ms = sooner(timeout_ms, gather_tick(service));
 	timeout_ms = sooner(timeout_ms, shunt_trim_tick(service));
@@ -654,6 +655,7 @@ static bool revive(struct shunt_service *service)
 	atomic_store(&service->stopping, false);
 	service->leave_by = 0;
 	service->links_left = false;
+	service->deaf_until = 0;
 	service->unclaimed = true;
 	if (open_names(service) || (!service->engine->manual && !start_thread(service)))
 		shunt_service_close(service);

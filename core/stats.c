@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "core/address.h"
 #include "core/carried.h"
+#include "core/deaf.h"
 #include "core/left.h"
 #include "core/mock.h"
 #include "core/outfile.h"
@@ -469,7 +470,7 @@ static void answer(struct shunt_engine *engine, int fd)
 
 void shunt_stats_serve(struct shunt_engine *engine, int fd)
 {
-	int asking = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+	int asking = shunt_deaf_accept(engine, fd, 0);
 
 	if (asking < 0)
 		return;

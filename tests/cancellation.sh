@@ -28,7 +28,7 @@ abroad closedir			# service thread, which nobody cancels
 abroad opendir
 abroad readdir
 ask getrandom
-service pthread_join
+leave pthread_join		# cancellation is held off
 channel preadv2			# a descriptor of our own: preload/read.c, write.c
 channel read
 channel write

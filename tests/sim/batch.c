@@ -533,6 +533,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_with_nothing_before_it),
 		cmocka_unit_test(an_end_without_the_nonce),
 		cmocka_unit_test(an_end_within_the_nonce_is_an_error),
+		cmocka_unit_test(without_descriptors_the_service_rests),
 		cmocka_unit_test(slow_completions_move_streams),
 		cmocka_unit_test(rdma_stays_though_slow),
 		cmocka_unit_test(ordinary_use_is_not_slow),

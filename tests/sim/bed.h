@@ -140,6 +140,9 @@ void an_end_with_nothing_before_it(void **state);
 void an_end_without_the_nonce(void **state);
 void an_end_within_the_nonce_is_an_error(void **state);
 
+/* strangers.c */
+void without_descriptors_the_service_rests(void **state);
+
 /* slow.c */
 void slow_completions_move_streams(void **state);
 void rdma_stays_though_slow(void **state);

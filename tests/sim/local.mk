@@ -38,6 +38,7 @@ tests_sim_batch_SOURCES = \
 	$(sim_pair) \
 	tests/sim/proof.c \
 	tests/sim/slow.c \
+	tests/sim/strangers.c \
 	tests/sim/start.h \
 	tests/sim/random.h
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

@@ -1,0 +1,60 @@
+#include "core/deaf.h"
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/service.h"
+
+static void listen_to(struct shunt_service *service, int fd, struct shunt_source *source,
+		      uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = source };
+
+	if (fd >= 0)
+		service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
+}
+
+static void listen_to_all(struct shunt_service *service, uint32_t events)
+{
+	struct shunt_engine *engine = service->engine;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		listen_to(service, r->fd, &r->source, events);
+		listen_to(service, r->have_fd, &r->have_source, events);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	listen_to(service, service->process.fd, &service->process.source, events);
+	listen_to(service, service->statistics_fd, &service->statistics_source, events);
+	listen_to(service, service->admin.fd, &service->admin.source, events);
+	listen_to(service, service->rights_fd, &service->rights_source, events);
+}
+
+static bool is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
+}
+
+int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
+{
+	struct shunt_service *service = engine->service;
+	int come = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | flags));
+
+	if (!is_shortage(come))
+		return come;
+	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
+	listen_to_all(service, 0);
+	return come;
+}
+
+int shunt_deaf_tick(struct shunt_service *service)
+{
+	uint64_t now;
+
+	if (!service->deaf_until)
+		return -1;
+	now = shunt_now(service->engine);
+	if (now < service->deaf_until)
+		return (int)((service->deaf_until - now) / 1000000 + 1);
+	service->deaf_until = 0;
+	listen_to_all(service, EPOLLIN);
+	return -1;
+}

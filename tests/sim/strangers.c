@@ -1,0 +1,90 @@
+/* Who comes to a name of ours, and does not do what a peer does. */
+#include "tests/sim/bed.h"
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int accepts;	/* that were tried in vain */
+static int shortage;	/* why; 0: they are not hindered */
+
+static int hooked_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	if (!shortage)
+		return accept4(fd, address, length, flags);
+	accepts++;
+	errno = shortage;
+	return -1;
+}
+
+static void hook_accepts(int error)
+{
+	static struct shunt_sys sys;
+
+	if (engines[1]->sys != &sys) {
+		sys = *engines[1]->sys;
+		sys.accept4 = hooked_accept;
+		engines[1]->sys = &sys;
+	}
+	shortage = error;
+	accepts = 0;
+}
+
+/* A stranger at the rendezvous of the accepting end. */
+static int come(void)
+{
+	const struct shunt_name *name = &engines[1]->rendezvous->name;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(address.sun_path, name->text, name->length);
+	assert_int_equal(engines[1]->sys->connect(fd, (struct sockaddr *)&address,
+						  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name->length)), 0);
+	return fd;
+}
+
+static int links_of(int engine)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = engines[engine]->service->links; link; link = link->next)
+		count++;
+	return count;
+}
+
+static void step_often(void)
+{
+	for (int i = 0; i < 100; i++)
+		shunt_service_step(engines[1], 0);
+}
+
+/* It is tried again now and then, not all the time; and then whoever has waited is let in. */
+void without_descriptors_the_service_rests(void **state)
+{
+	static const int errors[] = { EMFILE, ENFILE, ENOMEM };
+	struct shunt_config config = small_config(HYBRID);
+	int stranger, before;
+
+	(void)state;
+	make_bed(&config, 1);
+	before = links_of(1);
+	for (int i = 0; i < 3; i++) {
+		hook_accepts(errors[i]);
+		stranger = come();
+		step_often();
+		assert_int_equal(accepts, 1);
+		pair_skew += 100000000;
+		step_often();
+		assert_int_equal(accepts, 2);
+		hook_accepts(0);
+		pair_skew += 100000000;
+		step_often();
+		assert_int_equal(links_of(1), before + 1);
+		close(stranger);
+		step_often();
+		assert_int_equal(links_of(1), before);
+	}
+	end_bed();
+}
