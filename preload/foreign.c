@@ -51,10 +51,35 @@ pid_t vfork(void)
 }
 SHUNT_SAME(__vfork, vfork);
 
+struct child {
+	int (*run)(void *);
+	void *arg;
+};
+
+/* On a copy of its parent's memory, where the words still lie. */
+static int run_forked(void *arg)
+{
+	struct child child = *(struct child *)arg;
+
+	shunt_process_forked();
+	return child.run(child.arg);
+}
+
+static int clone_forked(struct child *child, void *stack, int flags, pid_t *parent_tid, void *tls,
+			pid_t *child_tid)
+{
+	struct shunt_engine *engine = shunt_process_prepare_fork();
+	int pid = real(clone)(run_forked, stack, flags, child, parent_tid, tls, child_tid);
+
+	shunt_process_parted(engine);
+	return pid;
+}
+
 /* The arguments that the flags do not ask for are passed on as they are, as libc does. */
 int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
 	pid_t *parent_tid, *child_tid;
+	struct child child = { run, arg };
 	va_list rest;
 	void *tls;
 
@@ -65,6 +90,8 @@ int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	va_end(rest);
 	if (flags & CLONE_VM && !(flags & CLONE_THREAD))
 		shunt_process_shared();
+	if (run && stack && !(flags & (CLONE_VM | CLONE_FILES)))
+		return clone_forked(&child, stack, flags, parent_tid, tls, child_tid);
 	return real(clone)(run, stack, flags, arg, parent_tid, tls, child_tid);
 }
 SHUNT_SAME(__clone, clone);

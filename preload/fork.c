@@ -37,6 +37,28 @@ void shunt_process_atfork(void)
 	pthread_atfork(prepare, parent, child);
 }
 
+struct shunt_engine *shunt_process_prepare_fork(void)
+{
+	bool ours = shunt_process_has_engine() && !shunt_process_foreign();
+	struct shunt_engine *engine = ours ? shunt_process.engine : NULL;
+
+	if (engine)
+		shunt_numbers_enter(engine);
+	return engine;
+}
+
+void shunt_process_parted(struct shunt_engine *engine)
+{
+	if (engine)
+		shunt_numbers_leave(engine);
+}
+
+void shunt_process_forked(void)
+{
+	shunt_process_ours();
+	shunt_process_forget(false);
+}
+
 /*
  * The fork without handlers, for use in signal handlers: no lock may be taken, and those that
  * other threads hold stay locked in the child. The engine cannot go on there.
@@ -45,9 +67,7 @@ pid_t _Fork(void)
 {
 	pid_t pid = real(_Fork)();
 
-	if (pid == 0) {
-		shunt_process_ours();
-		shunt_process_forget(false);
-	}
+	if (pid == 0)
+		shunt_process_forked();
 	return pid;
 }

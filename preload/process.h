@@ -58,6 +58,13 @@ bool shunt_process_has_engine(void);
  * otherwise every descriptor is the kernel's, for ever.
  */
 void shunt_process_forget(bool again);
+/*
+ * Around a fork without handlers: before it; in the parent, with what the first has returned; in the child, which has
+ * copies of memory and descriptors. errno is kept.
+ */
+struct shunt_engine *shunt_process_prepare_fork(void);
+void shunt_process_parted(struct shunt_engine *engine);
+void shunt_process_forked(void);
 /* sys.c: the engine's surroundings, all of them real calls. */
 extern struct shunt_sys shunt_process_sys;
 void shunt_process_fill_sys(void);

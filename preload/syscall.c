@@ -5,6 +5,7 @@
  * all seven words are passed on where they are.
  */
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -144,7 +145,7 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, SHARES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES };
+enum call { OTHER, SHARES, CLONES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES };
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -152,8 +153,12 @@ static SHUNT_INLINE enum call sort(long number)
 #ifdef SYS_vfork
 	case SYS_vfork:
 #endif
-	case SYS_clone: case SYS_clone3:
 		return SHARES;
+#ifdef SYS_fork
+	case SYS_fork:
+#endif
+	case SYS_clone: case SYS_clone3:
+		return CLONES;
 	case SYS_socket: case SYS_epoll_create1: case SYS_close_range:
 		return MAKES;
 	case SYS_io_uring_setup:
@@ -206,6 +211,35 @@ static inline long pass(long number, long a, long b, long c, long d, long e, lon
 	return ((raw_call *)&real(syscall))(number, a, b, c, d, e, f);
 }
 
+/*
+ * The child has a copy of everything, also of this stack: it may return through frames of ours, and
+ * closes what is ours, as after _Fork(). Other children share memory or descriptors, or have a stack
+ * of their own.
+ */
+static bool forks(long number, long a, long b)
+{
+	const struct clone_args *args = P(a);
+
+	if (number == SYS_clone)
+		return !(a & (CLONE_VM | CLONE_FILES)) && !b;
+	if (number == SYS_clone3)
+		return !shunt_bad_pointer(args) && !(args->flags & (CLONE_VM | CLONE_FILES)) && !args->stack;
+	return true;
+}
+
+/* Not while a descriptor of ours is in the making, which the child would keep without knowing it. */
+static long fork_by_number(long number, long a, long b, long c, long d, long e, long f)
+{
+	struct shunt_engine *engine = shunt_process_prepare_fork();
+	long pid = pass(number, a, b, c, d, e, f);
+
+	if (pid)
+		shunt_process_parted(engine);
+	else
+		shunt_process_forked();
+	return pid;
+}
+
 /* Entered by a jump too, so the caller it sees is the program. */
 __attribute__((noinline))
 static long look(long number, long a, long b, long c, long d, long e, long f)
@@ -214,6 +248,10 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 	struct shunt_file *other;
 
 	switch (call) {
+	case CLONES:
+		if (forks(number, a, b))
+			return fork_by_number(number, a, b, c, d, e, f);
+		/* fall through */
 	case SHARES:
 		shunt_process_shared();
 		return pass(number, a, b, c, d, e, f);

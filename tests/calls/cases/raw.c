@@ -1,7 +1,10 @@
 /* System calls without libc's names: syscall() and io_uring. */
 #include "cases.h"
 
+#include <dirent.h>
 #include <linux/io_uring.h>
+#include <linux/sched.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -247,6 +250,90 @@ static void uring(struct end *e)
 	close(u.fd);
 }
 
+/* How many there are. */
+static void count_descriptors(struct end *e)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (fds && readdir(fds))
+		count++;
+	if (fds)
+		closedir(fds);
+	say(e, "%d descriptors", count);
+}
+
+/* It has what its parent has, and nothing more; and the connection goes on. */
+static void forked(struct end *e, long (*call)(void))
+{
+	pid_t pid;
+
+	ask(e, e->fd);
+	pid = (pid_t)MUST(e, call());
+	if (!pid) {
+		become(e, "child");
+		count_descriptors(e);
+		_exit(0);
+	}
+	reap(e, pid);
+	ask(e, e->fd);
+	close(e->fd);
+}
+
+static long by_fork(void)
+{
+#ifdef SYS_fork
+	return syscall(SYS_fork);
+#else
+	return syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+#endif
+}
+
+static long by_clone(void)
+{
+	return syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+}
+
+static long by_clone3(void)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD};
+
+	return syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static void raw_fork(struct end *e)
+{
+	forked(e, by_fork);
+}
+
+static void raw_clone(struct end *e)
+{
+	forked(e, by_clone);
+}
+
+static void raw_clone3(struct end *e)
+{
+	forked(e, by_clone3);
+}
+
+static int run_clone(void *arg)
+{
+	become(arg, "child");
+	count_descriptors(arg);
+	return 0;
+}
+
+/* The same by libc's call, on a stack of its own. */
+static void clone_runs(struct end *e)
+{
+	static _Alignas(64) char stack[1 << 16];
+
+	ask(e, e->fd);
+	reap(e, MUST(e, clone(run_clone, stack + sizeof(stack), SIGCHLD, e)));
+	ask(e, e->fd);
+	close(e->fd);
+}
+
 const struct test cases_raw[] = {
 	{"raw_transfers", 0, transfers, echo_peer},
 	{"raw_several", 0, several, echo_peer},
@@ -257,5 +344,9 @@ const struct test cases_raw[] = {
 	{"raw_connections", ALONE, connections, NULL},
 	{"raw_not_for_sockets", 0, not_for_sockets, echo_peer},
 	{"raw_uring", 0, uring, echo_peer},
+	{"raw_fork", PROCS, raw_fork, echo_peer},
+	{"raw_clone", PROCS, raw_clone, echo_peer},
+	{"raw_clone3", PROCS, raw_clone3, echo_peer},
+	{"raw_clone_runs", PROCS, clone_runs, echo_peer},
 	{NULL, 0, NULL, NULL},
 };
