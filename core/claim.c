@@ -10,6 +10,7 @@
 #include "core/abroad.h"
 #include "core/decision.h"
 #include "core/leave.h"
+#include "core/limits.h"
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/trust.h"
@@ -354,8 +355,10 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 static bool park(struct shunt_link *link, const struct shunt_message *message)
 {
 	struct shunt_service *service = service_of(link);
-	struct shunt_parked *parked = malloc(sizeof(*parked));
+	struct shunt_parked *parked = NULL;
 
+	if (shunt_limits_allow(service, link->peer_pid, link->parked, SHUNT_PARKED_PER_LINK, "claims that wait"))
+		parked = malloc(sizeof(*parked));
 	if (!parked) {
 		refuse(link, &message->claim.tuple, message->claim.place.stream, SHUNT_REFUSED_NO_ROOM);
 		return false;
@@ -368,6 +371,7 @@ static bool park(struct shunt_link *link, const struct shunt_message *message)
 	};
 	memcpy(parked->nonce, message->claim.nonce, sizeof(parked->nonce));
 	service->parked = parked;
+	link->parked++;
 	atomic_fetch_add(&service->parked_count, 1);
 	return true;
 }
@@ -378,6 +382,7 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 
 	*p = parked->next;
 	atomic_fetch_sub(&service->parked_count, 1);
+	parked->link->parked--;
 	free(parked);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/limits.h"
 #include "core/trust.h"
 
 #define TELLERS_MAX 1024
@@ -160,11 +161,26 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 	free(teller);
 }
 
+static uint32_t tellers_of(const struct shunt_service *service, pid_t pid)
+{
+	uint32_t count = 0;
+
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		count += teller->pid == pid;
+	return count;
+}
+
 static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
 {
-	struct shunt_teller *teller = service->teller_count < TELLERS_MAX ? calloc(1, sizeof(*teller)) : NULL;
+	struct shunt_teller *teller = NULL;
 	struct ucred peer;
+	pid_t pid;
 
+	pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
+	if (service->teller_count < TELLERS_MAX &&
+	    shunt_limits_allow(service, (uint32_t)pid, tellers_of(service, pid), SHUNT_TELLERS_PER_PROCESS,
+			       "connections for what it accepts"))
+		teller = calloc(1, sizeof(*teller));
 	if (!teller) {
 		shunt_private_close(service->engine, fd);
 		return;
@@ -172,7 +188,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	teller->source.kind = SHUNT_SOURCE_TELLER;
 	teller->fd = fd;
 	teller->at = r;
-	teller->pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
+	teller->pid = pid;
 	teller->next = service->tellers;
 	service->tellers = teller;
 	service->teller_count++;

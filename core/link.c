@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/keepalive.h"
 #include "core/lanes.h"
+#include "core/limits.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/service.h"
@@ -198,6 +199,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
 	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
+	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
 	if (make_memory(link))
 		goto destroy;
 	if (initiator && shunt_lanes_make(link, shunt_lanes_wanted(engine, device)))

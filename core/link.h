@@ -36,6 +36,8 @@ struct shunt_link {
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
 	uint32_t peer_receives;	/* depth of its receive queue */
+	uint64_t hello_by;	/* ns: when it has to have said HELLO, at the accepting end */
+	uint32_t parked;	/* its claims that wait for our program; service thread */
 
 	struct shunt_stream **table;	/* by our number, 0 is the lanes' own; written under group.lock */
 	uint32_t table_size;

@@ -26,5 +26,5 @@ core_sources = \
 	core/abroad.c core/abroad.h core/address.c core/address.h core/decision.c core/decision.h \
 	core/rendezvous.c core/trust.c core/trust.h core/porter.c core/porter.h core/listen.c core/claim.c core/brief.c core/brief.h core/trim.c core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/uring.c core/uring.h core/have.c core/have.h core/join.c core/redirect.c \
 	core/service.c core/service.h \
-	core/leave.c core/leave.h core/deaf.h core/deaf.c core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h core/left.c core/left.h \
+	core/leave.c core/leave.h core/deaf.h core/deaf.c core/limits.h core/limits.c core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h core/left.c core/left.h \
 	core/stats.c core/carried.c core/carried.h

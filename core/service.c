@@ -12,6 +12,7 @@
 #include "core/deaf.h"
 #include "core/keepalive.h"
 #include "core/leave.h"
+#include "core/limits.h"
 #include "core/linger.h"
 #include "core/owed.h"
 #include "core/polling.h"
@@ -136,6 +137,10 @@ static void welcome(struct shunt_service *service, struct shunt_rendezvous *rend
 	int fd;
 
 	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		if (!shunt_limits_link(service, fd)) {
+			shunt_private_close(engine, fd);
+			continue;
+		}
 		shunt_porter_trust(engine, fd);
 		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
 		link = shunt_link_create(engine, &channel, false);
@@ -491,6 +496,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	due = sooner(due, shunt_keepalive_tick(service));
 	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
+	due = sooner(due, shunt_limits_tick(service));
 	shunt_retire_tick(service);
 	shunt_unread_tick(service);
 	tell_settled(service);

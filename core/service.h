@@ -130,6 +130,7 @@ struct shunt_service {
 	struct shunt_rendezvous process;	/* shunt/link/PID: for who was sent to us by another process */
 
 	bool doors_shut;
+	bool limited;			/* that a peer has met a limit has been said (limits.c) */
 	uint64_t deaf_until;		/* ns: peers that come are not heard before (deaf.c); 0: they are */
 	struct shunt_source statistics_source;
 	int statistics_fd;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/limits.h"
 
 static int accepts;	/* that were tried in vain */
 static int shortage;	/* why; 0: they are not hindered */
@@ -86,5 +87,51 @@ void without_descriptors_the_service_rests(void **state)
 		step_often();
 		assert_int_equal(links_of(1), before);
 	}
+	end_bed();
+}
+
+/* Links of the other engine, which is the same process, count too. */
+void a_process_has_so_many_links(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int strangers[SHUNT_LINKS_PER_PROCESS + 8];
+
+	(void)state;
+	config.log_level = 0;
+	make_bed(&config, 1);
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
+		strangers[i] = come();
+		shunt_service_step(engines[1], 0);
+	}
+	assert_int_equal(links_of(1), SHUNT_LINKS_PER_PROCESS);
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++)
+		close(strangers[i]);
+	step_often();
+	assert_int_equal(links_of(1), 1);
+	put(0, 0, 1000, 0);
+	end_bed();
+}
+
+void who_says_nothing_is_hung_up_on(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int stranger;
+	struct shunt_message knock;
+
+	(void)state;
+	make_bed(&config, 1);
+	stranger = come();
+	step_often();
+	assert_int_equal(links_of(1), 2);
+	assert_int_equal(recv(stranger, &knock, sizeof(knock), MSG_DONTWAIT), sizeof(knock));
+	assert_int_equal(knock.type, SHUNT_MSG_KNOCK);
+	pair_skew += SHUNT_HELLO_NS - 100000000;
+	step_often();
+	assert_int_equal(links_of(1), 2);
+	pair_skew += 200000000;
+	step_often();
+	assert_int_equal(links_of(1), 1);
+	assert_int_equal(recv(stranger, &knock, sizeof(knock), MSG_DONTWAIT), 0);
+	close(stranger);
 	end_bed();
 }

@@ -1,0 +1,42 @@
+#include "core/limits.h"
+#include "core/service.h"
+#include "core/trust.h"
+
+bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t count, uint32_t most,
+			const char *what)
+{
+	if (count < most)
+		return true;
+	if (!service->limited)
+		shunt_log(SHUNT_LOG_WARN, "process %u has %u %s here: more are refused", pid, count, what);
+	service->limited = true;
+	return false;
+}
+
+bool shunt_limits_link(struct shunt_service *service, int fd)
+{
+	uint32_t count = 0;
+	struct ucred peer;
+
+	if (!shunt_trust_peer(service->engine, fd, &peer))
+		return false;
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&
+			 link->peer_pid == (uint32_t)peer.pid && atomic_load(&link->state) != SHUNT_LINK_DEAD;
+	return shunt_limits_allow(service, (uint32_t)peer.pid, count, SHUNT_LINKS_PER_PROCESS, "links");
+}
+
+int shunt_limits_tick(struct shunt_service *service)
+{
+	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_HELLO)
+			continue;
+		if (now >= link->hello_by)
+			shunt_link_fail(link, "it does not introduce itself");
+		else if (link->hello_by < first)
+			first = link->hello_by;
+	}
+	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
+}
