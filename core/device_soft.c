@@ -29,7 +29,7 @@ static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engi
 {
 	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
 				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
-				  .max_cqe = CQ_ENTRIES, .now = engine->sys->now,
+				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
 
@@ -120,6 +120,7 @@ const struct shunt_device_kind shunt_device_soft = {
 	.streams = 65536,
 	.lanes = 1,	/* its QPs are as fast as memory is: more of them only take some */
 	.max_inline = UINT32_MAX,
+	.zero_based = true,
 	.gives_pages = true,
 	.open = soft_kind_open,
 	.close = soft_kind_close,

@@ -134,7 +134,7 @@ static int say_hello(struct shunt_link *link)
 		return count;
 	hello->magic = SHUNT_WIRE_MAGIC;
 	hello->version = SHUNT_WIRE_VERSION;
-	hello->arena_address = (uintptr_t)link->arena_base;
+	hello->arena_address = link->device->kind->zero_based ? 0 : (uintptr_t)link->arena_base;
 	hello->arena_bytes = link->arena.memory.bytes;
 	hello->rkey = link->arena.lines->rkey;
 	hello->streams = link->table_size;

@@ -146,6 +146,14 @@ static uint64_t arena_offset_of(const struct soft_pd *pd, const void *addr, size
 	return offset;
 }
 
+/* What a peer calls the first byte of a region that is `offset` into the estate. */
+static uint64_t remote_address(const struct soft_pd *pd, uint64_t address, uint64_t offset)
+{
+	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
+
+	return context->attr.zero_based ? offset - pd->arena_offset : address;
+}
+
 static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
 {
 	uint64_t offset = arena_offset_of(pd, mr->ibv.addr, mr->ibv.length);
@@ -162,8 +170,8 @@ static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
 	mr->ibv.rkey = key;
 	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, offset);
 	if (offset != UINT64_MAX)
-		slot_publish(&estate_mrs(pd->estate)[index], key, access, address, mr->ibv.length,
-			     offset);
+		slot_publish(&estate_mrs(pd->estate)[index], key, access, remote_address(pd, address, offset),
+			     mr->ibv.length, offset);
 	pd->mr_used++;
 out_unlock:
 	soft_unlock(&pd->lock);

@@ -61,6 +61,8 @@ struct soft_attr {
 	uint32_t max_cqe;	/* entries of one CQ [65536] */
 	uint32_t max_inline;	/* bytes that IBV_SEND_INLINE may carry [1 GiB - 1] */
 	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
+	int zero_based;		/* 1: a peer calls the first byte of an arena 0. 0: as its owner does, which tells
+				 * the peer where the arena lies in this process [0] */
 	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
 				 * thread of the device executes them later (SD-14) */
 	struct soft_model model; /* [off]. Without engine_thread, WRs are carried out when they are due

@@ -536,6 +536,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(without_descriptors_the_service_rests),
 		cmocka_unit_test(a_process_has_so_many_links),
 		cmocka_unit_test(who_says_nothing_is_hung_up_on),
+		cmocka_unit_test(a_peer_is_told_no_address),
 		cmocka_unit_test(slow_completions_move_streams),
 		cmocka_unit_test(rdma_stays_though_slow),
 		cmocka_unit_test(ordinary_use_is_not_slow),

@@ -144,6 +144,7 @@ void an_end_within_the_nonce_is_an_error(void **state);
 void without_descriptors_the_service_rests(void **state);
 void a_process_has_so_many_links(void **state);
 void who_says_nothing_is_hung_up_on(void **state);
+void a_peer_is_told_no_address(void **state);
 
 /* slow.c */
 void slow_completions_move_streams(void **state);

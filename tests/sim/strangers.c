@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/limits.h"
+#include "core/soft/device.h"
 
 static int accepts;	/* that were tried in vain */
 static int shortage;	/* why; 0: they are not hindered */
@@ -133,5 +134,27 @@ void who_says_nothing_is_hung_up_on(void **state)
 	assert_int_equal(links_of(1), 1);
 	assert_int_equal(recv(stranger, &knock, sizeof(knock), MSG_DONTWAIT), 0);
 	close(stranger);
+	end_bed();
+}
+
+/* Neither HELLO, nor what a peer can read of the estate before the arena, says where the arena lies. */
+void a_peer_is_told_no_address(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int side = 0; side < 2; side++) {
+		struct soft_qp *qp = container_of(bed.lane[side]->qp, struct soft_qp, ibv);
+		struct soft_pd *theirs = container_of(bed.lane[!side]->link->pd, struct soft_pd, ibv);
+		uint64_t from = (uintptr_t)theirs->estate, word;
+
+		assert_int_equal(bed.lane[side]->link->peer_arena, 0);
+		for (uint64_t at = 0; at + sizeof(word) <= theirs->arena_offset; at += sizeof(word)) {
+			memcpy(&word, qp->peer->base + at, sizeof(word));
+			assert_false(word >= from && word < from + theirs->bytes);
+		}
+	}
+	put(0, 0, 1000, 0);
 	end_bed();
 }
