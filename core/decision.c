@@ -99,7 +99,7 @@ static const struct {
 	[SHUNT_REFUSED_STRANGER] = { SHUNT_REASON_PEER_STRANGER,
 				     "refused: a process of another user accepts at this address and was not let in" },
 	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_REASON_PEER_NO_ROOM, "refused: out of memory, or closed already" },
-	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: no proof that the process has the connection" },
+	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: this process may not be traced by its own user any more" },
 };
 
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why)

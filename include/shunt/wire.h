@@ -107,7 +107,7 @@ enum shunt_refusal {
 	SHUNT_REFUSED_UNUSED,	/* its program has accepted the connection, but not used it in time */
 	SHUNT_REFUSED_STRANGER,	/* as the first; and a process of another user accepts at the address */
 	SHUNT_REFUSED_NO_ROOM,	/* its rings have no room, or the connection is closed */
-	SHUNT_REFUSED_UNPROVEN,	/* the claim's proof does not hold */
+	SHUNT_REFUSED_UNPROVEN,	/* it may not be linked any more */
 };
 
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */

@@ -151,7 +151,7 @@ fi
 if [ "$(id -u)" = 0 ] && [ "$python" ] && $other test -r "$ends" && $other $shunt_run true 2> /dev/null; then
 	check "a worker of another user" worker
 	check "a server of another user" users "$other" "" "the peer's rendezvous belongs to another user"
-	check "root's server, another user's client" users "" "$other" "the peer's process does not let our user in"
+	check "root's server, another user's client" users "" "$other" "the peer's rendezvous belongs to another user"
 else
 	skip "a worker of another user" "no other user can run this"
 	skip "a server of another user" "no other user can run this"
