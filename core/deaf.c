@@ -28,6 +28,15 @@ static void listen_to_all(struct shunt_service *service, uint32_t events)
 	listen_to(service, service->rights_fd, &service->rights_source, events);
 }
 
+void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool deaf)
+{
+	uint8_t before = service->deaf;
+
+	service->deaf = (uint8_t)(deaf ? before | why : before & ~why);
+	if (deaf || (before && !service->deaf))	/* also a door that has been made meanwhile */
+		listen_to_all(service, service->deaf ? 0 : EPOLLIN);
+}
+
 static bool is_shortage(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
@@ -41,7 +50,7 @@ int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 	if (!is_shortage(come))
 		return come;
 	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
-	listen_to_all(service, 0);
+	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
 	return come;
 }
 
@@ -49,12 +58,11 @@ int shunt_deaf_tick(struct shunt_service *service)
 {
 	uint64_t now;
 
-	if (!service->deaf_until)
+	if (!(service->deaf & SHUNT_DEAF_SHORT))
 		return -1;
 	now = shunt_now(service->engine);
 	if (now < service->deaf_until)
 		return (int)((service->deaf_until - now) / 1000000 + 1);
-	service->deaf_until = 0;
-	listen_to_all(service, EPOLLIN);
+	shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
 	return -1;
 }

@@ -7,8 +7,18 @@
 
 #define SHUNT_DEAF_NS 100000000ull
 
+#include <stdbool.h>
+
 struct shunt_engine;
 struct shunt_service;
+
+enum shunt_deaf {	/* bits */
+	SHUNT_DEAF_SHORT = 1,	/* of descriptors or memory */
+	SHUNT_DEAF_CROWDED = 2,	/* the porter has no room for more strangers (porter.h) */
+};
+
+/* Nobody who comes to a name of ours is heard while there is a reason. Service thread. */
+void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool deaf);
 
 /* The next who has come to a listening descriptor: one of ours, or -errno. Service thread. */
 int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags);

@@ -15,6 +15,7 @@
 
 #define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
 #define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */
+#define PORTER 1000000000ull	/* ns that a stranger may hold the porter up */
 #define LOOK_MS 1		/* between two looks: what a lane has posted meanwhile is told to nobody */
 #define TIMES_MAX 16		/* that the service thread ends and begins anew */
 #define MANY 64			/* streams looked at before streams_lock is let go */
@@ -35,10 +36,11 @@ enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
 /* --- the service thread --- */
 
 /* Those that do not own their address are told nothing more by who does. rendezvous_lock held. */
-static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r)
+static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
+		     struct shunt_crowd *crowd)
 {
-	shunt_private_close(engine, r->fd);
-	shunt_private_close(engine, r->have_fd);
+	shunt_porter_close(engine, r->fd, crowd);
+	shunt_porter_close(engine, r->have_fd, crowd);
 	shunt_private_close(engine, r->owner_fd);
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
@@ -51,12 +53,14 @@ static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r)
 static void close_names(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
+	struct shunt_crowd crowd = { .count = 0 };
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
-		withdraw(engine, r);
+		withdraw(engine, r, &crowd);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	withdraw(engine, &service->process);
+	withdraw(engine, &service->process, &crowd);
+	shunt_porter_dismiss_all(engine, &crowd);
 	shunt_have_tick(service);	/* who accepts at those addresses, too, is dismissed */
 }
 
@@ -319,6 +323,8 @@ static void leave(struct shunt_engine *engine)
 	pthread_join(service->thread, NULL);
 	shunt_leave_finish(engine);
 	await_gone(engine, service->tid);
+	if (!shunt_porter_await(engine, shunt_now(engine) + PORTER))
+		shunt_log(SHUNT_LOG_WARN, "a thread that hangs up on a stranger stays outside what confines the process");
 	for (int i = 0; i < readable.count; i++)
 		shunt_retire_await_bytes(engine, readable.of[i].fd, readable.of[i].bytes);
 	if (++engine->times_left >= TIMES_MAX)

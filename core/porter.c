@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/deaf.h"
 #include "core/service.h"
 
 #ifndef SO_PASSRIGHTS
@@ -55,47 +59,22 @@ static bool is_door(enum shunt_source_kind kind)
 	       kind == SHUNT_SOURCE_ADMIN || kind == SHUNT_SOURCE_RIGHTS;
 }
 
-static void set_door(struct shunt_service *service, int fd, struct shunt_source *source, bool open)
-{
-	struct epoll_event event = { .events = open ? EPOLLIN : 0, .data.ptr = source };
-
-	if (fd >= 0)
-		service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
-}
-
-static void set_doors(struct shunt_service *service, bool open)
-{
-	struct shunt_engine *engine = service->engine;
-
-	set_door(service, service->statistics_fd, &service->statistics_source, open);
-	set_door(service, service->admin.fd, &service->admin.source, open);
-	set_door(service, service->rights_fd, &service->rights_source, open);
-	set_door(service, service->process.fd, &service->process.source, open);
-	shunt_lock_take(&engine->rendezvous_lock);
-	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
-		set_door(service, r->fd, &r->source, open);
-		set_door(service, r->have_fd, &r->have_source, open);
-	}
-	shunt_lock_leave(&engine->rendezvous_lock);
-	service->doors_shut = !open;
-}
-
 bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source)
 {
 	bool shuts = is_door(source->kind) && shunt_porter_is_full(service->engine);
 
 	if (shuts)
-		set_doors(service, false);
+		shunt_deaf_set(service, SHUNT_DEAF_CROWDED, true);
 	return shuts;
 }
 
 /* A door that has been made meanwhile shuts them again when somebody comes. */
 void shunt_porter_opens(struct shunt_service *service)
 {
-	if (!service->doors_shut || shunt_porter_is_full(service->engine))
+	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(service->engine))
 		return;
 	atomic_store(&service->engine->porter.shut, false);
-	set_doors(service, true);
+	shunt_deaf_set(service, SHUNT_DEAF_CROWDED, false);
 }
 
 /* --- the thread --- */
@@ -129,6 +108,7 @@ static void *run(void *arg)
 	struct shunt_engine *engine = arg;
 	int fd;
 
+	atomic_store(&engine->porter.tid, (pid_t)syscall(SYS_gettid));
 	while ((fd = next_to_go(engine)) >= 0)
 		let_go(engine, fd);
 	return NULL;
@@ -190,6 +170,19 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 		shunt_lock_leave(&porter->lock);
 	}
 	errno = saved;
+}
+
+bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
+{
+	pid_t tid = atomic_load(&engine->porter.tid);
+
+	while (tid && !syscall(SYS_tgkill, engine->pid, tid, 0)) {
+		if (shunt_now(engine) >= until)
+			return false;
+		sched_yield();
+		tid = atomic_load(&engine->porter.tid);
+	}
+	return true;
 }
 
 /* --- a door is closed --- */

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "core/lock.h"
 
 struct shunt_engine;
@@ -28,6 +29,7 @@ struct shunt_porter {
 	int waiting[SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD];
 	uint32_t count;
 	bool at_work;			/* there is a thread */
+	_Atomic pid_t tid;		/* its id, or that of the last one; 0: there was none */
 	_Atomic bool unguarded;		/* the kernel lets strangers send descriptors */
 	_Atomic bool shut;		/* the doors are, until there is room again */
 };
@@ -63,5 +65,8 @@ void shunt_porter_opens(struct shunt_service *service);
  */
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
+
+/* Until there is no such thread, at most until then (shunt_now()). False: a stranger holds it up. */
+bool shunt_porter_await(struct shunt_engine *engine, uint64_t until);
 
 #endif

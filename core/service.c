@@ -661,7 +661,7 @@ static bool revive(struct shunt_service *service)
 	atomic_store(&service->stopping, false);
 	service->leave_by = 0;
 	service->links_left = false;
-	service->deaf_until = 0;
+	service->deaf = 0;
 	service->unclaimed = true;
 	if (open_names(service) || (!service->engine->manual && !start_thread(service)))
 		shunt_service_close(service);

@@ -129,9 +129,9 @@ struct shunt_service {
 	struct shunt_had *had;		/* what they have; NULL: nothing yet */
 	struct shunt_rendezvous process;	/* shunt/link/PID: for who was sent to us by another process */
 
-	bool doors_shut;
 	bool limited;			/* that a peer has met a limit has been said (limits.c) */
-	uint64_t deaf_until;		/* ns: peers that come are not heard before (deaf.c); 0: they are */
+	uint8_t deaf;			/* enum shunt_deaf: why peers that come are not heard; 0: they are */
+	uint64_t deaf_until;		/* ns, with SHUNT_DEAF_SHORT */
 	struct shunt_source statistics_source;
 	int statistics_fd;
 	struct shunt_admin admin;
