@@ -67,8 +67,11 @@ assert ask(b"x" * 100000)[:1] == b"-"
 assert ask(b"help\0") [:1] == b"-"
 assert ask(bytes(range(256)))[:1] == b"-"
 rights = come()
-socket.send_fds(rights, [b"help"], [0, 1, 2])
-assert rights.recv(5000)[:1] == b"+"
+try:                        # refused since Linux 6.16 (SO_PASSRIGHTS)
+    socket.send_fds(rights, [b"help"], [0, 1, 2])
+    assert rights.recv(5000)[:1] == b"+"
+except PermissionError:
+    rights.close()
 for i in range(200):        # who does not wait for the answer
     s = come()
     s.send(b"help")

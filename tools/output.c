@@ -44,13 +44,11 @@ const char *shunt_escape(const char *text, char *buf, size_t room)
 
 void shunt_print_escaped(FILE *file, const char *text, size_t length)
 {
-	char cell[8];
-
 	for (size_t i = 0; i < length; i++) {
-		if (text[i] == '\n')
-			putc('\n', file);
-		else
-			fwrite(cell, 1, escape((unsigned char)text[i], cell), file);
+		char cell[8] = { '\n' };
+		size_t n = text[i] == '\n' ? 1 : escape((unsigned char)text[i], cell);
+
+		fwrite(cell, 1, n, file);
 	}
 }
 

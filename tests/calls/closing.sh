@@ -1,6 +1,6 @@
 #!/bin/bash
 # No connection outlives its close() because it is just being claimed. TAP.
-# shellcheck disable=SC2086	# commands to put before others are several words
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"

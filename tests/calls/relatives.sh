@@ -1,7 +1,7 @@
 #!/bin/bash
 # What a fork's child gets of a connection that its parent has on a link, where the parent has gone and a stranger sits on its
 # name; or where the child has changed its user. TAP.
-# shellcheck disable=SC2086	# commands to put before others are several words
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"

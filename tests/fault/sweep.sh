@@ -42,7 +42,9 @@ sweep() {
 		fi
 		grep -q "fault: deny" "$work/log.$role" 2> /dev/null && continue
 		# On a busy machine it may have been over before there was a link.
-		[ $k -le 30 ] && [ $TEST_TALK -lt 4000 ] || break
+		if [ $k -gt 30 ] || [ $TEST_TALK -ge 4000 ]; then
+			break
+		fi
 		TEST_TALK=$((TEST_TALK * 2)) k=$((k - 1))
 	done
 	echo "# $role: $((k - 1)) allocations, $((SECONDS - start)) s"

@@ -165,7 +165,7 @@ static void another_process_knocks(void **state)
 	make_pair(pair, SHUNT_CHANNEL_UNIX);
 	child = fork();
 	if (!child)
-		_exit(shunt_channel_knock(&pair[0]) != 0);
+		_exit(shunt_channel_knock(&pair[0]) ? 1 : 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	shunt_channel_knock(&pair[1]);
 	assert_int_equal(take(&pair[1], &message), -EPROTO);
