@@ -62,7 +62,9 @@ if [ "${ALONE_GUARD-}" != $$ ]; then
 fi
 unset ALONE_GUARD
 [ "$(id -u)" = 0 ] || spaces+=(--map-current-user --keep-caps)
-if ! unshare "${spaces[@]}" true 2> /dev/null; then
+probe=(true)
+[[ " ${spaces[*]} " = *" --net "* ]] && probe=(ip link set lo up)
+if ! unshare "${spaces[@]}" "${probe[@]}" 2> /dev/null; then
 	echo "alone.sh: there are no namespaces to be had; ports and names of the machine may be in the way" >&2
 	ALONE=no exec "$@"
 fi
