@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define PIDS 4194304	/* no process has a higher number */
+#define MANY 256	/* engines until a number is used again: it fits into a pid_t */
 
 struct shunt_engine *engines[2];
 uint64_t pair_skew;
@@ -56,7 +57,7 @@ void make_engines(const struct shunt_config *config, bool manual)
 		engines[i] = shunt_engine_create(config, &sys);
 		if (!engines[i])
 			die("engine");
-		engines[i]->pid += PIDS * made++;	/* as if each were a process */
+		engines[i]->pid += PIDS * (made++ % MANY);	/* as if each were a process */
 		engines[i]->manual = manual;
 	}
 }
