@@ -138,16 +138,10 @@ struct io_uring_params;
 													\
 	X(int, setuid, (uid_t uid))									\
 	X(int, setgid, (gid_t gid))									\
-	X(int, seteuid, (uid_t uid))									\
-	X(int, setegid, (gid_t gid))									\
 	X(int, setreuid, (uid_t real_uid, uid_t effective))						\
 	X(int, setregid, (gid_t real_gid, gid_t effective))						\
 	X(int, setresuid, (uid_t real_uid, uid_t effective, uid_t saved))				\
 	X(int, setresgid, (gid_t real_gid, gid_t effective, gid_t saved))				\
-	X(int, setfsuid, (uid_t uid))									\
-	X(int, setfsgid, (gid_t gid))									\
-	X(int, setgroups, (size_t count, const gid_t *groups))						\
-	X(int, initgroups, (const char *user, gid_t group))						\
 	X(int, capset, (void *header, const void *data))						\
 	X(int, prctl, (int option, ...))								\
 	X(int, unshare, (int flags))									\

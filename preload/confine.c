@@ -8,8 +8,8 @@
  * it is needed. A filter may forbid what the engine calls, and namespaces part it from its peers:
  * after those the process stays on TCP.
  *
- * Calls that concern the whole process (PR_SET_DUMPABLE, chroot), and those that confine nothing
- * (PR_SET_NAME), are not here. What sets a security label by writing to /proc is not seen.
+ * Calls that concern the whole process (PR_SET_DUMPABLE, chroot), those that confine nothing
+ * (PR_SET_NAME), and those that can be undone (seteuid, setgroups) are not here. What sets a security label by writing to /proc is not seen.
  */
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -86,17 +86,36 @@ void shunt_process_begin_anew(void)
 
 CHANGING(setuid, (uid_t uid), uid)
 CHANGING(setgid, (gid_t gid), gid)
-CHANGING(seteuid, (uid_t uid), uid)
-CHANGING(setegid, (gid_t gid), gid)
-CHANGING(setreuid, (uid_t real_uid, uid_t effective), real_uid, effective)
-CHANGING(setregid, (gid_t real_gid, gid_t effective), real_gid, effective)
-CHANGING(setresuid, (uid_t real_uid, uid_t effective, uid_t saved), real_uid, effective, saved)
-CHANGING(setresgid, (gid_t real_gid, gid_t effective, gid_t saved), real_gid, effective, saved)
-CHANGING(setfsuid, (uid_t uid), uid)
-CHANGING(setfsgid, (gid_t gid), gid)
-CHANGING(setgroups, (size_t count, const gid_t *groups), count, groups)
-CHANGING(initgroups, (const char *user, gid_t group), user, group)
 CHANGING(capset, (void *header, const void *data), header, data)
+
+/*
+ * A thread that keeps an id or a capability by which it comes back gives nothing up: seteuid(),
+ * setfsuid(), setgroups() and their like are no boundary. A file server makes them for each request.
+ */
+static enum kind ids_kind(unsigned int real_id, unsigned int saved)
+{
+	return real_id == (unsigned int)-1 || saved == (unsigned int)-1 ? HARMLESS : CHANGES;
+}
+
+int setreuid(uid_t real_uid, uid_t effective)
+{
+	return AROUND(ids_kind(real_uid, 0), real(setreuid)(real_uid, effective));
+}
+
+int setregid(gid_t real_gid, gid_t effective)
+{
+	return AROUND(ids_kind(real_gid, 0), real(setregid)(real_gid, effective));
+}
+
+int setresuid(uid_t real_uid, uid_t effective, uid_t saved)
+{
+	return AROUND(ids_kind(real_uid, saved), real(setresuid)(real_uid, effective, saved));
+}
+
+int setresgid(gid_t real_gid, gid_t effective, gid_t saved)
+{
+	return AROUND(ids_kind(real_gid, saved), real(setresgid)(real_gid, effective, saved));
+}
 
 /* --- what confines --- */
 
@@ -154,6 +173,10 @@ static enum kind kind_of(long number, long a, long b, long c)
 	switch (number) {
 	case SYS_prctl:
 		return prctl_kind(a, (unsigned long)b, (unsigned long)c);
+	case SYS_setreuid: case SYS_setregid:
+		return ids_kind((unsigned int)a, 0);
+	case SYS_setresuid: case SYS_setresgid:
+		return ids_kind((unsigned int)a, (unsigned int)c);
 	case SYS_seccomp:
 		return filter_kind(a == SECCOMP_SET_MODE_STRICT, a == SECCOMP_SET_MODE_FILTER, (const void *)c);
 	case SYS_unshare:

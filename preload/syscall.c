@@ -190,7 +190,7 @@ static SHUNT_INLINE enum call sort(long number)
 	case SYS_ppoll: case SYS_pselect6:
 		return WAITS;
 	case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
-	case SYS_setresgid: case SYS_setfsuid: case SYS_setfsgid: case SYS_setgroups: case SYS_capset:
+	case SYS_setresgid: case SYS_capset:
 	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns:
 #ifdef SYS_landlock_restrict_self
 	case SYS_landlock_restrict_self:

@@ -1,7 +1,7 @@
 /*
- * anew accept|poll|select|epoll user|rights|filter	listens, changes its user (to itself), its
- *	rights, or sets a filter that allows everything; says "port N", waits for a connection in
- *	that call, and echoes until it ends
+ * anew accept|poll|select|epoll user|borrowed|rights|filter: listens, changes its user (to itself) or
+ * its rights, acts as another user and comes back (then and for each request), or sets a filter that
+ * allows everything; says "port N", waits for a connection in that call, and echoes until it ends.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -23,6 +23,19 @@ static void must(const char *what, int failed)
 		die(what);
 }
 
+/* As a file server does for each request: another user's ids, and its own again. */
+static void borrow(void)
+{
+	int other = getuid() ? -1 : 65534;
+
+	must("setgroups", getuid() ? 0 : setgroups(0, NULL));
+	must("setresgid", (int)syscall(SYS_setresgid, -1, other, -1));
+	must("setresuid", (int)syscall(SYS_setresuid, -1, other, -1));
+	must("seteuid", seteuid(getuid()));
+	must("setegid", setegid(getgid()));
+	must("dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));	/* the kernel has taken that away */
+}
+
 static void change(const char *what)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -34,6 +47,10 @@ static void change(const char *what)
 		must("setgroups", getuid() ? 0 : setgroups(0, NULL));
 		must("setgid", setgid(getgid()));
 		must("setuid", setuid(getuid()));
+		return;
+	}
+	if (!strcmp(what, "borrowed")) {
+		borrow();
 		return;
 	}
 	for (int cap = 0; cap <= CAP_SETPCAP; cap++)	/* many calls are one change */
@@ -82,7 +99,10 @@ int main(int argc, char **argv)
 	await(argv[1], ep, listening);
 	fd = accept(listening, NULL, NULL);
 	must("accept", fd < 0);
-	while ((r = recv(fd, buf, sizeof(buf), 0)) > 0)
+	while ((r = recv(fd, buf, sizeof(buf), 0)) > 0) {
+		if (!strcmp(argv[2], "borrowed"))
+			borrow();
 		must("send", send(fd, buf, (size_t)r, MSG_NOSIGNAL) != r);
+	}
 	return r < 0;
 }

@@ -32,6 +32,7 @@ serves() {
 	wait "$server" || return 1
 	[ "$(cat "$work/served")" = "served 2000" ] || return 1
 	upgrades=$(counter upgrades "$work"/client.*)
+	[ "$2" != borrowed ] || [ "$(counter handbacks "$work"/client.* "$work"/server.*)" = 0 ] || return
 	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
 }
 
@@ -39,5 +40,6 @@ for wait in accept poll select epoll; do
 	check "it changes its user, and waits in $wait: linked" serves $wait user yes
 done
 check "it changes its rights by many calls: linked" serves accept rights yes
+check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes
 check "it sets a filter: one thread, and served on TCP" serves epoll filter no
 plan
