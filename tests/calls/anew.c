@@ -1,7 +1,8 @@
 /*
  * anew accept|poll|select|epoll user|borrowed|rights|filter: listens, changes its user (to itself) or
- * its rights, acts as another user and comes back (then and for each request), or sets a filter that
- * allows everything; says "port N", waits for a connection in that call, and echoes until it ends.
+ * its rights, acts as another user and comes back (then, and for each request from the 10,001st on),
+ * or sets a filter that allows everything; says "port N", waits for a connection in that call, and
+ * echoes until it ends.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -16,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "tests/plain.h"
+
+#define BEFORE 10000	/* requests: meanwhile the connection comes to the link */
 
 static void must(const char *what, int failed)
 {
@@ -86,6 +89,7 @@ int main(int argc, char **argv)
 	socklen_t length = sizeof(at);
 	int ep = epoll_create1(0), listening = socket(AF_INET, SOCK_STREAM, 0), fd;
 	char buf[4096];
+	int requests = 0;
 	ssize_t r;
 
 	if (argc != 3)
@@ -100,7 +104,7 @@ int main(int argc, char **argv)
 	fd = accept(listening, NULL, NULL);
 	must("accept", fd < 0);
 	while ((r = recv(fd, buf, sizeof(buf), 0)) > 0) {
-		if (!strcmp(argv[2], "borrowed"))
+		if (!strcmp(argv[2], "borrowed") && ++requests > BEFORE)
 			borrow();
 		must("send", send(fd, buf, (size_t)r, MSG_NOSIGNAL) != r);
 	}

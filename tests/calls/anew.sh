@@ -20,17 +20,17 @@ threads() {
 	echo $#
 }
 
-# serves WAIT CHANGE FOUND: whether peers shall find it.
+# serves WAIT CHANGE FOUND [REQUESTS]: whether peers shall find it.
 serves() {
-	local in
+	local in requests=${4:-2000}
 	SHUNT_STATS=$work/server.%p start_telling $shunt_run "$anew" "$1" "$2" 2> "$work/err"
 	server=$server_pid port=$server_port
 	exec {in}<&-
 	if [ "$3" = yes ]; then within offered || return 1; else [ "$(threads)" = 1 ] || return 1; fi
 	rm -f "$work"/client.*
-	SHUNT_STATS=$work/client.%p $shunt_run "$many" client "$port" 1 2000 > "$work/served" || return 1
+	SHUNT_STATS=$work/client.%p $shunt_run "$many" client "$port" 1 "$requests" > "$work/served" || return 1
 	wait "$server" || return 1
-	[ "$(cat "$work/served")" = "served 2000" ] || return 1
+	[ "$(cat "$work/served")" = "served $requests" ] || return 1
 	upgrades=$(counter upgrades "$work"/client.*)
 	[ "$2" != borrowed ] || [ "$(counter handbacks "$work"/client.* "$work"/server.*)" = 0 ] || return
 	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
@@ -40,6 +40,6 @@ for wait in accept poll select epoll; do
 	check "it changes its user, and waits in $wait: linked" serves $wait user yes
 done
 check "it changes its rights by many calls: linked" serves accept rights yes
-check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes
+check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes 20000
 check "it sets a filter: one thread, and served on TCP" serves epoll filter no
 plan
