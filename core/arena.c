@@ -19,7 +19,7 @@ static uint32_t log2_of(uint64_t bytes)
 	return 63 - __builtin_clzll(bytes);
 }
 
-/* What the tree says of a part: at most SHUNT_ARENA_MAX_LOG - SHUNT_ARENA_MIN_LOG + 1. */
+/* The tree's byte for a part of that size: at most SHUNT_ARENA_MAX_LOG - SHUNT_ARENA_MIN_LOG + 1. */
 static uint8_t size_of(uint32_t log)
 {
 	return (uint8_t)(log - SHUNT_ARENA_MIN_LOG + 1);

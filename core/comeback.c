@@ -57,7 +57,7 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 	return readiness;
 }
 
-/* What it has been told on the link has all come, or is the kernel's to say. rx.lock held. */
+/* Everything announced on the link has come, or is the kernel's to say. rx.lock held. */
 static bool is_certain(const struct shunt_rx *rx)
 {
 	return !rx->doubtful && rx->unproven_at == SHUNT_NEVER && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);

@@ -14,7 +14,7 @@ void shunt_decision_linked(struct shunt_stream *stream);
 void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason);
 /* A peer's claim is refused. */
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why);
-/* What the claimant makes of a refusal. */
+/* The claimant's reason for a refusal's code. */
 enum shunt_reason shunt_decision_told(uint32_t why);
 
 /* A step of its claim, or of a peer's claim. Arguments are not evaluated where nobody wants them. */

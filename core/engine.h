@@ -309,7 +309,7 @@ void shunt_trim_due(struct shunt_engine *engine);
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
-/* What was readable before can be read from the kernel, unless it does not come soon. No lock held. */
+/* Waits until bytes that were readable before can be read from the kernel, or do not come soon. No lock held. */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,

@@ -218,7 +218,7 @@ static size_t end_line(char *line, size_t len)
 
 /* --- writing --- */
 
-/* What cannot be written is lost: there is nobody to tell. */
+/* A line that cannot be written is lost: there is nobody to tell. */
 static void write_to_standard_error(const char *line, size_t len)
 {
 	if (have_standard_error())

@@ -34,7 +34,7 @@ struct shunt_porter {
 	_Atomic bool shut;		/* the doors are, until there is room again */
 };
 
-/* Who was at a door that is closed. */
+/* Connections that waited at a door when it was closed. */
 struct shunt_crowd {
 	int fd[SHUNT_PORTER_CROWD];
 	int count;

@@ -45,7 +45,7 @@ REASON(CONFINED, "the program's address space is limited")
 REASON(BROKE_EARLY, "the link broke before it was up")
 REASON(BROKE, "the link broke during the claim")
 
-/* What the program did. */
+/* Calls of the program. */
 REASON(FORK, "shared by a fork")
 REASON(URING, "a ring of io_uring")
 REASON(SPLICE, "splice")

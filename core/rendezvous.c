@@ -166,7 +166,7 @@ static int channel_socket(struct shunt_engine *engine)
 							       SOCK_NONBLOCK, 0));
 }
 
-/* Who owns a name may be anybody, and so may who comes to ours. */
+/* A name's owner may be any process, and so may a caller at ours. */
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name)
 {
 	struct sockaddr_un address;

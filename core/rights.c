@@ -70,7 +70,7 @@ static void await(struct shunt_engine *engine, int to, uint64_t until)
 	engine->sys->ppoll(&waiting, 1, &patience, NULL);
 }
 
-/* What the stream's owner says; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
+/* The owner's answer; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
 static enum shunt_told told(const struct shunt_question *asked, struct shunt_stream *stream)
 {
 	if (asked)

@@ -42,7 +42,7 @@ struct shunt_question {
 enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
 
 pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked);
-/* What its owner says. Any time later, also when the stream is gone. */
+/* The owner's answer. Any time later, also when the stream is gone. */
 enum shunt_told shunt_shared_told(const struct shunt_question *asked);
 /* The owner's side: does somebody ask? And the answer. */
 bool shunt_shared_is_asked(const struct shunt_stream *stream);

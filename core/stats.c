@@ -96,7 +96,7 @@ static const char *state_word(const struct shunt_stream *stream)
 	}
 }
 
-/* What a candidate waits for, "" for others. */
+/* The event that a candidate waits for, "" for others. */
 static const char *waits_for(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)

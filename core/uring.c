@@ -50,7 +50,7 @@ static bool is_ring(int fd)
 	return bytes == sizeof(ring) - 1 && !memcmp(target, ring, sizeof(ring) - 1);
 }
 
-/* What the table knows is none. */
+/* A descriptor that the table knows is no ring. */
 static bool may_be_ring(struct shunt_engine *engine, int fd)
 {
 	struct shunt_file *file = shunt_file(engine, fd);

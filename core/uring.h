@@ -13,7 +13,7 @@ struct shunt_engine;
 /* SHUNT_URING's words. */
 enum shunt_uring_choice { SHUNT_URING_DENY, SHUNT_URING_ALLOW, SHUNT_URING_TCP };
 
-/* What has become of the process's rings. */
+/* The fate of the process's rings. */
 enum shunt_uring {
 	SHUNT_URING_NONE,	/* none was asked for */
 	SHUNT_URING_REFUSED,

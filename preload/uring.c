@@ -36,7 +36,7 @@ static bool concerns(const struct shunt_config *config)
 	return config && shunt_config_device(config->device, &name) != SHUNT_DEVICE_NONE;
 }
 
-/* What a child of vfork() makes is for the program that it will become. */
+/* A ring made in a child of vfork() is for the program that it will become. */
 bool shunt_uring_refused(void)
 {
 	const struct shunt_config *config = shunt_process_config();

@@ -54,7 +54,7 @@ static int connect_until(pid_t pid, double until, char *why, size_t len)
 	return fd;
 }
 
-/* What it answers; -1: nothing before the deadline. */
+/* Bytes of the process's answer; -1: nothing before the deadline. */
 static ssize_t ask(int fd, const char *line, size_t bytes, char answer[SHUNT_ANSWER_MAX + 1], double until)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };

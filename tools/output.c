@@ -1,4 +1,4 @@
-/* What the command prints: nothing that moves a cursor, and an error where it does not arrive. */
+/* Output of the command: nothing that moves a cursor, and an error where it does not arrive. */
 #include "tools/output.h"
 
 #include <errno.h>

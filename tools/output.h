@@ -1,5 +1,5 @@
 /*
- * What the command prints. Text from another process, its statistics, answers and last words, may hold anything: it is
+ * Output of the command. Text from another process, its statistics, answers and last words, may hold anything: it is
  * shown escaped, so that it cannot move a cursor, set a title or look like lines of ours.
  */
 #ifndef SHUNT_TOOLS_OUTPUT_H

@@ -33,7 +33,7 @@ int shunt_process_try(pid_t pid, const char *service, int type, char *why, size_
 double shunt_seconds(void);
 /* absence.c: why nobody is there. */
 const char *shunt_process_absence(pid_t pid);
-/* What the process calls itself, where it is in a PID namespace of its own; else `pid`. */
+/* The process's own id, where it is in a PID namespace of its own; else `pid`. */
 pid_t shunt_process_inner(pid_t pid);
 /* The process id that a word is; 0: it is none. */
 pid_t shunt_process_id(const char *word);

@@ -87,7 +87,7 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 		     "(other users' processes show only to root)");
 }
 
-/* What was seen takes the place of `before`. */
+/* The new look takes the place of `before`. */
 static int show_once(const struct options *options, struct shunt_look *before)
 {
 	struct shunt_look look = { 0 };

@@ -37,7 +37,7 @@ void shunt_look_free(struct shunt_look *look);
 /* A process then, for one now: the same engine, a while ago. NULL: there is none. */
 const struct shunt_stat *shunt_look_find(const struct shunt_look *before, const struct shunt_stat *now);
 
-/* What a number has grown by each second. 0 where it has not, or where there is no `before`. */
+/* The growth of a number per second. 0 where it has not, or where there is no `before`. */
 double shunt_rate(const json_t *before, const json_t *now, const char *key, double seconds);
 /* The same stream a while ago, or NULL. */
 const json_t *shunt_rate_stream(const json_t *before, const json_t *stream);

@@ -146,7 +146,7 @@ static uint64_t arena_offset_of(const struct soft_pd *pd, const void *addr, size
 	return offset;
 }
 
-/* What a peer calls the first byte of a region that is `offset` into the estate. */
+/* The address by which a peer names the first byte of a region that is `offset` into the estate. */
 static uint64_t remote_address(const struct soft_pd *pd, uint64_t address, uint64_t offset)
 {
 	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
