@@ -31,8 +31,12 @@ start_server() {
 }
 
 end_server() {
+	local status
 	exec {held}<&-
 	wait "$server"
+	status=$?
+	[ $status = 0 ] || { echo "# it ended with $status"; sed 's/^/# /' "$work/err"; }
+	return $status
 }
 
 # served [COMMAND...]: a shunted client of that user is served; prints how many of its directions went to a link.
@@ -94,11 +98,11 @@ check "a user namespace of its own makes it another one: on TCP" not_linked $oth
 check "so does another group" not_linked setpriv --reuid=65534 --regid=65533 --clear-groups
 check "it ends well" end_server
 
-# A server that is no longer what it was, or may not be traced for another reason.
+# A server that is no longer what it was, or may not be traced for another reason. LeakSanitizer would have to trace it.
 start_dropped() { # HOW [COMMAND...]
 	local how=$1
 	shift
-	start_server "$@" $shunt_run $python "$here/drop.py" "$how"
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 start_server "$@" $shunt_run $python "$here/drop.py" "$how"
 }
 
 for how in user effective; do
