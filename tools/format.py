@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Are changed lines of C formatted as .clang-format says? Part of `tools/check static`.
 
-format.py [BASE]: looks at lines that differ from BASE in the working tree; without it, from the merge base with main,
-or from HEAD~1 where that is HEAD. Old lines stay as they are. Exit status: 0 they are, 1 with a diff, 77 with a reason
+format.py [BASE]: looks at lines that differ from BASE in the working tree; without it, from HEAD~1, so the answer is the
+same in each clone. Old lines stay as they are. Exit status: 0 they are, 1 with a diff, 77 with a reason
 where nothing can be said.
 
 Four things that clang-format 14 cannot be told are no matter: the tab before a trailing comment, how many initialisers a
@@ -27,15 +27,6 @@ def git(*words):
 def skip(reason):
     print(reason)
     sys.exit(77)
-
-
-def base():
-    head = git("rev-parse", "HEAD")
-    for name in ("origin/main", "origin/master", "main", "master"):
-        found = git("merge-base", "HEAD", name)
-        if found and found != head:
-            return found
-    return git("rev-parse", "HEAD~1")
 
 
 def changed(since):
@@ -80,7 +71,7 @@ def differences(path, ranges):
 def main():
     if not shutil.which("clang-format"):
         skip("clang-format is not installed")
-    since = sys.argv[1] if len(sys.argv) > 1 else base()
+    since = sys.argv[1] if len(sys.argv) > 1 else git("rev-parse", "HEAD~1")
     if not since:
         skip("not a git checkout, or one without history: which lines are new?")
     files = [item for item in sorted(changed(since).items()) if not TABLES.search(item[0])]
