@@ -96,7 +96,7 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	return NULL;
 }
 
-/* What the stage has for the ring may have room in it now. */
+/* Bytes of the stage may have room in the ring now. */
 static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {

@@ -68,7 +68,7 @@ enum shunt_work {
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
-/* What may be posted only when all bytes before it have been. */
+/* Work that may be posted only when all bytes before it have been. */
 #define SHUNT_WORK_BEHIND_DATA \
 	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
 

@@ -1,4 +1,4 @@
-/* What TCP has carried of a connection: a plain program sees by it whether its connection is on the link. */
+/* The bytes that TCP has carried of a connection: a plain program sees by them whether its connection is on the link. */
 #ifndef TESTS_CALLS_CARRIED_H
 #define TESTS_CALLS_CARRIED_H
 

@@ -102,7 +102,7 @@ dropped() {
 	nft list table inet lab | grep -q 'packets [1-9]'
 }
 
-# What had passed the rule when it came is counted at once. The end that waits for an answer sends again, in vain.
+# A packet that had passed the rule when it came is counted at once. The end that waits for an answer sends again, in vain.
 blocked() {
 	local before rc=0
 	either dropped || rc=1

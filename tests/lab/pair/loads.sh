@@ -175,7 +175,7 @@ wire_cut() {
 	meet "the wire was cut"
 }
 
-# What TCP carries first may be what the link has lost; behind it nothing of the link comes any more.
+# The first bytes that TCP carries may be those that the link has lost; behind it nothing of the link comes any more.
 blocked() {
 	local before
 	[ "$lab_self" = one ] || { mark; within moved tcp; before=$number; }
