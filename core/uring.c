@@ -1,12 +1,12 @@
 #include "core/uring.h"
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/service.h"
 
-#define LOOK_AT 1024		/* descriptors; programs make their rings early, so these have low numbers */
+#define RING "anon_inode:[io_uring]"
 #define LOOK_EVERY 1000000000	/* ns */
+#define LOOK_PART 100		/* of the time goes to looking, where a program has very many mappings */
 #define MANY 64
 
 static const char *const said[] = {
@@ -39,31 +39,35 @@ bool shunt_uring_set(struct shunt_engine *engine, enum shunt_uring uring)
 
 /* --- one that nobody was asked for --- */
 
-static bool is_ring(int fd)
+/* Does `text` of `length` bytes name a ring? */
+static bool names_ring(const char *text, size_t length)
 {
-	static const char ring[] = "anon_inode:[io_uring]";
-	char path[32], target[sizeof(ring)];
-	ssize_t bytes;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	bytes = readlink(path, target, sizeof(target));
-	return bytes == sizeof(ring) - 1 && !memcmp(target, ring, sizeof(ring) - 1);
+	return memmem(text, length, RING, sizeof(RING) - 1) != NULL;
 }
 
-/* A descriptor that the table knows is no ring. */
-static bool may_be_ring(struct shunt_engine *engine, int fd)
-{
-	struct shunt_file *file = shunt_file(engine, fd);
-
-	return !file && engine->sys->fcntl(fd, F_GETFD) >= 0;
-}
-
+/*
+ * A ring is of use once its memory is mapped. A look at the descriptors would be quicker, but each call on a number
+ * keeps its file open meanwhile: a close() of the program at that instant would not be heard by the peer.
+ */
 static bool has_ring(struct shunt_engine *engine)
 {
-	for (int fd = 0; fd < LOOK_AT && (size_t)fd < engine->files->limit; fd++)
-		if (may_be_ring(engine, fd) && is_ring(fd))
-			return true;
-	return false;
+	int fd = shunt_private_make(engine, open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+	size_t kept = 0;
+	ssize_t bytes;
+	char text[4096];
+	bool found = false;
+
+	if (fd < 0)
+		return false;
+	while (!found && (bytes = engine->sys->read(fd, text + kept, sizeof(text) - kept)) > 0) {
+		size_t length = kept + (size_t)bytes;
+
+		found = names_ring(text, length);
+		kept = length < sizeof(RING) ? length : sizeof(RING) - 1;	/* a name may go on in the next piece */
+		memmove(text, text + length - kept, kept);
+	}
+	shunt_private_close(engine, fd);
+	return found;
 }
 
 struct some {
@@ -109,6 +113,7 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 	uint64_t now;
+	bool found;
 
 	if (atomic_load(&engine->uring) == SHUNT_URING_RULES)
 		return true;
@@ -117,8 +122,9 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 	now = shunt_now(engine);
 	if (now < service->uring_look)
 		return false;
-	service->uring_look = now + LOOK_EVERY;
-	if (!has_ring(engine))
+	found = has_ring(engine);
+	service->uring_look = now + LOOK_EVERY + LOOK_PART * (shunt_now(engine) - now);
+	if (!found)
 		return false;
 	if (shunt_uring_set(engine, SHUNT_URING_RULES))
 		shunt_uring_tell(SHUNT_URING_RULES);

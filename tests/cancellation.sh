@@ -55,6 +55,7 @@ pd close			# a new estate: service thread
 thread pthread_cond_timedwait	# the modelled device's own thread
 thread pthread_cond_wait
 thread pthread_join
+uring open			# service thread, which nobody cancels
 END
 tr -s '\t' ' ' < "$work/allowed" | sed 's/ *$//' | sort -u > "$work/may"
 
