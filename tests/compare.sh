@@ -24,6 +24,10 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; 
 	has "$out" '"name": "c50P16"'
 	has "$out" '"median": [1-9]'
 	lacks "$out" 'failed'
+	expect 0 "$shunt" compare --only c500P16 --rounds 1
+	has "$out" '^redis, clients 500, pipeline 16 requests/s .*x .*%'
+	has "$out" '^redis, clients 500, pipeline 16 us/request '
+	narrow "$out"
 
 	# Interrupted: the servers end with it, and its directory is gone.
 	"$shunt" compare --only c1 --seconds 60 >/dev/null 2>&1 &

@@ -38,6 +38,13 @@ lacks() {
 	! grep -qE -- "$2" <<<"$1" || problem "'$2' in: $1"
 }
 
+# narrow TEXT
+narrow() {
+	local wide
+	wide=$(awk 'length > 100' <<<"$1")
+	[ -z "$wide" ] || problem "wider than 100 columns: $wide"
+}
+
 finish() {
 	exit "$problems"
 }

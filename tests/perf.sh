@@ -66,6 +66,7 @@ for model in "${models[@]}"; do
 done
 has "$out" '^mix:1:4 mice '
 lacks "$out" 'FAILED|disagree'
+narrow "$out"
 
 # Size of a request by model and flow, so that bytes can be compared with operations.
 awk -F, '
@@ -118,6 +119,7 @@ lacks "$out" 'FAILED'
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
 has "$out" '^cluster:large:10 \([0-9]+\) +tcp'
+narrow "$out"
 
 if command -v gnuplot >/dev/null; then
 	expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.05 --plot "$work/it's.svg" pingpong

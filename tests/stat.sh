@@ -37,13 +37,6 @@ plain() {
 	! LC_ALL=C grep -q '[^ -~]' <<<"$1" || problem "unprintable: $(LC_ALL=C grep '[^ -~]' <<<"$1" | cat -v | head -n 3)"
 }
 
-# narrow TEXT
-narrow() {
-	local wide
-	wide=$(awk 'length > 100' <<<"$1")
-	[ -z "$wide" ] || problem "wider than 100 columns: $wide"
-}
-
 fake growing
 growing=$fake
 fake hostile

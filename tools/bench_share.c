@@ -128,8 +128,8 @@ void shunt_share_legend_add(struct shunt_share_legend *legend, const struct shun
 void shunt_share_legend_print(const struct shunt_share_legend *legend)
 {
 	if (legend->whole)
-		puts("* no connection carried more than 256 KiB: the share is of all bytes "
-		     "(--seconds makes runs longer)");
+		puts("* no connection carried more than 256 KiB: the share is of all bytes (--seconds makes "
+		     "runs\n  longer)");
 	if (legend->differ)
 		puts("! client and server disagree about how many bytes went by link");
 	if (*legend->unknown)

@@ -84,24 +84,25 @@ static const char *spread_text(struct shunt_spread s, char buf[40])
 	return buf;
 }
 
-static void print_row(const struct compare_result *result)
+static void print_figures(const struct compare_result *result)
 {
 	struct shunt_share share = worst_share(result);
-	struct shunt_spread figure[COMPARE_MODES], cpu[COMPARE_MODES];
-	char tcp[16], shunt[16], tcp_spread[40], shunt_spread[40], link[24];
+	struct shunt_spread tcp = spread_of(result, COMPARE_TCP, get_figure);
+	struct shunt_spread shunt = spread_of(result, COMPARE_SHUNT, get_figure);
+	char medians[2][16], spreads[2][40], link[24];
 
-	for (int mode = 0; mode < COMPARE_MODES; mode++) {
-		figure[mode] = spread_of(result, mode, get_figure);
-		cpu[mode] = spread_of(result, mode, get_cpu);
-	}
-	printf("%-30s %-10s %8s %8s %6.2fx  %-10s %7.3f %7.3f  %9s  %-15s %-15s\n",
-	       result->workload->title, compare_workload_unit(result->workload),
-	       shunt_figure_text(figure[COMPARE_TCP].median, tcp),
-	       shunt_figure_text(figure[COMPARE_SHUNT].median, shunt), ratio_of(result),
-	       compare_workload_cpu_unit(result->workload), cpu[COMPARE_TCP].median,
-	       cpu[COMPARE_SHUNT].median, shunt_share_text(&share, link),
-	       spread_text(figure[COMPARE_TCP], tcp_spread),
-	       spread_text(figure[COMPARE_SHUNT], shunt_spread));
+	printf("%-31s %-10s %6s %-13s %6s %-13s %5.2fx %8s\n", result->workload->title,
+	       compare_workload_unit(result->workload), shunt_figure_text(tcp.median, medians[0]),
+	       spread_text(tcp, spreads[0]), shunt_figure_text(shunt.median, medians[1]),
+	       spread_text(shunt, spreads[1]), ratio_of(result), shunt_share_text(&share, link));
+}
+
+static void print_cpu(const struct compare_result *result)
+{
+	printf("%-31s %-11s %9.3f %9.3f\n", result->workload->title,
+	       compare_workload_cpu_unit(result->workload),
+	       spread_of(result, COMPARE_TCP, get_cpu).median,
+	       spread_of(result, COMPARE_SHUNT, get_cpu).median);
 }
 
 static void print_notes(const struct compare_result *results, size_t count)
@@ -115,9 +116,9 @@ static void print_notes(const struct compare_result *results, size_t count)
 		share = worst_share(&results[i]);
 		shunt_share_legend_add(&legend, &share);
 	}
-	puts("\nTCP, SHUNT: medians. CPU: user and system time of client and server. ON LINK: share "
-	     "of the bytes after each\nconnection's first 256 KiB that travelled on the link, the worst "
-	     "round. Last two columns: slowest to fastest round.");
+	puts("\nTCP, SHUNT: medians, and the slowest to the fastest round. CPU: user and system time of "
+	     "client and\nserver. ON LINK: share of the bytes after each connection's first 256 KiB that "
+	     "travelled on the\nlink, the worst round.");
 	shunt_share_legend_print(&legend);
 }
 
@@ -128,18 +129,22 @@ void compare_report_table(const struct compare_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		measured += results[i].rounds > 0;
 	if (measured)
-		printf("%-30s %-10s %8s %8s %7s  %-10s %7s %7s  %9s  %-15s %-15s\n", "WORKLOAD", "UNIT",
-		       "TCP", "SHUNT", "RATIO", "CPU UNIT", "TCP", "SHUNT", "ON LINK", "TCP SPREAD",
-		       "SHUNT SPREAD");
+		printf("%-31s %-10s %6s %-13s %6s %-13s %6s %8s\n", "WORKLOAD", "UNIT", "TCP", "ROUNDS",
+		       "SHUNT", "ROUNDS", "RATIO", "ON LINK");
 	for (size_t i = 0; i < count; i++) {
 		const struct compare_result *result = &results[i];
 
 		if (result->skipped || result->failed)
-			printf("%-30s %s: %s\n", result->workload->title,
+			printf("%-31s %s: %s\n", result->workload->title,
 			       result->skipped ? "skipped" : "FAILED", result->why);
 		else if (result->rounds)
-			print_row(result);
+			print_figures(result);
 	}
+	if (measured)
+		printf("\n%-31s %-11s %9s %9s\n", "WORKLOAD", "CPU UNIT", "TCP", "SHUNT");
+	for (size_t i = 0; i < count; i++)
+		if (results[i].rounds && !results[i].skipped && !results[i].failed)
+			print_cpu(&results[i]);
 	if (measured)
 		print_notes(results, count);
 }

@@ -40,22 +40,40 @@ static const char *ratio_cell(double ratio, char cell[CELL_MAX])
 	return cell;
 }
 
-static void print_head(void)
+/* A model's name stands before its first transport. */
+static void print_label(const struct perf_result *result, size_t transport, size_t flow)
 {
-	printf("%-24s %-12s %8s %8s %7s %7s %7s %7s %7s %8s %9s %7s %7s %8s %7s %7s %7s\n", "MODEL",
-	       "TRANSPORT", "OPS/S", "MB/S", "P50", "P90", "P99", "P99.9", "MAX", "RATIO", "ON LINK",
-	       "WR/OP", "BELL/OP", "BYTE/WR", "EVNT/OP", "CPU/OP", "SLP/OP");
+	char label[PERF_NAME_MAX + 32] = "";
+
+	if (!transport)
+		perf_label(result->model, flow, label);
+	printf("%-22s %-10s", label, result->transports->list[transport].name);
 }
 
-/* What the flows share is said once. */
-static void print_shared(const struct perf_result *result, size_t transport)
+static void print_flow(const struct perf_result *result, size_t transport, size_t flow)
+{
+	char cells[8][CELL_MAX];
+
+	print_label(result, transport, flow);
+#define MEDIAN(metric) perf_result_median(result, transport, flow, metric)
+	printf(" %7s %7s %7s %7s %7s %7s %7s %8s\n", figure_cell(MEDIAN(PERF_RATE), cells[0]),
+	       figure_cell(MEDIAN(PERF_MBYTES), cells[1]), latency_cell(MEDIAN(PERF_P50), cells[2]),
+	       latency_cell(MEDIAN(PERF_P90), cells[3]), latency_cell(MEDIAN(PERF_P99), cells[4]),
+	       latency_cell(MEDIAN(PERF_P999), cells[5]), latency_cell(MEDIAN(PERF_MAX), cells[6]),
+	       ratio_cell(MEDIAN(PERF_RATIO), cells[7]));
+#undef MEDIAN
+}
+
+/* The flows of a model have these in common. */
+static void print_costs(const struct perf_result *result, size_t transport)
 {
 	double operations = perf_result_median(result, transport, 0, PERF_RUN_OPERATIONS);
 	struct shunt_share share = perf_result_share(result, transport);
 	char link[24], cells[6][CELL_MAX];
 
+	print_label(result, transport, 0);
 #define MEDIAN(metric) perf_result_median(result, transport, 0, metric)
-	printf(" %9s %7s %7s %8s %7s %7s %7s",
+	printf(" %9s %7s %7s %8s %7s %7s %7s\n",
 	       result->transports->list[transport].shunt ? shunt_share_text(&share, link) : "-",
 	       each_cell(MEDIAN(PERF_WR), operations, cells[0]),
 	       each_cell(MEDIAN(PERF_DOORBELLS), operations, cells[1]),
@@ -66,34 +84,15 @@ static void print_shared(const struct perf_result *result, size_t transport)
 #undef MEDIAN
 }
 
-static void print_row(const struct perf_result *result, size_t transport, size_t flow)
-{
-	char label[PERF_NAME_MAX + 32] = "", cells[8][CELL_MAX];
-
-	if (!transport)
-		perf_label(result->model, flow, label);
-#define MEDIAN(metric) perf_result_median(result, transport, flow, metric)
-	printf("%-24s %-12s %8s %8s %7s %7s %7s %7s %7s %8s", label,
-	       result->transports->list[transport].name, figure_cell(MEDIAN(PERF_RATE), cells[0]),
-	       figure_cell(MEDIAN(PERF_MBYTES), cells[1]), latency_cell(MEDIAN(PERF_P50), cells[2]),
-	       latency_cell(MEDIAN(PERF_P90), cells[3]), latency_cell(MEDIAN(PERF_P99), cells[4]),
-	       latency_cell(MEDIAN(PERF_P999), cells[5]), latency_cell(MEDIAN(PERF_MAX), cells[6]),
-	       ratio_cell(MEDIAN(PERF_RATIO), cells[7]));
-#undef MEDIAN
-	if (!flow)
-		print_shared(result, transport);
-	putchar('\n');
-}
-
-static void print_model(const struct perf_result *result)
+static void print_flows(const struct perf_result *result)
 {
 	char label[PERF_NAME_MAX + 32];
 
 	if (result->failed)
-		printf("%-24s FAILED: %s\n", perf_label(result->model, 0, label), result->why);
+		printf("%-22s FAILED: %s\n", perf_label(result->model, 0, label), result->why);
 	for (size_t f = 0; f < result->model->flow_count && result->rounds; f++)
 		for (size_t t = 0; t < result->transports->count; t++)
-			print_row(result, t, f);
+			print_flow(result, t, f);
 }
 
 static void print_notes(const struct perf_result *results, size_t count)
@@ -112,13 +111,13 @@ static void print_notes(const struct perf_result *results, size_t count)
 		}
 	}
 	puts("\nMedians of the rounds. P50 to MAX: latency in microseconds. RATIO: OPS/S to plain TCP. "
-	     "ON LINK: share of the bytes\nafter each connection's first 256 KiB that travelled on the "
-	     "link, the worst round. For each operation, both ends\ntogether: work requests, doorbells, "
-	     "completion events, CPU time in microseconds, voluntary context switches.");
+	     "ON LINK:\nshare of the bytes after each connection's first 256 KiB that travelled on the link, "
+	     "the worst\nround. For each operation, both ends together: work requests, doorbells, completion "
+	     "events, CPU\ntime in microseconds, voluntary context switches.");
 	shunt_share_legend_print(&legend);
 	if (sampled)
-		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of "
-		     "as many beyond that; MAX is exact.");
+		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of as "
+		     "many beyond\nthat; MAX is exact.");
 }
 
 void perf_table(const struct perf_result *results, size_t count)
@@ -128,9 +127,16 @@ void perf_table(const struct perf_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		measured += results[i].rounds > 0;
 	if (measured)
-		print_head();
+		printf("%-22s %-10s %7s %7s %7s %7s %7s %7s %7s %8s\n", "MODEL", "TRANSPORT", "OPS/S", "MB/S",
+		       "P50", "P90", "P99", "P99.9", "MAX", "RATIO");
 	for (size_t i = 0; i < count; i++)
-		print_model(&results[i]);
+		print_flows(&results[i]);
+	if (measured)
+		printf("\n%-22s %-10s %9s %7s %7s %8s %7s %7s %7s\n", "MODEL", "TRANSPORT", "ON LINK", "WR/OP",
+		       "BELL/OP", "BYTE/WR", "EVNT/OP", "CPU/OP", "SLP/OP");
+	for (size_t i = 0; i < count; i++)
+		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++)
+			print_costs(&results[i], t);
 	if (measured)
 		print_notes(results, count);
 }
