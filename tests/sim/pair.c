@@ -17,6 +17,7 @@
 
 struct shunt_engine *engines[2];
 uint64_t pair_skew;
+static uint64_t frozen_at;	/* ns; 0: the clock runs */
 
 static int listener;
 static struct sockaddr_in address;
@@ -32,7 +33,13 @@ static uint64_t now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec + pair_skew;
+	return (frozen_at ? frozen_at : (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec) + pair_skew;
+}
+
+void freeze_clock(bool frozen)
+{
+	frozen_at = 0;
+	frozen_at = frozen ? now() - pair_skew : 0;
 }
 
 int capget(void *header, void *data);	/* libc's, which has no declaration of it */

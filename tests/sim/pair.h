@@ -19,6 +19,9 @@ struct pair {
 extern struct shunt_engine *engines[2];
 extern uint64_t pair_skew;	/* added to the clock of the engines */
 
+/* From here on `pair_skew` alone moves the clock of the engines; false: time does, too. */
+void freeze_clock(bool frozen);
+
 _Noreturn void die(const char *what);
 /* Makes both engines; `manual`: the caller steps their services. The former two are left as they are. */
 void make_engines(const struct shunt_config *config, bool manual);
