@@ -2,6 +2,7 @@
 #include "cases.h"
 
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 static void report(struct end *e, const char *what, struct job *j)
@@ -127,9 +128,36 @@ static void part_received_peer(struct end *e)
 	show(e, e->fd, 1, 0);
 }
 
-static char much[8 << 20];
+static char some[100000];
+static const char *much;	/* more than a connection takes that nobody reads */
+static size_t much_bytes;
 
-static JOB(send_job, send(j->fd, much, sizeof(much), 0))
+/* The third word of a file in /proc: bytes that the kernel lets a socket's buffer grow to. */
+static size_t largest(struct end *e, const char *path)
+{
+	size_t bytes = 0;
+	FILE *file = fopen(path, "r");
+
+	MUST(e, file ? 0 : -1);
+	MUST(e, fscanf(file, "%*u %*u %zu", &bytes) == 1 ? 0 : -1);
+	fclose(file);
+	return bytes;
+}
+
+/* Both buffers, twice: memory that is never written to, so it takes up none. */
+static void make_much(struct end *e)
+{
+	void *memory;
+
+	much_bytes = 2 * (largest(e, "/proc/sys/net/ipv4/tcp_wmem") +
+			  largest(e, "/proc/sys/net/ipv4/tcp_rmem"));
+	memory = mmap(NULL, much_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		      -1, 0);
+	MUST(e, memory == MAP_FAILED ? -1 : 0);
+	much = memory;
+}
+
+static JOB(send_job, send(j->fd, much, much_bytes, 0))
 
 /* A send that has taken something reports that, and the other end gets just as much. */
 static void part_sent(struct end *e)
@@ -137,11 +165,12 @@ static void part_sent(struct end *e)
 	struct job j;
 	long sent;
 
+	make_much(e);
 	catch_signal(e, 0);
 	job_hit(e, &j, send_job, e->fd);
 	job_join(e, &j);
 	sent = j.result;
-	say(e, "part %d, %d caught", sent > 0 && sent < (long)sizeof(much), (int)caught);
+	say(e, "part %d, %d caught", sent > 0 && sent < (long)much_bytes, (int)caught);
 	pass(e, &sent, sizeof(sent));
 	shutdown(e->fd, SHUT_WR);
 	await(e);
@@ -152,7 +181,7 @@ static void part_sent_peer(struct end *e)
 	long sent, sum = 0, r;
 
 	take(e, &sent, sizeof(sent));
-	while ((r = MUST(e, recv(e->fd, much, 100000, 0))) > 0)
+	while ((r = MUST(e, recv(e->fd, some, sizeof(some), 0))) > 0)
 		sum += r;
 	say(e, "as many: %d", sum == sent);
 	tell(e);
@@ -164,9 +193,10 @@ static void none_sent(struct end *e)
 	struct job j;
 	long sum = 0, r;
 
+	make_much(e);
 	nonblock(e, e->fd, 1);
 	do {
-		while ((r = send(e->fd, much, 50000, 0)) > 0)
+		while ((r = send(e->fd, some, 50000, 0)) > 0)
 			sum += r;
 	} while (polled(e->fd, POLLOUT, 50));
 	nonblock(e, e->fd, 0);
