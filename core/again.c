@@ -94,6 +94,8 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
  * *bytes: how many bytes from `from` on may be sent again, where the peer has said `from`. The peer
  * has what it has given credit for, and lacks at most what its present ring and the ring before hold.
  * The staged bytes behind those fit into a stage. So *bytes is bounded, whatever the peer says.
+ * A direction that overflow.c has handed over is not taken back: its callers refuse that, because
+ * TCP has the bytes behind the ring's. There `posted` is beyond the ring, so it is -EPROTO here.
  */
 static int measure(const struct shunt_tx *tx, uint64_t from, size_t *bytes)
 {

@@ -96,6 +96,15 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	return NULL;
 }
 
+/* What the stage has for the ring may have room in it now. */
+static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {
+		atomic_store(&stream->tx.stuck_since, 0);
+		shunt_group_kick_lane(engine, stream->lane);
+	}
+}
+
 const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -105,6 +114,7 @@ const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_strea
 	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
 	atomic_store(&tx->consumed, upto);
+	go_on(engine, stream);
 	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
@@ -145,6 +155,7 @@ void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *strea
 		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	atomic_store(&rx->reset, true);
 	atomic_store(&stream->tx.dead, true);
+	go_on(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
@@ -155,6 +166,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->tx.offer, offer);
+	go_on(engine, stream);
 	shunt_tx_unstarve(&stream->tx);
 	shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
@@ -249,6 +261,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_group_kick_lane(engine, stream->lane);
 		}
+		go_on(engine, stream);
 		shunt_epset_released(engine, stream);
 		if (!atomic_load(&stream->rx.reset))	/* else all has been told */
 			shunt_group_notify(engine, stream, EPOLLOUT);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/overflow.h"
 #include "core/pin.h"
 #include "core/stage.h"
 
@@ -364,7 +365,8 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 /* A sender that was told to wait finds room again. */
 static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (shunt_stage_roomy(stream) && shunt_tx_unstarve(&stream->tx))
+	if ((shunt_stage_roomy(stream) || shunt_overflow_has_room(stream)) &&
+	    shunt_tx_unstarve(&stream->tx))
 		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
 }
 
@@ -511,12 +513,13 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	return true;
 }
 
-bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
+enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = chain->lane;
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_stage *stage = &tx->stage;
-	uint64_t end = atomic_load_explicit(&tx->staged, memory_order_acquire);
+	uint64_t staged = atomic_load_explicit(&tx->staged, memory_order_acquire);
+	uint64_t limit = shunt_tx_limit(tx), end = staged < limit ? staged : limit;
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 	enum part part_of = WHOLE;
 
@@ -531,7 +534,7 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		    admit_two(chain, piece, whole - piece))
 			part_of = AHEAD;
 		if (part_of == WHOLE && !room(chain, piece, lane->reserve))
-			return false;
+			return SHUNT_CHAIN_STALLED;
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
@@ -546,7 +549,7 @@ bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 		chain->bytes += piece;
 		offset += piece;
 	}
-	return true;
+	return offset < staged ? SHUNT_CHAIN_RING_FULL : SHUNT_CHAIN_ALL;
 }
 
 /* One that takes no receive of the peer's, and says when it is complete. */

@@ -21,8 +21,14 @@ size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 /* Adds a control message that serves `work`; stream NULL: of the lane itself. False: no credit. */
 bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
 			 uint32_t work, uint64_t value);
-/* Adds WRs for what the stream has staged. False: no credit, or the window is closed. */
-bool shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
+enum shunt_chain_took {
+	SHUNT_CHAIN_STALLED,	/* no credit, or the window is closed */
+	SHUNT_CHAIN_RING_FULL,	/* the rest has no room at the peer */
+	SHUNT_CHAIN_ALL,
+};
+
+/* Adds WRs for what the stream has staged. */
+enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
 /* Posts a READ by itself; *number is its WR's. False: there is no slot for it. */
 bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number);
 /* The same for a WRITE of no bytes. */

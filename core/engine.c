@@ -9,6 +9,7 @@
 #include "core/decision.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/overflow.h"
 #include "core/roots.h"
 #include "core/service.h"
 #include "core/shared.h"
@@ -155,6 +156,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		uint64_t until;
 
 		retire_shared(engine);
+		shunt_overflow_leave(engine);
 		until = shunt_now(engine) + LINGER;
 		shunt_service_drain(engine, until);
 		shunt_lock_take(&engine->streams_lock);

@@ -85,6 +85,7 @@ struct shunt_engine {
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
+	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (pin.h) */
 	bool pin_from_chosen;		/* service thread */
 	struct shunt_fault fault;	/* last: large, and cold while there is no rule */

@@ -81,7 +81,9 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	bool given = tx->track == SHUNT_LINK || atomic_load(&tx->unpassed);
 
-	return given && atomic_load(&stream->asked) != SHUNT_GIVEN ? atomic_load(&tx->staged) : 0;
+	if (!given || atomic_load(&stream->asked) == SHUNT_GIVEN)
+		return 0;
+	return tx->track == SHUNT_LINK ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
 }
 
 /* The program has sent bytes that the peer may not have. tx.lock held. */
@@ -201,7 +203,8 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 
 	if (atomic_load(&stream->asked) == SHUNT_GIVEN)
 		return false;	/* it has been TCP's since then */
-	if (tx->track == SHUNT_TCP && !unseen)	/* what the link brought may have been dropped */
+	/* What the link brought may have been dropped, or the HANDBACK. */
+	if (tx->track == SHUNT_TCP && unseen <= 1)
 		return *offset < atomic_load(&tx->handback_at);
 	if (unseen > (tx->track == SHUNT_TCP))	/* not even the upgrade has come */
 		*offset = atomic_load(&tx->upgrade_at);

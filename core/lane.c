@@ -3,7 +3,9 @@
 #include <sys/uio.h>
 #include "core/chain.h"
 #include "core/engine.h"
+#include "core/expiry.h"
 #include "core/linger.h"
+#include "core/overflow.h"
 #include "core/pin.h"
 #include "core/stage.h"
 
@@ -69,16 +71,17 @@ static void look_at_device(struct shunt_lane *lane)
 }
 
 /*
- * The peer offered another ring: from here on its bytes go there. lane.lock and tx.lock held, nothing staged. As
- * soon as it has RING_FROM, the peer may make another offer.
+ * The peer offered another ring: what comes behind the bytes that were posted goes there. As soon
+ * as it has RING_FROM, the peer may make another offer. lane.lock held.
  */
 static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire), used = offer;
+	uint64_t at = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 
 	atomic_store(&tx->turning, true);
-	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, tx->offset) &&
+	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
 	    shunt_chain_flush(lane->chain)) {
 		tx->old_address = tx->ring_address;
 		tx->old_bytes = tx->ring_bytes;
@@ -86,8 +89,9 @@ static void take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 		tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
 		tx->ring_bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: arrival.c */
 		tx->ring_rkey = shunt_ring_rkey(offer);
-		tx->ring_from = tx->offset;
+		tx->ring_from = at;
 		tx->grow_asked = false;
+		atomic_store(&tx->most, 0);
 		atomic_compare_exchange_strong(&tx->offer, &used, 0);
 	}
 	atomic_store(&tx->turning, false);
@@ -105,7 +109,7 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&lane->lock);
-	if (atomic_load(&lane->waiting))
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
 	if (atomic_load(&tx->offer) && is_clear(stream) && !atomic_load(&lane->failed))
 		take_offer(lane, stream);
@@ -114,11 +118,12 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
 }
 
 /* Takes bytes that are posted later; should the link die before, the peer learns of them. */
-static size_t accept_later(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart)
+static size_t accept_later(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			   size_t bytes, uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	bytes = shunt_stage_take(stream, iov, skip, bytes, apart);
+	bytes = shunt_stage_take(stream, iov, skip, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
 	return bytes;
@@ -127,7 +132,12 @@ static size_t accept_later(struct shunt_stream *stream, const struct iovec *iov,
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 			  const struct iovec *iov, size_t skip, size_t bytes)
 {
-	bytes = accept_later(stream, iov, skip, bytes, !lane->merges);
+	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset);
+
+	if (bytes > room)
+		bytes = room;
+	if (bytes)
+		bytes = accept_later(stream, iov, skip, bytes, SHUNT_STAGE_BYTES, !lane->merges);
 	if (!bytes)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
@@ -140,12 +150,13 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 			  int iovcnt, size_t skip, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
-	size_t taken, room = shunt_tx_limit(tx) - tx->offset;
+	size_t taken, room;
 
 	look_at_device(lane);
 	if (__builtin_expect(lane->late, 0)) {
 		shunt_group_poll(lane->link->engine);
-		if (under_way(lane, stream) && bytes < lane->frag_bytes && bytes <= room)
+		if (under_way(lane, stream) && bytes < lane->frag_bytes &&
+		    bytes <= shunt_tx_room(tx, tx->offset))
 			return 0;
 	}
 	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
@@ -153,7 +164,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
 	    !shunt_pin_has(stream, iov, iovcnt))
 		return 0;
-	room = shunt_tx_limit(tx) - tx->offset;
+	room = shunt_tx_room(tx, tx->offset);
 	taken = shunt_chain_direct(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
 	tx->offset += taken;
 	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
@@ -163,8 +174,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
 {
-	struct shunt_tx *tx = &stream->tx;
-	size_t taken = 0, room;
+	size_t taken = 0;
 
 	if (shunt_lock_try(&lane->lock)) {
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
@@ -174,12 +184,24 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
 		leave(lane);
 	}
-	room = shunt_tx_limit(tx) - tx->offset;
-	if (bytes - taken > room)
-		bytes = taken + room;
 	if (__builtin_expect(taken < bytes && !atomic_load(&lane->failed), 0))
 		taken += send_staged(lane, stream, iov, skip + taken, bytes - taken);
 	return taken;
+}
+
+size_t shunt_lane_overflow(struct shunt_lane *lane, struct shunt_stream *stream,
+			   const struct iovec *iov, size_t skip, size_t bytes, uint64_t most)
+{
+	bool wide = false;
+
+	if (shunt_lock_try(&lane->lock)) {
+		wide = shunt_stage_widen(stream, most);
+		leave(lane);
+	}
+	bytes = wide ? accept_later(stream, iov, skip, bytes, most, false) : 0;
+	/* The thread that serves the lane tells when the stage can be widened. */
+	shunt_lane_request(lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	return bytes;
 }
 
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
@@ -193,8 +215,9 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 {
 	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
-	size_t room = shunt_tx_limit(tx) - tx->offset;
-	size_t taken = accept_later(stream, iov, skip, bytes < room ? bytes : room, false);
+	size_t room = shunt_tx_room(tx, tx->offset);
+	size_t taken = accept_later(stream, iov, skip, bytes < room ? bytes : room,
+				    SHUNT_STAGE_BYTES, false);
 
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_STAGE_BYTES) {
 		shunt_lane_push(lane, stream);
@@ -298,7 +321,8 @@ static bool awaits_done(struct shunt_lane *lane, struct shunt_stream *stream)
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);	/* it may be another's from here on */
 		return false;
 	}
-	if (!shunt_stage_roomy(stream))
+	if (shunt_overflow_is_kept(stream) ||
+	    (!shunt_stage_roomy(stream) && !shunt_overflow_has_room(stream)))
 		return true;
 	if (shunt_tx_unstarve(tx))
 		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
@@ -311,10 +335,69 @@ void shunt_lane_fetched(struct shunt_stream *stream)
 	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
+/* Nobody will read what has no room: the peer has closed, or one of us resets the connection. */
+static bool is_unwanted(const struct shunt_stream *stream, uint32_t work)
+{
+	return work & SHUNT_WORK_RESET || atomic_load(&stream->released) ||
+	       atomic_load(&stream->tx.dead);
+}
+
+/*
+ * The peer takes FIN, HANDBACK and RING_FROM only behind the last byte that it has got. After the
+ * first two the ring is not changed, so nothing names `posted` any more.
+ */
+static void drop_rest(struct shunt_stream *stream, uint32_t work)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t posted = atomic_load(&tx->posted);
+
+	if (work & SHUNT_WORK_FIN)
+		atomic_store(&tx->fin, posted);
+	if (work & SHUNT_WORK_HANDBACK)
+		atomic_store(&tx->handback_at, posted);
+	if (work & SHUNT_WORK_BEHIND_DATA & ~(uint32_t)SHUNT_WORK_DATA)
+		atomic_store(&tx->posted, atomic_load(&tx->staged));
+}
+
+/*
+ * Posts the stream's bytes, as far as they have room. *behind: the work that has to wait with the
+ * rest of them. False: no credit, or the window is closed.
+ */
+static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t *work,
+		       uint32_t *behind)
+{
+	struct shunt_tx *tx = &stream->tx;
+	enum shunt_chain_took took;
+
+	for (;;) {
+		took = shunt_chain_data(lane->chain, stream);
+		if (took == SHUNT_CHAIN_STALLED)
+			return false;
+		if (took == SHUNT_CHAIN_ALL)
+			break;
+		if (!shunt_chain_flush(lane->chain))
+			return false;
+		if (is_unwanted(stream, *work)) {
+			drop_rest(stream, *work);
+			break;
+		}
+		if (atomic_load(&tx->offer))
+			take_offer(lane, stream);
+		if (!shunt_tx_room(tx, atomic_load(&tx->posted))) {
+			shunt_expiry_begin(stream);
+			*behind = *work & SHUNT_WORK_BEHIND_DATA;
+			break;
+		}
+	}
+	*work &= ~(SHUNT_WORK_DATA | *behind);
+	return true;
+}
+
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
 static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	struct shunt_chain *chain = lane->chain;
+	uint32_t behind = 0;
 	bool released;
 
 	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
@@ -340,15 +423,14 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 				goto stalled;
 			work &= ~controls[i].work;
 		}
-		if (i == 0 && work & SHUNT_WORK_DATA) {
-			if (!shunt_chain_data(chain, stream))
-				goto stalled;
-			work &= ~SHUNT_WORK_DATA;
-		}
+		if (i == 0 && work & SHUNT_WORK_DATA && !serve_data(lane, stream, &work, &behind))
+			goto stalled;
 	}
+	if (__builtin_expect(behind, 0))
+		shunt_lane_hold(lane, stream, behind);	/* until the next credit, or ring */
 	return true;
 stalled:
-	shunt_lane_enqueue(lane, stream, work);
+	shunt_lane_enqueue(lane, stream, work | behind);
 	return false;
 }
 

@@ -106,6 +106,12 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 /* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
 size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
 			 size_t skip, size_t bytes);
+/*
+ * Takes bytes into the stage though the ring has no room, until the stage holds `most`. tx.lock
+ * held. Returns how many.
+ */
+size_t shunt_lane_overflow(struct shunt_lane *lane, struct shunt_stream *stream,
+			   const struct iovec *iov, size_t skip, size_t bytes, uint64_t most);
 /* Posts what was gathered. tx.lock held. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 

@@ -132,7 +132,7 @@ void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream
 	shunt_linger_proven(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&service->resends, 1);
-	shunt_group_tell(engine, stream, EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/expiry.h"
+#include "core/overflow.h"
 #include "core/proof.h"
 #include "core/stage.h"
 
@@ -68,14 +69,17 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	return ready;
 }
 
-static bool has_room(const struct shunt_stream *stream)
+static bool has_room(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
 	if (shunt_tx_turns(tx))
 		return true;
-	return shunt_tx_limit(tx) - atomic_load(&tx->staged) >= tx->ring_bytes / 2 &&
-	       (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) || shunt_stage_roomy(stream));
+	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring_bytes / 2 &&
+	    (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) ||
+	     shunt_stage_roomy(stream)))
+		return true;
+	return shunt_overflow_has_room(stream);
 }
 
 /*
@@ -116,6 +120,7 @@ static bool link_writable(struct shunt_stream *stream)
 	atomic_store(&tx->starved, true);
 	if (has_room(stream) || may_grow(stream))
 		return true;
+	shunt_overflow_note(stream);
 	shunt_expiry_begin(stream);
 	return false;
 }

@@ -14,6 +14,7 @@
 #include "core/leave.h"
 #include "core/limits.h"
 #include "core/linger.h"
+#include "core/overflow.h"
 #include "core/owed.h"
 #include "core/polling.h"
 #include "core/proof.h"
@@ -495,6 +496,7 @@ static int work(struct shunt_service *service, int timeout_ms)
 	due = sooner(due, sooner(shunt_listen_tick(service), shunt_unclaimed_tick(service)));
 	due = sooner(due, shunt_keepalive_tick(service));
 	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
+	due = sooner(due, shunt_overflow_tick(service));
 	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
 	due = sooner(due, shunt_limits_tick(service));
 	shunt_retire_tick(service);
@@ -617,6 +619,8 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	service->engine = engine;
 	service->unclaimed = true;	/* there may be some already */
+	if (!engine->send_buffer)
+		engine->send_buffer = shunt_overflow_bound(engine);
 	service->wake_source.kind = SHUNT_SOURCE_WAKE;
 	service->statistics_source.kind = SHUNT_SOURCE_STATISTICS;
 	service->rights_source.kind = SHUNT_SOURCE_RIGHTS;

@@ -109,6 +109,8 @@ struct shunt_service {
 	uint64_t slow_look;		/* and for completions that do not come */
 	uint64_t uring_look;		/* and for rings of io_uring */
 
+	_Atomic bool patient;		/* any thread: a sender waits for credit: overflow.c */
+	uint64_t patient_look;		/* ns; when to look at those that do */
 	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
 	_Atomic bool unclaimed;		/* any thread: an accepted connection carries bytes, and nobody has claimed it (unclaimed.h) */
 	uint64_t unclaimed_look;	/* ns; when to look at those; 0: at once */

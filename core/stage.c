@@ -1,7 +1,11 @@
 #include "core/stage.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "core/engine.h"
+#include "core/overflow.h"
+
+#define WIDEST (1u << 26)	/* that a stage may become */
 
 struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldest first */
 	_Atomic uint32_t first, last;	/* lane.lock; tx.lock */
@@ -10,50 +14,77 @@ struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldes
 
 /* --- its memory --- */
 
-static void make_buffer(struct shunt_stream *stream)
+/* Small ones are many, and mapping is a system call. */
+static uint8_t *map(uint64_t bytes)
 {
-	struct shunt_stage *stage = &stream->tx.stage;
+	void *memory;
+
+	if (bytes <= SHUNT_STAGE_BYTES)
+		return malloc(bytes);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap(const struct shunt_stage *stage)
+{
+	if (stage->size > SHUNT_STAGE_BYTES)
+		munmap(stage->bytes, stage->size);
+	else
+		free(stage->bytes);
+}
+
+static bool make_buffer(struct shunt_stream *stream, struct shunt_stage *stage, uint32_t size)
+{
 	struct shunt_link *link = stream->link;
 	const struct ibv_mr *mr;
 
 	if (!stream->lane->fetches) {
-		stage->bytes = malloc(SHUNT_STAGE_BYTES);
-		return;
+		stage->bytes = map(size);
+	} else {
+		stage->place = shunt_arena_take(&link->arena, size, &mr);
+		if (stage->place == UINT64_MAX)
+			return false;
+		stage->bytes = link->arena_base + stage->place;
+		stage->lkey = mr->lkey;
 	}
-	stage->place = shunt_arena_take(&link->arena, SHUNT_STAGE_BYTES, &mr);
-	if (stage->place == UINT64_MAX)
-		return;
-	stage->bytes = link->arena_base + stage->place;
-	stage->lkey = mr->lkey;
+	stage->size = stage->bytes ? size : 0;
+	return stage->bytes != NULL;
+}
+
+static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
+{
+	if (!stream->lane->fetches)
+		unmap(stage);
+	else if (shunt_arena_give(&stream->link->arena, stage->place, stage->size))
+		shunt_trim_due(stream->engine);
+	stage->bytes = NULL;
+	stage->size = 0;
 }
 
 bool shunt_stage_ready(struct shunt_stream *stream, bool apart)
 {
 	struct shunt_stage *stage = &stream->tx.stage;
 
-	if (!stage->bytes)
-		make_buffer(stream);
+	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_STAGE_BYTES))
+		return false;
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
-	return stage->bytes && (!apart || stage->cuts);
+	return !apart || stage->cuts;
 }
 
 void shunt_stage_leave(struct shunt_stream *stream)
 {
-	struct shunt_stage *stage = &stream->tx.stage;
-
-	if (!stage->bytes || !stream->lane->fetches)
-		return;
-	if (shunt_arena_give(&stream->link->arena, stage->place, SHUNT_STAGE_BYTES))
-		shunt_trim_due(stream->engine);
-	stage->bytes = NULL;
+	if (stream->tx.stage.bytes && stream->lane->fetches)
+		drop_buffer(stream, &stream->tx.stage);
 }
 
 void shunt_stage_free(struct shunt_stage *stage)
 {
-	free(stage->bytes);
+	unmap(stage);
 	free(stage->cuts);
 	stage->bytes = NULL;
+	stage->size = 0;
 	stage->cuts = NULL;
 }
 
@@ -97,19 +128,22 @@ static uint64_t reusable(struct shunt_stream *stream)
 	return offset;
 }
 
-bool shunt_stage_roomy(const struct shunt_stream *stream)
+int64_t shunt_stage_used(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_stage *stage = &tx->stage;
-	const struct shunt_cuts *cuts = stage->cuts;
 	uint64_t from = atomic_load(&tx->posted), kept = atomic_load(&stage->kept_wr);
-	int64_t used;
 
 	if (__builtin_expect(kept != 0, 0) && atomic_load(&stream->lane->retired) < kept)
 		from = atomic_load(&stage->reusable);
-	/* While a send goes straight from the program's buffer, `posted` runs ahead. */
-	used = atomic_load(&tx->staged) - from;
-	return used <= SHUNT_STAGE_BYTES / 2 &&
+	return (int64_t)(atomic_load(&tx->staged) - from);
+}
+
+bool shunt_stage_roomy(const struct shunt_stream *stream)
+{
+	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
+
+	return shunt_stage_used(stream) <= SHUNT_STAGE_BYTES / 2 &&
 	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_STAGE_CUTS / 2);
 }
 
@@ -117,7 +151,7 @@ bool shunt_stage_roomy(const struct shunt_stream *stream)
 static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
 {
 	while (bytes) {
-		size_t at = offset & (SHUNT_STAGE_BYTES - 1);
+		size_t at = offset & (stage->size - 1);
 		size_t part;
 
 		while (skip >= iov->iov_len)
@@ -125,8 +159,8 @@ static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec 
 		part = iov->iov_len - skip;
 		if (part > bytes)
 			part = bytes;
-		if (part > SHUNT_STAGE_BYTES - at)
-			part = SHUNT_STAGE_BYTES - at;
+		if (part > stage->size - at)
+			part = stage->size - at;
 		memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
 		offset += part;
 		skip += part;
@@ -134,7 +168,8 @@ static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec 
 	}
 }
 
-size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip, size_t bytes, bool apart)
+size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			size_t bytes, uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_cuts *cuts;
@@ -146,10 +181,12 @@ size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, si
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_STAGE_CUTS)
 		return 0;
 	used = tx->offset - reusable(stream);	/* also what went past it, inline */
-	if (used >= SHUNT_STAGE_BYTES || !bytes)
+	if (most > tx->stage.size)
+		most = tx->stage.size;
+	if (used >= most || !bytes)
 		return 0;
-	if (bytes > SHUNT_STAGE_BYTES - used)
-		bytes = SHUNT_STAGE_BYTES - used;
+	if (bytes > most - used)
+		bytes = most - used;
 	copy(&tx->stage, tx->offset, iov, skip, bytes);
 	tx->offset += bytes;
 	if (apart) {
@@ -167,10 +204,11 @@ bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 	if (from >= to)
 		return true;
-	if (!tx->stage.bytes || to - from > SHUNT_STAGE_BYTES || from < atomic_load(&tx->stage.reusable))
+	if (!tx->stage.bytes || to - from > tx->stage.size ||
+	    from < atomic_load(&tx->stage.reusable))
 		return false;
 	while (from < to) {
-		uint64_t part = SHUNT_STAGE_BYTES - (from & (SHUNT_STAGE_BYTES - 1));
+		uint64_t part = tx->stage.size - (from & (tx->stage.size - 1));
 
 		if (part > to - from)
 			part = to - from;
@@ -180,6 +218,87 @@ bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 	}
 	return true;
 }
+
+/* --- a wider one --- */
+
+/* The power of two that is at least as large, and that there can be. */
+static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
+{
+	uint64_t size = SHUNT_STAGE_BYTES, most = WIDEST;
+
+	if (stream->lane->fetches)
+		most = shunt_arena_most(&stream->link->arena);
+
+	while (size < bytes && size * 2 <= most)
+		size *= 2;
+	return (uint32_t)size;
+}
+
+bool shunt_stage_may_widen(const struct shunt_stream *stream)
+{
+	const struct shunt_stage *stage = &stream->tx.stage;
+	uint64_t kept = atomic_load(&stage->kept_wr);
+
+	return __builtin_expect(!kept, 1) || atomic_load(&stage->size) > SHUNT_STAGE_BYTES ||
+	       atomic_load(&stream->lane->retired) >= kept;
+}
+
+bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t size = width(stream, bytes);
+	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
+	struct shunt_stage wide = tx->stage;
+
+	if (tx->stage.bytes && tx->stage.size >= size)
+		return true;
+	if (tx->stage.bytes && reusable(stream) < posted)
+		return false;
+	while (!make_buffer(stream, &wide, size)) {
+		size /= 2;
+		atomic_store(&tx->most, size);
+		if (size <= tx->stage.size)
+			return true;
+		if (size < SHUNT_STAGE_BYTES) {
+			shunt_overflow_begin(tx);	/* tried again after a wait */
+			return false;
+		}
+	}
+	for (uint64_t part; posted < staged; posted += part) {
+		part = shunt_stage_span(&tx->stage, posted, staged);
+		part = shunt_stage_span(&wide, posted, posted + part);
+		memcpy(shunt_stage_at(&wide, posted), shunt_stage_at(&tx->stage, posted), part);
+	}
+	if (tx->stage.bytes)
+		drop_buffer(stream, &tx->stage);
+	tx->stage.bytes = wide.bytes;
+	tx->stage.size = wide.size;
+	tx->stage.place = wide.place;
+	tx->stage.lkey = wide.lkey;
+	if (size > SHUNT_STAGE_BYTES)
+		shunt_trim_due(stream->engine);
+	return true;
+}
+
+bool shunt_stage_narrow(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->lane;
+	bool empty;
+
+	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+		return false;
+	shunt_lock_take(&lane->lock);
+	empty = atomic_load(&tx->posted) == atomic_load(&tx->staged) &&
+		reusable(stream) == atomic_load(&tx->posted);
+	if (empty)
+		drop_buffer(stream, &tx->stage);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	return !empty && !atomic_load(&tx->dead);
+}
+
+/* --- what lies in it --- */
 
 /* The first end of a send behind `offset`, or `end`. */
 static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
@@ -197,11 +316,9 @@ static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
 
 uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
 {
-	uint32_t piece = SHUNT_STAGE_BYTES - (uint32_t)(offset & (SHUNT_STAGE_BYTES - 1));
-
 	if (stage->cuts)
 		end = next_cut(stage->cuts, offset, end);
-	return end - offset < piece ? (uint32_t)(end - offset) : piece;
+	return (uint32_t)shunt_stage_span(stage, offset, end);	/* at most its size */
 }
 
 void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)

@@ -68,6 +68,10 @@ enum shunt_work {
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
+/* What may be posted only when all bytes before it have been. */
+#define SHUNT_WORK_BEHIND_DATA \
+	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
+
 /* What a direction that comes from another host has shown (proof.h). */
 enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED };
 
@@ -79,7 +83,8 @@ struct shunt_bytes {	/* by track, for statistics */
 };
 
 struct shunt_stage {	/* tx.lock; see stage.h */
-	uint8_t *bytes;		/* NULL: none yet */
+	uint8_t *bytes;		/* NULL: none yet; changed under tx.lock and lane.lock */
+	_Atomic uint32_t size;	/* bytes at `bytes`, a power of two; changed with it */
 	struct shunt_cuts *_Atomic cuts;
 	uint64_t place;		/* where the device fetches from it: offset in the link's arena */
 	uint32_t lkey;
@@ -115,6 +120,11 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool grow_asked;
 	_Atomic uint32_t refusals;	/* grows with each send that may have to be tried again: then an edge (EPOLLOUT) is due */
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
+	/* When the stage is open, to bytes that the ring has no room for: overflow.h. */
+	_Atomic uint64_t open_at;	/* `consumed` for which it is open; SHUNT_NEVER: none */
+	_Atomic uint64_t waits_at;	/* `consumed` when a sender last found no room */
+	_Atomic uint64_t waits_since;	/* ns; when that was; 0: no sender waits */
+	_Atomic uint64_t most;	/* bytes that an open stage may hold; 0: not known yet */
 	uint32_t old_rkey;
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
@@ -299,6 +309,16 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
 
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+}
+
+/*
+ * Bytes that the ring has room for from stream offset `from` on; 0 also where `from` is beyond it.
+ */
+static inline uint64_t shunt_tx_room(const struct shunt_tx *tx, uint64_t from)
+{
+	uint64_t limit = shunt_tx_limit(tx);
+
+	return __builtin_expect(limit > from, 1) ? limit - from : 0;
 }
 
 /* There is room again, or may be. True: a send has found none before. */

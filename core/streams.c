@@ -12,6 +12,7 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/epset.h"
+#include "core/overflow.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/roots.h"
@@ -85,6 +86,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->consumed, 0);
 	set(&tx->offer, 0);
 	tx->blocked_at = SHUNT_NEVER;
+	shunt_overflow_begin(tx);
 	set(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
 	set(&tx->must_prove, false);

@@ -17,6 +17,7 @@
 #include "core/proof.h"
 #include "core/epset.h"
 #include "core/linger.h"
+#include "core/overflow.h"
 #include "core/shared.h"
 #include "core/stage.h"
 
@@ -47,10 +48,13 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
+		return;
 	atomic_fetch_add(&tx->unpassed, 1);
 	tx->announced++;
 	tx->track = track;
 	if (track == SHUNT_LINK) {
+		shunt_overflow_begin(tx);
 		atomic_store(&tx->upgrade_at, tx->offset);
 		tx->ring_from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
@@ -66,6 +70,18 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
 	shunt_track_rehome(engine, stream, 0);
+}
+
+/*
+ * Bytes without room in the ring go to TCP along with the direction. Where they cannot, it stays
+ * on the link: HANDBACK would have to wait behind them.
+ */
+static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track wanted)
+{
+	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->tx))
+		shunt_overflow_to_tcp(stream, stream->fd);
+	else
+		shunt_track_announce(engine, stream, wanted);
 }
 
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -84,10 +100,11 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
 	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED ?
 		 SHUNT_LINK : SHUNT_TCP;
-	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released)) {
+	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
+	    !tx->resend) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);
-		shunt_track_announce(engine, stream, wanted);
+		turn(engine, stream, wanted);
 	}
 	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
 }
@@ -472,6 +489,9 @@ bool shunt_track_lost(struct shunt_stream *stream)
 
 	if (handed < sent)
 		return true;
+	/* TCP has the rest: overflow.c. */
+	if (tx->track == SHUNT_TCP && handed > atomic_load(&tx->handback_at))
+		handed = atomic_load(&tx->handback_at);
 	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->asked) == SHUNT_GIVEN)
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))

@@ -7,6 +7,7 @@
  * moved from one look to the next.
  */
 #include "core/service.h"
+#include "core/stage.h"
 
 void shunt_trim_due(struct shunt_engine *engine)
 {
@@ -73,6 +74,21 @@ static bool look_at_offer(struct shunt_stream *stream)
 	return again;
 }
 
+/* A stage that was widened for what the peer did not read (overflow.c). The same. */
+static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool again;
+
+	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+		return false;
+	if (!shunt_lock_try(&tx->lock))
+		return true;	/* somebody sends */
+	again = stream->link == link && shunt_stage_narrow(stream);
+	shunt_lock_leave(&tx->lock);
+	return again;
+}
+
 static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
 {
 	bool again = false;
@@ -86,6 +102,8 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 		if (stream && look_at_ring(engine, link, stream, now))
 			again = true;
 		if (stream && look_at_offer(stream))
+			again = true;
+		if (stream && look_at_stage(link, stream))
 			again = true;
 	}
 	return again;

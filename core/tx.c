@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/linger.h"
+#include "core/overflow.h"
 #include "core/owed.h"
 #include "core/pin.h"
 #include "core/proof.h"
@@ -55,19 +56,23 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	bool asks = !tx->grow_asked;
 
 	if (tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
 		return;
-	if (!tx->grow_asked)
+	if (asks)
 		ask_to_grow(engine, stream);
-	if (!atomic_load(&tx->offer))
-		shunt_track_look(engine, stream);
+	if (atomic_load(&tx->offer))
+		return;
+	shunt_track_look(engine, stream);
+	if (asks)
+		shunt_overflow_open(tx);	/* the peer reads nothing, or is stopped */
 }
 
 /* A short message is taken whole or not at all, so that two writers' do not mix. */
 static bool has_room(struct shunt_tx *tx, size_t bytes)
 {
-	uint64_t room = shunt_tx_limit(tx) - tx->offset;
+	uint64_t room = shunt_tx_room(tx, tx->offset);
 
 	return shunt_tx_turns(tx) || room >= bytes || (bytes > SMALL && room);
 }
@@ -115,7 +120,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
-	bool asked = false;
+	bool asked = false, open = false;
 
 	taken = place(stream, iov, iovcnt, skip, bytes, gather);
 	while (__builtin_expect(taken < bytes, 0)) {
@@ -129,6 +134,8 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			error = taken || skip ? -EPIPE : reset_before(stream);
 			break;
 		}
+		/* The program may have been told of that room. */
+		open = open || shunt_overflow_is_open(tx);
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_fetch_add(&tx->refusals, 1);
 		atomic_store(&tx->starved, true);
@@ -139,8 +146,12 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			continue;
 		if (asked) {
 			atomic_store(&tx->starved, true);
-			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(stream))
+			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(stream)) {
+				if (open || shunt_overflow_is_open(tx))
+					taken += shunt_overflow_take(stream, iov, skip + taken,
+								     bytes - taken);
 				break;
+			}
 			if (!shunt_stage_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
 				atomic_store(&tx->want_link, false);
 				tx->quick = false;
@@ -152,8 +163,11 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		if (atomic_load(&stream->lane->failed))
 			break;
 	}
-	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN && !has_room(tx, bytes - taken))
-		say_blocked(stream);
+	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN) {
+		shunt_overflow_note(stream);
+		if (!has_room(tx, bytes - taken))
+			say_blocked(stream);
+	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
 	return taken ? (ssize_t)taken : error;
 }
@@ -432,6 +446,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
+	shunt_overflow_to_tcp(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_tell_accepted(stream);	/* before the kernel's end: it must not hide that something is missing */
 	if (shunt_linger_keep(stream, fd, closing))
@@ -519,6 +534,8 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
+	if (tx->resend)
+		tcp += shunt_narrow_int(tx->resend_bytes - tx->resend_done);
 	shunt_lock_leave(&tx->lock);
 	return tcp;
 }

@@ -46,6 +46,9 @@ outfile close			# of the log, or of the statistics at exit
 outfile getrandom
 outfile open
 outfile openat
+overflow close			# cancellation is held off
+overflow open
+overflow read
 quiet sigtimedwait
 library dlopen			# none in glibc
 pd close			# a new estate: service thread

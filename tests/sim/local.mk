@@ -44,7 +44,7 @@ tests_sim_batch_SOURCES = \
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
-tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/overflow.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for peers that have gone.

@@ -3,6 +3,7 @@
  * comes. Time is what the test says.
  */
 #include "tests/sim/bed.h"
+#include "core/overflow.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,10 +220,10 @@ static void grow_to(uint32_t bytes)
 {
 	for (int n = 0; reader()->ring_bytes < bytes; n++) {
 		assert_true(n < 1000);
-		while (put(0, 0, BUFFER, 0))
+		while (!shunt_overflow_is_pending(sender()) && put(0, 0, BUFFER, 0))
 			;
 		serve();
-		put(0, 0, BUFFER, 0);
+		put(0, 0, 1, 0);
 		all_arrived();
 	}
 	assert_int_equal(reader()->ring_bytes, bytes);
@@ -356,8 +357,8 @@ static void a_send_before_the_offer_is_heard(void **state)
 	(void)state;
 	make_pair_of(256 << 10);
 	offer_small();
-	while (put(0, 0, BUFFER, 0))
-		;
+	while (!shunt_overflow_is_pending(sender()))
+		put(0, 0, BUFFER, 0);
 	assert_true(sender()->grow_asked);
 	serve_one(0);
 	assert_int_equal(sender()->ring_bytes, 16 << 10);
@@ -416,6 +417,34 @@ static void the_end_during_an_offer(void **state)
 	}
 }
 
+/* Bytes beyond the ring take memory of the sender as long as the reader leaves them unread. */
+static void what_nobody_reads_is_kept(void **state)
+{
+	const uint64_t all = 6 * M;
+	struct shunt_stage *stage;
+
+	(void)state;
+	make_pair_of(256 << 10);
+	stage = &sender()->stage;
+	for (int round = 0; round < 2; round++) {
+		uint64_t from = bed.sent[0][0];
+
+		while (bed.sent[0][0] < from + all && put(0, 0, 50000, 0) > 0)
+			;
+		assert_true(bed.sent[0][0] - from >= all);
+		assert_true(stage->size >= all - 4 * M);
+		pass(2);
+		assert_non_null(stage->bytes);	/* it is in use */
+		all_arrived();
+		pass(2);
+		assert_null(stage->bytes);
+		assert_int_equal(stage->size, 0);
+		pass(20);
+	}
+	assert_false(engines[0]->service->trimming);
+	end_pair();
+}
+
 /* A peer that offers what it does not have, or again before the first was used. */
 static void offers_that_are_none(void **state)
 {
@@ -458,7 +487,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_send_before_the_offer_is_heard),
 		cmocka_unit_test(a_send_after_the_offer_is_heard),
 		cmocka_unit_test(the_end_during_an_offer),
+		cmocka_unit_test(what_nobody_reads_is_kept),
 		cmocka_unit_test(offers_that_are_none),
+		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
+		cmocka_unit_test(a_hand_over_is_not_given_back),
+		cmocka_unit_test(a_reset_drops_the_rest),
+		cmocka_unit_test(the_wait_for_a_fetch_ends),
+		cmocka_unit_test(without_memory_a_sender_waits),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -355,6 +355,7 @@ static void notice_reset(bool kernel_first, bool goes_back)
 	static char bytes[1 << 20];
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
+	int small = 4096;
 	ssize_t got;
 
 	make_bed(&config, 1);
@@ -364,6 +365,7 @@ static void notice_reset(bool kernel_first, bool goes_back)
 	assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_TCP);
 	while (send_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
+	assert_int_equal(setsockopt(side[0].fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
 	if (goes_back) {
 		other_track(stream_of(&side[1]), true);
 		assert_int_equal(send_some(&side[1], bytes, 1, 0), 1);

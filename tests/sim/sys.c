@@ -239,6 +239,10 @@ static int sock_option(struct sim_sock *sock, int level, int name, void *value, 
 	memset(value, 0, *length);
 	if (name == SO_PROTOCOL)
 		*(int *)value = IPPROTO_TCP;
+	if (name == SO_SNDBUF)
+		*(int *)value = (int)sock->out.sndbuf;
+	if (name == SO_BUF_LOCK)
+		*(int *)value = __builtin_ctz(sock->out.sndbuf) & 1 ? SOCK_SNDBUF_LOCK : 0;
 	if (name == SO_ERROR) {
 		*(int *)value = sock->error;
 		sock->error = 0;

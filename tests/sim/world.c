@@ -109,6 +109,7 @@ static void make_engine(int i)
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
 	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
+	engine->send_buffer = 65536;
 	engine->ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);
 	world->engine[i] = engine;
 	world->epfd[i] = sim_fd_ep();

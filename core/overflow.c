@@ -1,0 +1,355 @@
+#include "core/overflow.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "core/again.h"
+#include "core/cancel.h"
+#include "core/chain.h"
+#include "core/expiry.h"
+#include "core/owed.h"
+#include "core/proof.h"
+#include "core/stage.h"
+
+#define BATCH 64		/* streams that are looked at in one go */
+#define MS 1000000ull
+#define PATIENCE (5 * MS)	/* without credit: some turns of a busy processor */
+#define USUAL 4194304		/* of tcp_wmem */
+#define SMALL 2048		/* taken whole or not at all, as in tx.c */
+
+/* --- how much --- */
+
+uint64_t shunt_overflow_bound(struct shunt_engine *engine)
+{
+	unsigned long least, first, most = USUAL;
+	char text[96] = "";
+	int fd, state = shunt_cancel_off();
+	ssize_t got;
+
+	shunt_private_begin(engine);
+	fd = open("/proc/sys/net/ipv4/tcp_wmem", O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	shunt_private_end(engine);
+	shunt_cancel_restore(state);
+	if (got <= 0 || sscanf(text, "%lu %lu %lu", &least, &first, &most) != 3)
+		return USUAL;
+	return most;
+}
+
+static uint64_t option(struct shunt_stream *stream, int level, int name)
+{
+	socklen_t length = sizeof(int);
+	int value = 0;
+
+	if (stream->engine->sys->getsockopt(stream->fd, level, name, &value, &length) || value < 0)
+		return 0;
+	return (uint64_t)value;
+}
+
+/* Any thread: two that compute it at once find the same. */
+static uint64_t most_of(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t most = atomic_load(&tx->most), unsent, ring = atomic_load(&tx->ring_bytes);
+	int saved = errno;
+
+	if (most)
+		return most;
+	most = option(stream, SOL_SOCKET, SO_SNDBUF);
+	if (!(option(stream, SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK)) {
+		if (most < engine->send_buffer)
+			most = engine->send_buffer;
+		if (ring < engine->config.ring_max)
+			most += engine->config.ring_max - ring;
+	}
+	unsent = option(stream, IPPROTO_TCP, TCP_NOTSENT_LOWAT);
+	if (unsent && unsent < most)
+		most = unsent;
+	/* Half a region of the arena: the widest stage that can be had. */
+	if (stream->lane->fetches && most > shunt_arena_most(&stream->link->arena) / 2)
+		most = shunt_arena_most(&stream->link->arena) / 2;
+	most = most ? most : 1;
+	atomic_store(&tx->most, most);
+	errno = saved;
+	return most;
+}
+
+/* --- when --- */
+
+void shunt_overflow_begin(struct shunt_tx *tx)
+{
+	atomic_store_explicit(&tx->open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&tx->waits_since, 0, memory_order_release);
+	atomic_store_explicit(&tx->most, 0, memory_order_release);
+}
+
+void shunt_overflow_open(struct shunt_tx *tx)
+{
+	atomic_store(&tx->open_at, atomic_load(&tx->consumed));
+}
+
+void shunt_overflow_note(struct shunt_stream *stream)
+{
+	struct shunt_service *service = stream->engine->service;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t consumed = atomic_load(&tx->consumed);
+
+	if (shunt_overflow_is_open(tx) ||
+	    (atomic_load(&tx->waits_since) && atomic_load(&tx->waits_at) == consumed))
+		return;
+	atomic_store(&tx->waits_at, consumed);
+	atomic_store(&tx->waits_since, shunt_now(stream->engine));
+	if (service && !atomic_exchange(&service->patient, true))
+		shunt_service_wake(stream->engine);
+}
+
+/* --- taking --- */
+
+bool shunt_overflow_is_kept(const struct shunt_stream *stream)
+{
+	return shunt_overflow_is_open(&stream->tx) && !shunt_stage_may_widen(stream);
+}
+
+/* As sk_stream_is_writeable(): a third of it is free. */
+bool shunt_overflow_has_room(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t most;
+
+	if (!shunt_overflow_is_open(tx) || !shunt_stage_may_widen(stream))
+		return false;
+	most = most_of(stream);
+	return shunt_stage_used(stream) <= (int64_t)(most - most / 3);
+}
+
+size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			   size_t bytes)
+{
+	uint64_t most;
+	int64_t used;
+
+	if (atomic_load(&stream->lane->failed))
+		return 0;
+	most = most_of(stream);
+	used = shunt_stage_used(stream);
+	if (used >= (int64_t)most)
+		return 0;
+	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
+		most = (uint64_t)used + bytes;
+	bytes = shunt_lane_overflow(stream->lane, stream, iov, skip, bytes, most);
+	if (bytes)
+		shunt_expiry_begin(stream);
+	return bytes;
+}
+
+/* --- to TCP --- */
+
+/*
+ * It takes a HANDBACK that arrives at once, and no byte that only a completion makes superfluous.
+ * A reader that has not passed the UPGRADE may not have heard of it: it would take TCP's bytes
+ * behind the HANDBACK for those before the UPGRADE. After the direction's end the kernel's socket
+ * has been shut, and takes no byte. tx.lock held.
+ */
+static bool may_leave(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK)
+		return false;
+	if (tx->shut || tx->resend)
+		return false;
+	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
+		return false;
+	if (atomic_load(&stream->released) || atomic_load(&tx->dead) || atomic_load(&tx->halted))
+		return false;
+	return shunt_overflow_is_pending(tx) && !atomic_load(&tx->unpassed) &&
+	       atomic_load(&stream->asked) == SHUNT_NOT_ASKED && !shunt_proof_owed(stream);
+}
+
+/* lane.lock and tx.lock held. False: the ring has room, or the HANDBACK could not be posted. */
+static bool hand_back(struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = stream->lane;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t at, staged = atomic_load(&tx->staged);
+	uint8_t *rest;
+
+	shunt_lane_serve(lane);
+	at = atomic_load(&tx->posted);
+	if (at == staged || shunt_tx_room(tx, at))
+		return false;
+	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
+		return false;
+	rest = shunt_again_add(tx, staged - at);
+	if (!rest || !shunt_stage_copy(stream, rest, at, staged))
+		goto fail;
+	atomic_store(&tx->handback_at, at);
+	atomic_fetch_add(&tx->unpassed, 1);	/* before the reader can answer */
+	tx->announced++;
+	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
+	    !shunt_chain_flush(lane->chain)) {
+		atomic_fetch_sub(&tx->unpassed, 1);
+		tx->announced--;
+		goto fail;
+	}
+	/* The rest is TCP's: should the link die, its bytes end here. */
+	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
+	atomic_store(&tx->posted, staged);
+	atomic_fetch_and(&stream->lane_work, ~(uint32_t)SHUNT_WORK_DATA);
+	atomic_store(&tx->handed, true);
+	tx->track = SHUNT_TCP;
+	tx->quick = false;
+	return true;
+fail:
+	shunt_again_free(tx);
+	return false;
+}
+
+bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_lane *lane = stream->lane;
+	bool back;
+
+	if (!may_leave(stream))
+		return false;
+	shunt_lock_take(&lane->lock);
+	back = hand_back(stream);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	if (!back)
+		return false;
+	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+	shunt_track_rehome(engine, stream, 0);
+	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
+		shunt_owed_await(engine, stream);
+	return true;
+}
+
+/* --- all streams --- */
+
+struct found {
+	struct shunt_stream *streams[BATCH];
+	int count;
+	uint64_t now;
+	bool again;	/* there are others, whose time is not over */
+};
+
+static int take(struct found *found, struct shunt_stream *stream)
+{
+	stream->holds++;
+	found->streams[found->count++] = stream;
+	return found->count == BATCH;
+}
+
+static int find_full(struct shunt_stream *stream, void *arg)
+{
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_overflow_is_pending(&stream->tx))
+		return 0;
+	return take(arg, stream);
+}
+
+void shunt_overflow_leave(struct shunt_engine *engine)
+{
+	struct found found;
+	bool any;
+
+	do {
+		found.count = 0;
+		any = false;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, find_full, &found);
+		shunt_lock_leave(&engine->streams_lock);
+		for (int i = 0; i < found.count; i++) {
+			struct shunt_stream *stream = found.streams[i];
+
+			if (shunt_lock_try(&stream->tx.lock)) {
+				any |= shunt_overflow_to_tcp(stream, stream->fd);
+				shunt_lock_leave(&stream->tx.lock);
+			}
+			shunt_streams_unhold(stream);
+		}
+	} while (any);
+}
+
+/* Those whose reader has given no credit for too long. */
+static int find_stuck(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t since = atomic_load(&tx->waits_since);
+	struct found *found = arg;
+
+	if (!since)
+		return 0;
+	if (found->now - since < PATIENCE &&
+	    atomic_load(&tx->waits_at) == atomic_load(&tx->consumed)) {
+		found->again = true;
+		return 0;
+	}
+	atomic_store(&tx->waits_since, 0);
+	/* It reads: a sender that finds no room all the same says so again. */
+	if (!atomic_load(&tx->starved) || atomic_load(&tx->waits_at) != atomic_load(&tx->consumed))
+		return 0;
+	return take(found, stream);
+}
+
+/*
+ * The stage opens, and the sender is told: where the device still needs bytes of it, by the lane.
+ */
+static void open_waiting(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);	/* keeps the stream on its lane */
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		shunt_overflow_open(tx);
+		if (shunt_overflow_is_kept(stream))
+			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+		else if (shunt_tx_unstarve(tx))
+			shunt_group_tell(stream->engine, stream, EPOLLOUT);
+	}
+	shunt_lock_leave(&tx->lock);
+}
+
+/* True: to be looked at again. */
+static bool look(struct shunt_engine *engine)
+{
+	struct found found = { .now = shunt_now(engine) };
+
+	shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+	do {
+		found.count = 0;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, find_stuck, &found);
+		shunt_lock_leave(&engine->streams_lock);
+		for (int i = 0; i < found.count; i++) {
+			open_waiting(found.streams[i]);
+			shunt_streams_unhold(found.streams[i]);
+		}
+	} while (found.count == BATCH);
+	return found.again;
+}
+
+int shunt_overflow_tick(struct shunt_service *service)
+{
+	uint64_t now = shunt_now(service->engine);
+
+	if (!atomic_load(&service->patient))
+		return -1;
+	if (now >= service->patient_look) {
+		atomic_store(&service->patient, false);	/* a later sender sets it again */
+		if (look(service->engine))
+			atomic_store(&service->patient, true);
+		if (!atomic_load(&service->patient))
+			return -1;
+		service->patient_look = now + PATIENCE;
+	}
+	return (int)((service->patient_look - now) / MS + 1);
+}

@@ -1,0 +1,212 @@
+/*
+ * What a sender's stage takes beyond its peer's ring (overflow.h): that it comes, and that its
+ * sender is told of room.
+ */
+#include "tests/sim/bed.h"
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include "core/overflow.h"
+#include "core/soft/soft.h"
+#include "core/stage.h"
+
+#define RING 16384
+#define MS 1000000ull
+
+static struct shunt_stream *sender;
+
+/* A pair on the link, whose rings do not grow. */
+static void make_full_pair(struct shunt_config *config)
+{
+	config->ring_min = config->ring_max = RING;
+	make_bed(config, 1);
+	sender = stream_of(&bed.pair[0].side[0]);
+}
+
+static void fill(void)
+{
+	while (put(0, 0, BUFFER, 0))
+		;
+}
+
+/* The reader has given no credit for so long that the stage takes more. */
+static void lose_patience(void)
+{
+	for (int i = 0; i < 2; i++) {
+		shunt_service_step(engines[0], 0);
+		pair_skew += 20 * MS;
+	}
+	shunt_service_step(engines[0], 0);
+}
+
+static void nobody_was_wrong(void)
+{
+	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* Of the sender. */
+static void change_track(bool link)
+{
+	atomic_store(&sender->tx.want_link, link);
+	sender->tx.quick = false;
+}
+
+/*
+ * shutdown() when the direction cannot leave the link ends the kernel's socket: close() must not
+ * send bytes on that.
+ */
+void an_end_that_cannot_leave_keeps_its_bytes(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	char byte;
+
+	(void)state;
+	make_full_pair(&config);
+	change_track(false);
+	put(0, 0, 1, 0);
+	all_arrived();
+	change_track(true);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(shunt_overflow_is_pending(&sender->tx));
+	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
+	assert_int_equal(sender->tx.track, SHUNT_LINK);
+	while (atomic_load(&sender->tx.unpassed)) {
+		get(0, 0, 100);
+		turn();
+	}
+	assert_true(shunt_overflow_is_pending(&sender->tx));
+	close_side(&side[0]);
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		assert_true(get(0, 0, BUFFER) > 0);
+		turn();
+	}
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[1]);
+	leave_closed_bed();
+	nobody_was_wrong();
+}
+
+/* The peer asks for the direction while its rest is TCP's already: nothing comes twice. */
+void a_hand_over_is_not_given_back(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	fill();
+	change_track(false);
+	put(0, 0, 1, 0);
+	assert_int_equal(sender->tx.track, SHUNT_TCP);
+	assert_true(sender->tx.offset > atomic_load(&sender->tx.handback_at));
+	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_PASSED);
+	while (atomic_load(&sender->asked) == SHUNT_NOT_ASKED)
+		turn();
+	assert_int_equal(atomic_load(&sender->asked), SHUNT_DECLINED);
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		turn();
+		get(0, 0, BUFFER);
+	}
+	leave_bed();
+	nobody_was_wrong();
+}
+
+/* A reader that resets the connection gets no end behind bytes that it has not got. */
+void a_reset_drops_the_rest(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+
+	(void)state;
+	for (int hands_back = 0; hands_back < 2; hands_back++) {
+		make_full_pair(&config);
+		fill();
+		lose_patience();
+		fill();
+		turn();
+		shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR);
+		while (!atomic_load(&sender->tx.dead))
+			turn();
+		assert_true(shunt_overflow_is_pending(&sender->tx));
+		if (hands_back)
+			shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+		assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
+		for (int n = 0; n < 5; n++)
+			turn();
+		nobody_was_wrong();
+		leave_bed();
+	}
+}
+
+/*
+ * A device that is yet to fetch what lies in the stage keeps it from growing; the sender is told
+ * when it has.
+ */
+void the_wait_for_a_fetch_ends(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+	int set = epoll_create1(EPOLL_CLOEXEC), fd;
+
+	(void)state;
+	config.inline_bytes = 256;
+	make_full_pair(&config);
+	shunt_file_epoll(engines[0], set);
+	fd = bed.pair[0].side[0].fd;
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, fd, &event), 0);
+	assert_int_equal(reported(set), EPOLLOUT);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	fill();
+	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
+	assert_false(shunt_stage_may_widen(sender));
+	lose_patience();
+	assert_true(shunt_overflow_is_open(&sender->tx));
+	for (int n = 0; n < 10; n++) {	/* and is not told before */
+		turn();
+		assert_int_equal(reported(set), 0);
+	}
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+	turn();
+	turn();
+	assert_int_equal(reported(set), EPOLLOUT);
+	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_DEL, fd, NULL), 0);
+	end_bed();
+}
+
+/*
+ * Where there is no memory for a wider stage the sender waits; it is not told of room that there
+ * is not.
+ */
+void without_memory_a_sender_waits(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_arena *arena;
+	const struct ibv_mr *mr;
+
+	(void)state;
+	config.inline_bytes = 256;
+	make_full_pair(&config);
+	put(0, 0, 1000, 0);	/* it has its usual one */
+	all_arrived();
+	arena = &sender->link->arena;
+	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_STAGE_BYTES; size /= 2)
+		while (shunt_arena_take(arena, (uint32_t)size, &mr) != UINT64_MAX)
+			;
+	fill();
+	for (int n = 0; n < 20; n++) {
+		lose_patience();
+		while (shunt_ready_user(sender) & EPOLLOUT)
+			assert_true(put(0, 0, 4000, 0) > 0);
+	}
+	assert_true(shunt_overflow_is_pending(&sender->tx));
+	assert_int_equal(sender->tx.stage.size, SHUNT_STAGE_BYTES);
+	end_bed();
+}
