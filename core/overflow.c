@@ -149,6 +149,13 @@ size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov,
 	return bytes;
 }
 
+void shunt_overflow_changed(struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.most, 0);
+	if (shunt_tx_unstarve(&stream->tx))
+		shunt_group_tell(stream->engine, stream, EPOLLOUT);
+}
+
 /* --- to TCP --- */
 
 /*

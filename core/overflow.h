@@ -50,6 +50,8 @@ bool shunt_overflow_has_room(struct shunt_stream *stream);
 /* Takes up to `bytes` of iov at `skip`, as far as there is room. tx.lock held. Returns how many. */
 size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
 			   size_t bytes);
+/* The program has set SO_SNDBUF or TCP_NOTSENT_LOWAT. */
+void shunt_overflow_changed(struct shunt_stream *stream);
 /*
  * Hands the direction back to TCP at the first byte that has no room, if there is one; `fd` is the
  * kernel's socket. tx.lock held. False: nothing was done.

@@ -582,6 +582,8 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 
 	if (name == TCP_USER_TIMEOUT)
 		shunt_expiry_changed(stream);
+	if (name == TCP_NOTSENT_LOWAT)
+		shunt_overflow_changed(stream);
 	if (name != TCP_CORK && name != TCP_NODELAY)
 		return;
 	memcpy(&on, value, sizeof(on));
@@ -643,6 +645,8 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDTIMEO)
 		atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
+		shunt_overflow_changed(stream);
 	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
 		atomic_store(&stream->low_water, low > 0 ? low : 1);
 }
