@@ -160,11 +160,9 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 
 /*
  * It takes a HANDBACK that arrives at once, and no byte that only a completion makes superfluous.
- * A reader that has not passed the UPGRADE may not have heard of it: it would take TCP's bytes
- * behind the HANDBACK for those before the UPGRADE. After the direction's end the kernel's socket
- * has been shut, and takes no byte. tx.lock held.
+ * After the direction's end the kernel's socket has been shut, and takes no byte. tx.lock held.
  */
-static bool may_leave(struct shunt_stream *stream)
+static bool can_leave(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -176,8 +174,23 @@ static bool may_leave(struct shunt_stream *stream)
 		return false;
 	if (atomic_load(&stream->released) || atomic_load(&tx->dead) || atomic_load(&tx->halted))
 		return false;
-	return shunt_overflow_is_pending(tx) && !atomic_load(&tx->unpassed) &&
-	       atomic_load(&stream->asked) == SHUNT_NOT_ASKED && !shunt_proof_owed(stream);
+	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
+	       !shunt_proof_owed(stream);
+}
+
+/*
+ * A reader that has not passed the UPGRADE may not have heard of it: it would take TCP's bytes
+ * behind the HANDBACK for those before the UPGRADE. An answer to RETIRE says that it has.
+ */
+static bool is_heard(const struct shunt_stream *stream)
+{
+	return !atomic_load(&stream->tx.unpassed) ||
+	       atomic_load(&stream->retiring) == SHUNT_RETIRED;
+}
+
+bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
+{
+	return !is_heard(stream) && can_leave(stream);
 }
 
 /* lane.lock and tx.lock held. False: the ring has room, or the HANDBACK could not be posted. */
@@ -225,7 +238,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	struct shunt_lane *lane = stream->lane;
 	bool back;
 
-	if (!may_leave(stream))
+	if (!can_leave(stream) || !is_heard(stream))
 		return false;
 	shunt_lock_take(&lane->lock);
 	back = hand_back(stream);

@@ -57,6 +57,11 @@ void shunt_overflow_changed(struct shunt_stream *stream);
  * kernel's socket. tx.lock held. False: nothing was done.
  */
 bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd);
+/*
+ * There is such a byte, and the direction can be handed back when the peer is known to have heard
+ * of its UPGRADE. tx.lock held.
+ */
+bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
 /* The same for all streams: the process ends. */
 void shunt_overflow_leave(struct shunt_engine *engine);
 /* Finds readers that do not read. Milliseconds until the next look, -1: none. Service thread. */

@@ -18,6 +18,7 @@
 #include "core/cancel.h"
 #include "core/leave.h"
 #include "core/linger.h"
+#include "core/overflow.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -65,7 +66,21 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	if (tx->track != SHUNT_LINK)
 		return;
 	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
-	shunt_track_announce(engine, stream, SHUNT_TCP);
+	if (!shunt_overflow_must_be_heard(stream))
+		shunt_track_announce(engine, stream, SHUNT_TCP);
+}
+
+/*
+ * The peer has answered, so it has heard of the UPGRADE: bytes without room in its ring may go to
+ * TCP now. Both locks held.
+ */
+static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
+	    !atomic_load(&tx->halted))
+		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
@@ -150,6 +165,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	if (done)
 		stop_reading(engine, &stream->rx);
 	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_rehome(engine, stream, EPOLLIN);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);

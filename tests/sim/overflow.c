@@ -118,6 +118,41 @@ void a_hand_over_is_not_given_back(void **state)
 	nobody_was_wrong();
 }
 
+/*
+ * A stream retires though its peer reads nothing, and has not even passed the UPGRADE: the
+ * HANDBACK does not wait behind bytes without room.
+ */
+void a_retirement_does_not_wait_for_the_reader(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int bytes = 65536;	/* TCP takes all of that */
+
+	(void)state;
+	make_full_pair(&config);
+	assert_int_equal(setsockopt(bed.pair[0].side[0].fd, SOL_SOCKET, SO_SNDBUF, &bytes,
+				    sizeof(bytes)), 0);
+	change_track(false);
+	put(0, 0, 1, 0);
+	all_arrived();
+	put(0, 0, 1000, 0);	/* on TCP */
+	change_track(true);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(shunt_overflow_is_pending(&sender->tx));
+	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+	for (int n = 0; n < 100 && !shunt_retire_complete(engines[0], sender); n++)
+		turn();
+	assert_int_equal(atomic_load(&sender->state), SHUNT_PLAIN);
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		turn();
+		get(0, 0, BUFFER);
+	}
+	leave_bed();
+	nobody_was_wrong();
+}
+
 /* A reader that resets the connection gets no end behind bytes that it has not got. */
 void a_reset_drops_the_rest(void **state)
 {
