@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/address.h"
+#include "core/claim.h"
 #include "core/cm/cm.h"
 #include "core/decision.h"
 #include "core/gate.h"
 #include "core/leave.h"
+#include "core/link_make.h"
 #include "core/service.h"
 
 #define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */

@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/claim.h"
+#include "core/link_make.h"
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/shared.h"
 
@@ -136,9 +139,10 @@ static bool has_streams(struct shunt_engine *engine, uint32_t line)
 
 static void name_streams(struct shunt_link *link)
 {
-	for (uint32_t id = 1; id < link->top; id++)
-		if (link->table[id])
-			link->table[id]->line = link->line.number;
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		stream->line = link->line.number;
 }
 
 /* The longer, the sooner the link has died; anew once it has lasted. */

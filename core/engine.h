@@ -327,14 +327,19 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 
 /* --- failover.c: a queue pair that has died --- */
 
-/* Ours has, or the peer's. Service thread. */
-void shunt_failover_begin(struct shunt_link *link, const char *why);
+/*
+ * Ours has, or the peer's: all of the link's are stopped. False: what they brought last was out of turn, so the
+ * link is to be killed. Else shunt_failover_tell() comes next. Service thread.
+ */
+bool shunt_failover_begin(struct shunt_link *link, const char *why);
+/* Tells the peer of every stream how far the link had brought it. Service thread. */
+void shunt_failover_tell(struct shunt_link *link);
 /* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
 void shunt_failover_let_go(struct shunt_stream *stream);
 /* An operator's word: the queue pairs of all links on which nothing is lost with them. How many. Service thread. */
 int shunt_failover_all(struct shunt_engine *engine);
-/* Takes a message that is about it; false: it is about something else. Service thread. */
-bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
+/* RESUME or RESUMED has come. Service thread. */
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
 /* Both ends have told all: the link may go. Service thread. */
 bool shunt_failover_over(struct shunt_link *link);
 

@@ -8,10 +8,12 @@
 #include <sys/epoll.h>
 #include "core/again.h"
 #include "core/expiry.h"
+#include "core/lanes.h"
 #include "core/leave.h"
 #include "core/linger.h"
 #include "core/pin.h"
 #include "core/proof.h"
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/thread.h"
 
@@ -105,8 +107,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	    shunt_proof_pending(&stream->rx) || shunt_linger_must_prove(stream))
 		return;
 	shunt_linger_resume(stream);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 	shunt_service_wake(stream->engine);
 }
 
@@ -151,30 +152,33 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_link_send(link, &message, NULL, 0);
 }
 
-void shunt_failover_begin(struct shunt_link *link, const char *why)
+bool shunt_failover_begin(struct shunt_link *link, const char *why)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
 	struct shunt_engine *engine = link->engine;
 	bool ours = atomic_load(&link->failed);
 
 	atomic_fetch_add(&engine->breaking, 1);
-	shunt_link_stop(link);
+	shunt_lanes_stop(link);
 	await_flush(engine, link);
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
 	shunt_lock_leave(&engine->group.lock);
-	if (atomic_load(&link->distrusted)) {	/* nor did what came last: what the peer knows to have arrived has not */
-		shunt_link_kill(link, link->failure);
-		return;
-	}
+	if (atomic_load(&link->distrusted))	/* nor did what came last: what the peer knows to have arrived has not */
+		return false;
 	/* A peer whose queue pair has failed says so itself; ours may be given up on purpose. */
 	shunt_log(!ours || shunt_leave_is_due(engine) ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,
 		  "link to process %u%s: %s; its streams go on over TCP", link->peer_pid, shunt_link_where(link), why);
 	atomic_fetch_add(&engine->failovers, 1);
-	shunt_claim_link_down(link);
-	for (uint32_t id = 1; id < link->top; id++)
-		if (link->table[id])
-			tell(link, link->table[id]);
+	return true;
+}
+
+void shunt_failover_tell(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		tell(link, stream);
 	shunt_link_send(link, &message, NULL, 0);
 }
 
@@ -300,12 +304,11 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 static void on_resumed(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
 
 	link->resumed = true;
-	for (uint32_t id = 1; id < link->top; id++) {
-		struct shunt_stream *stream = link->table[id];
-
-		if (!stream || !atomic_load(&stream->tx.halted))
+	shunt_seats_each(link, stream) {
+		if (!atomic_load(&stream->tx.halted))
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
@@ -316,26 +319,19 @@ static void on_resumed(struct shunt_link *link)
 	}
 }
 
-bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
 {
 	struct shunt_stream *stream;
 
-	if (message->type != SHUNT_MSG_RESUME && message->type != SHUNT_MSG_RESUMED)
-		return false;
-	if (atomic_load(&link->state) == SHUNT_LINK_UP)
-		shunt_failover_begin(link, "the peer has given up its queue pair");
-	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
-		return true;
 	if (message->type == SHUNT_MSG_RESUMED) {
 		on_resumed(link);
-		return true;
+		return;
 	}
-	stream = shunt_link_hold(link, message->stream);
+	stream = shunt_seats_hold(link, message->stream);
 	if (!stream)
-		return true;
+		return;
 	on_resume(link, stream, message);
 	shunt_streams_unhold(stream);
-	return true;
 }
 
 bool shunt_failover_over(struct shunt_link *link)

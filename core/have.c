@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/claim_grant.h"
 #include "core/limits.h"
 #include "core/trust.h"
 

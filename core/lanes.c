@@ -165,8 +165,49 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 {
 	struct shunt_lane *least = &link->lanes[0];
 
+	shunt_lock_take(&link->engine->group.lock);
 	for (uint32_t i = 1; i < link->lane_count; i++)
 		if (link->lanes[i].seats < least->seats)
 			least = &link->lanes[i];
+	shunt_lock_leave(&link->engine->group.lock);
 	return least;
+}
+
+/* --- the end --- */
+
+static void abandon_queue(struct shunt_lane *lane)
+{
+	shunt_lock_take(&lane->queue_lock);
+	for (; lane->first; lane->first = lane->first->next_in_lane)
+		lane->first->queued = false;
+	for (; lane->held; lane->held = lane->held->next_in_lane)
+		lane->held->queued = false;
+	lane->last = NULL;
+	atomic_store(&lane->waiting, 0);
+	atomic_store(&lane->holding, 0);
+	shunt_lock_leave(&lane->queue_lock);
+}
+
+void shunt_lanes_abandon(struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		abandon_queue(&link->lanes[i]);
+}
+
+void shunt_lanes_stop(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	shunt_link_condemn(link);
+	shunt_lock_take(&engine->group.lock);	/* who polls may just be posting receives; nobody does after this */
+	shunt_lock_leave(&engine->group.lock);
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
+		shunt_lock_take(&link->lanes[i].lock);	/* who has posted before has noted it after this */
+		shunt_lock_leave(&link->lanes[i].lock);
+	}
+	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
+	atomic_fetch_sub(&engine->links_up, 1);
+	shunt_lanes_abandon(link);
 }

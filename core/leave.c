@@ -6,8 +6,10 @@
 #include <unistd.h>
 #include "core/abroad.h"
 #include "core/cancel.h"
+#include "core/claim.h"
 #include "core/comeback.h"
 #include "core/epset.h"
+#include "core/link_end.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"

@@ -20,11 +20,11 @@ core_sources = \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
 	core/epset.c core/epset.h core/epsets.c core/epwait.c \
-	core/link.c core/link.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
+	core/link.c core/link.h core/seats.c core/seats.h core/link_make.c core/link_make.h core/link_end.c core/link_end.h core/hear.c core/hear.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
 	core/comeback.c core/comeback.h core/expiry.c core/expiry.h core/failover.c core/keepalive.c core/keepalive.h core/linger.c core/linger.h core/overflow.c core/overflow.h core/owed.c core/owed.h \
 	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
 	core/abroad.c core/abroad.h core/address.c core/address.h core/decision.c core/decision.h \
-	core/rendezvous.c core/trust.c core/trust.h core/porter.c core/porter.h core/listen.c core/claim.c core/brief.c core/brief.h core/trim.c core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/uring.c core/uring.h core/have.c core/have.h core/join.c core/redirect.c \
+	core/rendezvous.c core/trust.c core/trust.h core/porter.c core/porter.h core/listen.c core/claim.c core/claim.h core/claim_grant.c core/claim_grant.h core/claim_refuse.c core/claim_refuse.h core/brief.c core/brief.h core/trim.c core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/uring.c core/uring.h core/have.c core/have.h core/join.c core/redirect.c \
 	core/service.c core/service.h \
 	core/leave.c core/leave.h core/deaf.h core/deaf.c core/limits.h core/limits.c core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h core/left.c core/left.h \
 	core/stats.c core/carried.c core/carried.h

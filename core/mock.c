@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/command.h"
+#include "core/seats.h"
 #include "core/service.h"
 
 /* --- what is said of a stream --- */
@@ -213,7 +214,7 @@ void shunt_mock_watch(struct shunt_engine *engine)
 static void hold_all(struct shunt_lane *lane, bool on)
 {
 	for (uint32_t id = 1; id < lane->link->top; id++) {
-		struct shunt_stream *stream = shunt_link_hold(lane->link, id);
+		struct shunt_stream *stream = shunt_seats_hold(lane->link, id);
 
 		if (!stream)
 			continue;

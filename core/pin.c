@@ -49,10 +49,8 @@ static void let_seat_go(struct shunt_stream *stream)
 		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 		shunt_group_kick_lane(engine, stream->lane);
 	}
-	if (dead) {	/* nobody is there to release it */
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-	}
+	if (dead)	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	if (dead)

@@ -8,12 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/abroad.h"
+#include "core/claim.h"
+#include "core/claim_refuse.h"
 #include "core/expiry.h"
 #include "core/deaf.h"
+#include "core/hear.h"
 #include "core/keepalive.h"
 #include "core/leave.h"
 #include "core/limits.h"
 #include "core/linger.h"
+#include "core/link_end.h"
+#include "core/link_make.h"
 #include "core/overflow.h"
 #include "core/owed.h"
 #include "core/polling.h"
@@ -161,7 +166,7 @@ void shunt_service_bury(struct shunt_service *service)
 		    (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
 			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
 		else if (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
-			shunt_failover_begin(link, link->failure ? link->failure : "a queue pair failed");
+			shunt_link_break(link, link->failure ? link->failure : "a queue pair failed");
 		if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && !link->seated)
 			shunt_link_strip(link);
 		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {

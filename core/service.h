@@ -159,34 +159,6 @@ static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struc
 	       a->local_port == b->peer_port && a->peer_port == b->local_port;
 }
 
-/* --- claim.c: which connections move to a link --- */
-
-/* A message of the peer. fds stay the caller's. */
-void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count);
-void shunt_claim_link_up(struct shunt_link *link);
-void shunt_claim_link_down(struct shunt_link *link);
-/* Everything posted on this lane of the link has arrived; on all of them (NULL). */
-void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane);
-/* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
- * caller's hold. */
-void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
-/* The stream is to be carried by this link. Service thread. */
-void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream);
-/* The same for a stream that was on a link before. */
-void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream);
-/* It stays on TCP, and so do others to that address for a while. */
-void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason);
-/* It stays on TCP; no other does because of it. */
-void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* A link over the channel `fd` (or -errno) to who has that name. NULL: none, and why. */
-struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					enum shunt_reason *reason);
-/* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
-bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
-/* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
-int shunt_claim_tick(struct shunt_service *service);
-
 /* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
 
 /*

@@ -46,7 +46,7 @@ enum shunt_stamps { SHUNT_STAMPS_UNKNOWN, SHUNT_STAMPS_NONE, SHUNT_STAMPS_GIVEN 
 /* Asked to hand back by the peer; what was answered. */
 enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
 
-enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
+enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2, SHUNT_RELEASED_BY_BOTH = 3 };
 
 enum shunt_track { SHUNT_TCP, SHUNT_LINK };
 

@@ -16,6 +16,7 @@
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/roots.h"
+#include "core/seats.h"
 #include "core/shared.h"
 #include "core/stage.h"
 
@@ -274,7 +275,8 @@ static void unseat(struct shunt_stream *stream)
 	if (!stream->link)
 		return;
 	answer_nobody(stream);
-	shunt_link_unseat(stream->link, stream);
+	shunt_stage_leave(stream);
+	shunt_seats_leave(stream->link, stream);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
@@ -289,7 +291,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 	struct shunt_stream *first = atomic_load(&engine->reap);
 	uint8_t before = atomic_fetch_or(&stream->releases, by);
 
-	if (before & by || (before | by) != (SHUNT_RELEASED_BY_US | SHUNT_RELEASED_BY_PEER))
+	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;
 	do {
 		stream->next_reap = first;
@@ -466,8 +468,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
 		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 		shunt_service_wake(engine);
 	}
 }

@@ -6,6 +6,7 @@
  * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
  * moved from one look to the next.
  */
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/stage.h"
 
@@ -91,20 +92,16 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 
 static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
 {
+	struct shunt_stream *stream;
 	bool again = false;
 
 	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->failed))
 		return false;
-	for (uint32_t id = 1; id < link->top; id++) {
-		struct shunt_stream *stream = shunt_link_stream(link, id);
-
-		/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
-		if (stream && look_at_ring(engine, link, stream, now))
-			again = true;
-		if (stream && look_at_offer(stream))
-			again = true;
-		if (stream && look_at_stage(link, stream))
-			again = true;
+	/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
+	shunt_seats_each(link, stream) {
+		again |= look_at_ring(engine, link, stream, now);
+		again |= look_at_offer(stream);
+		again |= look_at_stage(link, stream);
 	}
 	return again;
 }

@@ -1,4 +1,5 @@
 #include "core/unclaimed.h"
+#include "core/claim.h"
 
 #define BATCH 64	/* streams that are given to the kernel in one go */
 #define MS 1000000ull

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include "core/device.h"
 #include "core/epset.h"
+#include "core/link_end.h"
+#include "core/link_make.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "core/link_end.h"
 #include "core/proof.h"
 #include "core/soft/soft.h"
 
@@ -493,7 +494,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state)
 	(void)state;
 	end_early(&pair, true);
 	engines[1]->config.soft_model[0] = 0;
-	shunt_failover_begin(bed.lane[1]->link, "the test");
+	shunt_link_break(bed.lane[1]->link, "the test");
 	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
 	stall(false);
 	for (int i = 0; i < 10; i++)
@@ -586,7 +587,7 @@ void nobody_waits_for_who_has_closed(void **state)
 		close(copy[i]);
 		atomic_store(&stream[i]->rx.proof, SHUNT_EXPECTED);
 	}
-	shunt_failover_begin(bed.lane[0]->link, "the test");
+	shunt_link_break(bed.lane[0]->link, "the test");
 	assert_owing(1);
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&stream[i]->rx.proof, SHUNT_PROVEN);

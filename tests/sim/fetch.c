@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "core/link_end.h"
 #include "core/pin.h"
 #include "core/soft/soft.h"
 #include "core/stage.h"

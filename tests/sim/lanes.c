@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/lanes.h"
+#include "core/link_end.h"
+#include "core/link_make.h"
 #include "core/soft/soft.h"
 
 #define LANES 4

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/link_end.h"
 #include "core/soft/soft.h"
 
 static void step(int i)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/epset.h"
+#include "core/link_end.h"
 #include "core/roots.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
