@@ -2,9 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/overflow.h"
 #include "core/pin.h"
 #include "core/stage.h"
 
@@ -362,14 +360,6 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 	}
 }
 
-/* A sender that was told to wait finds room again. */
-static void tell_roomy(struct shunt_lane *lane, struct shunt_stream *stream)
-{
-	if ((shunt_stage_roomy(stream) || shunt_overflow_has_room(stream)) &&
-	    shunt_tx_unstarve(&stream->tx))
-		shunt_group_tell(lane->link->engine, stream, EPOLLOUT);
-}
-
 /* Bytes up to `end` have been posted, with WR `number`. */
 static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool kept)
 {
@@ -384,7 +374,7 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 	if (__builtin_expect(kept, 0) && !shunt_stage_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
-		tell_roomy(lane, stream);
+		lane->hooks->roomy(stream);
 }
 
 /* The seat may go, once nothing that was posted for it is fetched any more. */
@@ -395,7 +385,7 @@ static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream,
 	if (shunt_lane_keeps(lane))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+		lane->hooks->released(stream);
 }
 
 /* TCP may go on as soon as it has arrived. */

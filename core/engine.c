@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "core/cancel.h"
 #include "core/decision.h"
+#include "core/delivered.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/overflow.h"
@@ -57,6 +58,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
+	engine->lane_hooks = &shunt_delivered_hooks;
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;

@@ -11,6 +11,7 @@
 #include "core/fault.h"
 #include "core/group.h"
 #include "core/lane.h"
+#include "core/lane_serve.h"
 #include "core/left.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -38,6 +39,7 @@ struct shunt_engine {
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
 	struct shunt_group group;
+	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
 	struct shunt_service *service;	/* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */

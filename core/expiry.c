@@ -132,7 +132,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
 	shunt_lock_leave(&stream->rx.lock);
 	if (over && !shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 }
 
 /* Until when nobody is due. */

@@ -147,7 +147,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
 }
@@ -255,7 +255,7 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	if (!shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);

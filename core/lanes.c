@@ -175,23 +175,10 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 
 /* --- the end --- */
 
-static void abandon_queue(struct shunt_lane *lane)
-{
-	shunt_lock_take(&lane->queue_lock);
-	for (; lane->first; lane->first = lane->first->next_in_lane)
-		lane->first->queued = false;
-	for (; lane->held; lane->held = lane->held->next_in_lane)
-		lane->held->queued = false;
-	lane->last = NULL;
-	atomic_store(&lane->waiting, 0);
-	atomic_store(&lane->holding, 0);
-	shunt_lock_leave(&lane->queue_lock);
-}
-
 void shunt_lanes_abandon(struct shunt_link *link)
 {
 	for (uint32_t i = 0; i < link->lane_count; i++)
-		abandon_queue(&link->lanes[i]);
+		shunt_lane_abandon(&link->lanes[i]);
 }
 
 void shunt_lanes_stop(struct shunt_link *link)

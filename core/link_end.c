@@ -30,7 +30,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 	shunt_rights_answer(engine, stream);
 	state = atomic_load(&stream->state);
 	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->tx.pin))

@@ -129,6 +129,33 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	return shunt_stage_used(stream) <= (int64_t)(most - most / 3);
 }
 
+/* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
+static bool widen(struct shunt_stream *stream, uint64_t most)
+{
+	struct shunt_lane *lane = stream->lane;
+	int result = -EBUSY;
+
+	if (shunt_lock_try(&lane->lock)) {
+		result = shunt_stage_widen(stream, most);
+		if (result == -ENOMEM)
+			shunt_overflow_begin(&stream->tx);	/* tried again after a wait */
+		shunt_lane_leave(lane);
+	}
+	return !result;
+}
+
+/* Takes bytes though the ring has no room for them. tx.lock held. */
+static size_t accept_beyond(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			    size_t bytes, uint64_t most)
+{
+	bool wide = widen(stream, most);
+
+	bytes = wide ? shunt_lane_accept(stream, iov, skip, bytes, most, false) : 0;
+	/* The thread that serves the lane tells when the stage can be widened. */
+	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	return bytes;
+}
+
 size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
 			   size_t bytes)
 {
@@ -143,7 +170,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov,
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
 		most = (uint64_t)used + bytes;
-	bytes = shunt_lane_overflow(stream->lane, stream, iov, skip, bytes, most);
+	bytes = accept_beyond(stream, iov, skip, bytes, most);
 	if (bytes)
 		shunt_expiry_begin(stream);
 	return bytes;

@@ -1,9 +1,9 @@
 #include "core/stage.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "core/engine.h"
-#include "core/overflow.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
 
@@ -243,7 +243,7 @@ bool shunt_stage_may_widen(const struct shunt_stream *stream)
 	       atomic_load(&stream->lane->retired) >= kept;
 }
 
-bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
+int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint32_t size = width(stream, bytes);
@@ -251,18 +251,16 @@ bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	struct shunt_stage wide = tx->stage;
 
 	if (tx->stage.bytes && tx->stage.size >= size)
-		return true;
+		return 0;
 	if (tx->stage.bytes && reusable(stream) < posted)
-		return false;
+		return -EBUSY;
 	while (!make_buffer(stream, &wide, size)) {
 		size /= 2;
 		atomic_store(&tx->most, size);
 		if (size <= tx->stage.size)
-			return true;
-		if (size < SHUNT_STAGE_BYTES) {
-			shunt_overflow_begin(tx);	/* tried again after a wait */
-			return false;
-		}
+			return 0;
+		if (size < SHUNT_STAGE_BYTES)
+			return -ENOMEM;
 	}
 	for (uint64_t part; posted < staged; posted += part) {
 		part = shunt_stage_span(&tx->stage, posted, staged);
@@ -277,7 +275,7 @@ bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	tx->stage.lkey = wide.lkey;
 	if (size > SHUNT_STAGE_BYTES)
 		shunt_trim_due(stream->engine);
-	return true;
+	return 0;
 }
 
 bool shunt_stage_narrow(struct shunt_stream *stream)

@@ -11,7 +11,7 @@
 #include "core/linger.h"
 #include "core/overflow.h"
 #include "core/owed.h"
-#include "core/pin.h"
+#include "core/pinned.h"
 #include "core/proof.h"
 #include "core/stage.h"
 #include "core/thread.h"
@@ -343,12 +343,12 @@ static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt
 	struct shunt_pin pin;
 	ssize_t taken;
 
-	if (!shunt_pin_take(stream, &pin, iov))
+	if (!shunt_pinned_take(stream, &pin, iov))
 		return transmit(engine, fd, stream, iov, 1, bytes, flags);
-	pthread_cleanup_push(shunt_pin_cancelled, stream);
+	pthread_cleanup_push(shunt_pinned_cancelled, stream);
 	taken = transmit(engine, fd, stream, iov, 1, bytes, flags);
 	pthread_cleanup_pop(0);
-	shunt_pin_drop(stream);
+	shunt_pinned_drop(stream);
 	return taken;
 }
 
@@ -400,7 +400,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
-		 shunt_pin_pays(stream, iovcnt, flags))
+		 shunt_pinned_pays(stream, iovcnt, flags))
 		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
 	else
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
