@@ -5,7 +5,7 @@
  * cost nothing more for it.
  */
 #include "core/keepalive.h"
-#include "core/chain.h"
+#include "core/wr.h"
 
 #define LANES 64		/* looked at in one go */
 #define BREATH 10000000ull	/* ns between two goes of one look */
@@ -34,7 +34,7 @@ static void ask(struct shunt_lane *lane)
 {
 	uint64_t number;
 
-	if (lane->sent == atomic_load(&lane->retired) && shunt_chain_probe(lane, &number)) {
+	if (lane->sent == atomic_load(&lane->retired) && shunt_wr_probe(lane, &number)) {
 		lane->probe = number;
 		atomic_fetch_add(&lane->link->engine->probes, 1);
 	}

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 #include "core/chain.h"
+#include "core/direct.h"
 #include "core/engine.h"
 #include "core/pin.h"
 #include "core/stage.h"
@@ -105,7 +106,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	    !shunt_pin_has(stream, iov, iovcnt))
 		return 0;
 	room = shunt_tx_room(tx, tx->offset);
-	taken = shunt_chain_direct(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
+	taken = shunt_direct_send(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
 	tx->offset += taken;
 	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
 	return taken;

@@ -11,7 +11,7 @@ core_sources = \
 	core/private.c \
 	core/reason.c core/reason.h core/reason_table.h core/stream.h core/streams.c core/file.c \
 	core/tx.c core/rx.c core/track.c core/retire.c core/again.c core/again.h core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \
-	core/lane.c core/lane.h core/lane_queue.c core/lane_queue.h core/lane_serve.c core/lane_serve.h core/delivered.c core/delivered.h core/lanes.c core/lanes.h core/chain.c core/chain.h core/stage.c core/stage.h \
+	core/lane.c core/lane.h core/lane_queue.c core/lane_queue.h core/lane_serve.c core/lane_serve.h core/delivered.c core/delivered.h core/lanes.c core/lanes.h core/chain.c core/chain.h core/direct.c core/direct.h core/wr.c core/wr.h core/stage.c core/stage.h \
 	core/pin.c core/pin.h core/pinned.c core/pinned.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
 	core/arrival.c \
