@@ -18,6 +18,9 @@
 #include "core/narrow.h"
 #include "core/porter.h"
 #include "core/stream.h"
+#include "core/stream_end.h"
+#include "core/stream_error.h"
+#include "core/streams.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -28,8 +31,6 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t uncounted;	/* ended as plain ones: what the kernel carried of them is not known */
 	struct shunt_bytes tx, rx;
 };
-
-#define SHUNT_SLAB_STREAMS 64
 
 struct shunt_engine {
 	struct shunt_config config;
@@ -95,59 +96,6 @@ struct shunt_engine {
 
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
 bool shunt_engine_is_confined(void);
-
-/* --- streams.c: the registry --- */
-
-struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);
-/* Calls visit(stream, arg) for every stream in use, streams_lock held, until it returns nonzero. */
-int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
-		       void *arg);
-/*
- * The stream will never leave TCP again. Where the kernel has given us its error, and the program is yet to be told, the
- * calls stay ours.
- */
-void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
-bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
-void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* The same, streams_lock held. True: it is the first. */
-bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/*
- * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
- * the kernel, so the error must stay there.
- */
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
-/* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
-bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
-/* Its last number, `fd`, is closed. No lock held. */
-void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/*
- * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
- * connection ends with it, as the kernel's reference does it. False: nobody is. Who has just been woken and uses the
- * number is waited for: it may be another file's soon. No lock held.
- */
-bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* The call under which it was closed is over. No lock held. */
-void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Ends the TCP connection as a reset does. */
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
-/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* Such a close, on both tracks. tx.lock held. */
-void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
-void shunt_streams_hold(struct shunt_stream *stream);
-void shunt_streams_unhold(struct shunt_stream *stream);
-/* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
-void shunt_streams_vacate(struct shunt_stream *stream);
-/* It has no seat any more: what there is about a link and its offsets is as in a new one. Both locks held. */
-void shunt_streams_unlink(struct shunt_stream *stream);
-/* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
- * lock may be held. */
-void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
-/* Frees what both ends have released. True: there was something. seats_lock held, and no other. */
-bool shunt_streams_reap(struct shunt_engine *engine);
 
 /* What the program has there. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
@@ -234,15 +182,6 @@ void shunt_listen_again(struct shunt_engine *engine);
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
-/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
-int shunt_stream_told_error(struct shunt_stream *stream, int error);
-/* The kernel's error, which is taken for the program to be told; 0 if none. */
-int shunt_stream_kernel_error(struct shunt_stream *stream);
-/*
- * The kernel alone would not tell the program right, so that the stream cannot be left to it: it has told us of a reset, and
- * an end would look orderly; or the link has told of one that the kernel is still to hear of, and would tell again.
- */
-bool shunt_stream_knows_more(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */
 void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */

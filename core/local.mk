@@ -9,7 +9,7 @@ core_sources = \
 	core/arena.c core/arena.h \
 	core/engine.c core/engine.h core/roots.c core/roots.h \
 	core/private.c \
-	core/reason.c core/reason.h core/reason_table.h core/stream.h core/streams.c core/file.c \
+	core/reason.c core/reason.h core/reason_table.h core/stream.h core/streams.c core/streams.h core/stream_end.c core/stream_end.h core/stream_error.c core/stream_error.h core/stream_option.c core/file.c \
 	core/tx.c core/rx.c core/track.c core/retire.c core/again.c core/again.h core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \
 	core/lane.c core/lane.h core/lane_queue.c core/lane_queue.h core/lane_serve.c core/lane_serve.h core/delivered.c core/delivered.h core/lanes.c core/lanes.h core/chain.c core/chain.h core/direct.c core/direct.h core/wr.c core/wr.h core/stage.c core/stage.h \
 	core/pin.c core/pin.h core/pinned.c core/pinned.h core/tally.c core/tally.h \
