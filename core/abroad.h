@@ -13,7 +13,7 @@ struct shunt_stream;
 void shunt_abroad_listen(struct shunt_service *service);
 /* A stream to another host: finds the link, or makes it, or gives the stream up. */
 void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream);
-/* The connection manager or a gate has something. */
+/* The connection manager or a gate has something: what their sources call. */
 void shunt_abroad_hear(struct shunt_service *service);
 /* What is due by now. Milliseconds until the next; -1: nothing. */
 int shunt_abroad_tick(struct shunt_service *service);

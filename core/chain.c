@@ -7,6 +7,7 @@
 #include "core/overflow.h"
 #include "core/pin.h"
 #include "core/stage.h"
+#include "core/watch.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 #define DIRECT_SGES 16	/* at most lane.max_sges are used */
@@ -212,7 +213,7 @@ static inline uint32_t post(struct shunt_lane *lane, struct ibv_send_wr *wr, uin
 		lane->unsignaled = lane->signal_every;
 		lane->last_signaled = 0;
 		atomic_store(&lane->refused, true);
-		shunt_service_retry(lane->link->engine);
+		shunt_watch_retry(lane->link->engine);
 	}
 	lane->sent += taken;
 	return taken;
@@ -405,7 +406,7 @@ static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream
 	if (!atomic_exchange(&stream->tx.wants_handed, false))
 		return;
 	atomic_store(&lane->unsettled, true);
-	shunt_service_watch(lane->link->engine);
+	shunt_watch_begin(lane->link->engine);
 }
 
 /* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */

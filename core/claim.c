@@ -11,6 +11,7 @@
 #include "core/decision.h"
 #include "core/leave.h"
 #include "core/limits.h"
+#include "core/links.h"
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/trust.h"
@@ -207,7 +208,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 	if (!link)
 		return NULL;
 	link->line.name = *name;
-	shunt_service_add_link(service, link);
+	shunt_links_add(service, link);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 

@@ -1,15 +1,12 @@
 #include "core/deaf.h"
 #include <errno.h>
-#include <sys/epoll.h>
 #include "core/service.h"
 
 static void listen_to(struct shunt_service *service, int fd, struct shunt_source *source,
 		      uint32_t events)
 {
-	struct epoll_event event = { .events = events, .data.ptr = source };
-
 	if (fd >= 0)
-		service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
+		shunt_loop_change(&service->engine->loop, fd, source, events);
 }
 
 static void listen_to_all(struct shunt_service *service, uint32_t events)

@@ -12,7 +12,7 @@
 static void due(struct shunt_engine *engine)
 {
 	if (engine->service && !atomic_exchange(&engine->service->expiring, true))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 void shunt_expiry_note(struct shunt_stream *stream, uint64_t late)

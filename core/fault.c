@@ -170,7 +170,7 @@ void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when)
 
 	while ((!due || due > when) && !atomic_compare_exchange_weak(&engine->fault.due, &due, when))
 		;
-	shunt_service_wake(engine);
+	shunt_loop_wake(&engine->loop);
 }
 
 /* The filter is not needed any more. group.lock held. */

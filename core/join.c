@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/links.h"
 #include "core/trust.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
@@ -66,8 +67,10 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
 
 	r->owner_fd = fd;
+	r->service = service;
 	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
-	if (shunt_service_add(service, fd, &r->owner_source) || shunt_have_send(service->engine, fd, &have)) {
+	if (shunt_loop_add(&service->engine->loop, fd, &r->owner_source, EPOLLIN) ||
+	    shunt_have_send(service->engine, fd, &have)) {
 		lose_owner(service, r);
 		return;
 	}
@@ -124,12 +127,15 @@ int shunt_join_tick(struct shunt_service *service)
 	return first <= now ? 1 : (int)((first - now) / 1000000 + 1);
 }
 
-void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *r)
+void shunt_join_hear(struct shunt_source *source, uint32_t events)
 {
+	struct shunt_rendezvous *r = shunt_loop_owner(source, struct shunt_rendezvous, owner_source);
+	struct shunt_service *service = r->service;
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
 	int result;
 
+	(void)events;
 	if (r->owner_fd < 0)
 		return;
 	while ((result = shunt_have_receive(engine, r->owner_fd, &have)) > 0) {
@@ -159,8 +165,9 @@ static bool offer_process(struct shunt_service *service)
 	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)
 		return false;
-	process->source.kind = SHUNT_SOURCE_RENDEZVOUS;
-	return !shunt_service_add(service, process->fd, &process->source);
+	process->service = service;
+	process->source.ready = shunt_links_welcome;
+	return !shunt_loop_add(&engine->loop, process->fd, &process->source, EPOLLIN);
 }
 
 void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)

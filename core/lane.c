@@ -4,10 +4,12 @@
 #include "core/chain.h"
 #include "core/engine.h"
 #include "core/expiry.h"
+#include "core/gather.h"
 #include "core/linger.h"
 #include "core/overflow.h"
 #include "core/pin.h"
 #include "core/stage.h"
+#include "core/watch.h"
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
@@ -224,7 +226,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
 		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);
 		atomic_store_explicit(&tx->gathering, true, memory_order_release);
-		shunt_service_gather(engine);
+		shunt_gather_begin(engine);
 	}
 	return taken;
 }
@@ -532,7 +534,7 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		shunt_lock_leave(&lane->lock);
 	} while (atomic_load(&lane->dirty));
 	if (shunt_lane_stalled(lane))
-		shunt_service_watch(lane->link->engine);
+		shunt_watch_begin(lane->link->engine);
 }
 
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
@@ -586,7 +588,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 	if (heard)
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_service_watch(lane->link->engine);
+	shunt_watch_begin(lane->link->engine);
 	return false;
 }
 
@@ -597,9 +599,9 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	atomic_store(&lane->unsettled, true);
 	/* A device with a thread may have told the service thread before it could see the mark. */
 	if (shunt_lane_arrived(lane))
-		shunt_service_wake(lane->link->engine);
+		shunt_loop_wake(&lane->link->engine->loop);
 	else
-		shunt_service_watch(lane->link->engine);
+		shunt_watch_begin(lane->link->engine);
 	return false;
 }
 

@@ -8,6 +8,8 @@
 #include "core/cancel.h"
 #include "core/comeback.h"
 #include "core/epset.h"
+#include "core/links.h"
+#include "core/offer.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -179,17 +181,7 @@ static void release_offers(struct shunt_service *service)
 {
 	struct shunt_stream *stream;
 
-	shunt_lock_take(&service->inbox_lock);
-	stream = service->offers;
-	service->offers = NULL;
-	shunt_lock_leave(&service->inbox_lock);
-	while (stream) {
-		struct shunt_stream *next = stream->next_inbox;
-
-		atomic_store(&stream->used, false);
-		shunt_streams_unhold(stream);
-		stream = next;
-	}
+	shunt_offer_release(service);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
@@ -267,7 +259,7 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	give_up_owing(engine);
 	each_stream(engine, hand_back, NULL);
 	shunt_streams_reap(engine);
-	shunt_service_bury(service);
+	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
 	shunt_service_close(service);
 	close_devices(engine);
@@ -285,8 +277,8 @@ void shunt_leave_ask(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	atomic_store(&service->leaving, true);
-	atomic_store(&service->woken, false);
-	shunt_service_wake(engine);
+	atomic_store(&engine->loop.woken, false);
+	shunt_loop_wake(&engine->loop);
 }
 
 struct readable {

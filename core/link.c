@@ -17,6 +17,15 @@
 
 /* --- the channel --- */
 
+/* send_lock held. */
+static void want_write(struct shunt_link *link, bool on)
+{
+	if (link->wants_write == on || link->channel.fd < 0)
+		return;
+	link->wants_write = on;
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+}
+
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		    int count)
 {
@@ -27,19 +36,19 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 	if (atomic_load(&link->state) != SHUNT_LINK_DEAD) {
 		result = shunt_channel_send(&link->channel, message, fds, count);
 		if (shunt_channel_waits(&link->channel))
-			shunt_service_want_write(link, true);
+			want_write(link, true);
 	}
 	shunt_lock_leave(&link->send_lock);
 	errno = saved;
 	return result;
 }
 
-void shunt_link_writable(struct shunt_link *link)
+static void writable(struct shunt_link *link)
 {
 	shunt_lock_take(&link->send_lock);
 	shunt_channel_flush(&link->channel);
 	if (!shunt_channel_waits(&link->channel))
-		shunt_service_want_write(link, false);
+		want_write(link, false);
 	shunt_lock_leave(&link->send_lock);
 }
 
@@ -72,7 +81,7 @@ static bool hear(struct shunt_link *link)
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 }
 
-void shunt_link_readable(struct shunt_link *link)
+static void readable(struct shunt_link *link)
 {
 	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
@@ -83,11 +92,21 @@ void shunt_link_readable(struct shunt_link *link)
 	}
 }
 
+static void ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_link *link = shunt_loop_owner(source, struct shunt_link, source);
+
+	if (events & EPOLLOUT)
+		writable(link);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		readable(link);
+}
+
 /* A sender may be at it: the number must not become another's meanwhile. */
 static void hang_up(struct shunt_link *link)
 {
 	shunt_lock_take(&link->send_lock);
-	shunt_service_forget(link);
+	shunt_loop_remove(&link->engine->loop, link->channel.fd);
 	shunt_channel_close(&link->channel);
 	shunt_lock_leave(&link->send_lock);
 }
@@ -190,7 +209,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		link = allocate(engine, device);
 	if (!link)
 		goto close_channel;	/* the device has said why */
-	link->source.kind = SHUNT_SOURCE_LINK;
+	link->source.ready = ready;
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
@@ -423,7 +442,7 @@ void shunt_link_fail(struct shunt_link *link, const char *why)
 	if (!fail_all(link))
 		return;
 	link->failure = why;
-	shunt_service_wake(link->engine);
+	shunt_loop_wake(&link->engine->loop);
 }
 
 void shunt_link_distrust(struct shunt_link *link, const char *what)
@@ -435,7 +454,7 @@ void shunt_link_distrust(struct shunt_link *link, const char *what)
 			  "link to process %u%s broken off: %s", link->peer_pid, shunt_link_where(link), what);
 	}
 	shunt_link_fail(link, what);
-	shunt_service_wake(link->engine);
+	shunt_loop_wake(&link->engine->loop);
 }
 
 static void abandon_queue(struct shunt_lane *lane)

@@ -11,7 +11,7 @@
 #include "core/comeback.h"
 #include "core/lane.h"
 #include "core/lock.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 struct shunt_engine;
 
@@ -68,9 +68,11 @@ struct shunt_link {
  * Service thread.
  */
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
-/* The channel is readable (or gone). Service thread. */
-void shunt_link_readable(struct shunt_link *link);
-void shunt_link_writable(struct shunt_link *link);
+/* What the channel's descriptor is registered for. */
+static inline uint32_t shunt_link_events(const struct shunt_link *link)
+{
+	return link->wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);
 /* The queue pair's end: what it has delivered is applied, and it delivers no more. */

@@ -207,7 +207,7 @@ void shunt_mock_watch(struct shunt_engine *engine)
 	if (!engine->config.slow_ms || atomic_load_explicit(&service->timing, memory_order_relaxed))
 		return;
 	if (!atomic_exchange(&service->timing, true))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 static void hold_all(struct shunt_lane *lane, bool on)

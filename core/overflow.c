@@ -107,7 +107,7 @@ void shunt_overflow_note(struct shunt_stream *stream)
 	atomic_store(&tx->waits_at, consumed);
 	atomic_store(&tx->waits_since, shunt_now(stream->engine));
 	if (service && !atomic_exchange(&service->patient, true))
-		shunt_service_wake(stream->engine);
+		shunt_loop_wake(&stream->engine->loop);
 }
 
 /* --- taking --- */

@@ -38,7 +38,6 @@ void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONC
  */
 static bool watch(struct shunt_stream *stream)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = &stream->proof_source };
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_rx *rx = &stream->rx;
 
@@ -47,7 +46,7 @@ static bool watch(struct shunt_stream *stream)
 	rx->proof_fd = shunt_private_copy(engine, stream->fd);
 	if (rx->proof_fd < 0)
 		return false;
-	if (engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_ADD, rx->proof_fd, &event)) {
+	if (shunt_loop_add(&engine->loop, rx->proof_fd, &stream->proof_source, EPOLLIN | EPOLLRDHUP | EPOLLET)) {
 		shunt_private_close(engine, rx->proof_fd);
 		rx->proof_fd = -1;
 		return false;
@@ -65,7 +64,7 @@ static void hold_end(struct shunt_stream *stream)
 		return;
 	atomic_store(&stream->rx.held_until, shunt_now(engine) + PATIENCE);
 	if (!atomic_fetch_add(&engine->service->held_ends, 1))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 static void let_end_go(struct shunt_stream *stream)
@@ -86,7 +85,7 @@ static void unwatch(struct shunt_stream *stream)
 	if (atomic_load(&rx->held_until))
 		engine->sys->shutdown(rx->proof_fd, SHUT_WR);
 	let_end_go(stream);
-	engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_DEL, rx->proof_fd, NULL);
+	shunt_loop_remove(&engine->loop, rx->proof_fd);
 	shunt_private_close(engine, rx->proof_fd);
 	rx->proof_fd = -1;
 	shunt_streams_unhold(stream);
@@ -142,6 +141,14 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
 }
 
+void shunt_proof_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, proof_source);
+
+	(void)events;
+	shunt_proof_heard(stream->engine, stream);
+}
+
 void shunt_proof_expect(struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_EXPECT, .stream = stream->peer_id };
@@ -151,7 +158,7 @@ void shunt_proof_expect(struct shunt_stream *stream)
 	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut))
 		return;
 	if (!watch(stream)) {
-		shunt_service_prove_later(stream->engine);
+		shunt_proof_later(stream->engine);
 		return;
 	}
 	if (shunt_link_send(stream->link, &message, NULL, 0))
@@ -174,7 +181,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, void *buffer, size_t
 static void tell_child(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->retire_fd) >= 0)
-		shunt_service_prove(engine);
+		shunt_proof_soon(engine);
 }
 
 static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -369,6 +376,59 @@ int shunt_proof_tick(struct shunt_service *service)
 			service->held_look = overdue.now + LOOK;
 	}
 	return shunt_narrow_ms(service->held_look - overdue.now);
+}
+
+/* --- the service thread asks for nonces --- */
+
+void shunt_proof_soon(struct shunt_engine *engine)
+{
+	atomic_store(&engine->service->proving, true);
+	shunt_loop_wake(&engine->loop);
+}
+
+void shunt_proof_later(struct shunt_engine *engine)
+{
+	atomic_store(&engine->service->unproven, true);
+	shunt_loop_wake(&engine->loop);
+}
+
+struct unproven {
+	struct shunt_stream *streams[64];
+	int count;
+};
+
+/* Or its end waits for a descriptor. */
+static int find_unproven(struct shunt_stream *stream, void *arg)
+{
+	struct unproven *found = arg;
+
+	if ((atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN || atomic_load(&stream->rx.boundary) == SHUNT_NEVER) &&
+	    !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
+		return 0;
+	stream->holds++;
+	found->streams[found->count++] = stream;
+	return found->count == 64;
+}
+
+void shunt_proof_ask(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	struct unproven found = { .count = 0 };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find_unproven, &found);
+	shunt_lock_leave(&engine->streams_lock);
+	for (int i = 0; i < found.count; i++) {
+		struct shunt_stream *stream = found.streams[i];
+
+		shunt_lock_take(&stream->rx.lock);
+		shunt_track_settle(engine, stream);
+		shunt_lock_leave(&stream->rx.lock);
+		shunt_linger_again(stream);
+		shunt_streams_unhold(stream);
+	}
+	if (found.count == 64 && !atomic_load(&service->unproven))	/* else there are no descriptors for more */
+		shunt_proof_soon(engine);
 }
 
 /* --- the writer --- */

@@ -23,6 +23,14 @@ void shunt_proof_expect(struct shunt_stream *stream);
 int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Something has come on TCP, perhaps that. Service thread. */
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The same, of the stream whose `proof_source` this is: see loop.h. */
+void shunt_proof_ready(struct shunt_source *source, uint32_t events);
+/* A peer's nonce is to be asked for, and another thread has the stream's lock; any thread, any lock. */
+void shunt_proof_soon(struct shunt_engine *engine);
+/* The same, or an end is to be said (linger.h), but there is no descriptor to wait for it with: in a while. */
+void shunt_proof_later(struct shunt_engine *engine);
+/* Asks for nonces and says ends where that could not be done at once. Service thread. */
+void shunt_proof_ask(struct shunt_service *service);
 /* The peer expects ours. Service thread. */
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
 /*

@@ -14,7 +14,7 @@
 #include "core/admin.h"
 #include "core/engine.h"
 #include "core/sleepcost.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 struct cm_listener;
 struct shunt_abroad;
@@ -70,10 +70,7 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 #define SHUNT_REFUSED_SLOTS 64
 
 struct shunt_service {
-	struct shunt_source wake_source;
 	struct shunt_engine *engine;
-	int epfd;
-	int wake_fd;
 	pthread_t thread;
 	bool threaded;
 	_Atomic bool leaving;		/* any thread: the service thread is to end (leave.c) */
@@ -90,7 +87,6 @@ struct shunt_service {
 	uint64_t held_look;		/* when to look at those */
 	_Atomic bool unproven;		/* any thread: the same, or an end (linger.c), in a while: there was no descriptor to wait with */
 	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
-	_Atomic bool woken;		/* any thread: wake_fd has been written */
 	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
 	_Atomic bool timing;		/* any thread: a device has WRs that it has not carried out */
 	_Atomic bool unread;		/* any thread: a peer has closed and left bytes of ours unread */
@@ -141,17 +137,8 @@ struct shunt_service {
 	int rights_fd;
 };
 
-void shunt_service_want_write(struct shunt_link *link, bool on);
-void shunt_service_forget(struct shunt_link *link);
-/* A registered descriptor has another owner. */
-void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source);
-int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source);
-/* Links that are over and have no stream are destroyed. seats_lock held. */
-void shunt_service_bury(struct shunt_service *service);
 /* The service thread has ended: it listens to nobody. Its struct and its wake-up descriptor stay. */
 void shunt_service_close(struct shunt_service *service);
-/* One more; it may be dead at once. */
-void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link);
 /* The same connection, seen from its other end? */
 static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
 {
@@ -206,8 +193,8 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 
 /* --- have.c: who accepts at an address of ours, and what he has --- */
 
-void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller);
+/* A process has come where co-listeners come in: see loop.h. */
+void shunt_have_welcome(struct shunt_source *source, uint32_t events);
 /* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
 pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
 /* Does a process that may not tell us accept at the claimed connection's address? */
@@ -221,7 +208,8 @@ void shunt_have_abandon(struct shunt_service *service);
 
 /* The program has used a connection that it has accepted there. */
 void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
-void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
+/* The owner has said something: see loop.h. */
+void shunt_join_hear(struct shunt_source *source, uint32_t events);
 /* Looks for owners, or becomes one. Milliseconds until the next look, -1: nothing is due. */
 int shunt_join_tick(struct shunt_service *service);
 

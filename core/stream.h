@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/lock.h"
 #include "core/reason.h"
-#include "core/source.h"
+#include "core/loop.h"
 #include "shunt/wire.h"
 
 struct shunt_link;

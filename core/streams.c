@@ -18,6 +18,7 @@
 #include "core/roots.h"
 #include "core/shared.h"
 #include "core/stage.h"
+#include "core/watch.h"
 
 static bool add_slab(struct shunt_engine *engine)
 {
@@ -126,8 +127,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.kind = SHUNT_SOURCE_STREAM;
-	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
+	stream->source.ready = shunt_owed_moves;
+	stream->proof_source.ready = shunt_proof_ready;
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
@@ -468,7 +469,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 	}
 }
 
@@ -491,7 +492,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_shared_leave(stream);
 	if (stream->tx.resend)
 		shunt_owed_await(engine, stream);
-	shunt_service_refuse(engine, stream, false);
+	shunt_watch_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

@@ -12,7 +12,7 @@
 void shunt_trim_due(struct shunt_engine *engine)
 {
 	if (engine->service && !atomic_exchange(&engine->service->trimming, true))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */

@@ -30,7 +30,7 @@ void shunt_unclaimed_begin(struct shunt_stream *stream)
 	if (!atomic_compare_exchange_strong(&stream->carried_since, &never, shunt_now(engine)))
 		return;	/* the other direction was first */
 	if (engine->service && !atomic_exchange(&engine->service->unclaimed, true))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 struct found {

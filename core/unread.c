@@ -18,7 +18,7 @@ void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	atomic_store(&tx->left_at, upto);
 	if (engine->service && !atomic_exchange(&engine->service->unread, true))
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 /* Behind its own end the program hears of nothing, and the socket takes nothing. */
