@@ -460,20 +460,16 @@ static uint64_t first_due(struct shunt_abroad *abroad)
 	return due;
 }
 
-int shunt_abroad_tick(struct shunt_service *service)
+void shunt_abroad_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, abroad);
 	struct shunt_abroad *abroad = service->abroad;
-	uint64_t due, now;
 
 	if (!abroad || !abroad->open)
-		return -1;
-	now = shunt_now(service->engine);
-	if (first_due(abroad) <= now)
+		return;
+	if (first_due(abroad) <= shunt_now(service->engine))
 		step(abroad);
-	due = first_due(abroad);
-	if (due == SHUNT_NEVER)
-		return -1;
-	return due > now ? shunt_narrow_ms(due - now) : 0;
+	shunt_task_at(task, first_due(abroad));
 }
 
 void shunt_abroad_forget(struct shunt_service *service)

@@ -56,7 +56,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	atomic_store(&service->resting, true);
 	if (was_refused(service)) {
 		atomic_store(&service->resting, false);
-		timeout_ms = timeout_ms < 0 || timeout_ms > REFUSED_MS ? REFUSED_MS : timeout_ms;
+		timeout_ms = shunt_loop_sooner(timeout_ms, REFUSED_MS);
 	}
 	timeout = (struct timespec) { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 	if (must_poll(service) &&

@@ -17,6 +17,8 @@
 #include "core/trust.h"
 #include "core/uring.h"
 
+#define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
+
 static struct shunt_service *service_of(struct shunt_link *link)
 {
 	return link->engine->service;
@@ -759,10 +761,10 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 	shunt_streams_unhold(stream);
 }
 
-int shunt_claim_tick(struct shunt_service *service)
+void shunt_claim_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, claim);
 	uint64_t now = shunt_now(service->engine);
-	uint64_t first = SHUNT_NEVER;
 
 	if (service->connecting && !atomic_load(&service->leaving))
 		retry_connecting(service);
@@ -772,11 +774,9 @@ int shunt_claim_tick(struct shunt_service *service)
 			unpark(service, p);
 			continue;
 		}
-		if ((*p)->deadline < first)
-			first = (*p)->deadline;
+		shunt_task_at(task, (*p)->deadline);
 		p = &(*p)->next;
 	}
 	if (service->connecting)
-		return 1;
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
+		shunt_task_at(task, now + CONNECTING);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/links.h"
 #include "core/service.h"
 #include "core/shared.h"
 
@@ -181,8 +182,7 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 	if (link) {
 		link->line = comeback->line;
 		link->on_trial = link->initiator;
-		link->next = service->links;
-		service->links = link;
+		shunt_links_list(service, link);
 		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
 		atomic_fetch_add(&service->engine->comebacks, 1);
 	}
@@ -350,15 +350,16 @@ static bool may_bring(struct shunt_link *link)
 	       !atomic_load(&link->failed) && shunt_comeback_tried(link);
 }
 
-int shunt_comeback_tick(struct shunt_service *service)
+void shunt_comeback_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, comeback);
+	uint64_t now = shunt_now(service->engine);
 	struct shunt_comeback *comeback, *next;
 
 	for (comeback = service->comebacks; comeback; comeback = next) {
 		next = comeback->next;
 		if (comeback->at > now)
-			first = comeback->at < first ? comeback->at : first;
+			shunt_task_at(task, comeback->at);
 		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
 			make_link(service, comeback);
 		else
@@ -369,8 +370,6 @@ int shunt_comeback_tick(struct shunt_service *service)
 			continue;
 		if (link->bring_at <= now)
 			link->bring_at = bring_all(link, now) ? now + service->engine->config.return_ms * 1000000 : SHUNT_NEVER;
-		if (link->bring_at < first)
-			first = link->bring_at;
+		shunt_task_at(task, link->bring_at);
 	}
-	return first == SHUNT_NEVER ? -1 : shunt_narrow_ms(first - now);
 }

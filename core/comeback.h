@@ -21,6 +21,7 @@
 struct shunt_link;
 struct shunt_service;
 struct shunt_stream;
+struct shunt_task;
 
 struct shunt_name {		/* an abstract Unix name */
 	int length;
@@ -45,8 +46,8 @@ struct shunt_comeback {		/* a channel that rests */
 
 /* The link is over after a failover: takes its channel. False: nothing of it may come back. */
 bool shunt_comeback_take(struct shunt_link *link);
-/* Milliseconds until the next look; -1: nothing rests, and no stream is to return. */
-int shunt_comeback_tick(struct shunt_service *service);
+/* Channels that have rested, and streams that return. */
+void shunt_comeback_run(struct shunt_task *task);
 /* Those that rest: nothing of them is left. */
 void shunt_comeback_forget(struct shunt_service *service);
 

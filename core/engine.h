@@ -300,7 +300,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);
 /* Answers what can be answered by now; is there more? Service thread. */
-void shunt_retire_tick(struct shunt_service *service);
+void shunt_retire_run(struct shunt_task *task);
 bool shunt_retire_waits(struct shunt_service *service);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);

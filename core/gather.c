@@ -6,8 +6,10 @@
 
 void shunt_gather_begin(struct shunt_engine *engine)
 {
-	if (!atomic_exchange(&engine->service->gathering, true))
-		shunt_loop_wake(&engine->loop);
+	struct shunt_task *task = &engine->service->tasks.gather;
+
+	if (!shunt_task_waits(task))
+		shunt_loop_remind(&engine->loop, task, shunt_now(engine) + GATHER_LOOK);
 }
 
 /* One that announced more long ago: what it has gathered is sent. Others are looked at again. */
@@ -24,28 +26,16 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 		atomic_store(&tx->gathering, false);
 		shunt_lock_leave(&tx->lock);
 	} else {
-		atomic_store(&engine->service->gathering, true);
+		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + GATHER_LOOK);
 	}
 	return 0;
 }
 
-int shunt_gather_tick(struct shunt_service *service)
+void shunt_gather_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine);
+	struct shunt_engine *engine = shunt_service_of(task, gather)->engine;
 
-	if (!atomic_load(&service->gathering))
-		return -1;
-	if (service->gather_look && now >= service->gather_look) {
-		service->gather_look = 0;
-		atomic_store(&service->gathering, false);
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, end_gathering, NULL);
-		shunt_lock_leave(&engine->streams_lock);
-		if (!atomic_load(&service->gathering))
-			return -1;
-	}
-	if (!service->gather_look)
-		service->gather_look = now + GATHER_LOOK;
-	return shunt_narrow_ms(service->gather_look - now);
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, end_gathering, NULL);
+	shunt_lock_leave(&engine->streams_lock);
 }

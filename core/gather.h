@@ -6,11 +6,11 @@
 #define SHUNT_CORE_GATHER_H
 
 struct shunt_engine;
-struct shunt_service;
+struct shunt_task;
 
 /* A stream has begun to gather. Any thread, any lock. */
 void shunt_gather_begin(struct shunt_engine *engine);
-/* Milliseconds until the next look; -1: nobody gathers. Service thread. */
-int shunt_gather_tick(struct shunt_service *service);
+/* Sends what has been gathered for long enough. */
+void shunt_gather_run(struct shunt_task *task);
 
 #endif

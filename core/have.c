@@ -125,6 +125,7 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 			continue;
 		set_wanted(service, r, true);
 		r->wanted_until = until;
+		shunt_task_at(&service->tasks.have, until);
 	}
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
@@ -270,10 +271,11 @@ static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r
 	r->wanted_until = 0;
 }
 
-int shunt_have_tick(struct shunt_service *service)
+void shunt_have_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, have);
 	struct shunt_teller *teller = service->tellers, *next;
+	uint64_t now = shunt_now(service->engine);
 
 	for (; teller; teller = next) {
 		next = teller->next;
@@ -286,11 +288,10 @@ int shunt_have_tick(struct shunt_service *service)
 			continue;
 		if (r->wanted_until <= now)
 			end_wanted(service, r);
-		else if (r->wanted_until < first)
-			first = r->wanted_until;
+		else
+			shunt_task_at(task, r->wanted_until);
 	}
 	shunt_lock_leave(&service->engine->rendezvous_lock);
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 void shunt_have_abandon(struct shunt_service *service)

@@ -4,10 +4,16 @@
 #include "core/limits.h"
 #include "core/service.h"
 
-void shunt_links_add(struct shunt_service *service, struct shunt_link *link)
+void shunt_links_list(struct shunt_service *service, struct shunt_link *link)
 {
 	link->next = service->links;
 	service->links = link;
+	shunt_task_at(&service->tasks.limits, link->initiator ? SHUNT_NEVER : link->hello_by);
+}
+
+void shunt_links_add(struct shunt_service *service, struct shunt_link *link)
+{
+	shunt_links_list(service, link);
 	if (shunt_loop_add(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link)))
 		shunt_link_kill(link, "out of memory");
 }
@@ -40,7 +46,8 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 			  rendezvous->name.text + 1);
 }
 
-void shunt_links_settle(struct shunt_service *service)
+/* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
+static void settle(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		for (uint32_t i = 0; i < link->lane_count; i++) {
@@ -75,4 +82,14 @@ void shunt_links_bury(struct shunt_service *service)
 		}
 		p = &link->next;
 	}
+}
+
+void shunt_links_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, links);
+
+	settle(service);
+	shunt_links_bury(service);
+	if (shunt_streams_reap(service->engine))
+		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
 }

@@ -10,14 +10,17 @@
 struct shunt_link;
 struct shunt_service;
 struct shunt_source;
+struct shunt_task;
 
 /* A peer's process has come to a rendezvous, whose `source` this is: see loop.h. */
 void shunt_links_welcome(struct shunt_source *source, uint32_t events);
 /* One more link; it may be dead at once. */
 void shunt_links_add(struct shunt_service *service, struct shunt_link *link);
-/* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
-void shunt_links_settle(struct shunt_service *service);
+/* The same, where the loop knows its channel. */
+void shunt_links_list(struct shunt_service *service, struct shunt_link *link);
 /* Links that are over and have no stream are destroyed. seats_lock held. */
 void shunt_links_bury(struct shunt_service *service);
+/* What was posted on lanes has settled; links that are over are buried, and streams reaped. */
+void shunt_links_run(struct shunt_task *task);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/abroad.h"
 #include "core/leave.h"
 #include "core/links.h"
 #include "core/service.h"
@@ -88,8 +89,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 	if (result)
 		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
 			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
-	atomic_store(&engine->service->listening, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 	errno = saved;
 }
 
@@ -106,8 +106,7 @@ void shunt_listen_again(struct shunt_engine *engine)
 			atomic_store(&r->joining, true);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
-	atomic_store(&engine->service->listening, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)
@@ -116,7 +115,7 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 	    !engine->serve(engine))
 		return;
 	atomic_store(&rendezvous->joining, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.join);
 }
 
 struct other {
@@ -172,15 +171,32 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_porter_dismiss_all(engine, &crowd);
 	if (!engine->service)
 		return;
-	atomic_store(&engine->service->listening, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
-int shunt_listen_tick(struct shunt_service *service)
+/* Co-listeners and owners follow. */
+static void others_follow(struct shunt_service *service)
 {
+	shunt_task_at(&service->tasks.join, 0);
+	shunt_task_at(&service->tasks.have, 0);
+}
+
+void shunt_listen_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, listen);
+
+	if (!atomic_load(&service->leaving))
+		shunt_abroad_listen(service);
+	shunt_task_at(&service->tasks.withdraw, 0);
+	others_follow(service);
+}
+
+void shunt_listen_run_withdraw(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, withdraw);
 	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
 	struct shunt_crowd crowd = { .count = 0 };
+	uint64_t now = shunt_now(engine);
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
@@ -188,14 +204,14 @@ int shunt_listen_tick(struct shunt_service *service)
 			continue;
 		if (r->leave_at <= now) {
 			leave(engine, r, &crowd);
-			atomic_store(&service->listening, true);
-		} else if (r->leave_at < first) {
-			first = r->leave_at;
+			shunt_task_at(&service->tasks.listen, 0);
+			others_follow(service);
+		} else {
+			shunt_task_at(task, r->leave_at);
 		}
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */

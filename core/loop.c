@@ -50,6 +50,7 @@ static void woken(struct shunt_source *source, uint32_t events)
 int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine)
 {
 	*loop = (struct shunt_loop) { .engine = engine, .wake_source.ready = woken };
+	loop->last = &loop->first;
 	loop->epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	loop->wake_fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (loop->epfd < 0 || loop->wake_fd < 0 ||
@@ -68,6 +69,74 @@ void shunt_loop_close(struct shunt_loop *loop)
 	shunt_private_close(loop->engine, loop->wake_fd);
 	loop->epfd = loop->wake_fd = -1;
 }
+
+/* --- tasks --- */
+
+void shunt_loop_enlist(struct shunt_loop *loop, struct shunt_task *task, void (*run)(struct shunt_task *),
+		       bool each_round)
+{
+	*task = (struct shunt_task) { .run = run, .when = SHUNT_NEVER, .each_round = each_round };
+	*loop->last = task;
+	loop->last = &task->next;
+}
+
+/* True: it was not due as early. */
+static bool hasten(struct shunt_task *task, uint64_t when)
+{
+	uint64_t before = atomic_load(&task->when);
+
+	while (when < before)
+		if (atomic_compare_exchange_weak(&task->when, &before, when))
+			return true;
+	return false;
+}
+
+void shunt_loop_post(struct shunt_loop *loop, struct shunt_task *task)
+{
+	if (hasten(task, 0))
+		shunt_loop_wake(loop);
+}
+
+void shunt_loop_remind(struct shunt_loop *loop, struct shunt_task *task, uint64_t when)
+{
+	uint64_t never = SHUNT_NEVER;
+
+	if (atomic_compare_exchange_strong(&task->when, &never, when))
+		shunt_loop_wake(loop);
+}
+
+void shunt_task_at(struct shunt_task *task, uint64_t when)
+{
+	hasten(task, when);
+}
+
+static uint64_t due(struct shunt_task *task)
+{
+	uint64_t when = atomic_load(&task->when);
+
+	return when < task->not_before ? task->not_before : when;
+}
+
+int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
+{
+	uint64_t now = shunt_now(loop->engine), first = SHUNT_NEVER;
+
+	for (struct shunt_task *task = loop->first; task; task = task->next) {
+		if (!task->each_round && due(task) > now)
+			continue;
+		atomic_store(&task->when, SHUNT_NEVER);
+		task->run(task);
+	}
+	for (struct shunt_task *task = loop->first; task; task = task->next)
+		if (due(task) < first)
+			first = due(task);
+	if (first == SHUNT_NEVER)
+		return timeout_ms;
+	now = shunt_now(loop->engine);
+	return shunt_loop_sooner(timeout_ms, first > now ? shunt_narrow_ms(first - now) : 0);
+}
+
+/* --- sources --- */
 
 int shunt_loop_wait(struct shunt_loop *loop, struct epoll_event *events, int most, int timeout_ms)
 {

@@ -59,7 +59,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	stream->next_inbox = service->offers;
 	service->offers = stream;
 	shunt_lock_leave(&service->inbox_lock);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &service->tasks.offer);
 }
 
 static struct shunt_stream *take_all(struct shunt_service *service)
@@ -73,9 +73,10 @@ static struct shunt_stream *take_all(struct shunt_service *service)
 	return stream;
 }
 
-void shunt_offer_take(struct shunt_service *service)
+void shunt_offer_run(struct shunt_task *task)
 {
-	struct shunt_stream *stream = take_all(service), *next;
+	struct shunt_service *service = shunt_service_of(task, offer);
+	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : take_all(service), *next;
 
 	for (; stream; stream = next) {
 		next = stream->next_inbox;

@@ -85,7 +85,7 @@ static int next_to_go(struct shunt_engine *engine)
 		porter->at_work = false;
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_loop_wake(&engine->loop);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.deaf);
 	return fd;
 }
 

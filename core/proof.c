@@ -14,6 +14,7 @@
 
 #define PATIENCE 60000000000ull	/* ns that the kernel's end waits for a nonce: no longer than the kernel does for the other end */
 #define LOOK 1000000000ull	/* ns between two looks at who waits */
+#define UNPROVEN 10000000ull	/* ns until there may be a descriptor to wait for a nonce with */
 
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES])
 {
@@ -64,7 +65,7 @@ static void hold_end(struct shunt_stream *stream)
 		return;
 	atomic_store(&stream->rx.held_until, shunt_now(engine) + PATIENCE);
 	if (!atomic_fetch_add(&engine->service->held_ends, 1))
-		shunt_loop_wake(&engine->loop);
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.proof, 0);
 }
 
 static void let_end_go(struct shunt_stream *stream)
@@ -344,9 +345,9 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_streams_unhold(stream);
 }
 
-void shunt_proof_end_waiting(struct shunt_engine *engine)
+static void end_overdue(struct shunt_engine *engine, uint64_t now)
 {
-	struct overdue overdue = { .now = SHUNT_NEVER };
+	struct overdue overdue = { .now = now };
 
 	do {
 		overdue.found = NULL;
@@ -358,38 +359,32 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 	} while (overdue.found);
 }
 
-int shunt_proof_tick(struct shunt_service *service)
+void shunt_proof_end_waiting(struct shunt_engine *engine)
 {
-	struct overdue overdue = { 0 };
+	end_overdue(engine, SHUNT_NEVER);
+}
+
+void shunt_proof_run_overdue(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, proof);
+	uint64_t now = shunt_now(service->engine);
 
 	if (!atomic_load(&service->held_ends))
-		return -1;
-	overdue.now = shunt_now(service->engine);
-	while (overdue.now >= service->held_look) {
-		overdue.found = NULL;
-		shunt_lock_take(&service->engine->streams_lock);
-		shunt_streams_each(service->engine, is_overdue, &overdue);
-		shunt_lock_leave(&service->engine->streams_lock);
-		if (overdue.found)
-			stop_waiting(service->engine, overdue.found);
-		else
-			service->held_look = overdue.now + LOOK;
-	}
-	return shunt_narrow_ms(service->held_look - overdue.now);
+		return;
+	end_overdue(service->engine, now);
+	shunt_task_at(task, now + LOOK);
 }
 
 /* --- the service thread asks for nonces --- */
 
 void shunt_proof_soon(struct shunt_engine *engine)
 {
-	atomic_store(&engine->service->proving, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.prove);
 }
 
 void shunt_proof_later(struct shunt_engine *engine)
 {
-	atomic_store(&engine->service->unproven, true);
-	shunt_loop_wake(&engine->loop);
+	shunt_loop_remind(&engine->loop, &engine->service->tasks.prove, shunt_now(engine) + UNPROVEN);
 }
 
 struct unproven {
@@ -410,9 +405,9 @@ static int find_unproven(struct shunt_stream *stream, void *arg)
 	return found->count == 64;
 }
 
-void shunt_proof_ask(struct shunt_service *service)
+void shunt_proof_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
+	struct shunt_engine *engine = shunt_service_of(task, prove)->engine;
 	struct unproven found = { .count = 0 };
 
 	shunt_lock_take(&engine->streams_lock);
@@ -427,8 +422,9 @@ void shunt_proof_ask(struct shunt_service *service)
 		shunt_linger_again(stream);
 		shunt_streams_unhold(stream);
 	}
-	if (found.count == 64 && !atomic_load(&service->unproven))	/* else there are no descriptors for more */
-		shunt_proof_soon(engine);
+	if (found.count == 64 && !shunt_task_waits(task))	/* else there are no descriptors for more */
+		shunt_task_at(task, 0);
+	shunt_rights_proven(engine);
 }
 
 /* --- the writer --- */

@@ -29,55 +29,44 @@
 
 #define EVENTS 64
 #define STACK_BYTES (256 * 1024)
-#define UNPROVEN_MS 10		/* until there may be a descriptor to wait for a nonce with */
 
 /* --- a round --- */
 
-/* Of two time-outs in ms; negative: none. */
-static int sooner(int a, int b)
+static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 {
-	return a < 0 || (b >= 0 && b < a) ? b : a;
-}
+	const struct {
+		struct shunt_task *task;
+		void (*run)(struct shunt_task *);
+		bool each_round;
+	} order[] = {
+		{ &tasks->prove, shunt_proof_run, false },
+		{ &tasks->listen, shunt_listen_run, false },
+		{ &tasks->offer, shunt_offer_run, false },
+		{ &tasks->deaf, shunt_deaf_run, false },
+		{ &tasks->claim, shunt_claim_run, true },
+		{ &tasks->abroad, shunt_abroad_run, true },
+		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
+		{ &tasks->unclaimed, shunt_unclaimed_run, false },
+		{ &tasks->keepalive, shunt_keepalive_run, false },
+		{ &tasks->expiry, shunt_expiry_run, false },
+		{ &tasks->proof, shunt_proof_run_overdue, false },
+		{ &tasks->overflow, shunt_overflow_run, false },
+		{ &tasks->join, shunt_join_run, false },
+		{ &tasks->have, shunt_have_run, false },
+		{ &tasks->limits, shunt_limits_run, false },
+		{ &tasks->retire, shunt_retire_run, true },
+		{ &tasks->unread, shunt_unread_run, false },
+		{ &tasks->links, shunt_links_run, true },
+		{ &tasks->leave, shunt_leave_run, true },
+		{ &tasks->comeback, shunt_comeback_run, true },
+		{ &tasks->gather, shunt_gather_run, false },
+		{ &tasks->trim, shunt_trim_run, false },
+		{ &tasks->mock, shunt_mock_run, false },
+		{ &tasks->fault, shunt_fault_run, true },
+	};
 
-/* What is to be done without being told by a descriptor. After how long there is more, at most `timeout_ms`. */
-static int work(struct shunt_service *service, int timeout_ms)
-{
-	struct shunt_engine *engine = service->engine;
-	int due;
-
-	if (atomic_exchange(&service->proving, false)) {
-		shunt_proof_ask(service);
-		shunt_rights_proven(engine);
-	}
-	if (atomic_exchange(&service->listening, false) && !atomic_load(&service->leaving))
-		shunt_abroad_listen(service);
-	if (!atomic_load(&service->leaving))
-		shunt_offer_take(service);
-	shunt_porter_opens(service);
-	due = sooner(shunt_claim_tick(service), shunt_abroad_tick(service));
-	due = sooner(due, sooner(shunt_listen_tick(service), shunt_unclaimed_tick(service)));
-	due = sooner(due, shunt_keepalive_tick(service));
-	due = sooner(due, sooner(shunt_expiry_tick(service), shunt_proof_tick(service)));
-	due = sooner(due, shunt_overflow_tick(service));
-	due = sooner(due, sooner(shunt_join_tick(service), shunt_have_tick(service)));
-	due = sooner(due, shunt_limits_tick(service));
-	shunt_retire_tick(service);
-	shunt_unread_tick(service);
-	shunt_links_settle(service);
-	shunt_links_bury(service);
-	if (shunt_streams_reap(engine))
-		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
-	timeout_ms = sooner(timeout_ms, due);
-	timeout_ms = sooner(timeout_ms, sooner(shunt_leave_tick(service), shunt_deaf_tick(service)));
-	timeout_ms = sooner(timeout_ms, shunt_comeback_tick(service));
-	timeout_ms = sooner(timeout_ms, shunt_gather_tick(service));
-	timeout_ms = sooner(timeout_ms, shunt_trim_tick(service));
-	timeout_ms = sooner(timeout_ms, shunt_mock_tick(service));
-	if (atomic_exchange(&service->unproven, false)) {
-		atomic_store(&service->proving, true);
-		timeout_ms = sooner(timeout_ms, UNPROVEN_MS);
-	}
-	return sooner(timeout_ms, shunt_fault_tick(engine));
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		shunt_loop_enlist(loop, order[i].task, order[i].run, order[i].each_round);
 }
 
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
@@ -87,7 +76,7 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	int n;
 
 	shunt_lock_take(&engine->seats_lock);
-	timeout_ms = work(service, timeout_ms);
+	timeout_ms = shunt_loop_work(&engine->loop, timeout_ms);
 	shunt_lock_leave(&engine->seats_lock);
 	timeout_ms = shunt_await_completions(service, timeout_ms);
 	n = shunt_loop_wait(&engine->loop, events, EVENTS, timeout_ms);
@@ -173,15 +162,17 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!service)
 		return NULL;
 	service->engine = engine;
-	service->unclaimed = true;	/* there may be some already */
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->statistics_source.ready = shunt_stats_serve;
 	service->rights_source.ready = shunt_rights_serve;
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
 	result = shunt_loop_open(&engine->loop, engine);
-	if (!result)
+	if (!result) {
+		enlist(&engine->loop, &service->tasks);
+		shunt_task_at(&service->tasks.unclaimed, 0);	/* there may be some already */
 		result = open_names(service);
+	}
 	if (result == -EADDRINUSE)
 		*reason = SHUNT_REASON_NAME_TAKEN;
 	if (result || !shunt_shared_prepare(engine)) {
@@ -219,7 +210,8 @@ static bool revive(struct shunt_service *service)
 	service->leave_by = 0;
 	service->links_left = false;
 	service->deaf = 0;
-	service->unclaimed = true;
+	shunt_task_at(&service->tasks.unclaimed, 0);
+	shunt_task_at(&service->tasks.offer, 0);	/* it may have come too late for the former one */
 	if (open_names(service) || (!service->engine->manual && !start_thread(service)))
 		shunt_service_close(service);
 	else

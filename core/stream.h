@@ -26,7 +26,6 @@ struct shunt_pin;
 struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
-#define SHUNT_NEVER UINT64_MAX
 
 enum shunt_state {
 	SHUNT_FRESH,	/* a socket that is not connected, or listens */
