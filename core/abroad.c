@@ -13,6 +13,7 @@
 #include "core/gate.h"
 #include "core/leave.h"
 #include "core/link_make.h"
+#include "core/links.h"
 #include "core/service.h"
 
 #define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
@@ -93,7 +94,7 @@ static void let_in(void *gate_arg, void *ticket_arg, int fd)
 	channel.device = ticket_arg;
 	link = shunt_link_create(engine, &channel, false);
 	if (link)
-		shunt_service_add_link(abroad->service, link);
+		shunt_links_add(abroad->service, link);
 }
 
 static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
@@ -115,7 +116,7 @@ static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_a
 		gate->fd = -1;
 		return NULL;
 	}
-	if (shunt_service_add(abroad->service, gate->fd, &abroad->gate_source)) {
+	if (shunt_loop_add(&engine->loop, gate->fd, &abroad->gate_source, EPOLLIN)) {
 		shunt_gate_close(gate);
 		gate->fd = -1;
 		return NULL;
@@ -190,7 +191,7 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *
 		return NULL;
 	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
 	link->line.name = name;
-	shunt_service_add_link(service, link);
+	shunt_links_add(service, link);
 	return link;
 }
 
@@ -258,6 +259,35 @@ static const struct cm_callbacks callbacks = {
 	.question = on_question, .answer = on_answer, .keep = keep_descriptor, .drop = drop_descriptor,
 };
 
+static void step(struct shunt_abroad *abroad)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+
+	shunt_private_begin(engine);
+	cm_step(&abroad->cm, now_ms(engine));
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_step(&abroad->gates[i]);
+	shunt_private_end(engine);
+}
+
+void shunt_abroad_hear(struct shunt_service *service)
+{
+	step(service->abroad);
+}
+
+static void cm_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, cm_source)->service);
+}
+
+static void gate_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, gate_source)->service);
+}
+
 static bool open_all(struct shunt_abroad *abroad)
 {
 	struct shunt_service *service = abroad->service;
@@ -270,8 +300,8 @@ static bool open_all(struct shunt_abroad *abroad)
 		return false;
 	}
 	shunt_device_note_helpers(engine->files);
-	abroad->cm_source.kind = SHUNT_SOURCE_CM;
-	if (shunt_service_add(service, cm_fd(&abroad->cm), &abroad->cm_source)) {
+	abroad->cm_source.ready = cm_ready;
+	if (shunt_loop_add(&engine->loop, cm_fd(&abroad->cm), &abroad->cm_source, EPOLLIN)) {
 		cm_close(&abroad->cm);
 		return false;
 	}
@@ -291,7 +321,7 @@ static struct shunt_abroad *get(struct shunt_service *service)
 		if (!abroad)
 			return NULL;
 		abroad->service = service;
-		abroad->gate_source.kind = SHUNT_SOURCE_GATE;
+		abroad->gate_source.ready = gate_ready;
 		abroad->gates[0].fd = abroad->gates[1].fd = -1;
 		service->abroad = abroad;
 	}
@@ -418,23 +448,6 @@ void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stre
 
 /* --- the service thread --- */
 
-static void step(struct shunt_abroad *abroad)
-{
-	struct shunt_engine *engine = abroad->service->engine;
-
-	shunt_private_begin(engine);
-	cm_step(&abroad->cm, now_ms(engine));
-	for (int i = 0; i < 2; i++)
-		if (abroad->gates[i].fd >= 0)
-			shunt_gate_step(&abroad->gates[i]);
-	shunt_private_end(engine);
-}
-
-void shunt_abroad_hear(struct shunt_service *service)
-{
-	step(service->abroad);
-}
-
 static uint64_t first_due(struct shunt_abroad *abroad)
 {
 	uint64_t due = cm_next_deadline(&abroad->cm);
@@ -449,20 +462,16 @@ static uint64_t first_due(struct shunt_abroad *abroad)
 	return due;
 }
 
-int shunt_abroad_tick(struct shunt_service *service)
+void shunt_abroad_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, abroad);
 	struct shunt_abroad *abroad = service->abroad;
-	uint64_t due, now;
 
 	if (!abroad || !abroad->open)
-		return -1;
-	now = shunt_now(service->engine);
-	if (first_due(abroad) <= now)
+		return;
+	if (first_due(abroad) <= shunt_now(service->engine))
 		step(abroad);
-	due = first_due(abroad);
-	if (due == SHUNT_NEVER)
-		return -1;
-	return due > now ? shunt_narrow_ms(due - now) : 0;
+	shunt_task_at(task, first_due(abroad));
 }
 
 void shunt_abroad_forget(struct shunt_service *service)

@@ -58,7 +58,7 @@ static void count_announced(struct shunt_engine *engine, struct shunt_stream *st
 {
 	atomic_fetch_add(&stream->rx.announced, 1);
 	if (atomic_load(&stream->asked) == SHUNT_ASKED)
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)

@@ -10,11 +10,14 @@
 #include "core/lanes.h"
 #include "core/leave.h"
 #include "core/link_make.h"
+#include "core/links.h"
 #include "core/proof.h"
 #include "core/seats.h"
 #include "core/service.h"
 #include "core/trust.h"
 #include "core/uring.h"
+
+#define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
 
 static void begin_claim(struct shunt_stream *stream)
 {
@@ -174,7 +177,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 	if (!link)
 		return NULL;
 	link->line.name = *name;
-	shunt_service_add_link(service, link);
+	shunt_links_add(service, link);
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 
@@ -334,12 +337,13 @@ static void retry_connecting(struct shunt_service *service)
 	}
 }
 
-int shunt_claim_tick(struct shunt_service *service)
+void shunt_claim_run(struct shunt_task *task)
 {
-	int due;
+	struct shunt_service *service = shunt_service_of(task, claim);
 
 	if (service->connecting && !atomic_load(&service->leaving))
 		retry_connecting(service);
-	due = shunt_claim_miss(service);
-	return service->connecting ? 1 : due;
+	shunt_claim_miss(service);
+	if (service->connecting)
+		shunt_task_at(task, shunt_now(service->engine) + CONNECTING);
 }

@@ -14,6 +14,7 @@ struct shunt_message;
 struct shunt_name;
 struct shunt_service;
 struct shunt_stream;
+struct shunt_task;
 
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */
@@ -38,7 +39,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A process that has changed its user since the link was made, for one, is to get no more. */
 bool shunt_claim_is_trusted(struct shunt_link *link);
-/* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
-int shunt_claim_tick(struct shunt_service *service);
+/* Connections that are established by now, and claims that have waited too long. */
+void shunt_claim_run(struct shunt_task *task);
 
 #endif

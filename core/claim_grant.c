@@ -223,9 +223,9 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 	shunt_streams_unhold(stream);
 }
 
-int shunt_claim_miss(struct shunt_service *service)
+void shunt_claim_miss(struct shunt_service *service)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	uint64_t now = shunt_now(service->engine);
 
 	for (struct shunt_parked **p = &service->parked; *p;) {
 		if ((*p)->deadline <= now || atomic_load(&service->leaving)) {
@@ -233,11 +233,9 @@ int shunt_claim_miss(struct shunt_service *service)
 			unpark(service, p);
 			continue;
 		}
-		if ((*p)->deadline < first)
-			first = (*p)->deadline;
+		shunt_task_at(&service->tasks.claim, (*p)->deadline);
 		p = &(*p)->next;
 	}
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 void shunt_claim_forget(const struct shunt_link *link)

@@ -20,8 +20,8 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 void shunt_claim_match(struct shunt_service *service, struct shunt_stream *stream);
 /* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
 bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
-/* Refuses claims that have waited too long. Milliseconds until the next look, -1: nothing waits. */
-int shunt_claim_miss(struct shunt_service *service);
+/* Refuses claims that have waited too long. */
+void shunt_claim_miss(struct shunt_service *service);
 /* The link is over: its parked claims are forgotten. */
 void shunt_claim_forget(const struct shunt_link *link);
 

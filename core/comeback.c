@@ -5,6 +5,7 @@
 #include "core/claim.h"
 #include "core/link_make.h"
 #include "core/seats.h"
+#include "core/links.h"
 #include "core/service.h"
 #include "core/shared.h"
 
@@ -154,42 +155,6 @@ static uint64_t next_rest(const struct shunt_config *config, const struct shunt_
 	return next < most ? next : most;
 }
 
-bool shunt_comeback_take(struct shunt_link *link)
-{
-	struct shunt_engine *engine = link->engine;
-	struct shunt_service *service = engine->service;
-	struct shunt_comeback *comeback;
-	uint64_t now = shunt_now(engine);
-
-	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
-		return false;
-	if (!link->line.number)
-		link->line.number = ++service->lines;
-	name_streams(link);
-	if (!has_streams(engine, link->line.number))
-		return false;
-	comeback = calloc(1, sizeof(*comeback));
-	if (!comeback)
-		return false;
-	comeback->source.kind = SHUNT_SOURCE_COMEBACK;
-	comeback->line = link->line;
-	comeback->line.rest = next_rest(&engine->config, &link->line, now);
-	comeback->initiator = link->initiator;
-	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
-	shunt_lock_take(&link->send_lock);
-	comeback->channel = link->channel;
-	link->channel.fd = -1;
-	/* Another HELLO is due. */
-	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
-	shunt_lock_leave(&link->send_lock);
-	shunt_service_hand_over(service, comeback->channel.fd, &comeback->source);
-	comeback->next = service->comebacks;
-	service->comebacks = comeback;
-	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
-		  (unsigned long long)comeback->line.rest / 1000000);
-	return true;
-}
-
 static void unlist(struct shunt_service *service, struct shunt_comeback *comeback)
 {
 	struct shunt_comeback **p = &service->comebacks;
@@ -221,22 +186,24 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 	if (link) {
 		link->line = comeback->line;
 		link->on_trial = link->initiator;
-		link->next = service->links;
-		service->links = link;
-		shunt_service_hand_over(service, link->channel.fd, &link->source);
+		shunt_links_list(service, link);
+		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
 		atomic_fetch_add(&service->engine->comebacks, 1);
 	}
 	free(comeback);
 	return link;
 }
 
-void shunt_comeback_hear(struct shunt_service *service, struct shunt_comeback *comeback)
+static void hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_engine *engine = service->engine;
+	struct shunt_comeback *comeback = shunt_loop_owner(source, struct shunt_comeback, source);
+	struct shunt_engine *engine = comeback->channel.engine;
+	struct shunt_service *service = engine->service;
 	struct shunt_message message;
 	struct shunt_link *link;
 	int fds[SHUNT_CHANNEL_FDS], count, result;
 
+	(void)events;
 	shunt_private_begin(engine);
 	result = shunt_channel_receive(&comeback->channel, &message, fds, &count);
 	if (result > 0 && message.type == SHUNT_MSG_HELLO && !comeback->initiator) {
@@ -249,6 +216,42 @@ void shunt_comeback_hear(struct shunt_service *service, struct shunt_comeback *c
 	while (count--)
 		engine->sys->close(fds[count]);
 	shunt_private_end(engine);
+}
+
+bool shunt_comeback_take(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_service *service = engine->service;
+	struct shunt_comeback *comeback;
+	uint64_t now = shunt_now(engine);
+
+	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
+		return false;
+	if (!link->line.number)
+		link->line.number = ++service->lines;
+	name_streams(link);
+	if (!has_streams(engine, link->line.number))
+		return false;
+	comeback = calloc(1, sizeof(*comeback));
+	if (!comeback)
+		return false;
+	comeback->source.ready = hear;
+	comeback->line = link->line;
+	comeback->line.rest = next_rest(&engine->config, &link->line, now);
+	comeback->initiator = link->initiator;
+	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
+	shunt_lock_take(&link->send_lock);
+	comeback->channel = link->channel;
+	link->channel.fd = -1;
+	/* Another HELLO is due. */
+	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
+	shunt_lock_leave(&link->send_lock);
+	shunt_loop_change(&engine->loop, comeback->channel.fd, &comeback->source, EPOLLIN);
+	comeback->next = service->comebacks;
+	service->comebacks = comeback;
+	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
+		  (unsigned long long)comeback->line.rest / 1000000);
+	return true;
 }
 
 /* --- are the new queue pairs any good? --- */
@@ -351,15 +354,16 @@ static bool may_bring(struct shunt_link *link)
 	       !atomic_load(&link->failed) && shunt_comeback_tried(link);
 }
 
-int shunt_comeback_tick(struct shunt_service *service)
+void shunt_comeback_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, comeback);
+	uint64_t now = shunt_now(service->engine);
 	struct shunt_comeback *comeback, *next;
 
 	for (comeback = service->comebacks; comeback; comeback = next) {
 		next = comeback->next;
 		if (comeback->at > now)
-			first = comeback->at < first ? comeback->at : first;
+			shunt_task_at(task, comeback->at);
 		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
 			make_link(service, comeback);
 		else
@@ -370,8 +374,6 @@ int shunt_comeback_tick(struct shunt_service *service)
 			continue;
 		if (link->bring_at <= now)
 			link->bring_at = bring_all(link, now) ? now + service->engine->config.return_ms * 1000000 : SHUNT_NEVER;
-		if (link->bring_at < first)
-			first = link->bring_at;
+		shunt_task_at(task, link->bring_at);
 	}
-	return first == SHUNT_NEVER ? -1 : shunt_narrow_ms(first - now);
 }

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "core/await.h"
 #include "core/cancel.h"
 #include "core/decision.h"
 #include "core/delivered.h"
@@ -59,6 +60,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
 	engine->lane_hooks = &shunt_delivered_hooks;
+	engine->serve = shunt_service_start;
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;
@@ -160,11 +162,11 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		retire_shared(engine);
 		shunt_overflow_leave(engine);
 		until = shunt_now(engine) + LINGER;
-		shunt_service_drain(engine, until);
+		shunt_await_drained(engine, until);
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_end, engine);
 		shunt_lock_leave(&engine->streams_lock);
-		shunt_service_drain(engine, until);
+		shunt_await_drained(engine, until);
 		await_device(engine, until);
 	}
 	shunt_lock_take(&engine->streams_lock);

@@ -14,6 +14,7 @@
 #include "core/lane_serve.h"
 #include "core/left.h"
 #include "core/link.h"
+#include "core/loop.h"
 #include "core/log.h"
 #include "core/narrow.h"
 #include "core/porter.h"
@@ -41,6 +42,9 @@ struct shunt_engine {
 	struct shunt_files *files;
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
+	struct shunt_loop loop;		/* of the service thread */
+	/* Starts the service thread if there is none: shunt_service_start(). False: it could not be started. */
+	bool (*serve)(struct shunt_engine *engine);
 	struct shunt_service *service;	/* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
@@ -140,30 +144,10 @@ int shunt_private_copy(struct shunt_engine *engine, int fd);
 
 /* --- service.c --- */
 
-/* Starts the service thread if there is none. False: it could not be started. */
+/* See engine.serve. */
 bool shunt_service_start(struct shunt_engine *engine);
-/* The stream was used for the first time: somebody should claim it, or may. */
-void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream);
-/* A lane has work that waits for credit: somebody must poll even if the program does not. */
-void shunt_service_watch(struct shunt_engine *engine);
-/* The QP of a lane did not take a WR: the service thread offers it again in a while, also if it rests by now. Any thread. */
-void shunt_service_retry(struct shunt_engine *engine);
-/* A message on the channel wants to be written, or a stream reaped. */
-void shunt_service_wake(struct shunt_engine *engine);
-/* The service thread's epoll descriptor. */
-int shunt_service_epoll(struct shunt_engine *engine);
 /* One round, waiting at most `timeout_ms`. */
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
-/* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
-void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
-/* A peer's nonce is to be asked for, and somebody else has the stream's lock. */
-void shunt_service_prove(struct shunt_engine *engine);
-/* The same, or an end is to be said (linger.h), but there is no descriptor to wait for it with: in a while. */
-void shunt_service_prove_later(struct shunt_engine *engine);
-/* A stream has begun to gather: the service thread sees to it that it ends in time. */
-void shunt_service_gather(struct shunt_engine *engine);
-/* At exit: until all that was sent has been given to the device, but not beyond `until`. */
-void shunt_service_drain(struct shunt_engine *engine, uint64_t until);
 void shunt_service_abandon(struct shunt_engine *engine);
 
 /* --- listen.c --- */
@@ -257,7 +241,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);
 /* Answers what can be answered by now; is there more? Service thread. */
-void shunt_retire_tick(struct shunt_service *service);
+void shunt_retire_run(struct shunt_task *task);
 bool shunt_retire_waits(struct shunt_service *service);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
@@ -294,7 +278,8 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
  */
 int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
 int shunt_rights_listen(struct shunt_engine *engine);
-void shunt_rights_serve(struct shunt_engine *engine, int fd);
+/* A relative has come: see loop.h. */
+void shunt_rights_serve(struct shunt_source *source, uint32_t events);
 /*
  * A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's
  * hold. Service thread.
@@ -320,7 +305,8 @@ const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_strea
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes);
 void shunt_stats_write(struct shunt_engine *engine);
 int shunt_stats_listen(struct shunt_engine *engine);
-void shunt_stats_serve(struct shunt_engine *engine, int fd);
+/* A reader has come: see loop.h. */
+void shunt_stats_serve(struct shunt_source *source, uint32_t events);
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link);
 
 /* --- wait.c --- */

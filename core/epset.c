@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/offer.h"
 #include "core/thread.h"
 
 #define MODE_BITS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
@@ -594,7 +595,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}
 	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (op == EPOLL_CTL_ADD)
 		shunt_file_accepting(engine, file);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)

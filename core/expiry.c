@@ -11,8 +11,8 @@
 
 static void due(struct shunt_engine *engine)
 {
-	if (engine->service && !atomic_exchange(&engine->service->expiring, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.expiry);
 }
 
 void shunt_expiry_note(struct shunt_stream *stream, uint64_t late)
@@ -31,6 +31,8 @@ void shunt_expiry_changed(struct shunt_stream *stream)
 	atomic_store(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
 	if (atomic_load(&stream->tx.starved) || atomic_load(&stream->tx.halted))
 		shunt_expiry_note(stream, 0);
+	if (atomic_load(&stream->tx.stuck_since))
+		due(stream->engine);
 }
 
 /* --- the service thread --- */
@@ -152,18 +154,7 @@ static uint64_t look(struct shunt_engine *engine)
 	return found.count ? 0 : found.next;
 }
 
-int shunt_expiry_tick(struct shunt_service *service)
+void shunt_expiry_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	uint64_t now, next;
-
-	if (!atomic_load(&service->expiring))
-		return -1;
-	now = shunt_now(engine);
-	atomic_store(&service->expiring, false);	/* who is stuck from here on says so again */
-	next = look(engine);
-	if (next == SHUNT_NEVER)
-		return -1;
-	atomic_store(&service->expiring, true);
-	return next > now ? shunt_narrow_ms(next - now) : 0;
+	shunt_task_at(task, look(shunt_service_of(task, expiry)->engine));
 }

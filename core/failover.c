@@ -108,7 +108,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 		return;
 	shunt_linger_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-	shunt_service_wake(stream->engine);
+	shunt_loop_wake(&stream->engine->loop);
 }
 
 static void tell(struct shunt_link *link, struct shunt_stream *stream)

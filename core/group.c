@@ -7,6 +7,7 @@
 #include "core/epset.h"
 #include "core/polling.h"
 #include "core/proof.h"
+#include "core/watch.h"
 
 #define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
@@ -411,7 +412,7 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 	if (group->leader)
 		shunt_group_kick(engine, group->leader);
 	if (group->service_asleep)
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 void shunt_group_repost(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -520,7 +521,7 @@ static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (!shunt_lock_try(&stream->rx.lock)) {
 		if (shunt_proof_pending(&stream->rx))
-			shunt_service_prove(engine);	/* the reader may be about to sleep until it is proven */
+			shunt_proof_soon(engine);	/* the reader may be about to sleep until it is proven */
 		return;
 	}
 	shunt_track_settle(engine, stream);
@@ -577,7 +578,7 @@ void shunt_group_after_slow(struct shunt_engine *engine)
 			settle(engine, stream);
 	} while (lane || stream);
 	if (stalled)
-		shunt_service_watch(engine);
+		shunt_watch_begin(engine);
 }
 
 /* --- events --- */

@@ -144,7 +144,7 @@ static bool hear(struct shunt_link *link)
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 }
 
-void shunt_link_readable(struct shunt_link *link)
+static void readable(struct shunt_link *link)
 {
 	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
@@ -153,4 +153,14 @@ void shunt_link_readable(struct shunt_link *link)
 		more = hear(link);
 		shunt_private_end(link->engine);
 	}
+}
+
+void shunt_hear_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_link *link = shunt_loop_owner(source, struct shunt_link, source);
+
+	if (events & EPOLLOUT)
+		shunt_link_writable(link);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		readable(link);
 }

@@ -3,8 +3,10 @@
 #include "core/chain.h"
 #include "core/direct.h"
 #include "core/engine.h"
+#include "core/gather.h"
 #include "core/pin.h"
 #include "core/stage.h"
+#include "core/watch.h"
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
@@ -150,7 +152,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
 		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);
 		atomic_store_explicit(&tx->gathering, true, memory_order_release);
-		shunt_service_gather(engine);
+		shunt_gather_begin(engine);
 	}
 	return taken;
 }
@@ -194,7 +196,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 	if (heard)
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_service_watch(lane->link->engine);
+	shunt_watch_begin(lane->link->engine);
 	return false;
 }
 
@@ -205,9 +207,9 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	atomic_store(&lane->unsettled, true);
 	/* A device with a thread may have told the service thread before it could see the mark. */
 	if (shunt_lane_arrived(lane))
-		shunt_service_wake(lane->link->engine);
+		shunt_loop_wake(&lane->link->engine->loop);
 	else
-		shunt_service_watch(lane->link->engine);
+		shunt_watch_begin(lane->link->engine);
 	return false;
 }
 

@@ -10,6 +10,8 @@
 #include "core/comeback.h"
 #include "core/epset.h"
 #include "core/link_end.h"
+#include "core/links.h"
+#include "core/offer.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -18,7 +20,7 @@
 #define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
 #define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */
 #define PORTER 1000000000ull	/* ns that a stranger may hold the porter up */
-#define LOOK_MS 1		/* between two looks: what a lane has posted meanwhile is told to nobody */
+#define LOOK 1000000ull		/* ns between two looks: what a lane has posted meanwhile is told to nobody */
 #define TIMES_MAX 16		/* that the service thread ends and begins anew */
 #define MANY 64			/* streams looked at before streams_lock is let go */
 #define WHY "its process changes its user or confines itself"	/* a link ends */
@@ -63,7 +65,7 @@ static void close_names(struct shunt_service *service)
 	shunt_lock_leave(&engine->rendezvous_lock);
 	withdraw(engine, &service->process, &crowd);
 	shunt_porter_dismiss_all(engine, &crowd);
-	shunt_have_tick(service);	/* who accepts at those addresses, too, is dismissed */
+	shunt_have_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
 }
 
 struct batch {
@@ -150,29 +152,29 @@ static bool is_over(struct shunt_service *service)
 	return !service->asked && !atomic_load(&service->resends) && !atomic_load(&service->held_ends);
 }
 
-int shunt_leave_tick(struct shunt_service *service)
+void shunt_leave_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, leave);
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 
 	if (!atomic_load(&service->leaving))
-		return -1;
+		return;
+	shunt_task_at(task, now + LOOK);
 	if (!service->leave_by) {
 		begin(service);
 		service->leave_by = now + RETIRING;
 	}
 	if (!service->links_left) {
 		if (each_stream(engine, retires, NULL) && now < service->leave_by)
-			return LOOK_MS;
+			return;
 		end_links(service);
 		service->leave_by = now + PATIENCE;
-		return 0;	/* the links' failure is dealt with next */
-	}
-	if (is_over(service) || now >= service->leave_by) {
+		shunt_task_at(task, 0);	/* the links' failure is dealt with next */
+	} else if (is_over(service) || now >= service->leave_by) {
 		atomic_store(&service->stopping, true);
-		return 0;
+		shunt_task_at(task, 0);
 	}
-	return LOOK_MS;
 }
 
 /* --- the thread that makes the call --- */
@@ -181,17 +183,7 @@ static void release_offers(struct shunt_service *service)
 {
 	struct shunt_stream *stream;
 
-	shunt_lock_take(&service->inbox_lock);
-	stream = service->offers;
-	service->offers = NULL;
-	shunt_lock_leave(&service->inbox_lock);
-	while (stream) {
-		struct shunt_stream *next = stream->next_inbox;
-
-		atomic_store(&stream->used, false);
-		shunt_streams_unhold(stream);
-		stream = next;
-	}
+	shunt_offer_release(service);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
@@ -263,13 +255,13 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	shunt_lock_take(&engine->seats_lock);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_link_kill(link, WHY);
-	shunt_retire_tick(service);
+	shunt_retire_run(&service->tasks.retire);
 	release_offers(service);
 	shunt_proof_end_waiting(engine);
 	give_up_owing(engine);
 	each_stream(engine, hand_back, NULL);
 	shunt_streams_reap(engine);
-	shunt_service_bury(service);
+	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
 	shunt_service_close(service);
 	close_devices(engine);
@@ -287,8 +279,8 @@ void shunt_leave_ask(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	atomic_store(&service->leaving, true);
-	atomic_store(&service->woken, false);
-	shunt_service_wake(engine);
+	atomic_store(&engine->loop.woken, false);
+	shunt_loop_wake(&engine->loop);
 }
 
 struct readable {

@@ -14,6 +14,7 @@
 
 struct shunt_engine;
 struct shunt_service;
+struct shunt_task;
 
 /* Such a call is under way, or was made for good: no service thread is started. Any thread. */
 bool shunt_leave_is_due(struct shunt_engine *engine);
@@ -22,8 +23,8 @@ enum shunt_reason shunt_leave_reason(struct shunt_engine *engine);
 
 /* The service thread is asked to end. */
 void shunt_leave_ask(struct shunt_engine *engine);
-/* The service thread's part. Milliseconds until the next look, -1: it was not asked. */
-int shunt_leave_tick(struct shunt_service *service);
+/* The service thread's part. */
+void shunt_leave_run(struct shunt_task *task);
 /* It has ended: what it has left is put away. No lock held but leave_lock. */
 void shunt_leave_finish(struct shunt_engine *engine);
 

@@ -48,7 +48,7 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 	}
 	atomic_store(&tx->lingers, true);
 	if (tx->end_fd < 0)
-		shunt_service_prove_later(stream->engine);
+		shunt_proof_later(stream->engine);
 	return true;
 }
 
@@ -60,7 +60,7 @@ void shunt_linger_again(struct shunt_stream *stream)
 	if (atomic_load(&tx->lingers) && tx->end_fd < 0 && stream->fd >= 0) {
 		take_copy(stream, stream->fd);
 		if (tx->end_fd < 0)
-			shunt_service_prove_later(stream->engine);
+			shunt_proof_later(stream->engine);
 		else
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 	}

@@ -5,6 +5,15 @@
 
 /* --- the channel --- */
 
+/* send_lock held. */
+static void want_write(struct shunt_link *link, bool on)
+{
+	if (link->wants_write == on || link->channel.fd < 0)
+		return;
+	link->wants_write = on;
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+}
+
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		    int count)
 {
@@ -15,7 +24,7 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 	if (atomic_load(&link->state) != SHUNT_LINK_DEAD) {
 		result = shunt_channel_send(&link->channel, message, fds, count);
 		if (shunt_channel_waits(&link->channel))
-			shunt_service_want_write(link, true);
+			want_write(link, true);
 	}
 	shunt_lock_leave(&link->send_lock);
 	errno = saved;
@@ -27,7 +36,7 @@ void shunt_link_writable(struct shunt_link *link)
 	shunt_lock_take(&link->send_lock);
 	shunt_channel_flush(&link->channel);
 	if (!shunt_channel_waits(&link->channel))
-		shunt_service_want_write(link, false);
+		want_write(link, false);
 	shunt_lock_leave(&link->send_lock);
 }
 
@@ -74,7 +83,7 @@ void shunt_link_fail(struct shunt_link *link, const char *why)
 	if (!shunt_link_condemn(link))
 		return;
 	link->failure = why;
-	shunt_service_wake(link->engine);
+	shunt_loop_wake(&link->engine->loop);
 }
 
 void shunt_link_distrust(struct shunt_link *link, const char *what)
@@ -86,7 +95,7 @@ void shunt_link_distrust(struct shunt_link *link, const char *what)
 			  "link to process %u%s broken off: %s", link->peer_pid, shunt_link_where(link), what);
 	}
 	shunt_link_fail(link, what);
-	shunt_service_wake(link->engine);
+	shunt_loop_wake(&link->engine->loop);
 }
 
 void shunt_link_tell(struct shunt_link *link, uint32_t what)

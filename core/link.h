@@ -11,7 +11,7 @@
 #include "core/comeback.h"
 #include "core/lane.h"
 #include "core/lock.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 struct shunt_engine;
 
@@ -65,6 +65,11 @@ struct shunt_link {
 
 /* The channel has room. Service thread. */
 void shunt_link_writable(struct shunt_link *link);
+/* What the channel's descriptor is registered for. */
+static inline uint32_t shunt_link_events(const struct shunt_link *link)
+{
+	return link->wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */

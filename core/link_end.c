@@ -12,7 +12,7 @@
 static void hang_up(struct shunt_link *link)
 {
 	shunt_lock_take(&link->send_lock);
-	shunt_service_forget(link);
+	shunt_loop_remove(&link->engine->loop, link->channel.fd);
 	shunt_channel_close(&link->channel);
 	shunt_lock_leave(&link->send_lock);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/claim.h"
 #include "core/engine.h"
+#include "core/hear.h"
 #include "core/keepalive.h"
 #include "core/lanes.h"
 #include "core/limits.h"
@@ -106,7 +107,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		link = allocate(engine, device);
 	if (!link)
 		goto close_channel;	/* the device has said why */
-	link->source.kind = SHUNT_SOURCE_LINK;
+	link->source.ready = shunt_hear_ready;
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;

@@ -1,7 +1,7 @@
 # The engine.
 core_sources = \
 	include/shunt/wire.h \
-	core/api.h core/file.h core/sys.h core/verbs.h core/source.h \
+	core/api.h core/file.h core/sys.h core/verbs.h core/loop.c core/loop.h \
 	core/config.c core/config.h core/config_table.h core/config_review.c core/config_review.h core/narrow.h \
 	core/fault.c core/fault.h core/fault_device.c core/fault_rules.c \
 	core/log.c core/log.h core/outfile.c core/outfile.h core/quiet.c core/quiet.h \
@@ -25,6 +25,7 @@ core_sources = \
 	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
 	core/abroad.c core/abroad.h core/address.c core/address.h core/decision.c core/decision.h \
 	core/rendezvous.c core/trust.c core/trust.h core/porter.c core/porter.h core/listen.c core/claim.c core/claim.h core/claim_grant.c core/claim_grant.h core/claim_refuse.c core/claim_refuse.h core/brief.c core/brief.h core/trim.c core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/uring.c core/uring.h core/have.c core/have.h core/join.c core/redirect.c \
+	core/links.c core/links.h core/watch.c core/watch.h core/await.c core/await.h core/offer.c core/offer.h core/gather.c core/gather.h \
 	core/service.c core/service.h \
 	core/leave.c core/leave.h core/deaf.h core/deaf.c core/limits.h core/limits.c core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h core/left.c core/left.h \
 	core/stats.c core/carried.c core/carried.h

@@ -205,10 +205,8 @@ void shunt_mock_watch(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
-	if (!engine->config.slow_ms || atomic_load_explicit(&service->timing, memory_order_relaxed))
-		return;
-	if (!atomic_exchange(&service->timing, true))
-		shunt_service_wake(engine);
+	if (engine->config.slow_ms && !shunt_task_waits(&service->tasks.mock))
+		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
 }
 
 static void hold_all(struct shunt_lane *lane, bool on)
@@ -274,24 +272,18 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 	return slow->waits || slow->held;
 }
 
-int shunt_mock_tick(struct shunt_service *service)
+void shunt_mock_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, mock);
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 	bool again = false;
 
-	if (!atomic_load(&service->timing))
-		return -1;
-	if (now >= service->slow_look) {
-		atomic_store(&service->timing, false);
-		shunt_group_poll_fully(engine);	/* perhaps nobody else does */
-		for (struct shunt_link *link = service->links; link; link = link->next)
-			for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
-				again |= look_at_lane(&link->lanes[i], now);
-		service->slow_look = now + (engine->config.slow_ms ? engine->config.slow_ms : 1) * 1000000;
-		if (!again)
-			return -1;
-		atomic_store(&service->timing, true);
-	}
-	return shunt_narrow_ms(service->slow_look - now);
+	shunt_group_poll_fully(engine);	/* perhaps nobody else does */
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
+			again |= look_at_lane(&link->lanes[i], now);
+	task->not_before = now + (engine->config.slow_ms ? engine->config.slow_ms : 1) * 1000000;
+	if (again)
+		shunt_task_at(task, task->not_before);
 }

@@ -106,8 +106,8 @@ void shunt_overflow_note(struct shunt_stream *stream)
 		return;
 	atomic_store(&tx->waits_at, consumed);
 	atomic_store(&tx->waits_since, shunt_now(stream->engine));
-	if (service && !atomic_exchange(&service->patient, true))
-		shunt_service_wake(stream->engine);
+	if (service)
+		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
 }
 
 /* --- taking --- */
@@ -384,19 +384,13 @@ static bool look(struct shunt_engine *engine)
 	return found.again;
 }
 
-int shunt_overflow_tick(struct shunt_service *service)
+void shunt_overflow_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine);
+	struct shunt_engine *engine = shunt_service_of(task, overflow)->engine;
+	uint64_t next = shunt_now(engine) + PATIENCE;
 
-	if (!atomic_load(&service->patient))
-		return -1;
-	if (now >= service->patient_look) {
-		atomic_store(&service->patient, false);	/* a later sender sets it again */
-		if (look(service->engine))
-			atomic_store(&service->patient, true);
-		if (!atomic_load(&service->patient))
-			return -1;
-		service->patient_look = now + PATIENCE;
-	}
-	return (int)((service->patient_look - now) / MS + 1);
+	if (!look(engine))
+		return;
+	task->not_before = next;
+	shunt_task_at(task, next);
 }

@@ -48,7 +48,7 @@ static void let_seat_go(struct shunt_stream *stream)
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	if (dead)
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 /* tx.lock held. */

@@ -10,6 +10,7 @@
 #include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/offer.h"
 #include "core/polling.h"
 #include "core/thread.h"
 
@@ -392,7 +393,7 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 		if (!file || file->kind != SHUNT_FILE_STREAM)
 			continue;
 		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
-			shunt_service_offer(engine, stream);
+			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
 			shunt_rights_ask(engine, fds[i].fd, stream);
 	}

@@ -52,16 +52,9 @@ bool shunt_porter_is_full(struct shunt_engine *engine)
 
 /* --- all of them --- */
 
-static bool is_door(enum shunt_source_kind kind)
+bool shunt_porter_shuts(struct shunt_service *service)
 {
-	return kind == SHUNT_SOURCE_RENDEZVOUS || kind == SHUNT_SOURCE_HAVE ||
-	       kind == SHUNT_SOURCE_STATISTICS ||
-	       kind == SHUNT_SOURCE_ADMIN || kind == SHUNT_SOURCE_RIGHTS;
-}
-
-bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source)
-{
-	bool shuts = is_door(source->kind) && shunt_porter_is_full(service->engine);
+	bool shuts = shunt_porter_is_full(service->engine);
 
 	if (shuts)
 		shunt_deaf_set(service, SHUNT_DEAF_CROWDED, true);
@@ -92,14 +85,14 @@ static int next_to_go(struct shunt_engine *engine)
 		porter->at_work = false;
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_service_wake(engine);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.deaf);
 	return fd;
 }
 
 /* Another file takes its number first. That is what takes time: no number is in the making. */
 static void let_go(struct shunt_engine *engine, int fd)
 {
-	engine->sys->dup3(engine->service->wake_fd, fd, O_CLOEXEC);
+	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
 	shunt_private_close(engine, fd);
 }
 

@@ -424,8 +424,9 @@ bool shunt_retire_waits(struct shunt_service *service)
 	return false;
 }
 
-void shunt_retire_tick(struct shunt_service *service)
+void shunt_retire_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, retire);
 	struct shunt_stream *stream;
 
 	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {

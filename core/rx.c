@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
+#include "core/offer.h"
 #include "core/proof.h"
 #include "core/thread.h"
 #include "core/unclaimed.h"
@@ -580,7 +581,7 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	for (int i = 0; i < iovcnt; i++)
 		to.left += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
@@ -632,7 +633,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	int tcp = 0;
 
 	if (stream->slot && !atomic_load(&stream->touched))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_rights_ask(engine, fd, stream);
 	shunt_group_poll(engine);
@@ -651,7 +652,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	int mark = 0, result = 0;
 
 	if (stream->slot && !atomic_load(&stream->touched))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_rights_ask(engine, fd, stream);
 	shunt_group_poll(engine);

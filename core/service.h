@@ -14,7 +14,7 @@
 #include "core/admin.h"
 #include "core/engine.h"
 #include "core/sleepcost.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 struct cm_listener;
 struct shunt_abroad;
@@ -69,11 +69,43 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 
 #define SHUNT_REFUSED_SLOTS 64
 
+/*
+ * What the service thread does without being told by a descriptor, in the order of a round. They are named for
+ * their files; those marked * run in each round, the others when they are due.
+ */
+struct shunt_tasks {
+	struct shunt_task prove;	/* a nonce is to be asked for, or has come and a child waits for it */
+	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
+	struct shunt_task offer;	/* connections have been used for the first time */
+	struct shunt_task deaf;		/* peers may be heard again */
+	struct shunt_task claim;	/* *connections are established, parked claims expire */
+	struct shunt_task abroad;	/* *the connection manager's timers */
+	struct shunt_task withdraw;	/* a name outlives its listener for a while */
+	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
+	struct shunt_task keepalive;	/* idle lanes */
+	struct shunt_task expiry;	/* a sender gets nowhere, and its program may not wait for ever */
+	struct shunt_task proof;	/* ends that wait for a nonce */
+	struct shunt_task overflow;	/* a sender waits for credit */
+	struct shunt_task join;		/* owners of rendezvous are to be found */
+	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
+	struct shunt_task limits;	/* links without a HELLO */
+	struct shunt_task retire;	/* *requests to hand back that can be answered */
+	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
+	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
+	struct shunt_task leave;	/* *the thread is to end */
+	struct shunt_task comeback;	/* *channels that rest, streams that return */
+	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
+	struct shunt_task trim;		/* there may be memory to let go */
+	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task fault;	/* *faults that are due */
+};
+
+/* The service whose task this is. */
+#define shunt_service_of(task, name) shunt_loop_owner(task, struct shunt_service, tasks.name)
+
 struct shunt_service {
-	struct shunt_source wake_source;
 	struct shunt_engine *engine;
-	int epfd;
-	int wake_fd;
+	struct shunt_tasks tasks;
 	pthread_t thread;
 	bool threaded;
 	_Atomic bool leaving;		/* any thread: the service thread is to end (leave.c) */
@@ -85,16 +117,7 @@ struct shunt_service {
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
-	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
 	_Atomic uint32_t held_ends;	/* any thread: ends that wait for a nonce (proof.c) */
-	uint64_t held_look;		/* when to look at those */
-	_Atomic bool unproven;		/* any thread: the same, or an end (linger.c), in a while: there was no descriptor to wait with */
-	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
-	_Atomic bool woken;		/* any thread: wake_fd has been written */
-	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
-	_Atomic bool timing;		/* any thread: a device has WRs that it has not carried out */
-	_Atomic bool unread;		/* any thread: a peer has closed and left bytes of ours unread */
-	_Atomic bool trimming;		/* any thread: there may be memory to let go */
 
 	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
@@ -104,18 +127,9 @@ struct shunt_service {
 	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 
-	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
-	uint64_t trim_look;		/* and for memory that is not needed */
-	uint64_t slow_look;		/* and for completions that do not come */
-	uint64_t uring_look;		/* and for rings of io_uring */
+	uint64_t uring_look;		/* when to look for rings of io_uring */
 
-	_Atomic bool patient;		/* any thread: a sender waits for credit: overflow.c */
-	uint64_t patient_look;		/* ns; when to look at those that do */
-	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
-	_Atomic bool unclaimed;		/* any thread: an accepted connection carries bytes, and nobody has claimed it (unclaimed.h) */
-	uint64_t unclaimed_look;	/* ns; when to look at those; 0: at once */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
-	uint64_t keep_look;		/* when to look at them */
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 
 	struct shunt_link *links;
@@ -141,17 +155,8 @@ struct shunt_service {
 	int rights_fd;
 };
 
-void shunt_service_want_write(struct shunt_link *link, bool on);
-void shunt_service_forget(struct shunt_link *link);
-/* A registered descriptor has another owner. */
-void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source);
-int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source);
-/* Links that are over and have no stream are destroyed. seats_lock held. */
-void shunt_service_bury(struct shunt_service *service);
 /* The service thread has ended: it listens to nobody. Its struct and its wake-up descriptor stay. */
 void shunt_service_close(struct shunt_service *service);
-/* One more; it may be dead at once. */
-void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link);
 /* The same connection, seen from its other end? */
 static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
 {
@@ -166,8 +171,10 @@ static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struc
  */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
 		      struct shunt_crowd *crowd);
-/* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
-int shunt_listen_tick(struct shunt_service *service);
+/* Rendezvous have been added or withdrawn. */
+void shunt_listen_run(struct shunt_task *task);
+/* Names whose last listener was closed go a while after it. */
+void shunt_listen_run_withdraw(struct shunt_task *task);
 /* In a fork's child. */
 void shunt_listen_abandon(struct shunt_engine *engine);
 
@@ -178,14 +185,14 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 
 /* --- have.c: who accepts at an address of ours, and what he has --- */
 
-void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller);
+/* A process has come where co-listeners come in: see loop.h. */
+void shunt_have_welcome(struct shunt_source *source, uint32_t events);
 /* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
 pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
 /* Does a process that may not tell us accept at the claimed connection's address? */
 bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* Milliseconds until the next look, -1: nothing is due. */
-int shunt_have_tick(struct shunt_service *service);
+/* What is over: those who came to a name that has gone, and the want of messages. */
+void shunt_have_run(struct shunt_task *task);
 /* In a fork's child. */
 void shunt_have_abandon(struct shunt_service *service);
 
@@ -193,14 +200,14 @@ void shunt_have_abandon(struct shunt_service *service);
 
 /* The program has used a connection that it has accepted there. */
 void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
-void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-/* Looks for owners, or becomes one. Milliseconds until the next look, -1: nothing is due. */
-int shunt_join_tick(struct shunt_service *service);
+/* The owner has said something: see loop.h. */
+void shunt_join_hear(struct shunt_source *source, uint32_t events);
+/* Looks for owners, or becomes one. */
+void shunt_join_run(struct shunt_task *task);
 
 /* --- trim.c: memory that is not needed --- */
 
-/* Milliseconds until the next look, -1: nothing is to be let go. */
-int shunt_trim_tick(struct shunt_service *service);
+void shunt_trim_run(struct shunt_task *task);
 
 /* --- rendezvous.c: finding the peer's process --- */
 

@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/lock.h"
 #include "core/reason.h"
-#include "core/source.h"
+#include "core/loop.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -26,7 +26,6 @@ struct shunt_pin;
 struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
-#define SHUNT_NEVER UINT64_MAX
 
 enum shunt_state {
 	SHUNT_FRESH,	/* a socket that is not connected, or listens */

@@ -8,6 +8,7 @@
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/shared.h"
+#include "core/watch.h"
 
 /* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
 static bool unread_on_link(const struct shunt_rx *rx)
@@ -85,7 +86,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 	}
 }
 
@@ -116,7 +117,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_shared_leave(stream);
 	if (stream->tx.resend)
 		shunt_owed_await(engine, stream);
-	shunt_service_refuse(engine, stream, false);
+	shunt_watch_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

@@ -6,6 +6,8 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/overflow.h"
+#include "core/owed.h"
+#include "core/proof.h"
 #include "core/roots.h"
 #include "core/seats.h"
 #include "core/shared.h"
@@ -118,8 +120,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.kind = SHUNT_SOURCE_STREAM;
-	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
+	stream->source.ready = shunt_owed_moves;
+	stream->proof_source.ready = shunt_proof_ready;
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;

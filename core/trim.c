@@ -12,8 +12,8 @@
 
 void shunt_trim_due(struct shunt_engine *engine)
 {
-	if (engine->service && !atomic_exchange(&engine->service->trimming, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.trim, 0);
 }
 
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
@@ -106,31 +106,19 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 	return again;
 }
 
-static void look(struct shunt_service *service, uint64_t now)
+void shunt_trim_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, trim);
+	uint64_t now = shunt_now(service->engine);
 	bool again = false;
 
-	atomic_store(&service->trimming, false);
 	shunt_group_poll_fully(service->engine);	/* perhaps nobody else does */
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		again |= look_at_streams(service->engine, link, now);
 		again |= shunt_arena_tidy(&link->arena);
 	}
-	if (again)
-		atomic_store(&service->trimming, true);
-}
-
-int shunt_trim_tick(struct shunt_service *service)
-{
-	uint64_t now = shunt_now(service->engine);
-
-	if (!atomic_load(&service->trimming))
-		return -1;
-	if (now >= service->trim_look) {
-		look(service, now);
-		if (!atomic_load(&service->trimming))
-			return -1;
-		service->trim_look = now + service->engine->trim_every;
-	}
-	return shunt_narrow_ms(service->trim_look - now);
+	if (!again)
+		return;
+	task->not_before = now + service->engine->trim_every;
+	shunt_task_at(task, task->not_before);
 }

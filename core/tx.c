@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/expiry.h"
 #include "core/linger.h"
+#include "core/offer.h"
 #include "core/overflow.h"
 #include "core/owed.h"
 #include "core/pinned.h"
@@ -18,6 +19,7 @@
 #include "core/ticks.h"
 #include "core/unclaimed.h"
 #include "core/unread.h"
+#include "core/watch.h"
 
 #define IOV_BATCH 64
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
@@ -387,7 +389,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
@@ -476,7 +478,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	shunt_service_refuse(engine, stream, true);
+	shunt_watch_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
 	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
@@ -490,7 +492,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
 	if (!atomic_load(&stream->used))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&stream->rx.lock);

@@ -30,8 +30,8 @@ void shunt_unclaimed_begin(struct shunt_stream *stream)
 		return;
 	if (!atomic_compare_exchange_strong(&stream->carried_since, &never, shunt_now(engine)))
 		return;	/* the other direction was first */
-	if (engine->service && !atomic_exchange(&engine->service->unclaimed, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.unclaimed, 0);
 }
 
 struct found {
@@ -81,22 +81,11 @@ static uint64_t look(struct shunt_engine *engine, uint64_t now)
 	return found.count == BATCH ? now : found.next;
 }
 
-int shunt_unclaimed_tick(struct shunt_service *service)
+void shunt_unclaimed_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next;
+	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
+	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next = look(engine, now);
 
-	if (!atomic_load(&service->unclaimed))
-		return -1;
-	if (now >= service->unclaimed_look) {
-		atomic_store(&service->unclaimed, false);	/* a stream that begins from here on says so again */
-		next = look(engine, now);
-		if (next != SHUNT_NEVER)
-			atomic_store(&service->unclaimed, true);
-		/* Where connections come all the time, one look is for many of them. */
-		service->unclaimed_look = next == SHUNT_NEVER ? 0 : next > now && next < soon ? soon : next;
-	}
-	if (!atomic_load(&service->unclaimed))
-		return -1;
-	return service->unclaimed_look > now ? (int)((service->unclaimed_look - now) / MS + 1) : 0;
+	/* Where connections come all the time, one look is for many of them. */
+	shunt_task_at(task, next > now && next < soon ? soon : next);
 }

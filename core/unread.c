@@ -17,8 +17,8 @@ void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream
 	if (atomic_load(&stream->rx.reset) || (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
 		return;
 	atomic_store(&tx->left_at, upto);
-	if (engine->service && !atomic_exchange(&engine->service->unread, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.unread);
 }
 
 /* Behind its own end the program hears of nothing, and the socket takes nothing. */
@@ -60,13 +60,11 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-void shunt_unread_tick(struct shunt_service *service)
+void shunt_unread_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
+	struct shunt_engine *engine = shunt_service_of(task, unread)->engine;
 	struct found found;
 
-	if (!atomic_exchange(&service->unread, false))
-		return;
 	do {
 		found.count = 0;
 		shunt_lock_take(&engine->streams_lock);

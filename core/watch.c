@@ -1,0 +1,31 @@
+#include "core/watch.h"
+#include "core/service.h"
+
+void shunt_watch_begin(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (service && !atomic_exchange(&service->watching, true))
+		shunt_loop_wake(&engine->loop);
+}
+
+void shunt_watch_retry(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	shunt_watch_begin(engine);
+	if (service && atomic_load(&service->resting))
+		shunt_loop_wake(&engine->loop);
+}
+
+void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on)
+{
+	if (stream->refusing == on)
+		return;
+	stream->refusing = on;
+	if (on)
+		atomic_fetch_add(&engine->service->refusing, 1);
+	else
+		atomic_fetch_sub(&engine->service->refusing, 1);
+	shunt_watch_begin(engine);
+}

@@ -1,0 +1,21 @@
+/*
+ * The service thread polls for completions in the program's stead while a lane waits for one, or while
+ * what arrives must be refused: the program may never poll again (PF-21). Any thread asks for it; any
+ * lock may be held.
+ */
+#ifndef SHUNT_CORE_WATCH_H
+#define SHUNT_CORE_WATCH_H
+
+#include <stdbool.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* A lane has work that waits for credit. */
+void shunt_watch_begin(struct shunt_engine *engine);
+/* A QP did not take a WR: the service thread offers it again in a while, also if it rests by now. */
+void shunt_watch_retry(struct shunt_engine *engine);
+/* Data for the stream is to be answered by a reset. tx.lock held. */
+void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
+
+#endif
