@@ -9,7 +9,6 @@
 #include "core/service.h"
 #include "core/shared.h"
 
-#define MANY 64			/* streams looked at before others have their turn */
 #define ACCEPTING 600000000000ull	/* ns that the initiator may take to come back */
 #define TRIES 6			/* after so many refusals the time between two no longer doubles */
 
@@ -83,13 +82,11 @@ struct search {
 	uint32_t line;
 	const struct shunt_link *except;
 	const struct shunt_tuple *peer;	/* only who has these addresses, seen from there */
-	uint32_t from, seen, count;
-	bool more;			/* there are others */
-	struct shunt_stream *streams[MANY];
 };
 
-static bool is_of(const struct search *search, struct shunt_stream *stream)
+static bool is_of(struct shunt_stream *stream, void *arg)
 {
+	const struct search *search = arg;
 	uint8_t state = atomic_load(&stream->state);
 
 	return stream->line == search->line && stream->fd >= 0 && stream->link != search->except &&
@@ -97,43 +94,15 @@ static bool is_of(const struct search *search, struct shunt_stream *stream)
 	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
 }
 
-static int visit(struct shunt_stream *stream, void *arg)
-{
-	struct search *search = arg;
-
-	if (search->seen++ < search->from || !is_of(search, stream))
-		return 0;
-	search->more = search->count == MANY;
-	if (search->more)
-		return 1;
-	stream->holds++;
-	search->streams[search->count++] = stream;
-	return 0;
-}
-
-static void find(struct shunt_engine *engine, struct search *search)
-{
-	search->seen = search->count = 0;
-	search->more = false;
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, visit, search);
-	shunt_lock_leave(&engine->streams_lock);
-	search->from = search->seen - search->more;
-}
-
-static void drop(struct search *search)
-{
-	for (uint32_t i = 0; i < search->count; i++)
-		shunt_streams_unhold(search->streams[i]);
-}
-
 static bool has_streams(struct shunt_engine *engine, uint32_t line)
 {
 	struct search search = { .line = line };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	bool some = false;
 
-	find(engine, &search);
-	drop(&search);
-	return search.count;
+	while (shunt_streams_next(engine, &sweep))
+		some = true;
+	return some;
 }
 
 /* --- the channel rests --- */
@@ -312,14 +281,12 @@ void shunt_comeback_done(struct shunt_stream *stream)
 void shunt_comeback_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
 {
 	struct search search = { .line = link->line.number, .except = link, .peer = peer };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
 
-	if (!search.line)
-		return;
-	find(link->engine, &search);
-	for (uint32_t i = 0; i < search.count; i++)
-		if (atomic_load(&search.streams[i]->state) == SHUNT_LINKED)
-			let_go(link->engine, search.streams[i]);
-	drop(&search);
+	while (search.line && (stream = shunt_streams_next(link->engine, &sweep)) != NULL)
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			let_go(link->engine, stream);
 }
 
 /* Claims it on the link if it is ready. */
@@ -336,15 +303,14 @@ static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t
 static bool bring_all(struct shunt_link *link, uint64_t now)
 {
 	struct search search = { .line = link->line.number, .except = link };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
 	bool some = false;
 
-	do {
-		find(link->engine, &search);
-		some |= search.count;
-		for (uint32_t i = 0; i < search.count; i++)
-			bring(link, search.streams[i], now);
-		drop(&search);
-	} while (search.more);
+	while ((stream = shunt_streams_next(link->engine, &sweep)) != NULL) {
+		bring(link, stream, now);
+		some = true;
+	}
 	return some;
 }
 

@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include "core/pin.h"
 
-#define BATCH 64	/* streams that are looked at in one go */
 #define MS 1000000ull
 #define ANSWER (50 * MS)
 
@@ -37,10 +36,8 @@ void shunt_expiry_changed(struct shunt_stream *stream)
 
 /* --- the service thread --- */
 
-struct found {
-	struct shunt_engine *engine;
-	struct shunt_stream *streams[BATCH];
-	int count;
+struct look {
+	uint64_t now;
 	uint64_t next;	/* when the first of the others is due */
 };
 
@@ -51,22 +48,19 @@ static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
 }
 
 /* Those whose time is over, or not known yet. */
-static int find(struct shunt_stream *stream, void *arg)
+static bool is_due(struct shunt_stream *stream, void *arg)
 {
 	uint64_t since = atomic_load(&stream->tx.stuck_since), until;
 	uint32_t patience = atomic_load(&stream->user_timeout_ms);
-	struct found *found = arg;
+	struct look *look = arg;
 
 	if (!since || !patience)
-		return 0;
+		return false;
 	until = since + time_of(stream, patience);
-	if (patience != SHUNT_EXPIRY_UNKNOWN && until > shunt_now(found->engine)) {
-		found->next = until < found->next ? until : found->next;
-		return 0;
-	}
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == BATCH;
+	if (patience == SHUNT_EXPIRY_UNKNOWN || until <= look->now)
+		return true;
+	look->next = until < look->next ? until : look->next;
+	return false;
 }
 
 /* tx.lock held. */
@@ -138,23 +132,22 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* Until when nobody is due. */
-static uint64_t look(struct shunt_engine *engine)
+static uint64_t expire_due(struct shunt_engine *engine)
 {
-	struct found found = { .engine = engine, .next = SHUNT_NEVER };
+	struct look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
+	struct shunt_sweep sweep = { .wants = is_due, .arg = &look };
+	struct shunt_stream *stream;
 
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, find, &found);
-	shunt_lock_leave(&engine->streams_lock);
-	if (found.count)
-		shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
-	for (int i = 0; i < found.count; i++) {
-		look_at(engine, found.streams[i]);
-		shunt_streams_unhold(found.streams[i]);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (look.next)
+			shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+		look.next = 0;
+		look_at(engine, stream);
 	}
-	return found.count ? 0 : found.next;
+	return look.next;
 }
 
 void shunt_expiry_run(struct shunt_task *task)
 {
-	shunt_task_at(task, look(shunt_service_of(task, expiry)->engine));
+	shunt_task_at(task, expire_due(shunt_service_of(task, expiry)->engine));
 }

@@ -22,7 +22,7 @@
 #define PORTER 1000000000ull	/* ns that a stranger may hold the porter up */
 #define LOOK 1000000ull		/* ns between two looks: what a lane has posted meanwhile is told to nobody */
 #define TIMES_MAX 16		/* that the service thread ends and begins anew */
-#define MANY 64			/* streams looked at before streams_lock is let go */
+#define MANY 64			/* streams whose readability is noted */
 #define WHY "its process changes its user or confines itself"	/* a link ends */
 
 bool shunt_leave_is_due(struct shunt_engine *engine)
@@ -68,40 +68,22 @@ static void close_names(struct shunt_service *service)
 	shunt_have_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
 }
 
-struct batch {
-	uint32_t from, seen, count;	/* streams before `from` have been dealt with */
-	struct shunt_stream *streams[MANY];
-};
-
-static int gather(struct shunt_stream *stream, void *arg)
+static bool is_connection(struct shunt_stream *stream, void *unused)
 {
-	struct batch *batch = arg;
-
-	if (batch->seen++ < batch->from || stream->fd < 0 || stream->role == SHUNT_LISTENER)
-		return 0;
-	stream->holds++;
-	batch->streams[batch->count++] = stream;
-	return batch->count == MANY;
+	(void)unused;
+	return stream->fd >= 0 && stream->role != SHUNT_LISTENER;
 }
 
-/* A stream's locks come before streams_lock: so many at a time. True: visit() has said so of one. */
+/* A stream's locks come before streams_lock. True: visit() has said so of one. */
 static bool each_stream(struct shunt_engine *engine, bool (*visit)(struct shunt_stream *, void *),
 			void *arg)
 {
-	struct batch batch = { .from = 0 };
+	struct shunt_sweep sweep = { .wants = is_connection };
+	struct shunt_stream *stream;
 	bool any = false;
 
-	do {
-		batch.count = batch.seen = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, gather, &batch);
-		shunt_lock_leave(&engine->streams_lock);
-		for (uint32_t i = 0; i < batch.count; i++) {
-			any |= visit(batch.streams[i], arg);
-			shunt_streams_unhold(batch.streams[i]);
-		}
-		batch.from = batch.seen;
-	} while (batch.count == MANY);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		any |= visit(stream, arg);
 	return any;
 }
 
@@ -191,29 +173,19 @@ static void release_offers(struct shunt_service *service)
 }
 
 /* Not everything has come to TCP in time, because a peer takes nothing: no orderly end for those. */
-static int owes(struct shunt_stream *stream, void *arg)
+static bool owes(struct shunt_stream *stream, void *unused)
 {
-	if (!stream->awaited)
-		return 0;
-	stream->holds++;
-	*(struct shunt_stream **)arg = stream;
-	return 1;
+	(void)unused;
+	return stream->awaited;
 }
 
 static void give_up_owing(struct shunt_engine *engine)
 {
+	struct shunt_sweep sweep = { .wants = owes };
 	struct shunt_stream *stream;
 
-	do {
-		stream = NULL;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, owes, &stream);
-		shunt_lock_leave(&engine->streams_lock);
-		if (!stream)
-			return;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
 		shunt_owed_give_up(stream);
-		shunt_streams_unhold(stream);
-	} while (true);
 }
 
 /* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */

@@ -15,7 +15,6 @@
 #include "core/proof.h"
 #include "core/stage.h"
 
-#define BATCH 64		/* streams that are looked at in one go */
 #define MS 1000000ull
 #define PATIENCE (5 * MS)	/* without credit: some turns of a busy processor */
 #define USUAL 4194304		/* of tcp_wmem */
@@ -282,69 +281,47 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 
 /* --- all streams --- */
 
-struct found {
-	struct shunt_stream *streams[BATCH];
-	int count;
+struct look {
 	uint64_t now;
 	bool again;	/* there are others, whose time is not over */
 };
 
-static int take(struct found *found, struct shunt_stream *stream)
+static bool is_full(struct shunt_stream *stream, void *unused)
 {
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == BATCH;
-}
-
-static int find_full(struct shunt_stream *stream, void *arg)
-{
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_overflow_is_pending(&stream->tx))
-		return 0;
-	return take(arg, stream);
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && shunt_overflow_is_pending(&stream->tx);
 }
 
 void shunt_overflow_leave(struct shunt_engine *engine)
 {
-	struct found found;
-	bool any;
+	struct shunt_sweep sweep = { .wants = is_full };
+	struct shunt_stream *stream;
 
-	do {
-		found.count = 0;
-		any = false;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, find_full, &found);
-		shunt_lock_leave(&engine->streams_lock);
-		for (int i = 0; i < found.count; i++) {
-			struct shunt_stream *stream = found.streams[i];
-
-			if (shunt_lock_try(&stream->tx.lock)) {
-				any |= shunt_overflow_to_tcp(stream, stream->fd);
-				shunt_lock_leave(&stream->tx.lock);
-			}
-			shunt_streams_unhold(stream);
-		}
-	} while (any);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (!shunt_lock_try(&stream->tx.lock))
+			continue;
+		shunt_overflow_to_tcp(stream, stream->fd);
+		shunt_lock_leave(&stream->tx.lock);
+	}
 }
 
 /* Those whose reader has given no credit for too long. */
-static int find_stuck(struct shunt_stream *stream, void *arg)
+static bool is_stuck(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t since = atomic_load(&tx->waits_since);
-	struct found *found = arg;
+	struct look *look = arg;
 
 	if (!since)
-		return 0;
-	if (found->now - since < PATIENCE &&
+		return false;
+	if (look->now - since < PATIENCE &&
 	    atomic_load(&tx->waits_at) == atomic_load(&tx->consumed)) {
-		found->again = true;
-		return 0;
+		look->again = true;
+		return false;
 	}
 	atomic_store(&tx->waits_since, 0);
 	/* It reads: a sender that finds no room all the same says so again. */
-	if (!atomic_load(&tx->starved) || atomic_load(&tx->waits_at) != atomic_load(&tx->consumed))
-		return 0;
-	return take(found, stream);
+	return atomic_load(&tx->starved) && atomic_load(&tx->waits_at) == atomic_load(&tx->consumed);
 }
 
 /*
@@ -366,22 +343,16 @@ static void open_waiting(struct shunt_stream *stream)
 }
 
 /* True: to be looked at again. */
-static bool look(struct shunt_engine *engine)
+static bool open_stuck(struct shunt_engine *engine)
 {
-	struct found found = { .now = shunt_now(engine) };
+	struct look look = { .now = shunt_now(engine) };
+	struct shunt_sweep sweep = { .wants = is_stuck, .arg = &look };
+	struct shunt_stream *stream;
 
 	shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
-	do {
-		found.count = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, find_stuck, &found);
-		shunt_lock_leave(&engine->streams_lock);
-		for (int i = 0; i < found.count; i++) {
-			open_waiting(found.streams[i]);
-			shunt_streams_unhold(found.streams[i]);
-		}
-	} while (found.count == BATCH);
-	return found.again;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		open_waiting(stream);
+	return look.again;
 }
 
 void shunt_overflow_run(struct shunt_task *task)
@@ -389,7 +360,7 @@ void shunt_overflow_run(struct shunt_task *task)
 	struct shunt_engine *engine = shunt_service_of(task, overflow)->engine;
 	uint64_t next = shunt_now(engine) + PATIENCE;
 
-	if (!look(engine))
+	if (!open_stuck(engine))
 		return;
 	task->not_before = next;
 	shunt_task_at(task, next);

@@ -313,21 +313,11 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream)
 	return true;
 }
 
-struct overdue {
-	uint64_t now;
-	struct shunt_stream *found;
-};
-
-static int is_overdue(struct shunt_stream *stream, void *arg)
+static bool is_overdue(struct shunt_stream *stream, void *now)
 {
 	uint64_t until = atomic_load(&stream->rx.held_until);
-	struct overdue *overdue = arg;
 
-	if (!until || until > overdue->now)
-		return 0;
-	overdue->found = stream;
-	stream->holds++;
-	return 1;
+	return until && until <= *(uint64_t *)now;
 }
 
 /* The peer was perhaps never asked: the link died before, or it does not do what it should. */
@@ -342,21 +332,15 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
-	shunt_streams_unhold(stream);
 }
 
 static void end_overdue(struct shunt_engine *engine, uint64_t now)
 {
-	struct overdue overdue = { .now = now };
+	struct shunt_sweep sweep = { .wants = is_overdue, .arg = &now };
+	struct shunt_stream *stream;
 
-	do {
-		overdue.found = NULL;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, is_overdue, &overdue);
-		shunt_lock_leave(&engine->streams_lock);
-		if (overdue.found)
-			stop_waiting(engine, overdue.found);
-	} while (overdue.found);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		stop_waiting(engine, stream);
 }
 
 void shunt_proof_end_waiting(struct shunt_engine *engine)
