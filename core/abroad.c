@@ -6,74 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/abroad_ask.h"
 #include "core/address.h"
 #include "core/claim.h"
-#include "core/cm/cm.h"
 #include "core/decision.h"
-#include "core/gate.h"
 #include "core/leave.h"
 #include "core/link_make.h"
 #include "core/links.h"
 #include "core/service.h"
 
-#define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
 #define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
 
-struct question {
-	uint32_t magic;
-	uint32_t version;
-};
-
-struct answer {
-	uint32_t magic;
-	uint32_t version;
-	uint16_t port;		/* of the gate, network order */
-	uint16_t reserved;	/* 0 */
-	uint8_t cookie[SHUNT_COOKIE_BYTES];
-};
-
-struct inquiry {		/* one that is under way, and the streams that wait for it */
-	struct shunt_service *service;
-	struct shunt_tuple tuple;
-	struct shunt_stream *streams;
-	struct inquiry *next;
-};
-
-struct shunt_abroad {
-	struct shunt_service *service;
-	struct cm cm;
-	bool open;
-	uint64_t closed_until;	/* there was no device or no connection manager */
-	struct shunt_source cm_source;
-	struct shunt_source gate_source;
-	struct shunt_gate gates[2];	/* at the wildcards of IPv4 and IPv6 */
-	struct inquiry *inquiries;
-};
-
-static uint64_t now_ms(struct shunt_engine *engine)
-{
-	return shunt_now(engine) / 1000000;
-}
-
-/* --- addresses --- */
-
-static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
-{
-	memset(address, 0, sizeof(*address));
-	if (shunt_address_is_v4(ip)) {
-		address->v4.sin_family = AF_INET;
-		address->v4.sin_port = port;
-		memcpy(&address->v4.sin_addr, ip + 12, 4);
-	} else {
-		address->v6.sin6_family = AF_INET6;
-		address->v6.sin6_port = port;
-		memcpy(&address->v6.sin6_addr, ip, 16);
-	}
-}
-
-/* The device that leads there. NULL: none. */
-static struct shunt_device *device_of(struct shunt_engine *engine, const struct cm_route *route)
+struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const struct cm_route *route)
 {
 	struct shunt_way way = { .port = route->port, .gid = route->sgid };
 
@@ -130,94 +75,23 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 {
 	struct shunt_rendezvous *rendezvous = listener_arg;
 	struct shunt_abroad *abroad = rendezvous->service->abroad;
-	struct answer answer = { .magic = MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct abroad_answer answer = { .magic = SHUNT_ABROAD_MAGIC, .version = SHUNT_WIRE_VERSION };
 	struct shunt_device *device;
-	struct question asked;
+	struct abroad_question asked;
 	struct shunt_gate *gate;
 
 	if (bytes != sizeof(asked))
 		return -1;
 	memcpy(&asked, question, sizeof(asked));
-	if (asked.magic != MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+	if (asked.magic != SHUNT_ABROAD_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
 		return -1;
 	gate = gate_for(abroad, &route->local);
-	device = gate ? device_of(abroad->service->engine, route) : NULL;
+	device = gate ? shunt_abroad_device(abroad->service->engine, route) : NULL;
 	if (!device || shunt_gate_expect(gate, device, answer.cookie))
 		return -1;
 	answer.port = gate->port;
 	memcpy(out, &answer, sizeof(answer));
 	return sizeof(answer);
-}
-
-/* --- what they answer --- */
-
-static enum shunt_reason why(int status)
-{
-	switch (status) {
-	case -ECONNREFUSED:
-	case -EPROTO:
-		return SHUNT_REASON_NO_SHUNT;
-	case -ETIMEDOUT:
-		return SHUNT_REASON_HOST_SILENT;
-	case -ENODEV:
-		return SHUNT_REASON_NO_ROUTE;
-	default:
-		return SHUNT_REASON_HOST_UNASKED;
-	}
-}
-
-static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *answer, const struct cm_route *route)
-{
-	struct shunt_service *service = inquiry->service;
-	struct shunt_engine *engine = service->engine;
-	struct shunt_channel channel;
-	struct shunt_device *device;
-	struct shunt_link *link;
-	struct shunt_name name;
-	union cm_address peer;
-
-	if (answer->magic != MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
-		return NULL;
-	device = device_of(engine, route);
-	if (!device)
-		return NULL;
-	address_of(inquiry->tuple.peer, answer->port, &peer);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie,
-				  shunt_narrow_u32(engine->config.silence_s * 1000)))
-		return NULL;
-	channel.device = device;
-	link = shunt_link_create(engine, &channel, true);
-	if (!link)
-		return NULL;
-	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
-	link->line.name = name;
-	shunt_links_add(service, link);
-	return link;
-}
-
-static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
-{
-	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
-	struct shunt_link *link = NULL;
-	struct shunt_stream *stream;
-	struct answer answer;
-
-	while (*p != inquiry)
-		p = &(*p)->next;
-	*p = inquiry->next;
-	if (!status && bytes == sizeof(answer)) {
-		memcpy(&answer, given, sizeof(answer));
-		link = link_by(inquiry, &answer, route);
-	}
-	while ((stream = inquiry->streams) != NULL) {
-		inquiry->streams = stream->next_offer;
-		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
-		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
-			shunt_claim_on(link, stream);
-		else
-			shunt_claim_fails(inquiry->service, stream, status ? why(status) : SHUNT_REASON_NO_LINK);
-	}
-	free(inquiry);
 }
 
 /* --- opening --- */
@@ -256,7 +130,7 @@ static void drop_descriptor(void *arg, int fd)
 }
 
 static const struct cm_callbacks callbacks = {
-	.question = on_question, .answer = on_answer, .keep = keep_descriptor, .drop = drop_descriptor,
+	.question = on_question, .answer = shunt_abroad_answered, .keep = keep_descriptor, .drop = drop_descriptor,
 };
 
 static void step(struct shunt_abroad *abroad)
@@ -264,7 +138,7 @@ static void step(struct shunt_abroad *abroad)
 	struct shunt_engine *engine = abroad->service->engine;
 
 	shunt_private_begin(engine);
-	cm_step(&abroad->cm, now_ms(engine));
+	cm_step(&abroad->cm, shunt_abroad_ms(engine));
 	for (int i = 0; i < 2; i++)
 		if (abroad->gates[i].fd >= 0)
 			shunt_gate_step(&abroad->gates[i]);
@@ -392,58 +266,12 @@ void shunt_abroad_listen(struct shunt_service *service)
 		renew(abroad, rendezvous);
 }
 
-/* --- asking --- */
-
-static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
-{
-	struct inquiry *inquiry = abroad->inquiries;
-
-	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
-		inquiry = inquiry->next;
-	return inquiry;
-}
-
-static struct inquiry *ask(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
-{
-	struct shunt_engine *engine = abroad->service->engine;
-	struct question question = { MAGIC, SHUNT_WIRE_VERSION };
-	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
-	union cm_address local, peer;
-	int result;
-
-	if (!inquiry)
-		return NULL;
-	inquiry->service = abroad->service;
-	inquiry->tuple = *tuple;
-	address_of(tuple->local, 0, &local);
-	address_of(tuple->peer, tuple->peer_port, &peer);
-	shunt_private_begin(engine);
-	result = cm_ask(&abroad->cm, &local.any, &peer.any, &question, sizeof(question),
-			now_ms(engine) + engine->config.claim_ms, inquiry, NULL);
-	shunt_private_end(engine);
-	if (result) {
-		free(inquiry);
-		return NULL;
-	}
-	inquiry->next = abroad->inquiries;
-	abroad->inquiries = inquiry;
-	return inquiry;
-}
-
 void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_abroad *abroad = get(service);
-	struct inquiry *inquiry = abroad ? find(abroad, &stream->tuple) : NULL;
 
-	if (abroad && !inquiry)
-		inquiry = ask(abroad, &stream->tuple);
-	if (!inquiry) {
+	if (!abroad || !shunt_abroad_ask(abroad, stream))
 		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
-		return;
-	}
-	shunt_decision_step(stream, "the peer's host is asked");
-	stream->next_offer = inquiry->streams;
-	inquiry->streams = stream;
 }
 
 /* --- the service thread --- */
@@ -477,7 +305,6 @@ void shunt_abroad_run(struct shunt_task *task)
 void shunt_abroad_forget(struct shunt_service *service)
 {
 	struct shunt_abroad *abroad = service->abroad;
-	struct inquiry *inquiry;
 
 	if (!abroad)
 		return;
@@ -488,10 +315,7 @@ void shunt_abroad_forget(struct shunt_service *service)
 			if (abroad->gates[i].fd >= 0)
 				shunt_gate_close(&abroad->gates[i]);
 	}
-	while ((inquiry = abroad->inquiries) != NULL) {
-		abroad->inquiries = inquiry->next;
-		free(inquiry);
-	}
+	shunt_abroad_drop(abroad, SHUNT_REASON_NONE);
 	free(abroad);
 }
 
@@ -509,8 +333,6 @@ void shunt_abroad_end(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_abroad *abroad = service->abroad;
-	struct inquiry *inquiry;
-	struct shunt_stream *stream;
 
 	if (!abroad)
 		return;
@@ -522,14 +344,7 @@ void shunt_abroad_end(struct shunt_service *service)
 			shunt_gate_close(&abroad->gates[i]);
 	shunt_private_end(engine);
 	unlist(engine);
-	while ((inquiry = abroad->inquiries) != NULL) {
-		abroad->inquiries = inquiry->next;
-		while ((stream = inquiry->streams) != NULL) {
-			inquiry->streams = stream->next_offer;
-			shunt_claim_stays(engine, stream, shunt_leave_reason(engine));
-		}
-		free(inquiry);
-	}
+	shunt_abroad_drop(abroad, shunt_leave_reason(engine));
 	service->abroad = NULL;
 	free(abroad);
 }
