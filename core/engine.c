@@ -200,12 +200,15 @@ static int share(struct shunt_stream *stream, void *arg)
  */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
+	struct shunt_sharing sharing = { .engine = engine };
+
 	shunt_numbers_enter(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	shunt_lock_take(&engine->parkers_lock);
-	shunt_shared_fork(engine);
+	shunt_shared_wanted(engine);
+	shunt_streams_each(engine, shunt_shared_add, &sharing);
 }
 
 static void unlock_all(struct shunt_engine *engine)

@@ -226,8 +226,6 @@ bool shunt_track_change_ring(struct shunt_stream *stream);
 
 #define SHUNT_TRIM_EVERY 1000000000ull
 #define SHUNT_RING_QUIET 5000000000ull
-/* There may be some: the service thread looks after it. Any lock may be held. */
-void shunt_trim_due(struct shunt_engine *engine);
 
 /* --- retire.c: back to the kernel for good --- */
 

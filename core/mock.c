@@ -81,14 +81,12 @@ struct chosen {
 	int fd;			/* -1: by its addresses, or all */
 	const struct shunt_tuple *tuple;	/* NULL: all */
 	uint8_t mock;
-	uint32_t from;		/* streams before it have been seen */
-	uint32_t seen;
-	uint32_t count;
-	struct shunt_stream *streams[64];
 };
 
-static bool is_meant(struct chosen *chosen, struct shunt_stream *stream)
+static bool is_meant(struct shunt_stream *stream, void *arg)
 {
+	struct chosen *chosen = arg;
+
 	if (stream->fd < 0 || stream->role == SHUNT_LISTENER)
 		return false;
 	if (chosen->fd >= 0)
@@ -100,38 +98,18 @@ static bool is_meant(struct chosen *chosen, struct shunt_stream *stream)
 	return stream->tuple_known && !memcmp(&stream->tuple, chosen->tuple, sizeof(*chosen->tuple));
 }
 
-static int choose(struct shunt_stream *stream, void *arg)
+/* Their locks are not to be taken under streams_lock. True: there were some. */
+static bool apply(struct chosen *chosen)
 {
-	struct chosen *chosen = arg;
+	struct shunt_sweep sweep = { .wants = is_meant, .arg = chosen };
+	struct shunt_stream *stream;
+	bool any = false;
 
-	if (chosen->seen++ < chosen->from)
-		return 0;
-	if (is_meant(chosen, stream)) {
-		stream->holds++;
-		chosen->streams[chosen->count++] = stream;
+	while ((stream = shunt_streams_next(chosen->engine, &sweep)) != NULL) {
+		shunt_mock_set(stream, chosen->mock);
+		any = true;
 	}
-	return chosen->count == 64;
-}
-
-/* Their locks are not to be taken under streams_lock: so many at a time. How many there were. */
-static uint32_t apply(struct chosen *chosen)
-{
-	struct shunt_engine *engine = chosen->engine;
-	uint32_t count = 0;
-
-	do {
-		chosen->count = chosen->seen = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, choose, chosen);
-		shunt_lock_leave(&engine->streams_lock);
-		for (uint32_t i = 0; i < chosen->count; i++) {
-			shunt_mock_set(chosen->streams[i], chosen->mock);
-			shunt_streams_unhold(chosen->streams[i]);
-		}
-		count += chosen->count;
-		chosen->from = chosen->seen;
-	} while (chosen->count == 64);
-	return count;
+	return any;
 }
 
 static int mock_of(const char *word)
@@ -200,14 +178,6 @@ int shunt_mock_command(struct shunt_engine *engine, int count, char **words, str
 }
 
 /* --- the rule --- */
-
-void shunt_mock_watch(struct shunt_engine *engine)
-{
-	struct shunt_service *service = engine->service;
-
-	if (engine->config.slow_ms && !shunt_task_waits(&service->tasks.mock))
-		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
-}
 
 static void hold_all(struct shunt_lane *lane, bool on)
 {

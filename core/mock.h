@@ -50,8 +50,6 @@ struct shunt_slow {	/* of a lane; service thread */
 	uint64_t hold;		/* which were so many ns */
 };
 
-/* A device has WRs that it has not carried out. Any lock may be held. */
-void shunt_mock_watch(struct shunt_engine *engine);
 /* Looks for lanes whose completions do not come. */
 void shunt_mock_run(struct shunt_task *task);
 

@@ -10,12 +10,6 @@
 #include "core/service.h"
 #include "core/stage.h"
 
-void shunt_trim_due(struct shunt_engine *engine)
-{
-	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.trim, 0);
-}
-
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
 static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
 {

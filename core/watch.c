@@ -29,3 +29,17 @@ void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_fetch_sub(&engine->service->refusing, 1);
 	shunt_watch_begin(engine);
 }
+
+void shunt_watch_memory(struct shunt_engine *engine)
+{
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.trim, 0);
+}
+
+void shunt_watch_completions(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (engine->config.slow_ms && !shunt_task_waits(&service->tasks.mock))
+		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
+}

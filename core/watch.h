@@ -1,7 +1,7 @@
 /*
- * The service thread polls for completions in the program's stead while a lane waits for one, or while
- * what arrives must be refused: the program may never poll again (PF-21). Any thread asks for it; any
- * lock may be held.
+ * What the rooms below ask of the service thread. It polls for completions in the program's stead while a
+ * lane waits for one, or while what arrives must be refused: the program may never poll again (PF-21). Any
+ * thread asks; any lock may be held.
  */
 #ifndef SHUNT_CORE_WATCH_H
 #define SHUNT_CORE_WATCH_H
@@ -17,5 +17,10 @@ void shunt_watch_begin(struct shunt_engine *engine);
 void shunt_watch_retry(struct shunt_engine *engine);
 /* Data for the stream is to be answered by a reset. tx.lock held. */
 void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
+
+/* There may be memory to let go: trim.c. */
+void shunt_watch_memory(struct shunt_engine *engine);
+/* A device has WRs that it has not carried out: the rule of mock.h. */
+void shunt_watch_completions(struct shunt_engine *engine);
 
 #endif
