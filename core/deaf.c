@@ -47,20 +47,17 @@ int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 	if (!is_shortage(come))
 		return come;
 	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
-	shunt_task_at(&service->tasks.deaf, service->deaf_until);
+	shunt_task_at(&service->tasks.doors, service->deaf_until);
 	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
 	return come;
 }
 
-void shunt_deaf_run(struct shunt_task *task)
+void shunt_deaf_look(struct shunt_service *service)
 {
-	struct shunt_service *service = shunt_service_of(task, deaf);
-
-	shunt_porter_opens(service);
 	if (!(service->deaf & SHUNT_DEAF_SHORT))
 		return;
 	if (shunt_now(service->engine) < service->deaf_until)
-		shunt_task_at(task, service->deaf_until);
+		shunt_task_at(&service->tasks.doors, service->deaf_until);
 	else
 		shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
 }

@@ -11,7 +11,6 @@
 
 struct shunt_engine;
 struct shunt_service;
-struct shunt_task;
 
 enum shunt_deaf {	/* bits */
 	SHUNT_DEAF_SHORT = 1,	/* of descriptors or memory */
@@ -23,7 +22,7 @@ void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool dea
 
 /* The next who has come to a listening descriptor: one of ours, or -errno. Service thread. */
 int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags);
-/* They may be heard again. */
-void shunt_deaf_run(struct shunt_task *task);
+/* They are heard again if it is time. Service thread. */
+void shunt_deaf_look(struct shunt_service *service);
 
 #endif

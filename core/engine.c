@@ -36,13 +36,6 @@ static struct shunt_files *make_table(void)
 	return files;
 }
 
-bool shunt_engine_is_confined(void)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
-}
-
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
@@ -77,16 +70,6 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 {
 	return engine->files;
-}
-
-/* splitmix64 */
-uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
-{
-	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (uint32_t)((x ^ x >> 31) >> 32) % below;
 }
 
 /* exit() closes every connection, as the kernel would. */

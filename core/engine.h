@@ -5,6 +5,7 @@
 #ifndef SHUNT_CORE_ENGINE_H
 #define SHUNT_CORE_ENGINE_H
 
+#include <sys/resource.h>
 #include "core/api.h"
 #include "core/brief.h"
 #include "core/config.h"
@@ -99,7 +100,12 @@ struct shunt_engine {
 };
 
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
-bool shunt_engine_is_confined(void);
+static inline bool shunt_engine_is_confined(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
 
 /* What the program has there. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
@@ -345,6 +351,14 @@ static inline uint64_t shunt_now(struct shunt_engine *engine)
 	return engine->sys->now();
 }
 
-uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below);
+/* splitmix64 */
+static inline uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
+{
+	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (uint32_t)((x ^ x >> 31) >> 32) % below;
+}
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/cancel.h"
 #include "core/claim.h"
 #include "core/comeback.h"
+#include "core/doors.h"
 #include "core/epset.h"
 #include "core/link_end.h"
 #include "core/links.h"
@@ -24,18 +25,6 @@
 #define TIMES_MAX 16		/* that the service thread ends and begins anew */
 #define MANY 64			/* streams whose readability is noted */
 #define WHY "its process changes its user or confines itself"	/* a link ends */
-
-bool shunt_leave_is_due(struct shunt_engine *engine)
-{
-	return atomic_load(&engine->leaving) || atomic_load(&engine->stays);
-}
-
-enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
-{
-	enum shunt_reason stays = atomic_load(&engine->stays);
-
-	return stays ? stays : SHUNT_REASON_CHANGES;
-}
 
 /* --- the service thread --- */
 
@@ -235,7 +224,9 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	shunt_streams_reap(engine);
 	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
-	shunt_service_close(service);
+	shunt_doors_close(service);
+	service->threaded = false;
+	service->ended = true;
 	close_devices(engine);
 }
 

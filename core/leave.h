@@ -9,17 +9,21 @@
 #ifndef SHUNT_CORE_LEAVE_H
 #define SHUNT_CORE_LEAVE_H
 
-#include <stdbool.h>
-#include "core/reason.h"
-
-struct shunt_engine;
-struct shunt_service;
-struct shunt_task;
+#include "core/engine.h"
 
 /* Such a call is under way, or was made for good: no service thread is started. Any thread. */
-bool shunt_leave_is_due(struct shunt_engine *engine);
+static inline bool shunt_leave_is_due(struct shunt_engine *engine)
+{
+	return atomic_load(&engine->leaving) || atomic_load(&engine->stays);
+}
+
 /* Why a connection that is used then stays on TCP. */
-enum shunt_reason shunt_leave_reason(struct shunt_engine *engine);
+static inline enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
+{
+	enum shunt_reason stays = atomic_load(&engine->stays);
+
+	return stays ? stays : SHUNT_REASON_CHANGES;
+}
 
 /* The service thread is asked to end. */
 void shunt_leave_ask(struct shunt_engine *engine);

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 #include "core/engine.h"
-#include "core/thread.h"
 
 static int control(struct shunt_loop *loop, int op, int fd, struct shunt_source *source, uint32_t events)
 {
@@ -41,9 +40,10 @@ void shunt_loop_wake(struct shunt_loop *loop)
 static void woken(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_loop *loop = shunt_loop_owner(source, struct shunt_loop, wake_source);
+	uint64_t count;
 
 	(void)events;
-	shunt_parker_drain(loop->engine, loop->wake_fd);
+	loop->engine->sys->read(loop->wake_fd, &count, sizeof(count));
 	atomic_store(&loop->woken, false);
 }
 

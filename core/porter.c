@@ -62,12 +62,20 @@ bool shunt_porter_shuts(struct shunt_service *service)
 }
 
 /* A door that has been made meanwhile shuts them again when somebody comes. */
-void shunt_porter_opens(struct shunt_service *service)
+static void open_doors(struct shunt_service *service)
 {
 	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(service->engine))
 		return;
 	atomic_store(&service->engine->porter.shut, false);
 	shunt_deaf_set(service, SHUNT_DEAF_CROWDED, false);
+}
+
+void shunt_porter_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, doors);
+
+	open_doors(service);
+	shunt_deaf_look(service);
 }
 
 /* --- the thread --- */
@@ -85,7 +93,7 @@ static int next_to_go(struct shunt_engine *engine)
 		porter->at_work = false;
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_loop_post(&engine->loop, &engine->service->tasks.deaf);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.doors);
 	return fd;
 }
 

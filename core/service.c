@@ -9,7 +9,7 @@
 #include "core/await.h"
 #include "core/claim.h"
 #include "core/comeback.h"
-#include "core/deaf.h"
+#include "core/doors.h"
 #include "core/expiry.h"
 #include "core/gather.h"
 #include "core/keepalive.h"
@@ -43,7 +43,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->prove, shunt_proof_run, false },
 		{ &tasks->listen, shunt_listen_run, false },
 		{ &tasks->offer, shunt_offer_run, false },
-		{ &tasks->deaf, shunt_deaf_run, false },
+		{ &tasks->doors, shunt_porter_run, false },
 		{ &tasks->claim, shunt_claim_run, true },
 		{ &tasks->abroad, shunt_abroad_run, true },
 		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
@@ -114,43 +114,11 @@ static void *run(void *arg)
 
 /* --- life --- */
 
-void shunt_service_close(struct shunt_service *service)
-{
-	struct shunt_engine *engine = service->engine;
-
-	shunt_private_close(engine, service->statistics_fd);
-	shunt_admin_close(service);
-	shunt_private_close(engine, service->rights_fd);
-	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
-	service->threaded = false;
-	service->ended = true;
-}
-
 static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 {
-	shunt_service_close(service);
+	shunt_doors_close(service);
 	shunt_loop_close(&engine->loop);
 	free(service);
-}
-
-/*
- * An error: a child of a fork could not have back what is on a link. (Simulated engines share a
- * name.) Process ids are those of a namespace, names those of the network.
- */
-static int open_names(struct shunt_service *service)
-{
-	struct shunt_engine *engine = service->engine;
-
-	service->statistics_fd = shunt_stats_listen(engine);
-	shunt_admin_open(service);
-	service->rights_fd = shunt_rights_listen(engine);
-	if (service->rights_fd < 0 && !engine->manual)
-		return service->rights_fd;
-	if (service->rights_fd >= 0 && shunt_loop_add(&engine->loop, service->rights_fd, &service->rights_source, EPOLLIN))
-		return -ENOMEM;
-	if (service->statistics_fd >= 0)
-		shunt_loop_add(&engine->loop, service->statistics_fd, &service->statistics_source, EPOLLIN);
-	return 0;
 }
 
 /* NULL: none, and why. */
@@ -165,15 +133,14 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	service->engine = engine;
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
-	service->statistics_source.ready = shunt_stats_serve;
-	service->rights_source.ready = shunt_rights_serve;
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
-	result = shunt_loop_open(&engine->loop, engine);
-	if (!result) {
-		enlist(&engine->loop, &service->tasks);
-		shunt_task_at(&service->tasks.unclaimed, 0);	/* there may be some already */
-		result = open_names(service);
+	if (shunt_loop_open(&engine->loop, engine)) {
+		free(service);
+		return NULL;
 	}
+	enlist(&engine->loop, &service->tasks);
+	shunt_task_at(&service->tasks.unclaimed, 0);	/* there may be some already */
+	result = shunt_doors_open(service);
 	if (result == -EADDRINUSE)
 		*reason = SHUNT_REASON_NAME_TAKEN;
 	if (result || !shunt_shared_prepare(engine)) {
@@ -213,10 +180,9 @@ static bool revive(struct shunt_service *service)
 	service->deaf = 0;
 	shunt_task_at(&service->tasks.unclaimed, 0);
 	shunt_task_at(&service->tasks.offer, 0);	/* it may have come too late for the former one */
-	if (open_names(service) || (!service->engine->manual && !start_thread(service)))
-		shunt_service_close(service);
-	else
-		service->ended = false;
+	service->ended = shunt_doors_open(service) || (!service->engine->manual && !start_thread(service));
+	if (service->ended)
+		shunt_doors_close(service);
 	return !service->ended;
 }
 
@@ -269,9 +235,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 		return;
 	engine->service = NULL;
 	shunt_loop_close(&engine->loop);
-	shunt_private_close(engine, service->statistics_fd);
-	shunt_admin_close(service);
-	shunt_private_close(engine, service->rights_fd);
+	shunt_doors_close(service);
 	shunt_comeback_forget(service);
 	shunt_private_close(engine, service->process.fd);
 	shunt_have_abandon(service);

@@ -77,7 +77,7 @@ struct shunt_tasks {
 	struct shunt_task prove;	/* a nonce is to be asked for, or has come and a child waits for it */
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
 	struct shunt_task offer;	/* connections have been used for the first time */
-	struct shunt_task deaf;		/* peers may be heard again */
+	struct shunt_task doors;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
 	struct shunt_task abroad;	/* *the connection manager's timers */
 	struct shunt_task withdraw;	/* a name outlives its listener for a while */
@@ -155,8 +155,6 @@ struct shunt_service {
 	int rights_fd;
 };
 
-/* The service thread has ended: it listens to nobody. Its struct and its wake-up descriptor stay. */
-void shunt_service_close(struct shunt_service *service);
 /* The same connection, seen from its other end? */
 static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
 {
