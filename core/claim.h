@@ -6,15 +6,30 @@
 #define SHUNT_CORE_CLAIM_H
 
 #include <stdbool.h>
+#include "core/engine.h"
+#include "core/loop.h"
 #include "core/reason.h"
 
-struct shunt_engine;
-struct shunt_link;
 struct shunt_message;
-struct shunt_name;
 struct shunt_service;
-struct shunt_stream;
-struct shunt_task;
+
+struct shunt_parked {		/* a claim whose connection the program has not used yet */
+	struct shunt_link *link;
+	struct shunt_tuple tuple;
+	uint64_t network;
+	struct shunt_place place;
+	uint8_t nonce[SHUNT_NONCE_BYTES];
+	uint64_t deadline;
+	struct shunt_parked *next;
+};
+
+struct shunt_refused {		/* an address that is not asked again for a while */
+	struct shunt_name name;
+	uint64_t until;
+	enum shunt_reason reason;
+};
+
+#define SHUNT_REFUSED_SLOTS 64
 
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */

@@ -4,6 +4,8 @@
 #include <string.h>
 #include "core/claim.h"
 #include "core/decision.h"
+#include "core/have.h"
+#include "core/join.h"
 #include "core/leave.h"
 #include "core/limits.h"
 #include "core/proof.h"

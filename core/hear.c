@@ -6,6 +6,7 @@
 #include "core/link_end.h"
 #include "core/link_make.h"
 #include "core/proof.h"
+#include "core/redirect.h"
 #include "core/seats.h"
 #include "core/service.h"
 

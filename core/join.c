@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/join.h"
 #include "core/links.h"
+#include "core/listen.h"
 #include "core/trust.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */

@@ -10,6 +10,7 @@
 #include "core/comeback.h"
 #include "core/doors.h"
 #include "core/epset.h"
+#include "core/have.h"
 #include "core/link_end.h"
 #include "core/links.h"
 #include "core/offer.h"

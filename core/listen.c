@@ -6,8 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/abroad.h"
+#include "core/have.h"
+#include "core/join.h"
 #include "core/leave.h"
 #include "core/links.h"
+#include "core/listen.h"
 #include "core/service.h"
 
 /* First where co-listeners come in, so that whoever has the one name has the other. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "core/claim.h"
 #include "core/decision.h"
+#include "core/redirect.h"
 #include "core/service.h"
 #include "core/trust.h"
 

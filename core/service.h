@@ -1,6 +1,7 @@
 /*
  * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener
- * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7).
+ * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). What it does is in the
+ * files that its tasks and sources are named for; service.c creates, starts and stops it (engine.h).
  *
  * Everything in struct shunt_service belongs to that thread but the fields named otherwise.
  */
@@ -9,65 +10,16 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/un.h>
 #include "core/admin.h"
+#include "core/claim.h"
 #include "core/engine.h"
-#include "core/sleepcost.h"
 #include "core/loop.h"
+#include "core/rendezvous.h"
+#include "core/sleepcost.h"
 
-struct cm_listener;
 struct shunt_abroad;
 struct shunt_teller;
 struct shunt_had;
-
-/*
- * One listening address of ours: what we offer there or, where another process was first, our connection to that
- * one. The memory stays as long as the process, and a fork's child goes on with a copy. engine.rendezvous_lock, but
- * for what is named otherwise.
- */
-struct shunt_rendezvous {
-	struct shunt_source source;
-	struct shunt_name name;
-	_Atomic int fd;			/* ours; -1: we do not own the name */
-	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
-	struct shunt_service *service;
-	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
-	bool tried_abroad;
-	bool strangers;			/* a process of another user accepts there, too; the same */
-	struct shunt_source have_source;
-	int have_fd;			/* where others who accept there come in (have.c) */
-	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
-	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
-	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
-	uint64_t wanted_until;		/* service thread, as are the next */
-	_Atomic bool joining;		/* any thread: we accept there without owning the name (join.c) */
-	struct shunt_source owner_source;
-	int owner_fd;			/* to the owner; -1 */
-	_Atomic bool alone;		/* any thread reads it: no owner has been found */
-	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
-	uint64_t look_at;		/* when to look for one again */
-	uint32_t failures;		/* to find one, in a row */
-	struct shunt_rendezvous *next;
-};
-
-struct shunt_parked {		/* a claim whose connection the program has not used yet */
-	struct shunt_link *link;
-	struct shunt_tuple tuple;
-	uint64_t network;
-	struct shunt_place place;
-	uint8_t nonce[SHUNT_NONCE_BYTES];
-	uint64_t deadline;
-	struct shunt_parked *next;
-};
-
-struct shunt_refused {		/* an address that is not asked again for a while */
-	struct shunt_name name;
-	uint64_t until;
-	enum shunt_reason reason;
-};
-
-#define SHUNT_REFUSED_SLOTS 64
 
 /*
  * What the service thread does without being told by a descriptor, in the order of a round. They are named for
@@ -154,91 +106,5 @@ struct shunt_service {
 	struct shunt_source rights_source;
 	int rights_fd;
 };
-
-/* The same connection, seen from its other end? */
-static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
-{
-	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
-	       a->local_port == b->peer_port && a->peer_port == b->local_port;
-}
-
-/* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
-
-/*
- * Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h.
- */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
-		      struct shunt_crowd *crowd);
-/* Rendezvous have been added or withdrawn. */
-void shunt_listen_run(struct shunt_task *task);
-/* Names whose last listener was closed go a while after it. */
-void shunt_listen_run_withdraw(struct shunt_task *task);
-/* In a fork's child. */
-void shunt_listen_abandon(struct shunt_engine *engine);
-
-/* --- redirect.c: the claimant is sent to another process --- */
-
-/* A REDIRECT of the peer. */
-void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream, uint32_t process);
-
-/* --- have.c: who accepts at an address of ours, and what he has --- */
-
-/* A process has come where co-listeners come in: see loop.h. */
-void shunt_have_welcome(struct shunt_source *source, uint32_t events);
-/* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
-pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* Does a process that may not tell us accept at the claimed connection's address? */
-bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* What is over: those who came to a name that has gone, and the want of messages. */
-void shunt_have_run(struct shunt_task *task);
-/* In a fork's child. */
-void shunt_have_abandon(struct shunt_service *service);
-
-/* --- join.c: we accept at an address that another process owns --- */
-
-/* The program has used a connection that it has accepted there. */
-void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
-/* The owner has said something: see loop.h. */
-void shunt_join_hear(struct shunt_source *source, uint32_t events);
-/* Looks for owners, or becomes one. */
-void shunt_join_run(struct shunt_task *task);
-
-/* --- trim.c: memory that is not needed --- */
-
-void shunt_trim_run(struct shunt_task *task);
-
-/* --- rendezvous.c: finding the peer's process --- */
-
-/* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
-int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
-/*
- * The same of a stream, and its network. streams_lock held: close() takes it before, or a call
- * under way would delay it.
- */
-int shunt_rendezvous_learn(struct shunt_stream *stream);
-bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
-/* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */
-int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name);
-/* The name of the rendezvous for a peer address; `any`: for its port on every address. */
-void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
-			   struct shunt_name *name);
-/* The name of the rendezvous for the address that `fd` listens on. 0 or -errno. */
-int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name);
-/* The names that a listener which takes connections to the address may have, the most exact first; how many. */
-int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES]);
-bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count);
-/* Does a listener of that name take connections to the address? */
-bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
-/* Where its owner's co-listeners come in. */
-void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
-/* The name of one process, for claims that were sent to it. */
-void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
-/* Takes the name: a listening private descriptor, or -errno. */
-int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
-/* A channel to who has the name, if the two processes may be linked, or -errno. */
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
-/* The next peer that has come and may be linked, or -errno. */
-int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
 
 #endif

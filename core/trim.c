@@ -9,6 +9,7 @@
 #include "core/seats.h"
 #include "core/service.h"
 #include "core/stage.h"
+#include "core/trim.h"
 
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
 static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
