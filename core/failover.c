@@ -206,7 +206,7 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 	/* What the link brought may have been dropped, or the HANDBACK. */
 	if (tx->track == SHUNT_TCP && unseen <= 1)
 		return *offset < atomic_load(&tx->handback_at);
-	if (unseen > (tx->track == SHUNT_TCP))	/* not even the upgrade has come */
+	if (unseen > (tx->track == SHUNT_TCP ? 1 : 0))	/* not even the upgrade has come */
 		*offset = atomic_load(&tx->upgrade_at);
 	return true;
 }
