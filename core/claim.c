@@ -422,7 +422,7 @@ static void on_claim(struct shunt_link *link, const struct shunt_message *messag
 	pid_t elsewhere;
 
 	if (link->initiator || !place_is_sound(link, place)) {
-		shunt_link_distrust(link, "a claim that is not one");
+		shunt_link_distrust(link, "a CLAIM out of turn, or to no sound ring");
 		return;
 	}
 	if (shunt_leave_is_due(link->engine) || !is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {
@@ -547,7 +547,7 @@ static void on_refuse(struct shunt_link *link, struct shunt_stream *stream, uint
 	} else if (reverts(link, stream)) {
 		await_settled(link, stream);
 	} else {
-		shunt_link_distrust(link, "a refusal after a switch, a release or another");
+		shunt_link_distrust(link, "a REFUSE after a switch, a release or another REFUSE");
 	}
 }
 
@@ -592,7 +592,7 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32_t tcp)
 {
 	if (tcp > 1)
-		shunt_link_distrust(link, "a track that is none");
+		shunt_link_distrust(link, "a MOCK of an unknown track");
 	else
 		shunt_mock_asked(stream, tcp);
 }

@@ -289,7 +289,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)
-		shunt_link_distrust(link, "announcements that were not made");
+		shunt_link_distrust(link, "a RESUME of more announcements than were sent");
 	else if (result == -EPROTO)
 		shunt_link_distrust(link, shunt_again_wrong);
 	else
