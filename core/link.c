@@ -60,7 +60,9 @@ static bool hear(struct shunt_link *link)
 
 	if (!result)
 		return false;
-	if (result == -EPROTO)
+	if (result == -EPROTO && link->channel.other_version)	/* no fault of the peer: nothing was believed yet */
+		shunt_link_kill(link, link->channel.wrong);
+	else if (result == -EPROTO)
 		shunt_link_distrust(link, link->channel.wrong);
 	else if (result < 0)
 		lose(link, -result);
