@@ -19,6 +19,9 @@
 #include "core/reason.h"
 #include "core/sys.h"
 
+/* "schema" of each JSON object that Shunt writes: one more when a member goes or changes its meaning. docs/VERSIONS.md */
+#define SHUNT_JSON_SCHEMA 1
+
 struct shunt_engine;
 struct shunt_stream;
 

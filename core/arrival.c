@@ -288,7 +288,7 @@ static const char *on_lane(struct shunt_lane *lane)
 	uint64_t allowed = atomic_load_explicit(&lane->allowed, memory_order_relaxed);
 
 	if (value < allowed || value > allowed + link->peer_receives)
-		return "credit for receives that cannot be";
+		return "credit for more receives than its queue has";
 	atomic_store(&lane->allowed, value);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
 		shunt_group_kick_lane(link->engine, lane);

@@ -165,7 +165,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 	pid_t elsewhere;
 
 	if (link->initiator || !shunt_link_place_is_sound(link, place)) {
-		shunt_link_distrust(link, "a claim that is not one");
+		shunt_link_distrust(link, "a CLAIM out of turn, or to no sound ring");
 		return;
 	}
 	if (shunt_leave_is_due(link->engine) || !shunt_claim_is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {

@@ -76,6 +76,6 @@ void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, u
 	} else if (reverts(link, stream)) {
 		await_settled(link, stream);
 	} else {
-		shunt_link_distrust(link, "a refusal after a switch, a release or another");
+		shunt_link_distrust(link, "a REFUSE after a switch, a release or another REFUSE");
 	}
 }

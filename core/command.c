@@ -85,7 +85,7 @@ static const struct shunt_command commands[] = {
 	  0, run_failover },
 	{ "fault", "[RULES]", "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults", 0, 1,
 	  run_fault },
-	{ "help", "", "what can be said", 0, 0, run_help },
+	{ "help", "", "lists the commands", 0, 0, run_help },
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]", "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2, 2, run_set },

@@ -18,18 +18,18 @@
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
 FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
-	"what carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, none "
-	"offers and takes no links; auto is soft to peers on this host, and verbs to others, by the device "
-	"that the route to each leads by")
+	"the device that carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, "
+	"and none offers and takes no links. Auto is soft to peers on this host, and verbs to others. Verbs takes "
+	"the device by which the route to a peer leads")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
 PATH(LOG_FILE, log_file, FIXED,
-	"file that messages are appended to instead of standard error, in a folder where only its user may write: a "
-	"regular file of the process's user, no symbolic link; %p is the process id")
+	"file that messages are appended to instead of standard error; %p is the process id. It must be a regular "
+	"file of the process's user and no symbolic link. Only that user should be able to write in its folder")
 ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, FIXED,
-	"how a wait looks for completions: event asks for an event and sleeps, batch takes no more than "
-	"SHUNT_POLL_BATCH with one, hybrid polls until nothing is there, busy never sleeps, adaptive polls on "
-	"as long as that pays")
+	"how a wait looks for completions. Event asks for an event and sleeps, and batch takes no more than "
+	"SHUNT_POLL_BATCH with one. Hybrid polls until nothing is there, adaptive polls on as long as that pays, "
+	"and busy never sleeps")
 UINT(SPIN_US, spin_us, 0, 1000, 25, 0, "us", LIVE,
 	"adaptive: how long a wait polls before it sleeps")
 UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
@@ -48,18 +48,20 @@ UINT(ARENA, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", FIXED,
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")
 UINT(MR, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
-	"one memory region, of which rings are carved out and which are registered as they are needed; at least SHUNT_RING_MAX")
+	"one memory region, out of which rings are carved and which is registered as it is needed; at least "
+	"SHUNT_RING_MAX")
 UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", FIXED,
 	"largest data that a work request carries itself; the device fetches more than that from registered memory")
 UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIXED,
-	"blocking sends from this size on are fetched from the program's own buffer, registered for the call; "
-	"auto measures where that costs less than a copy, 0 is never")
+	"blocking sends from this size on are fetched from the program's own buffer, registered for the call. "
+	"Auto measures where that costs less than a copy, and 0 is never")
 ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, FIXED,
-	"how sends that could not be posted at once are posted: each alone, adjacent ones merged, those of all streams chained with one doorbell, or both")
+	"how sends that could not be posted at once are posted. Single posts each alone, merge joins adjacent ones, "
+	"chain posts those of all streams with one doorbell, and hybrid does both")
 UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,
 	"most work requests posted with one doorbell")
 UINT(LANES, lanes, 1, 8, UINT64_MAX, AUTO, "lanes", FIXED,
-	"queue pairs of a link, over which its streams are spread; the end that wants fewer decides; auto is 1 on the "
+	"queue pairs of a link, over which its streams are spread. The end that wants fewer decides. Auto is 1 on the "
 	"soft device and 4 on RDMA devices")
 UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
 	"receive queue of a lane")
@@ -79,20 +81,21 @@ ENUM(RETAIN, retain, "auto|always", 0, FIXED,
 	"keep what was sent until it has arrived, so that a queue pair's death loses nothing; auto where the peer's "
 	"memory cannot be seen instead")
 ENUM(PROOF, proof, "auto|nonce", 0, FIXED,
-	"how it is shown that a claimed connection is one's own: auto hands over the socket, and between hosts "
-	"writes a nonce into it; nonce does that always")
+	"how an end proves that a claimed connection is its own. Auto asks the kernel about a peer on this host, and "
+	"writes a nonce into the stream between hosts. Nonce always writes one")
 UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
 	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
 UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", FIXED,
-	"how long an idle lane of an RDMA device may go without a sign of life: twice in that time its peer's device "
-	"is asked for one, and one that gives none within SHUNT_DEAD_MS is given up; 0 never asks")
+	"how long an idle lane of an RDMA device may go without a sign of life. Twice in that time its peer's device "
+	"is asked for one. A device that gives none within SHUNT_DEAD_MS is given up. With 0 none is asked")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
 	"how long a new connection may wait for its peer's claim, counted from its first byte")
 UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", FIXED,
-	"after how many connections to an address that were over before a link could serve them, one there is claimed only "
-	"once it has lasted; those that a link has served count against them. 0 claims each at its first use")
+	"after so many connections to an address that ended before a link could serve them, further ones are claimed "
+	"only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
+	"first use")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
@@ -103,22 +106,24 @@ UINT(SLOW_MS, slow_ms, 0, 60000, 100, 0, "ms", LIVE,
 UINT(SLOW_TIMES, slow_times, 1, 1000, 3, 0, "looks", LIVE,
 	"streams of a link send over TCP for SHUNT_RETURN_MS when it was slow so many times in a row")
 UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", FIXED,
-	"after how long streams return to a link that was slow or whose queue pair has died; twice as long each time "
-	"that this happens again soon; 0: they do not return after a queue pair's death")
+	"after how long streams return to a link that was slow or whose queue pair has died. The time doubles each "
+	"time that this happens again soon. With 0 they do not return after a queue pair's death")
 UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", FIXED,
 	"the longest such time")
 ENUM(URING, uring, "deny|allow|tcp", 0, FIXED,
-	"what becomes of a program's rings of io_uring, which see nothing of what is on a link: deny refuses them, as a kernel "
-	"without io_uring does, allow lets them be, tcp lets them be and keeps all streams of the process on TCP from then on")
+	"policy for a program's rings of io_uring, which see nothing of a link. Deny refuses them, as a kernel "
+	"without io_uring does. Allow lets them be. Tcp lets them be and keeps all streams of the process on TCP "
+	"from then on")
 UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
 	"seed of the random choices; 0 takes one from the system")
 FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", "", FIXED,
-	"cost model that slows the soft device down to an RNIC, for experiments; keys doorbell, wqe, delay, miss, qp, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes)")
+	"cost model that slows the soft device down to an RNIC, for experiments. Its keys are doorbell, wqe, delay, "
+	"miss, qp, pause (ns), gbit (Gbit/s), cache (requests) and queue (bytes)")
 FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", "", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
 	"refuse, deny; docs/FAULTS.md has their keys")
 PATH(STATS, stats_path, FIXED,
-	"file that the statistics are written to as JSON at exit: a new file takes its place, unless that is another "
-	"user's, a symbolic link or no regular file; %p is the process id")
+	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
+	"unless that is another user's, a symbolic link or no regular file")

@@ -210,7 +210,7 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 	/* What the link brought may have been dropped, or the HANDBACK. */
 	if (tx->track == SHUNT_TCP && unseen <= 1)
 		return *offset < atomic_load(&tx->handback_at);
-	if (unseen > (tx->track == SHUNT_TCP))	/* not even the upgrade has come */
+	if (unseen > (tx->track == SHUNT_TCP ? 1 : 0))	/* not even the upgrade has come */
 		*offset = atomic_load(&tx->upgrade_at);
 	return true;
 }
@@ -293,7 +293,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)
-		shunt_link_distrust(link, "announcements that were not made");
+		shunt_link_distrust(link, "a RESUME of more announcements than were sent");
 	else if (result == -EPROTO)
 		shunt_link_distrust(link, shunt_again_wrong);
 	else

@@ -166,7 +166,8 @@ static int set(const struct parser *parser, struct shunt_fault_rule *rule, const
 	if (key->key == P)
 		return odds(value, &rule->odds) ? 0 : wrong(parser, "p is not a number from 0 to 1");
 	if (key->key == WHAT)
-		return choose(value, action->what, &rule->what) ? 0 : wrong(parser, "what is not one of %s", action->what);
+		return choose(value, action->what, &rule->what) ? 0 :
+			wrong(parser, "the key what is not one of %s", action->what);
 	if (!number(value, key, &n))
 		return wrong(parser, "%s is not a number up to %llu", key->name, (unsigned long long)key->most);
 	switch (key->key) {

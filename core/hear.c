@@ -21,7 +21,7 @@ static bool answers_claim(const struct shunt_message *message)
 static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32_t tcp)
 {
 	if (tcp > 1)
-		shunt_link_distrust(link, "a track that is none");
+		shunt_link_distrust(link, "a MOCK of an unknown track");
 	else
 		shunt_mock_asked(stream, tcp);
 }
@@ -133,7 +133,9 @@ static bool hear(struct shunt_link *link)
 
 	if (!result)
 		return false;
-	if (result == -EPROTO)
+	if (result == -EPROTO && link->channel.other_version)	/* no fault of the peer: nothing was believed yet */
+		shunt_link_kill(link, link->channel.wrong);
+	else if (result == -EPROTO)
 		shunt_link_distrust(link, link->channel.wrong);
 	else if (result < 0)
 		lose(link, -result);

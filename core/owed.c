@@ -150,7 +150,7 @@ void shunt_owed_give_up(struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	awaited = stream->awaited;
 	if (awaited) {
-		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer does not take what it is owed",
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer takes no bytes",
 			  stream->fd);
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_track_lose(engine, stream, 0);

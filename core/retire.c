@@ -156,7 +156,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
 {
 	if (atomic_load(&stream->retiring) != SHUNT_RETIRING) {
-		shunt_link_distrust(stream->link, "an answer to no question");
+		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
 		return;
 	}
 	shunt_group_poll_fully(engine);

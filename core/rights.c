@@ -173,7 +173,7 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	}
 	if (result)
 		shunt_log(SHUNT_LOG_WARN,
-			  "descriptor %d: who shared it with us did not hand it over (error %d)",
+			  "descriptor %d: its owner did not hand it over (error %d)",
 			  fd, -result);
 	if (is_final(result))
 		settle(stream);

@@ -24,7 +24,9 @@ static uint8_t *map(uint64_t bytes)
 		return malloc(bytes);
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return memory == MAP_FAILED ? NULL : memory;
+	if (memory == MAP_FAILED)
+		return NULL;
+	return memory;
 }
 
 static void unmap(const struct shunt_stage *stage)

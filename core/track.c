@@ -301,7 +301,7 @@ void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 
 	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
 	    place->stream != stream->peer_id || atomic_load(&stream->state) == SHUNT_CANDIDATE) {
-		shunt_link_distrust(link, "a smaller ring that is none");
+		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
 		return;
 	}
 	shunt_lock_take(&tx->lock);

@@ -21,6 +21,7 @@ has "$out" 'skipped: iperf3 is not installed'
 if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; then
 	export TMPDIR=$work
 	expect 0 "$shunt" compare --only c50P16 --rounds 1 --json
+	has "$out" '"schema": 1,'
 	has "$out" '"name": "c50P16"'
 	has "$out" '"median": [1-9]'
 	lacks "$out" 'failed'

@@ -37,6 +37,8 @@ expect 0 "$shunt" config
 
 expect 0 env SHUNT_SPIN_US=7 "$shunt" config --json
 [ "$(grep -c '"name": "SHUNT_' <<<"$out")" = "$rows" ] || problem "not $rows rows: $out"
+[ "$(python3 -c 'import json, sys; said = json.load(sys.stdin); print(said["schema"], len(said["variables"]))' <<<"$out")" = "1 $rows" ] ||
+	problem "no schema: $out"
 has "$out" '"value": 7,'
 
 expect 2 env SHUNT_DEVICE=hard "$shunt" config

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The documents know the tree: ARCHITECTURE.md names every file of the library, tests/README.md every folder and script
-# of tests, README.md and the others no variable that there is not, README.md every reason. Part of `tools/check static`.
+# The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
+# and script of tests, README.md and the others no variable that there is not, README.md every reason. Paths and links lead
+# somewhere. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
 problems=0
@@ -10,9 +11,24 @@ problem() {
 	problems=1
 }
 
+# shellcheck disable=SC2016 # backticks of Markdown
 for file in core/*.c core/*/*.c preload/*.c; do
-	grep -qw -- "${file##*/}" docs/ARCHITECTURE.md || problem "docs/ARCHITECTURE.md does not name $file"
+	grep -qF -- "\`$file\`" docs/ARCHITECTURE.md || problem "docs/ARCHITECTURE.md does not name $file"
 done
+
+# Files in backquotes with a path, and links, lead somewhere.
+documents=(README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md tests/README.md tests/lab/README.md)
+# shellcheck disable=SC2016 # backticks of Markdown
+while IFS=: read -r document path; do
+	[ -e "$path" ] || problem "$document names $path, which does not exist"
+done < <(grep -oE '`(core|preload|tools|tests|include|docs)/[A-Za-z_0-9./-]+\.(c|h|sh|py|md|in)`' "${documents[@]}" | tr -d '`' | sort -u)
+while IFS=: read -r document link; do
+	link=${link#](} && link=${link%)}
+	case $link in
+	*://* | "#"*) ;;
+	*) [ -e "$(dirname "$document")/${link%%#*}" ] || problem "$document has a link to $link" ;;
+	esac
+done < <(grep -oE '\]\([^)[:space:]]+\)' "${documents[@]}" | sort -u)
 
 for path in tests/*/; do
 	grep -q "\`$(basename "$path")/" tests/README.md || problem "tests/README.md does not name $path"

@@ -69,10 +69,10 @@ echo "the old one, of which a second name stays" >"$work/stats"
 ln "$work/stats" "$work/old"
 expect 0 env SHUNT_STATS="$work/stats" LD_PRELOAD="$library" "$python" "$work/listen.py"
 [ -z "$err" ] || problem "said: $err"
-has "$(cat "$work/stats")" '^{"pid":'
+has "$(cat "$work/stats")" '^{"schema":1,"pid":'
 has "$(cat "$work/old")" '^the old one'
 expect 0 env -C "$work" SHUNT_STATS=here.%p LD_PRELOAD="$library" "$python" "$work/listen.py"
-has "$(cat "$work"/here.*)" '^{"pid":'
+has "$(cat "$work"/here.*)" '^{"schema":1,"pid":'
 leftover=$(find "$work" -name '.shunt-*')
 [ -z "$leftover" ] || problem "left behind: $leftover"
 
@@ -82,7 +82,7 @@ leftover=$(find "$work" -name '.shunt-*')
 	trap '' XFSZ
 	SHUNT_STATS=$work/stats LD_PRELOAD=$library "$python" "$work/listen.py" 2>"$work/said"
 )
-has "$(cat "$work/stats")" '^{"pid":'
+has "$(cat "$work/stats")" '^{"schema":1,"pid":'
 leftover=$(find "$work" -name '.shunt-*')
 [ -z "$leftover" ] || problem "left behind: $leftover"
 

@@ -92,6 +92,7 @@ awk -F, '
 	END { if (lines != 8 * 3 * 2) { print lines " lines"; bad = 1 }; exit bad }
 ' "$work/csv" >"$work/wrong" || problem "CSV: $(cat "$work/wrong" "$work/csv")"
 
+has "$(cat "$work/json")" '^  "schema": 1,'
 if command -v jq >/dev/null; then
 	jq -e '(.models | length) == 7 and .rounds == 1 and
 		([.models[].transports[] | .name] | unique) == ["none", "shunt", "tcp"] and

@@ -57,7 +57,9 @@ def main(shunt, shunted):
     process = server if shunted == "server" else client
 
     def statistics():
-        return json.loads(subprocess.check_output([shunt, "stat", "--json", str(process.pid)]))[0]
+        said = json.loads(subprocess.check_output([shunt, "stat", "--json", str(process.pid)]))[0]
+        check("the schema", said["schema"], 1)
+        return said
 
     def next_step():
         for each in server, client:

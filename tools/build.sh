@@ -9,6 +9,8 @@ compare_packages="redis-server redis-tools iperf3"
 check_packages="libcmocka-dev shellcheck cppcheck jq iproute2 python3"
 # shellcheck disable=SC2034 # libFuzzer is clang's, and its compiler-rt is recommended by it
 fuzz_packages="clang libclang-rt-dev"
+# shellcheck disable=SC2034
+format_packages="clang-format"
 # shellcheck disable=SC2034 # to run guests with RDMA devices, and what runs in them
 lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers nftables jq strace redis-server redis-tools iperf3"
 

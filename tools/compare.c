@@ -12,8 +12,8 @@ static const char help[] =
 	"Usage: shunt compare [--quick] [--rounds N] [--seconds N] [--only NAME,...] [--json]\n"
 	"       shunt compare --list\n\n"
 	"Runs redis-benchmark against redis-server and iperf3 against iperf3, over plain TCP and\n"
-	"shunted in turns, on a loopback port, and shows how they compare. Needs redis and iperf3;\n"
-	"what is missing is skipped.\n\n"
+	"shunted in turns, on a loopback port, and shows how they compare. Workloads of a program\n"
+	"that is missing are skipped.\n\n"
 	"  --quick       a few workloads, 3 rounds; about a minute\n"
 	"  --rounds N    measurements of each workload and kind, 1 to 99 [5]\n"
 	"  --seconds N   length of a measurement, 1 to 600 [redis about 1, iperf3 2]\n"
@@ -87,7 +87,7 @@ static int parse(struct options *options, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error("what is", argv[optind]);
+		return usage_error("an argument that is no option:", argv[optind]);
 	if (!options->rounds)
 		options->rounds = options->quick ? 3 : 5;
 	return 0;

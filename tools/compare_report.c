@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/api.h"
 #include "tools/output.h"
 
 static double get_figure(const struct compare_run *run)
@@ -197,8 +198,9 @@ void compare_report_json(const struct compare_result *results, size_t count, int
 
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(workloads, result_json(&results[i]));
-	root = json_pack("{s:s, s:i, s:i, s:o}", "version", PACKAGE_VERSION, "processors",
-			 (int)sysconf(_SC_NPROCESSORS_ONLN), "rounds", rounds, "workloads", workloads);
+	root = json_pack("{s:i, s:s, s:i, s:i, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
+			 PACKAGE_VERSION, "processors", (int)sysconf(_SC_NPROCESSORS_ONLN),
+			 "rounds", rounds, "workloads", workloads);
 	shunt_print_json(stdout, root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	json_decref(root);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/api.h"
 #include "core/config.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
@@ -11,7 +12,7 @@ static const char help[] =
 	"Usage: shunt config [--json | --man]\n\n"
 	"Shows every variable SHUNT_* with the value that a program started now would see. A star\n"
 	"marks what differs from the default, + what a running program can be told to change.\n\n"
-	"  --json   the same as a JSON array\n"
+	"  --json   the same as JSON\n"
 	"  --man    as a section of a manual page, without values\n\n"
 	"Exit status: 0, or 2 if a variable has an invalid value.\n";
 
@@ -70,14 +71,16 @@ static json_t *row_json(const struct shunt_config_row *row, const struct shunt_c
 
 static void print_json(const struct shunt_config *c)
 {
-	json_t *rows = json_array();
+	json_t *rows = json_array(), *root;
 	struct shunt_config defaults;
 
 	shunt_config_defaults(&defaults);
 	for (size_t i = 0; i < shunt_config_count; i++)
 		json_array_append_new(rows, row_json(&shunt_config_rows[i], c, &defaults));
-	shunt_print_json(stdout, rows, JSON_INDENT(2));
-	json_decref(rows);
+	root = json_pack("{s:i, s:s, s:o}", "schema", SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION,
+			 "variables", rows);
+	shunt_print_json(stdout, root, JSON_INDENT(2));
+	json_decref(root);
 }
 
 static void print_man(void)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/api.h"
 #include "tools/output.h"
 
 static int finish(FILE *file, const char *path, int wrong)
@@ -153,10 +154,12 @@ int perf_json(FILE *file, const char *path, const struct perf_result *results, s
 
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(models, result_json(&results[i]));
-	root = json_pack("{s:s, s:i, s:f, s:i, s:i, s:o}", "version", PACKAGE_VERSION, "processors",
-			 (int)sysconf(_SC_NPROCESSORS_ONLN), "seconds", length->measured_ms / 1e3,
-			 "threads", (int)length->threads, "rounds", count ? results[0].rounds_wanted : 0,
-			 "models", models);
+	root = json_pack("{s:i, s:s, s:i, s:f, s:i, s:i, s:o}", "schema", SHUNT_JSON_SCHEMA,
+			 "version", PACKAGE_VERSION,
+			 "processors", (int)sysconf(_SC_NPROCESSORS_ONLN),
+			 "seconds", length->measured_ms / 1e3,
+			 "threads", (int)length->threads,
+			 "rounds", count ? results[0].rounds_wanted : 0, "models", models);
 	errno = 0;
 	wrong = !root || shunt_print_json(file, root, JSON_INDENT(2));
 	json_decref(root);

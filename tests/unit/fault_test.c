@@ -78,7 +78,8 @@ static void test_errors(void **state)
 	bad("kill:nth=4294967296", "rule 1 (kill): nth is not a number up to 4294967295");
 	bad("kill:bytes=K", "rule 1 (kill): bytes is not a number up to 1125899906842624");
 	bad("kill:bytes=99999999999G", "rule 1 (kill): bytes is not a number up to 1125899906842624");
-	bad("deny:what=love", "rule 1 (deny): what is not one of malloc|map|fd|mr|thread|any");
+	bad("deny:what=love",
+	    "rule 1 (deny): the key what is not one of malloc|map|fd|mr|thread|any");
 	bad("kill;seed=x", "rule 2: the seed is not a number up to 1152921504606846975");
 	bad("kill;kill;kill;kill;kill;kill;kill;kill;kill", "rule 9: more than 8 rules");
 }
