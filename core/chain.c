@@ -135,7 +135,7 @@ static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream
 	if (!atomic_exchange(&stream->tx.wants_handed, false))
 		return;
 	atomic_store(&lane->unsettled, true);
-	shunt_watch_begin(lane->link->engine);
+	shunt_request_watch(lane->link->engine);
 }
 
 /* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */

@@ -7,7 +7,7 @@
 #include "core/epset.h"
 #include "core/polling.h"
 #include "core/proof.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 #define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
@@ -578,7 +578,7 @@ void shunt_group_after_slow(struct shunt_engine *engine)
 			settle(engine, stream);
 	} while (lane || stream);
 	if (stalled)
-		shunt_watch_begin(engine);
+		shunt_request_watch(engine);
 }
 
 /* --- events --- */

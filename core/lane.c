@@ -6,7 +6,7 @@
 #include "core/gather.h"
 #include "core/pin.h"
 #include "core/stage.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
@@ -196,7 +196,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 	if (heard)
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_watch_begin(lane->link->engine);
+	shunt_request_watch(lane->link->engine);
 	return false;
 }
 
@@ -209,7 +209,7 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	if (shunt_lane_arrived(lane))
 		shunt_loop_wake(&lane->link->engine->loop);
 	else
-		shunt_watch_begin(lane->link->engine);
+		shunt_request_watch(lane->link->engine);
 	return false;
 }
 

@@ -1,7 +1,7 @@
 #include "core/lane_serve.h"
 #include "core/chain.h"
 #include "core/engine.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
@@ -218,7 +218,7 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		shunt_lock_leave(&lane->lock);
 	} while (atomic_load(&lane->dirty));
 	if (shunt_lane_stalled(lane))
-		shunt_watch_begin(lane->link->engine);
+		shunt_request_watch(lane->link->engine);
 }
 
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)

@@ -6,7 +6,7 @@
 
 #include "core/lane_queue.h"
 #include "core/link.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
@@ -50,7 +50,7 @@ static inline void shunt_lane_look(struct shunt_lane *lane)
 	else
 		lane->late = lane->sent != atomic_load_explicit(&lane->retired, memory_order_relaxed);
 	if (__builtin_expect(lane->late, 0))
-		shunt_watch_completions(lane->link->engine);
+		shunt_request_completions(lane->link->engine);
 }
 
 #endif

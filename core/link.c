@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "core/seats.h"
 #include "core/service.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 /* --- the channel --- */
 
@@ -52,7 +52,7 @@ void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes
 	if (bytes > link->engine->config.ring_min && link->device->kind->gives_pages)
 		link->device->kind->discard(link->pd, ring, bytes);
 	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
-		shunt_watch_memory(link->engine);
+		shunt_request_memory(link->engine);
 }
 
 bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes)

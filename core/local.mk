@@ -25,7 +25,7 @@ core_sources = \
 	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \
 	core/abroad.c core/abroad.h core/abroad_ask.c core/abroad_ask.h core/address.c core/address.h core/decision.c core/decision.h \
 	core/rendezvous.c core/rendezvous.h core/trust.c core/trust.h core/porter.c core/porter.h core/listen.c core/listen.h core/claim.c core/claim.h core/claim_grant.c core/claim_grant.h core/claim_refuse.c core/claim_refuse.h core/brief.c core/brief.h core/trim.c core/trim.h core/unclaimed.c core/unclaimed.h core/unread.c core/unread.h core/uring.c core/uring.h core/have.c core/have.h core/join.c core/join.h core/redirect.c core/redirect.h \
-	core/links.c core/links.h core/watch.c core/watch.h core/await.c core/await.h core/offer.c core/offer.h core/gather.c core/gather.h \
+	core/links.c core/links.h core/request.c core/request.h core/await.c core/await.h core/offer.c core/offer.h core/gather.c core/gather.h \
 	core/doors.c core/doors.h core/service.c core/service.h \
 	core/leave.c core/leave.h core/deaf.h core/deaf.c core/limits.h core/limits.c core/admin.c core/admin.h core/command.c core/command.h core/mock.c core/mock.h core/left.c core/left.h \
 	core/stats.c core/carried.c core/carried.h

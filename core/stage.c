@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/engine.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
 
@@ -60,7 +60,7 @@ static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
 	if (!stream->lane->fetches)
 		unmap(stage);
 	else if (shunt_arena_give(&stream->link->arena, stage->place, stage->size))
-		shunt_watch_memory(stream->engine);
+		shunt_request_memory(stream->engine);
 	stage->bytes = NULL;
 	stage->size = 0;
 }
@@ -277,7 +277,7 @@ int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	tx->stage.place = wide.place;
 	tx->stage.lkey = wide.lkey;
 	if (size > SHUNT_STAGE_BYTES)
-		shunt_watch_memory(stream->engine);
+		shunt_request_memory(stream->engine);
 	return 0;
 }
 

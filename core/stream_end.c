@@ -8,7 +8,7 @@
 #include "core/proof.h"
 #include "core/service.h"
 #include "core/shared.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 /* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
 static bool unread_on_link(const struct shunt_rx *rx)
@@ -117,7 +117,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_shared_leave(stream);
 	if (stream->tx.resend)
 		shunt_owed_await(engine, stream);
-	shunt_watch_refuse(engine, stream, false);
+	shunt_request_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = -1;

@@ -20,7 +20,7 @@
 #include "core/overflow.h"
 #include "core/shared.h"
 #include "core/stage.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
@@ -191,7 +191,7 @@ static void swap_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	atomic_store(&rx->grown, rx->ring_bytes > engine->config.ring_min);
 	if (rx->grown)
-		shunt_watch_memory(engine);
+		shunt_request_memory(engine);
 	shunt_link_give_ring(link, old, old_bytes);
 	if (rx->asked_again) {
 		rx->asked_again = false;
@@ -314,7 +314,7 @@ void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	shunt_lock_leave(&engine->group.lock);
 	if (!wrong && !shunt_track_change_ring(stream))
-		shunt_watch_memory(engine);
+		shunt_request_memory(engine);
 	shunt_lock_leave(&tx->lock);
 	if (wrong)
 		shunt_link_distrust(link, wrong);

@@ -19,7 +19,7 @@
 #include "core/ticks.h"
 #include "core/unclaimed.h"
 #include "core/unread.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 #define IOV_BATCH 64
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
@@ -478,7 +478,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	shunt_watch_refuse(engine, stream, true);
+	shunt_request_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
 	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);

@@ -7,7 +7,7 @@
 
 #include <arpa/inet.h>
 #include "core/engine.h"
-#include "core/watch.h"
+#include "core/request.h"
 
 #define SHUNT_WR_ROUND 4096	/* bytes that are seen at once though they lie around the ring's end; the smallest ring */
 
@@ -143,7 +143,7 @@ static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr
 		lane->unsignaled = lane->signal_every;
 		lane->last_signaled = 0;
 		atomic_store(&lane->refused, true);
-		shunt_watch_retry(lane->link->engine);
+		shunt_request_retry(lane->link->engine);
 	}
 	lane->sent += taken;
 	return taken;

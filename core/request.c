@@ -1,7 +1,7 @@
-#include "core/watch.h"
+#include "core/request.h"
 #include "core/service.h"
 
-void shunt_watch_begin(struct shunt_engine *engine)
+void shunt_request_watch(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
@@ -9,16 +9,16 @@ void shunt_watch_begin(struct shunt_engine *engine)
 		shunt_loop_wake(&engine->loop);
 }
 
-void shunt_watch_retry(struct shunt_engine *engine)
+void shunt_request_retry(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
-	shunt_watch_begin(engine);
+	shunt_request_watch(engine);
 	if (service && atomic_load(&service->resting))
 		shunt_loop_wake(&engine->loop);
 }
 
-void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on)
+void shunt_request_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on)
 {
 	if (stream->refusing == on)
 		return;
@@ -27,16 +27,16 @@ void shunt_watch_refuse(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_fetch_add(&engine->service->refusing, 1);
 	else
 		atomic_fetch_sub(&engine->service->refusing, 1);
-	shunt_watch_begin(engine);
+	shunt_request_watch(engine);
 }
 
-void shunt_watch_memory(struct shunt_engine *engine)
+void shunt_request_memory(struct shunt_engine *engine)
 {
 	if (engine->service)
 		shunt_loop_remind(&engine->loop, &engine->service->tasks.trim, 0);
 }
 
-void shunt_watch_completions(struct shunt_engine *engine)
+void shunt_request_completions(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
