@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/epset.h"
 #include "core/proof.h"
 #include "core/unread.h"
 
@@ -90,9 +89,8 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	else
 		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
-	shunt_epset_rehome(engine, stream);	/* the end may come over TCP */
 	shunt_group_settle(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN);
+	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
 	return NULL;
 }
 
@@ -136,9 +134,9 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 		return NULL;
 	}
 	atomic_store(&rx->fin, at);
-	if (stream->watches)	/* what the kernel is asked may be more now: ready.c */
-		shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	/* What the kernel is asked may be more now: ready.c. */
+	shunt_group_notify(engine, stream,
+			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -213,8 +211,7 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
 		return "a switch confirmed that was not announced";
 	atomic_fetch_sub(&tx->unpassed, 1);
-	shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLOUT);
+	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -262,9 +259,9 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			shunt_group_kick_lane(engine, stream->lane);
 		}
 		go_on(engine, stream);
-		shunt_epset_released(engine, stream);
-		if (!atomic_load(&stream->rx.reset))	/* else all has been told */
-			shunt_group_notify(engine, stream, EPOLLOUT);
+		/* Behind a reset all has been told. */
+		shunt_group_notify(engine, stream,
+				   SHUNT_READY_RELEASED | (atomic_load(&stream->rx.reset) ? 0 : EPOLLOUT));
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		return NULL;
 	default:

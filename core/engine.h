@@ -272,8 +272,6 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);
-/* The stream's tracks or state have changed: epoll registrations follow, waiters are told. */
-void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 /* Both ends are ready: upgrades may be announced. */
 void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The peer refused after all: back to being the kernel's. False: it has used the link already. */
@@ -396,12 +394,14 @@ struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t dead
 				      struct timespec *left);
 /* The point in time `timeout` (NULL: for ever) from now. */
 uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
-/* Beside the poll bits: */
+/* Beside the poll bits and EPOLLET and its like, which have the highest: */
+#define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */
+#define SHUNT_READY_RELEASED (1u << 23)	/* the same where the peer names the stream no more: by itself that is no edge */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
-#define SHUNT_READY_OURS 0xff000000u	/* all of these */
+#define SHUNT_READY_OURS 0x0fc00000u	/* all of these */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);

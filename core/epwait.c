@@ -5,11 +5,14 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include "core/cancel.h"
+#include "core/companion.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/nested.h"
 #include "core/polling.h"
 #include "core/thread.h"
 #include "core/ticks.h"
+#include "core/watch.h"
 
 #define COMPANION_BATCH 32
 #define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy, */
@@ -32,7 +35,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;
 		} else {
-			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
+			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
 			set->kernel_active = shunt_ticks();
 		}
 	}
@@ -52,8 +55,8 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 
 	shunt_lock_take(&group->lock);
 	hear_companion(engine, set);
-	ready = shunt_epset_is_ready(engine, set);
-	shunt_epset_show(engine, set);
+	ready = shunt_watch_any_ready(engine, set);
+	shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	return ready;
@@ -106,13 +109,13 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	if (found && set->first && shunt_ticks() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
-		n += shunt_epset_collect(engine, set, events + n, max - n, beside);
+		n += shunt_watch_collect(engine, set, events + n, max - n, beside);
 	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
-		n = shunt_epset_collect(engine, set, events, max, false);
+		n = shunt_watch_collect(engine, set, events, max, false);
 	}
 	if (__builtin_expect(set->nested, 0))
-		shunt_epset_show(engine, set);
+		shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	if (found)
@@ -135,7 +138,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
 		shunt_lock_take(&engine->group.lock);
 		shunt_group_poll_locked(engine);
-		shunt_epset_refresh(engine);
+		shunt_nested_refresh(engine);
 		shunt_lock_leave(&engine->group.lock);
 	}
 	do {
@@ -254,7 +257,7 @@ static void enter(struct shunt_engine *engine, struct shunt_epset *set, struct s
 	set->sleeping++;
 	shunt_group_sleep_enter(engine, sleeper);
 	if (sleeper->leader) {
-		shunt_epset_lead(engine, set);
+		shunt_companion_lead(engine, set);
 		shunt_group_arm(engine);
 	}
 	shunt_group_poll_locked(engine);

@@ -129,7 +129,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&tx->stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	if (over && !shunt_pin_fetched(stream))
 		shunt_lane_fetched(stream);

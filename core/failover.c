@@ -142,7 +142,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	message.resume.sent = sent_by_link(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
-	shunt_track_rehome(engine, stream, EPOLLIN);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
@@ -252,7 +252,7 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	if (!shunt_pin_fetched(stream))
 		shunt_lane_fetched(stream);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	shunt_rights_answer(engine, stream);

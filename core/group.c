@@ -140,7 +140,6 @@ static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 	if (bell < 0)
 		return bell;
 	shunt_lock_take(&group->lock);
-	shunt_epset_silence(engine);
 	atomic_store(&group->bell, bell);
 	device->open = true;
 	group->open = true;

@@ -50,7 +50,8 @@ struct shunt_group {
 	bool more;			/* the last poll did not empty the CQs */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
-	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
+	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
+	int channel_fd;			/* as this number: the bell of that time */
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_tally ended;		/* what those that are gone had counted */

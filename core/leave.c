@@ -7,7 +7,7 @@
 #include "core/abroad.h"
 #include "core/cancel.h"
 #include "core/comeback.h"
-#include "core/epset.h"
+#include "core/companion.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -249,7 +249,7 @@ static void close_devices(struct shunt_engine *engine)
 	if (!group->open || engine->service->links || (!engine->manual && !is_alone(engine)))
 		return;
 	shunt_lock_take(&group->lock);
-	shunt_epset_silence(engine);
+	shunt_companion_silence(engine);
 	shunt_lock_leave(&group->lock);
 	shunt_group_close(engine);
 }

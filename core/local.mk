@@ -19,7 +19,8 @@ core_sources = \
 	core/thread.c core/thread.h core/ticks.h \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \
-	core/epset.c core/epset.h core/epsets.c core/epwait.c \
+	core/epset.c core/epset.h core/epsets.c core/epwait.c core/watch.c core/watch.h \
+	core/companion.c core/companion.h core/nested.c core/nested.h \
 	core/link.c core/link.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
 	core/comeback.c core/comeback.h core/expiry.c core/expiry.h core/failover.c core/keepalive.c core/keepalive.h core/linger.c core/linger.h core/overflow.c core/overflow.h core/owed.c core/owed.h \
 	core/proof.c core/proof.h core/device.h core/device_soft.c core/device_verbs.c \

@@ -10,8 +10,10 @@
 #include "core/cancel.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/nested.h"
 #include "core/polling.h"
 #include "core/thread.h"
+#include "core/watch.h"
 
 #define SMALL 32		/* sets up to this size need no allocation */
 #define EXTRA 2			/* parker and channel */
@@ -73,7 +75,7 @@ static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
 		return false;
 	if (!set->nested) {
 		shunt_lock_take(&engine->group.lock);
-		shunt_epset_nest(engine, set);
+		shunt_nested_add(engine, set);
 		shunt_lock_leave(&engine->group.lock);
 	}
 	return true;
@@ -124,7 +126,7 @@ static short set_events(struct polling *p, struct shunt_epset *set, short revent
 {
 	struct pollfd again = { .fd = set->fd, .events = POLLIN };
 	struct timespec none = { 0, 0 };
-	bool ready = locked ? shunt_epset_is_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+	bool ready = locked ? shunt_watch_any_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
 
 	if (!ready && revents & POLLIN)
 		ready = p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;

@@ -23,16 +23,6 @@
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
-void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, what);
-	shunt_lock_leave(&group->lock);
-}
-
 /* --- the sender's side; tx.lock held --- */
 
 static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
@@ -69,7 +59,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
-	shunt_track_rehome(engine, stream, 0);
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 }
 
 /*
@@ -118,7 +108,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	if (atomic_load(&stream->retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
 		shunt_track_choose(engine, stream);
 	if (tx->track != before)
-		shunt_track_rehome(engine, stream, EPOLLOUT);	/* who waits for room waits on the other track */
+		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* who waits for room waits on the other track */
 }
 
 /* --- the receiver's side; rx.lock held --- */
@@ -217,7 +207,7 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	shunt_lock_leave(&engine->group.lock);
 	if (!rx->final)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
-	shunt_track_rehome(engine, stream, EPOLLIN);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 }
 
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -409,7 +399,7 @@ int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
 		shunt_track_settle(engine, stream);
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	}
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
@@ -445,7 +435,7 @@ bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_lane_forget(stream->lane, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return unused;
 }
@@ -594,7 +584,7 @@ void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 	shunt_lock_leave(&tx->lock);
 	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
-			   SHUNT_READY_SETTLED);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 	shunt_lock_leave(&rx->lock);
 }

@@ -224,7 +224,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_unread_answer(engine, fd, stream);
 	stream->tx.track = SHUNT_TCP;
 	stream->tx.quick = false;
-	shunt_track_rehome(engine, stream, EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
 /* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */

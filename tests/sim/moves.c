@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/epset.h"
+#include "core/watch.h"
 #include <sys/socket.h>
 
 static struct shunt_sys passing;

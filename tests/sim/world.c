@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "core/epset.h"
 #include "core/roots.h"
+#include "core/watch.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
 
