@@ -9,6 +9,7 @@
 #include "core/address.h"
 #include "core/cm/cm.h"
 #include "core/decision.h"
+#include "core/devices.h"
 #include "core/gate.h"
 #include "core/leave.h"
 #include "core/service.h"
@@ -75,7 +76,7 @@ static struct shunt_device *device_of(struct shunt_engine *engine, const struct 
 	struct shunt_way way = { .port = route->port, .gid = route->sgid };
 
 	memcpy(way.device, route->device, sizeof(way.device));
-	return shunt_group_open_way(engine, &way);
+	return shunt_devices_open_way(engine, &way);
 }
 
 /* --- what peers ask --- */
@@ -261,7 +262,7 @@ static bool open_all(struct shunt_abroad *abroad)
 	struct shunt_service *service = abroad->service;
 	struct shunt_engine *engine = service->engine;
 
-	if (!shunt_group_open(engine, SHUNT_VERBS))
+	if (!shunt_devices_open(engine, SHUNT_VERBS))
 		return false;
 	if (cm_open(&abroad->cm, &callbacks, engine)) {
 		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);

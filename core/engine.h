@@ -94,6 +94,9 @@ struct shunt_engine {
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
 bool shunt_engine_is_confined(void);
 
+/* What its polls call. */
+extern const struct shunt_hooks shunt_engine_hooks;
+
 /* --- streams.c: the registry --- */
 
 struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);

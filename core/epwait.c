@@ -10,6 +10,7 @@
 #include "core/epset.h"
 #include "core/nested.h"
 #include "core/polling.h"
+#include "core/sleeper.h"
 #include "core/thread.h"
 #include "core/ticks.h"
 #include "core/watch.h"
@@ -255,13 +256,13 @@ static void enter(struct shunt_engine *engine, struct shunt_epset *set, struct s
 
 	shunt_lock_take(&group->lock);
 	set->sleeping++;
-	shunt_group_sleep_enter(engine, sleeper);
+	shunt_sleeper_enter(engine, sleeper);
 	if (sleeper->leader) {
 		shunt_companion_lead(engine, set);
 		shunt_group_arm(engine);
 	}
 	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, set->first);
+	shunt_sleeper_begin(engine, sleeper, set->first);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }
@@ -286,11 +287,11 @@ static void leave(void *arg)
 	struct shunt_group *group = &sleep->engine->group;
 
 	shunt_thread.sleep_fd = 0;
-	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
+	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
 		return;
 	shunt_lock_take(&group->lock);
 	sleep->set->sleeping--;
-	shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
+	shunt_sleeper_leave(sleep->engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
 	cancelled(sleep);
 }
@@ -325,7 +326,7 @@ static void leave_plain(void *arg)
 {
 	struct sleep *sleep = arg;
 
-	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
+	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
 		return;
 	atomic_fetch_sub(&sleep->set->sleeping, 1);
 	cancelled(sleep);

@@ -7,6 +7,7 @@
 #include "core/linger.h"
 #include "core/overflow.h"
 #include "core/pin.h"
+#include "core/roster.h"
 #include "core/stage.h"
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
@@ -650,5 +651,5 @@ void shunt_lane_repost(struct shunt_lane *lane)
 	lane->granted = lane->reposted;
 	atomic_store(&lane->lane_value, lane->reposted);
 	atomic_store(&lane->lane_due, true);
-	shunt_group_kick_lane(lane->link->engine, lane);
+	shunt_roster_kick(lane->link->engine, lane);
 }

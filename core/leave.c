@@ -1,3 +1,4 @@
+#include "core/devices.h"
 #include "core/leave.h"
 #include <errno.h>
 #include <sched.h>
@@ -251,7 +252,7 @@ static void close_devices(struct shunt_engine *engine)
 	shunt_lock_take(&group->lock);
 	shunt_companion_silence(engine);
 	shunt_lock_leave(&group->lock);
-	shunt_group_close(engine);
+	shunt_devices_close(engine);
 }
 
 void shunt_leave_finish(struct shunt_engine *engine)

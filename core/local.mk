@@ -15,7 +15,8 @@ core_sources = \
 	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
 	core/arrival.c \
-	core/group.c core/group.h \
+	core/group.c core/group.h core/devices.c core/devices.h core/sleeper.c core/sleeper.h \
+	core/roster.c core/roster.h core/settle.c core/settle.h \
 	core/thread.c core/thread.h core/ticks.h \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
 	core/ready.c core/wait.c core/poll.c \

@@ -12,6 +12,7 @@
 #include "core/epset.h"
 #include "core/nested.h"
 #include "core/polling.h"
+#include "core/sleeper.h"
 #include "core/thread.h"
 #include "core/watch.h"
 
@@ -267,11 +268,11 @@ static void enter(struct polling *p)
 		p->on[i].next = stream->sleepers;
 		stream->sleepers = &p->on[i];
 	}
-	shunt_group_sleep_enter(engine, sleeper);
+	shunt_sleeper_enter(engine, sleeper);
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, harvest(p, false, true) || p->moved);
+	shunt_sleeper_begin(engine, sleeper, harvest(p, false, true) || p->moved);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }
@@ -280,7 +281,7 @@ static void leave(struct polling *p)
 {
 	struct shunt_group *group = &p->engine->group;
 
-	if (!shunt_group_sleeps(p->engine, &p->sleeper))
+	if (!shunt_sleeper_is_ours(p->engine, &p->sleeper))
 		return;
 	shunt_lock_take(&group->lock);
 	for (nfds_t i = 0; i < p->count; i++) {
@@ -292,7 +293,7 @@ static void leave(struct polling *p)
 			;
 		*q = p->on[i].next;
 	}
-	shunt_group_sleep_leave(p->engine, &p->sleeper);
+	shunt_sleeper_leave(p->engine, &p->sleeper);
 	shunt_lock_leave(&group->lock);
 }
 

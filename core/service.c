@@ -18,6 +18,7 @@
 #include "core/owed.h"
 #include "core/polling.h"
 #include "core/proof.h"
+#include "core/roster.h"
 #include "core/service.h"
 #include "core/shared.h"
 #include "core/thread.h"
@@ -387,11 +388,11 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 /* Something is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
 static bool unfinished(struct shunt_service *service, uint64_t served_until)
 {
-	bool served, idle = shunt_group_idle(service->engine, &served);
+	bool served, idle = shunt_roster_idle(service->engine, &served);
 
 	while (served && shunt_now(service->engine) < served_until) {
 		sched_yield();
-		idle = shunt_group_idle(service->engine, &served);
+		idle = shunt_roster_idle(service->engine, &served);
 	}
 	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
 	       is_breaking(service->engine);

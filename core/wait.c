@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/pin.h"
 #include "core/polling.h"
+#include "core/sleeper.h"
 #include "core/thread.h"
 
 #define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
@@ -81,11 +82,11 @@ static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
 	shunt_lock_take(&group->lock);
 	on->next = on->stream->sleepers;
 	on->stream->sleepers = on;
-	shunt_group_sleep_enter(engine, sleeper);
+	shunt_sleeper_enter(engine, sleeper);
 	if (sleeper->leader)
 		shunt_group_arm(engine);
 	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, ready(on->stream, events));
+	shunt_sleeper_begin(engine, sleeper, ready(on->stream, events));
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 }
@@ -103,13 +104,13 @@ static void leave(struct sleep *sleep)
 	struct shunt_sleep_on *on = &sleep->on;
 	struct shunt_sleep_on **p;
 
-	if (!shunt_group_sleeps(engine, &sleep->sleeper))
+	if (!shunt_sleeper_is_ours(engine, &sleep->sleeper))
 		return;
 	shunt_lock_take(&group->lock);
 	for (p = &on->stream->sleepers; *p != on; p = &(*p)->next)
 		;
 	*p = on->next;
-	shunt_group_sleep_leave(engine, &sleep->sleeper);
+	shunt_sleeper_leave(engine, &sleep->sleeper);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -133,10 +134,10 @@ static bool sleeps_on(struct sleep *sleep, uint32_t events)
 		return false;
 	shunt_parker_drain(engine, sleep->sleeper.kick_fd);
 	shunt_lock_take(&group->lock);
-	if (!sleep->sleeper.told && shunt_group_sleep_lead(engine, &sleep->sleeper)) {
+	if (!sleep->sleeper.told && shunt_sleeper_lead(engine, &sleep->sleeper)) {
 		shunt_group_arm(engine);
 		shunt_group_poll_locked(engine);
-		shunt_group_sleep_begin(engine, &sleep->sleeper, ready(sleep->on.stream, events));
+		shunt_sleeper_begin(engine, &sleep->sleeper, ready(sleep->on.stream, events));
 		asleep = sleep->sleeper.asleep;
 	}
 	shunt_lock_leave(&group->lock);

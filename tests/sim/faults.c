@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/proof.h"
+#include "core/roster.h"
 #include "core/soft/soft.h"
 
 /* --- the end of a link --- */
@@ -302,10 +303,10 @@ void ended_lanes_are_counted(void **state)
 	wrs = counted(0, "wr");
 	doorbells = counted(0, "doorbells");
 	assert_in_range(wrs, 100, 10000);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	shunt_roster_remove(engines[0], bed.lane[0]);
 	assert_int_equal(counted(0, "wr"), wrs);
 	assert_int_equal(counted(0, "doorbells"), doorbells);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);	/* it is not there any more */
+	shunt_roster_remove(engines[0], bed.lane[0]);	/* it is not there any more */
 	assert_int_equal(counted(0, "wr"), wrs);
 }
 

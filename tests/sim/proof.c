@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/roster.h"
 #include "core/soft/soft.h"
 
 static void step(int i)
@@ -67,7 +68,7 @@ static bool is_idle(int i)
 	bool served;
 
 	shunt_group_poll_fully(engines[i]);
-	return shunt_group_idle(engines[i], &served);
+	return shunt_roster_idle(engines[i], &served);
 }
 
 static bool is_answered(int fd)
