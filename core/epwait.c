@@ -10,7 +10,7 @@
 #include "core/epset.h"
 #include "core/nested.h"
 #include "core/polling.h"
-#include "core/sleeper.h"
+#include "core/sleep.h"
 #include "core/thread.h"
 #include "core/ticks.h"
 #include "core/watch.h"
@@ -249,73 +249,62 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-/* With something on the list it is not to sleep, but to look again. */
-static void enter(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_sleeper *sleeper)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	set->sleeping++;
-	shunt_sleeper_enter(engine, sleeper);
-	if (sleeper->leader) {
-		shunt_companion_lead(engine, set);
-		shunt_group_arm(engine);
-	}
-	shunt_group_poll_locked(engine);
-	shunt_sleeper_begin(engine, sleeper, set->first);
-	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
-}
-
-struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
-	struct shunt_engine *engine;
+struct asleep {	/* what a sleep must undo, also when its thread is cancelled in it */
 	struct shunt_epset *set;
-	struct shunt_sleeper sleeper;
+	struct shunt_sleep sleep;
 	volatile bool over;	/* it has come to its end: its thread was not cancelled */
 };
 
-static void cancelled(struct sleep *sleep)
+/* With something on the list it is not to sleep, but to look again. */
+static bool is_ready(void *arg)
 {
-	if (!sleep->over)
-		shunt_epset_let_go(sleep->engine, sleep->set);
+	struct asleep *asleep = arg;
+
+	asleep->set->sleeping++;
+	if (asleep->sleep.sleeper.leader)
+		shunt_companion_lead(asleep->sleep.engine, asleep->set);
+	return asleep->set->first;
+}
+
+static void cancelled(struct asleep *asleep)
+{
+	if (!asleep->over)
+		shunt_epset_let_go(asleep->sleep.engine, asleep->set);
 	shunt_cancel_unwinds();
 }
 
 static void leave(void *arg)
 {
-	struct sleep *sleep = arg;
-	struct shunt_group *group = &sleep->engine->group;
+	struct asleep *asleep = arg;
+	bool ours = shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper);
 
-	shunt_thread.sleep_fd = 0;
-	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
-		return;
-	shunt_lock_take(&group->lock);
-	sleep->set->sleeping--;
-	shunt_sleeper_leave(sleep->engine, &sleep->sleeper);
-	shunt_lock_leave(&group->lock);
-	cancelled(sleep);
+	if (ours)
+		atomic_fetch_sub(&asleep->set->sleeping, 1);
+	shunt_sleep_rise(&asleep->sleep);
+	if (ours)
+		cancelled(asleep);
 }
 
 /* One real sleep. Events, 0 for none yet, or -errno. */
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set,
-			       .sleeper = { .kick_fd = set->kick_fd, .set = set, .forks = engine->forks } };
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .ready = is_ready, .arg = &asleep,
+							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
 	struct timespec left;
 	volatile int n = 0;
-	bool heard = false, asleep;
+	bool heard = false, sleeps;
 
 	shunt_thread.sleep_fd = set->kick_fd + 1;
-	enter(engine, set, &sleep.sleeper);
-	asleep = sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
-	pthread_cleanup_push(leave, &sleep);
-	if (asleep && !shunt_thread.signalled)
+	shunt_sleep_fall(&asleep.sleep);
+	sleeps = asleep.sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
+	pthread_cleanup_push(leave, &asleep);
+	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
 				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
-	sleep.over = true;
+	asleep.over = true;
 	pthread_cleanup_pop(1);
-	if (!asleep)
+	if (!sleeps)
 		n = look_at_both(engine, set, events, max);
 	else if (n >= 0)
 		n = look_at_streams(engine, set, events, max, n, heard, NULL);
@@ -324,12 +313,12 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 
 static void leave_plain(void *arg)
 {
-	struct sleep *sleep = arg;
+	struct asleep *asleep = arg;
 
-	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
+	if (!shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper))
 		return;
-	atomic_fetch_sub(&sleep->set->sleeping, 1);
-	cancelled(sleep);
+	atomic_fetch_sub(&asleep->set->sleeping, 1);
+	cancelled(asleep);
 }
 
 /*
@@ -339,15 +328,15 @@ static void leave_plain(void *arg)
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set, .sleeper.forks = engine->forks };
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .sleeper.forks = engine->forks } };
 	volatile int n = 0;
 	bool heard = false;
 
 	atomic_fetch_add(&set->sleeping, 1);
-	pthread_cleanup_push(leave_plain, &sleep);
+	pthread_cleanup_push(leave_plain, &asleep);
 	if (set->companion < 0)
 		n = kernel_wait(engine, set, events, max, left, mask, &heard);
-	sleep.over = true;
+	asleep.over = true;
 	pthread_cleanup_pop(1);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
 	if (n >= 0 && (heard || (!n && set->companion >= 0)))
@@ -362,9 +351,9 @@ static void leave_spin(void *arg)
 
 static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
 {
-	struct sleep sleep = { .engine = engine, .set = set };
+	struct asleep asleep = { .set = set, .sleep.engine = engine };
 
-	pthread_cleanup_push(leave_spin, &sleep);
+	pthread_cleanup_push(leave_spin, &asleep);
 	pthread_testcancel();
 	pthread_cleanup_pop(0);
 }

@@ -15,11 +15,11 @@ core_sources = \
 	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \
 	core/arrival.c \
-	core/group.c core/group.h core/devices.c core/devices.h core/sleeper.c core/sleeper.h \
+	core/group.c core/group.h core/devices.c core/devices.h core/sleeper.c core/sleeper.h core/sleep.c core/sleep.h \
 	core/roster.c core/roster.h core/settle.c core/settle.h \
 	core/thread.c core/thread.h core/ticks.h \
 	core/polling.c core/polling.h core/sleepcost.c core/sleepcost.h \
-	core/ready.c core/wait.c core/poll.c \
+	core/ready.c core/wait.c core/poll.c core/poll.h core/select.c \
 	core/epset.c core/epset.h core/epsets.c core/epwait.c core/watch.c core/watch.h \
 	core/companion.c core/companion.h core/nested.c core/nested.h \
 	core/link.c core/link.h core/channel.c core/channel.h core/fds.c core/fds.h core/gate.c core/gate.h \
