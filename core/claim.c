@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/abroad.h"
+#include "core/attach.h"
 #include "core/decision.h"
 #include "core/leave.h"
 #include "core/limits.h"
 #include "core/proof.h"
+#include "core/rings.h"
 #include "core/service.h"
 #include "core/trust.h"
 #include "core/uring.h"
@@ -339,7 +341,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 			reason = SHUNT_REASON_NO_RANDOM;
 	}
 	if (!result)
-		result = shunt_track_attach(engine, stream, peer, &message);
+		result = shunt_attach(engine, stream, peer, &message);
 	if (!result) {
 		atomic_fetch_add(&engine->accepted_claims, 1);
 		shunt_decision_linked(stream);
@@ -347,7 +349,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
 	if (stream->link)
-		shunt_track_revert(engine, stream);
+		shunt_attach_revert(engine, stream);
 	give_up(engine, stream, reason);
 	refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }
@@ -496,7 +498,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	}
 	if (needs_nonce(link))
 		shunt_proof_owe(stream, message->accept.nonce);
-	if (shunt_leave_is_due(engine) || shunt_track_attach(engine, stream, place, NULL)) {
+	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
 		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
@@ -505,7 +507,7 @@ static void on_accept(struct shunt_link *link, struct shunt_stream *stream, cons
 	}
 	shunt_mock_asked(stream, message->accept.tcp);
 	confirm.tcp = shunt_mock_wants_tcp(stream);
-	shunt_track_allow(engine, stream);
+	shunt_attach_allow(engine, stream);
 	shunt_link_send(link, &confirm, NULL, 0);
 	shunt_decision_linked(stream);
 	end_claim(stream);
@@ -527,7 +529,7 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 
 	if (atomic_exchange(&stream->leaving, true))
 		return false;
-	done = !atomic_load(&stream->released) && shunt_track_revert(link->engine, stream);
+	done = !atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream);
 	if (!done)
 		atomic_store(&stream->leaving, false);
 	return done;
@@ -615,7 +617,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		break;
 	case SHUNT_MSG_CONFIRM:
 		on_mock(link, stream, message->tcp);
-		shunt_track_allow(link->engine, stream);
+		shunt_attach_allow(link->engine, stream);
 		break;
 	case SHUNT_MSG_REFUSE:
 		on_refuse(link, stream, message->sent, message->why);
@@ -624,10 +626,10 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_redirect_follow(link, stream, message->process);
 		break;
 	case SHUNT_MSG_GROW:
-		shunt_track_grow(link->engine, stream);
+		shunt_rings_grow(link->engine, stream);
 		break;
 	case SHUNT_MSG_SHRINK:
-		shunt_track_shrink(link, stream, &message->shrink);
+		shunt_rings_shrink(link, stream, &message->shrink);
 		break;
 	case SHUNT_MSG_EXPECT:
 		shunt_proof_write(link->engine, stream);

@@ -265,38 +265,11 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Room that the peer has not told us of: what its program has read, where the device shows that. */
-void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held: passes announced switches and ring changes that are due. */
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Both ends have agreed: the stream becomes LINKED. The peer hears `accept`, if there is one, before anything else of it. */
-int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
-		       struct shunt_message *accept);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);
-/* Both ends are ready: upgrades may be announced. */
-void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The peer refused after all: back to being the kernel's. False: it has used the link already. */
-bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The link is dead: both directions go on over TCP. */
-void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
-bool shunt_track_lost(struct shunt_stream *stream);
-/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
-bool shunt_track_misses(struct shunt_stream *stream);
-/* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
-void shunt_track_tell_accepted(struct shunt_stream *stream);
-/* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
-void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream, int error);
-/* A blocked sender of the peer asks for a larger ring. Service thread. */
-void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* rx.lock held, all read, no ring offered: the sender is to use a small one. */
-void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The reader wants that of us. Service thread. */
-void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
-/* tx.lock held: uses the ring that was offered. False: not now, try again. */
-bool shunt_track_change_ring(struct shunt_stream *stream);
 
 /* --- trim.c: memory that is not needed goes back --- */
 

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include "core/loss.h"
 #include "core/pin.h"
 
 #define BATCH 64	/* streams that are looked at in one go */
@@ -94,7 +95,7 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 /* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. Both locks held. */
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_track_lose(engine, stream, ETIMEDOUT);
+	shunt_loss_end(engine, stream, ETIMEDOUT);
 	atomic_store(&stream->tx.halted, false);
 	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);

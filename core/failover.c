@@ -10,6 +10,7 @@
 #include "core/expiry.h"
 #include "core/leave.h"
 #include "core/linger.h"
+#include "core/loss.h"
 #include "core/pin.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -128,7 +129,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_proof_drop(engine, stream);
 	}
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
-		shunt_track_tell_accepted(stream);
+		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
@@ -285,7 +286,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	if (sound && !atomic_load(&stream->rx.retired))
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
-		shunt_track_lose(engine, stream, 0);
+		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)

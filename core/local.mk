@@ -10,7 +10,9 @@ core_sources = \
 	core/engine.c core/engine.h core/roots.c core/roots.h \
 	core/private.c \
 	core/reason.c core/reason.h core/reason_table.h core/stream.h core/streams.c core/file.c \
-	core/tx.c core/rx.c core/track.c core/retire.c core/again.c core/again.h core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \
+	core/tx.c core/rx.c core/iov.h core/eof.c core/eof.h core/peek.c core/peek.h core/shutdown.c \
+	core/track.c core/rings.c core/rings.h core/attach.c core/attach.h core/loss.c core/loss.h \
+	core/retire.c core/again.c core/again.h core/fetch.c core/fetch.h core/rights.c core/shared.c core/shared.h \
 	core/lane.c core/lane.h core/lanes.c core/lanes.h core/chain.c core/chain.h core/stage.c core/stage.h \
 	core/pin.c core/pin.h core/tally.c core/tally.h \
 	core/window.c core/window.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include "core/again.h"
+#include "core/attach.h"
 #include "core/decision.h"
 #include "core/engine.h"
 #include "core/expiry.h"
@@ -718,7 +719,7 @@ int shunt_stream_told_error(struct shunt_stream *stream, int error)
 		return -error;
 	atomic_store(&stream->rx.told, true);
 	if (state == SHUNT_CANDIDATE)
-		return -error;	/* and remains one: shunt_track_attach() */
+		return -error;	/* and remains one: shunt_attach() */
 	atomic_store(&stream->tx.dead, true);
 	if (error != ECONNRESET && error != EPIPE)
 		atomic_store(&stream->rx.reset, true);

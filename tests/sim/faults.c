@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "core/attach.h"
 #include "core/proof.h"
 #include "core/roster.h"
 #include "core/soft/soft.h"
@@ -420,7 +421,7 @@ void a_question_goes_with_its_seat(void **state)
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
-	assert_true(shunt_track_revert(engines[1], stream));
+	assert_true(shunt_attach_revert(engines[1], stream));
 	shunt_link_kill(stream->link, "the test");
 	shunt_streams_vacate(stream);
 	close_side(&pair.side[0]);
