@@ -365,11 +365,6 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
  */
 int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
 		    uint32_t events, uint64_t deadline, bool moved);
-/* What is left until the deadline, in *left; NULL for no deadline. */
-struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
-				      struct timespec *left);
-/* The point in time `timeout` (NULL: for ever) from now. */
-uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
 /* Beside the poll bits and EPOLLET and its like, which have the highest: */
 #define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */
 #define SHUNT_READY_RELEASED (1u << 23)	/* the same where the peer names the stream no more: by itself that is no edge */
@@ -390,7 +385,5 @@ static inline uint64_t shunt_now(struct shunt_engine *engine)
 {
 	return engine->sys->now();
 }
-
-uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below);
 
 #endif

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include "core/cancel.h"
 #include "core/companion.h"
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/nested.h"
@@ -301,7 +302,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	pthread_cleanup_push(leave, &asleep);
 	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
-				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
+				shunt_deadline_left(engine, deadline, &left), mask, &heard);
 	asleep.over = true;
 	pthread_cleanup_pop(1);
 	if (!sleeps)
@@ -368,7 +369,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 
 	if (set->companion < 0)
 		return wait_plain(engine, set, events, max,
-				  whole ? whole : shunt_wait_remaining(engine, deadline, &left), mask);
+				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
 		n = poll_awhile(engine, set, events, max, deadline, &stay);
@@ -405,7 +406,7 @@ static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sig
 {
 	struct timespec left;
 
-	return engine->sys->ppoll(NULL, 0, shunt_wait_remaining(engine, deadline, &left), mask) < 0 ? -errno : 0;
+	return engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, deadline, &left), mask) < 0 ? -errno : 0;
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
@@ -427,7 +428,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 			return n;
 	}
 	if (!now)
-		deadline = shunt_wait_deadline(engine, timeout);
+		deadline = shunt_deadline_in(engine, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))
 		return -EBADF;
 	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);

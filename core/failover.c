@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/again.h"
+#include "core/deadline.h"
 #include "core/expiry.h"
 #include "core/leave.h"
 #include "core/linger.h"
@@ -51,7 +52,7 @@ static void await_flush(struct shunt_engine *engine, const struct shunt_link *li
 	struct timespec left;
 
 	while (!look(engine, link) && shunt_now(engine) < until)
-		if (engine->sys->ppoll(&fd, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+		if (engine->sys->ppoll(&fd, 1, shunt_deadline_left(engine, until, &left), NULL) > 0)
 			shunt_group_take_event(engine);
 }
 

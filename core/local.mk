@@ -5,7 +5,7 @@ core_sources = \
 	core/config.c core/config.h core/config_table.h core/config_review.c core/config_review.h core/narrow.h \
 	core/fault.c core/fault.h core/fault_device.c core/fault_rules.c \
 	core/log.c core/log.h core/outfile.c core/outfile.h core/quiet.c core/quiet.h \
-	core/lock.c core/lock.h core/inside.c core/inside.h core/cancel.c core/cancel.h \
+	core/deadline.c core/deadline.h core/random.c core/random.h core/lock.c core/lock.h core/inside.c core/inside.h core/cancel.c core/cancel.h \
 	core/arena.c core/arena.h \
 	core/engine.c core/engine.h core/roots.c core/roots.h \
 	core/private.c \

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "core/cancel.h"
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/nested.h"
@@ -315,7 +316,7 @@ int shunt_poll_all(struct shunt_engine *engine, struct pollfd *fds, nfds_t count
 			  struct pollfd *made, const struct timespec *timeout, const sigset_t *mask)
 {
 	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
-			    shunt_wait_deadline(engine, timeout);
+			    shunt_deadline_in(engine, timeout);
 	struct polling p;
 	int result;
 

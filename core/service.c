@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/abroad.h"
+#include "core/deadline.h"
 #include "core/expiry.h"
 #include "core/deaf.h"
 #include "core/keepalive.h"
@@ -414,7 +415,7 @@ void shunt_service_drain(struct shunt_engine *engine, uint64_t until)
 		shunt_lock_leave(&group->lock);
 		shunt_group_poll_fully(engine);
 		if (unfinished(engine->service, served_until) &&
-		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, look_again(engine, until), &left),
+		    engine->sys->ppoll(fds, 2, shunt_deadline_left(engine, look_again(engine, until), &left),
 				       NULL) > 0 &&
 		    fds[0].revents)
 			shunt_group_take_event(engine);

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include "core/cancel.h"
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/sleep.h"
 #include "core/thread.h"
@@ -99,7 +100,7 @@ static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t 
 	volatile int n;
 
 	pthread_cleanup_push(cancelled, sleep);
-	n = sleep->engine->sys->ppoll(fds, count, shunt_wait_remaining(sleep->engine, deadline, &left), mask);
+	n = sleep->engine->sys->ppoll(fds, count, shunt_deadline_left(sleep->engine, deadline, &left), mask);
 	pthread_cleanup_pop(0);
 	return n < 0 ? -errno : n;
 }

@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/overflow.h"
 #include "core/proof.h"
+#include "core/random.h"
 #include "core/rings.h"
 #include "core/stage.h"
 
@@ -19,7 +20,7 @@ static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
 	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
 
 	if (most)
-		tx->flip_at = tx->offset + 1 + shunt_engine_random(engine, most);
+		tx->flip_at = tx->offset + 1 + shunt_random(engine, most);
 }
 
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,

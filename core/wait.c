@@ -15,19 +15,6 @@
 #define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
 #define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
 
-struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
-				  struct timespec *left)
-{
-	uint64_t now;
-
-	if (deadline == SHUNT_NEVER)
-		return NULL;
-	now = shunt_now(engine);
-	now = deadline > now ? deadline - now : 0;
-	*left = (struct timespec) { now / 1000000000, now % 1000000000 };
-	return left;
-}
-
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
 	if (events == SHUNT_READY_FETCHED)
@@ -185,16 +172,4 @@ int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, st
 	shunt_lock_take(lock);
 	atomic_fetch_sub(&stream->waiters, 1);
 	return result;
-}
-
-uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout)
-{
-	uint64_t now;
-
-	if (!timeout)
-		return SHUNT_NEVER;
-	now = shunt_now(engine);
-	if ((uint64_t)timeout->tv_sec > (SHUNT_NEVER - now) / 1000000000 - 1)
-		return SHUNT_NEVER;
-	return now + (uint64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec;
 }
