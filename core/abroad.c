@@ -10,6 +10,7 @@
 #include "core/address.h"
 #include "core/claim.h"
 #include "core/decision.h"
+#include "core/devices.h"
 #include "core/leave.h"
 #include "core/link_make.h"
 #include "core/links.h"
@@ -23,7 +24,7 @@ struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const stru
 	struct shunt_way way = { .port = route->port, .gid = route->sgid };
 
 	memcpy(way.device, route->device, sizeof(way.device));
-	return shunt_group_open_way(engine, &way);
+	return shunt_devices_open_way(engine, &way);
 }
 
 /* --- what peers ask --- */
@@ -167,7 +168,7 @@ static bool open_all(struct shunt_abroad *abroad)
 	struct shunt_service *service = abroad->service;
 	struct shunt_engine *engine = service->engine;
 
-	if (!shunt_group_open(engine, SHUNT_VERBS))
+	if (!shunt_devices_open(engine, SHUNT_VERBS))
 		return false;
 	if (cm_open(&abroad->cm, &callbacks, engine)) {
 		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);

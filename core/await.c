@@ -1,7 +1,9 @@
 #include "core/await.h"
 #include <poll.h>
 #include <sched.h>
+#include "core/deadline.h"
 #include "core/keepalive.h"
+#include "core/roster.h"
 #include "core/service.h"
 
 #define SERVED_NS 20000000ull	/* that an ending process gives other threads to post what they have in hand */
@@ -102,11 +104,11 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 /* Something is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
 static bool unfinished(struct shunt_service *service, uint64_t served_until)
 {
-	bool served, idle = shunt_group_idle(service->engine, &served);
+	bool served, idle = shunt_roster_idle(service->engine, &served);
 
 	while (served && shunt_now(service->engine) < served_until) {
 		sched_yield();
-		idle = shunt_group_idle(service->engine, &served);
+		idle = shunt_roster_idle(service->engine, &served);
 	}
 	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
 	       is_breaking(service->engine);
@@ -128,7 +130,7 @@ void shunt_await_drained(struct shunt_engine *engine, uint64_t until)
 		shunt_lock_leave(&group->lock);
 		shunt_group_poll_fully(engine);
 		if (unfinished(engine->service, served_until) &&
-		    engine->sys->ppoll(fds, 2, shunt_wait_remaining(engine, look_again(engine, until), &left),
+		    engine->sys->ppoll(fds, 2, shunt_deadline_left(engine, look_again(engine, until), &left),
 				       NULL) > 0 &&
 		    fds[0].revents)
 			shunt_group_take_event(engine);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/abroad.h"
+#include "core/attach.h"
 #include "core/claim_grant.h"
 #include "core/claim_refuse.h"
 #include "core/decision.h"
@@ -14,8 +15,9 @@
 #include "core/link_make.h"
 #include "core/links.h"
 #include "core/proof.h"
-#include "core/seats.h"
 #include "core/redirect.h"
+#include "core/rings.h"
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/trust.h"
 #include "core/uring.h"
@@ -272,7 +274,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	}
 	if (link->nonces)
 		shunt_proof_owe(stream, message->accept.nonce);
-	if (shunt_leave_is_due(engine) || shunt_track_attach(engine, stream, place, NULL)) {
+	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;
 		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
@@ -282,7 +284,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	}
 	shunt_mock_asked(stream, message->accept.tcp);
 	answer.tcp = shunt_mock_wants_tcp(stream);
-	shunt_track_allow(engine, stream);
+	shunt_attach_allow(engine, stream);
 	shunt_link_send(link, &answer, NULL, 0);
 	shunt_decision_linked(stream);
 	end_claim(stream);

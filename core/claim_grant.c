@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/attach.h"
 #include "core/claim.h"
 #include "core/decision.h"
 #include "core/have.h"
@@ -88,7 +89,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 			reason = SHUNT_REASON_NO_RANDOM;
 	}
 	if (!result)
-		result = shunt_track_attach(engine, stream, peer, &message);
+		result = shunt_attach(engine, stream, peer, &message);
 	if (!result) {
 		atomic_fetch_add(&engine->accepted_claims, 1);
 		shunt_decision_linked(stream);
@@ -96,7 +97,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
 	if (stream->link)
-		shunt_track_revert(engine, stream);
+		shunt_attach_revert(engine, stream);
 	shunt_claim_stays(engine, stream, reason);
 	refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }

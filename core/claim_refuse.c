@@ -1,4 +1,5 @@
 #include "core/claim_refuse.h"
+#include "core/attach.h"
 #include "core/claim.h"
 #include "core/decision.h"
 #include "core/service.h"
@@ -56,7 +57,7 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 
 	if (atomic_exchange(&stream->leaving, true))
 		return false;
-	done = !atomic_load(&stream->released) && shunt_track_revert(link->engine, stream);
+	done = !atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream);
 	if (!done)
 		atomic_store(&stream->leaving, false);
 	return done;

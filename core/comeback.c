@@ -55,7 +55,7 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 		stream->line = 0;
 	shunt_lock_leave(&stream->tx.lock);
 	if (readiness == READY)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return readiness;
 }

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include "core/device.h"
 #include "core/engine.h"
+#include "core/random.h"
 #include "core/service.h"
 #include "core/verbs/verbs.h"
 
@@ -180,7 +181,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
 		goto close_device;
 	}
-	own->salt = shunt_engine_random(engine, 1 << 24);
+	own->salt = shunt_random(engine, 1 << 24);
 	if (way)
 		own->way = *way;
 	device->own = own;

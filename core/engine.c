@@ -9,16 +9,27 @@
 #include "core/cancel.h"
 #include "core/decision.h"
 #include "core/delivered.h"
+#include "core/devices.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/overflow.h"
 #include "core/roots.h"
+#include "core/roster.h"
 #include "core/service.h"
+#include "core/settle.h"
 #include "core/shared.h"
 #include "core/thread.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
+
+const struct shunt_hooks shunt_engine_hooks = {
+	.apply = shunt_arrival_apply,
+	.notify = shunt_epset_notify,
+	.repost = shunt_roster_post,
+	.stalls = shunt_roster_stalls,
+	.settle = shunt_settle_all,
+};
 
 static struct shunt_files *make_table(void)
 {
@@ -49,6 +60,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		free(engine);
 		return NULL;
 	}
+	engine->group.hooks = &shunt_engine_hooks;
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
@@ -116,7 +128,7 @@ static int leave(struct shunt_stream *stream, void *arg)
 /* The modelled device ends with the process, and with it what it has not yet carried out. */
 static void await_device(struct shunt_engine *engine, uint64_t until)
 {
-	while (engine->config.soft_model[0] && !shunt_group_settled(engine) && shunt_now(engine) < until)
+	while (engine->config.soft_model[0] && !shunt_roster_settled(engine) && shunt_now(engine) < until)
 		sched_yield();
 }
 
@@ -257,7 +269,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
-	shunt_group_abandon(engine);
+	shunt_devices_abandon(engine);
 	shunt_fault_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);

@@ -100,6 +100,9 @@ struct shunt_engine {
 };
 
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
+/* What its polls call. */
+extern const struct shunt_hooks shunt_engine_hooks;
+
 static inline bool shunt_engine_is_confined(void)
 {
 	struct rlimit limit;
@@ -193,40 +196,11 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Room that the peer has not told us of: what its program has read, where the device shows that. */
-void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held: passes announced switches and ring changes that are due. */
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Both ends have agreed: the stream becomes LINKED. The peer hears `accept`, if there is one, before anything else of it. */
-int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
-		       struct shunt_message *accept);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);
-/* The stream's tracks or state have changed: epoll registrations follow, waiters are told. */
-void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-/* Both ends are ready: upgrades may be announced. */
-void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The peer refused after all: back to being the kernel's. False: it has used the link already. */
-bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The link is dead: both directions go on over TCP. */
-void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
-bool shunt_track_lost(struct shunt_stream *stream);
-/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
-bool shunt_track_misses(struct shunt_stream *stream);
-/* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
-void shunt_track_tell_accepted(struct shunt_stream *stream);
-/* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
-void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream, int error);
-/* A blocked sender of the peer asks for a larger ring. Service thread. */
-void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* rx.lock held, all read, no ring offered: the sender is to use a small one. */
-void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The reader wants that of us. Service thread. */
-void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
-/* tx.lock held: uses the ring that was offered. False: not now, try again. */
-bool shunt_track_change_ring(struct shunt_stream *stream);
 
 /* --- trim.c: memory that is not needed goes back --- */
 
@@ -327,17 +301,14 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
  */
 int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
 		    uint32_t events, uint64_t deadline, bool moved);
-/* What is left until the deadline, in *left; NULL for no deadline. */
-struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
-				      struct timespec *left);
-/* The point in time `timeout` (NULL: for ever) from now. */
-uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
-/* Beside the poll bits: */
+/* Beside the poll bits and EPOLLET and its like, which have the highest: */
+#define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */
+#define SHUNT_READY_RELEASED (1u << 23)	/* the same where the peer names the stream no more: by itself that is no edge */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
-#define SHUNT_READY_OURS 0xff000000u	/* all of these */
+#define SHUNT_READY_OURS 0x0fc00000u	/* all of these */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
@@ -349,16 +320,6 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
 static inline uint64_t shunt_now(struct shunt_engine *engine)
 {
 	return engine->sys->now();
-}
-
-/* splitmix64 */
-static inline uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
-{
-	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (uint32_t)((x ^ x >> 31) >> 32) % below;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include "core/loss.h"
 #include "core/pin.h"
 
 #define MS 1000000ull
@@ -90,7 +91,7 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 /* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. Both locks held. */
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_track_lose(engine, stream, ETIMEDOUT);
+	shunt_loss_end(engine, stream, ETIMEDOUT);
 	atomic_store(&stream->tx.halted, false);
 	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
@@ -125,7 +126,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&tx->stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	if (over && !shunt_pin_fetched(stream))
 		shunt_pin_tell(stream);

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/again.h"
+#include "core/deadline.h"
 #include "core/expiry.h"
 #include "core/lanes.h"
 #include "core/leave.h"
 #include "core/linger.h"
+#include "core/loss.h"
 #include "core/pin.h"
 #include "core/proof.h"
 #include "core/seats.h"
@@ -52,7 +54,7 @@ static void await_flush(struct shunt_engine *engine, const struct shunt_link *li
 	struct timespec left;
 
 	while (!look(engine, link) && shunt_now(engine) < until)
-		if (engine->sys->ppoll(&fd, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+		if (engine->sys->ppoll(&fd, 1, shunt_deadline_left(engine, until, &left), NULL) > 0)
 			shunt_group_take_event(engine);
 }
 
@@ -129,7 +131,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_proof_drop(engine, stream);
 	}
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
-		shunt_track_tell_accepted(stream);
+		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
@@ -143,7 +145,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	message.resume.sent = sent_by_link(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
-	shunt_track_rehome(engine, stream, EPOLLIN);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
@@ -256,7 +258,7 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	if (!shunt_pin_fetched(stream))
 		shunt_pin_tell(stream);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	shunt_rights_answer(engine, stream);
@@ -289,7 +291,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	if (sound && !atomic_load(&stream->rx.retired))
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
-		shunt_track_lose(engine, stream, 0);
+		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)

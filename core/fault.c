@@ -1,6 +1,7 @@
 #include "core/fault.h"
 #include <errno.h>
 #include <string.h>
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/service.h"
 
@@ -198,7 +199,7 @@ static void freeze(struct shunt_engine *engine)
 		return;
 	until = shunt_now(engine) + ns;
 	while (shunt_now(engine) < until)
-		engine->sys->ppoll(NULL, 0, shunt_wait_remaining(engine, until, &left), NULL);
+		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
 }
 
 void shunt_fault_run(struct shunt_task *task)

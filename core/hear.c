@@ -1,5 +1,6 @@
 #include "core/hear.h"
 #include <errno.h>
+#include "core/attach.h"
 #include "core/claim.h"
 #include "core/claim_grant.h"
 #include "core/claim_refuse.h"
@@ -7,6 +8,7 @@
 #include "core/link_make.h"
 #include "core/proof.h"
 #include "core/redirect.h"
+#include "core/rings.h"
 #include "core/seats.h"
 #include "core/service.h"
 
@@ -38,7 +40,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		break;
 	case SHUNT_MSG_CONFIRM:
 		on_mock(link, stream, message->tcp);
-		shunt_track_allow(link->engine, stream);
+		shunt_attach_allow(link->engine, stream);
 		break;
 	case SHUNT_MSG_REFUSE:
 		shunt_claim_refused(link, stream, message->sent, message->why);
@@ -47,10 +49,10 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_redirect_follow(link, stream, message->process);
 		break;
 	case SHUNT_MSG_GROW:
-		shunt_track_grow(link->engine, stream);
+		shunt_rings_grow(link->engine, stream);
 		break;
 	case SHUNT_MSG_SHRINK:
-		shunt_track_shrink(link, stream, &message->shrink);
+		shunt_rings_shrink(link, stream, &message->shrink);
 		break;
 	case SHUNT_MSG_EXPECT:
 		shunt_proof_write(link->engine, stream);

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/gather.h"
 #include "core/pin.h"
+#include "core/roster.h"
 #include "core/stage.h"
 #include "core/request.h"
 
@@ -268,5 +269,5 @@ void shunt_lane_repost(struct shunt_lane *lane)
 	lane->granted = lane->reposted;
 	atomic_store(&lane->lane_value, lane->reposted);
 	atomic_store(&lane->lane_due, true);
-	shunt_group_kick_lane(lane->link->engine, lane);
+	shunt_roster_kick(lane->link->engine, lane);
 }

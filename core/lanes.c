@@ -1,8 +1,10 @@
+#include "core/devices.h"
 #include "core/lanes.h"
 #include <errno.h>
 #include <string.h>
 #include "core/engine.h"
 #include "core/pin.h"
+#include "core/roster.h"
 
 uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device)
 {
@@ -52,7 +54,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct shunt_link *link = lane->link;
 	struct shunt_engine *engine = link->engine;
 	const struct shunt_device *device = link->device;
-	struct ibv_cq *cq = shunt_group_cq(engine, link->device);
+	struct ibv_cq *cq = shunt_devices_cq(engine, link->device);
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
@@ -115,7 +117,7 @@ int shunt_lanes_make(struct shunt_link *link, uint32_t count)
 			unmake(lane);
 			break;
 		}
-		shunt_group_add_lane(link->engine, lane);
+		shunt_roster_add(link->engine, lane);
 		set_count(link, link->lane_count + 1);
 	}
 	return link->lane_count ? 0 : result;
@@ -127,7 +129,7 @@ void shunt_lanes_keep(struct shunt_link *link, uint32_t count)
 		struct shunt_lane *lane = &link->lanes[link->lane_count - 1];
 
 		set_count(link, link->lane_count - 1);
-		shunt_group_remove_lane(link->engine, lane);
+		shunt_roster_remove(link->engine, lane);
 		unmake(lane);
 	}
 }

@@ -1,3 +1,4 @@
+#include "core/devices.h"
 #include "core/leave.h"
 #include <errno.h>
 #include <sched.h>
@@ -8,8 +9,8 @@
 #include "core/cancel.h"
 #include "core/claim.h"
 #include "core/comeback.h"
+#include "core/companion.h"
 #include "core/doors.h"
-#include "core/epset.h"
 #include "core/have.h"
 #include "core/link_end.h"
 #include "core/links.h"
@@ -205,9 +206,9 @@ static void close_devices(struct shunt_engine *engine)
 	if (!group->open || engine->service->links || (!engine->manual && !is_alone(engine)))
 		return;
 	shunt_lock_take(&group->lock);
-	shunt_epset_silence(engine);
+	shunt_companion_silence(engine);
 	shunt_lock_leave(&group->lock);
-	shunt_group_close(engine);
+	shunt_devices_close(engine);
 }
 
 void shunt_leave_finish(struct shunt_engine *engine)

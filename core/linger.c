@@ -1,6 +1,7 @@
 #include "core/linger.h"
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/loss.h"
 #include "core/owed.h"
 #include "core/proof.h"
 
@@ -127,7 +128,7 @@ void shunt_linger_resume(struct shunt_stream *stream)
 
 void shunt_linger_dead(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.lingers) && shunt_track_lost(stream))
+	if (atomic_load(&stream->tx.lingers) && shunt_loss_of_ours(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_linger_fd(stream));
 	shunt_linger_resume(stream);
 }

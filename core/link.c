@@ -1,5 +1,7 @@
 #include "core/link.h"
 #include <errno.h>
+#include "core/devices.h"
+#include "core/loss.h"
 #include "core/seats.h"
 #include "core/service.h"
 #include "core/request.h"

@@ -4,6 +4,7 @@
 #include "core/engine.h"
 #include "core/lanes.h"
 #include "core/linger.h"
+#include "core/loss.h"
 #include "core/pin.h"
 #include "core/seats.h"
 #include "core/service.h"
@@ -23,7 +24,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	uint8_t state;
 
 	if (atomic_load(&stream->state) == SHUNT_LINKED && (!stream->rx.final || atomic_load(&stream->tx.halted)))
-		shunt_track_detach(engine, stream);
+		shunt_loss_detach(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_linger_dead(stream);

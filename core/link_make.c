@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/claim.h"
+#include "core/devices.h"
 #include "core/engine.h"
 #include "core/hear.h"
 #include "core/keepalive.h"
@@ -102,7 +103,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	shunt_private_begin(engine);
 	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
 		goto close_channel;
-	device = channel->device ? channel->device : shunt_group_open(engine, device_for(engine, channel));
+	device = channel->device ? channel->device : shunt_devices_open(engine, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);
 	if (!link)

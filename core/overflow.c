@@ -273,7 +273,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	if (!back)
 		return false;
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_track_rehome(engine, stream, 0);
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
 		shunt_owed_await(engine, stream);
 	return true;

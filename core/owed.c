@@ -6,6 +6,7 @@
 #include "core/again.h"
 #include "core/engine.h"
 #include "core/linger.h"
+#include "core/loss.h"
 
 static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -153,7 +154,7 @@ void shunt_owed_give_up(struct shunt_stream *stream)
 		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer takes no bytes",
 			  stream->fd);
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_track_lose(engine, stream, 0);
+			shunt_loss_end(engine, stream, 0);
 		else
 			shunt_streams_reset_tcp(engine, stream->resend_fd);
 		shunt_loop_remove(&engine->loop, stream->resend_fd);

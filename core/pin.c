@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/engine.h"
+#include "core/roster.h"
 
 #define SMALLEST (64 << 10)	/* of the sizes that are measured */
 #define LARGEST (4 << 20)

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include "core/cancel.h"
 #include "core/engine.h"
+#include "core/roster.h"
 #include "core/thread.h"
 
 bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
@@ -41,7 +42,7 @@ static void let_seat_go(struct shunt_stream *stream)
 	if (stream->link && atomic_load(&stream->state) != SHUNT_LINKED) {
 		dead = atomic_load(&stream->lane->failed);
 		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
-		shunt_group_kick_lane(engine, stream->lane);
+		shunt_roster_kick(engine, stream->lane);
 	}
 	if (dead)	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

@@ -139,7 +139,7 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 		unwatch(stream);	/* closed; now the kernel's socket is, too */
 	shunt_owed_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
 
 void shunt_proof_ready(struct shunt_source *source, uint32_t events)
@@ -331,7 +331,7 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
 
 static void end_overdue(struct shunt_engine *engine, uint64_t now)

@@ -69,7 +69,7 @@ int shunt_stream_told_error(struct shunt_stream *stream, int error)
 		return -error;
 	atomic_store(&stream->rx.told, true);
 	if (state == SHUNT_CANDIDATE)
-		return -error;	/* and remains one: shunt_track_attach() */
+		return -error;	/* and remains one: shunt_attach() */
 	atomic_store(&stream->tx.dead, true);
 	if (error != ECONNRESET && error != EPIPE)
 		atomic_store(&stream->rx.reset, true);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/again.h"
+#include "core/attach.h"
 #include "core/decision.h"
 #include "core/engine.h"
 #include "core/expiry.h"

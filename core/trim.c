@@ -6,6 +6,7 @@
  * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
  * moved from one look to the next.
  */
+#include "core/rings.h"
 #include "core/seats.h"
 #include "core/service.h"
 #include "core/stage.h"
@@ -49,7 +50,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 	shunt_track_settle(engine, stream);
 	again = may_shrink(engine, link, stream);
 	if (again && is_quiet(engine, stream, now))
-		shunt_track_offer_small(engine, stream);
+		shunt_rings_offer_small(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
 	return again;
 }
@@ -65,7 +66,7 @@ static bool look_at_offer(struct shunt_stream *stream)
 		return false;	/* who asked for a larger one will use it */
 	if (!shunt_lock_try(&tx->lock))
 		return true;
-	again = !shunt_track_change_ring(stream);
+	again = !shunt_rings_change(stream);
 	shunt_lock_leave(&tx->lock);
 	return again;
 }

@@ -9,8 +9,10 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "core/attach.h"
 #include "core/link_end.h"
 #include "core/proof.h"
+#include "core/roster.h"
 #include "core/soft/soft.h"
 
 /* --- the end of a link --- */
@@ -303,10 +305,10 @@ void ended_lanes_are_counted(void **state)
 	wrs = counted(0, "wr");
 	doorbells = counted(0, "doorbells");
 	assert_in_range(wrs, 100, 10000);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	shunt_roster_remove(engines[0], bed.lane[0]);
 	assert_int_equal(counted(0, "wr"), wrs);
 	assert_int_equal(counted(0, "doorbells"), doorbells);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);	/* it is not there any more */
+	shunt_roster_remove(engines[0], bed.lane[0]);	/* it is not there any more */
 	assert_int_equal(counted(0, "wr"), wrs);
 }
 
@@ -420,7 +422,7 @@ void a_question_goes_with_its_seat(void **state)
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
-	assert_true(shunt_track_revert(engines[1], stream));
+	assert_true(shunt_attach_revert(engines[1], stream));
 	shunt_link_kill(stream->link, "the test");
 	shunt_streams_vacate(stream);
 	close_side(&pair.side[0]);

@@ -4,6 +4,7 @@
  */
 #include "tests/sim/bed.h"
 #include "core/overflow.h"
+#include "core/rings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -464,10 +465,10 @@ static void offers_that_are_none(void **state)
 			place.ring_bytes = 2 << 10;
 		if (what == 3) {
 			put(0, 0, 1, MSG_MORE);
-			shunt_track_shrink(stream->link, stream, &place);
+			shunt_rings_shrink(stream->link, stream, &place);
 			assert_int_equal(engines[0]->distrusted, 0);
 		}
-		shunt_track_shrink(stream->link, stream, &place);
+		shunt_rings_shrink(stream->link, stream, &place);
 		assert_int_equal(engines[0]->distrusted, 1);
 		serve();
 		close_all();

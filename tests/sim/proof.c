@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/link_end.h"
+#include "core/roster.h"
 #include "core/soft/soft.h"
 
 static void step(int i)
@@ -68,7 +69,7 @@ static bool is_idle(int i)
 	bool served;
 
 	shunt_group_poll_fully(engines[i]);
-	return shunt_group_idle(engines[i], &served);
+	return shunt_roster_idle(engines[i], &served);
 }
 
 static bool is_answered(int fd)
