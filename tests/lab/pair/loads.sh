@@ -11,7 +11,7 @@ kills=3
 enough=400000	# bytes, of both directions: more than what is under way
 logs=/tmp/lab/loads	# what both say stays there
 mkdir -p $logs
-export WITHIN=600 SHUNT_DEVICE=verbs SHUNT_DEAD_MS=500 SHUNT_SLOW_MS=0 SHUNT_RETURN_MS=500 SHUNT_RETURN_MAX_MS=1000
+export SHUNT_DEVICE=verbs SHUNT_DEAD_MS=500 SHUNT_SLOW_MS=0 SHUNT_RETURN_MS=500 SHUNT_RETURN_MAX_MS=1000
 export SHUNT_CLAIM_MS=60000 SHUNT_LOG=info
 need iperf3 redis-server python3 jq
 need_shunt

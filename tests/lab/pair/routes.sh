@@ -5,7 +5,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-export WITHIN=600 SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
 need redis-server python3 jq
 need_shunt
 
