@@ -13,7 +13,7 @@
 
 enum readiness { READY, BUSY, NEVER };
 
-/* Both locks held. BUSY: what the old link left is still to be read or sent; an end at unproven_at would be none. */
+/* Both locks held. BUSY: the old link left bytes to read or send. EOF at unproven_at is a reset. */
 static enum readiness is_quiet(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
@@ -22,8 +22,8 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_shared_held(stream) ||
 	    stream->orphan || stream->dissolving || atomic_load(&tx->dead) || tx->shut || rx->shut || rx->tcp_eof ||
 	    atomic_load(&rx->reset) || atomic_load(&rx->error) || atomic_load(&rx->fin) != SHUNT_NEVER ||
-	    atomic_load(&stream->released) || atomic_load(&stream->releases) || atomic_load(&stream->asked) != SHUNT_NOT_ASKED ||
-	    atomic_load(&stream->retiring) != SHUNT_STAYING)
+	    atomic_load(&stream->released) || atomic_load(&stream->releases) ||
+	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
 	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
