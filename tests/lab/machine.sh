@@ -65,8 +65,8 @@ machine_freeze() { # NAME
 	kill -STOP "${machine_pid[$1]}"
 }
 
-machine_thaw() { # NAME
-	kill -CONT "${machine_pid[$1]}"
+machine_thaw() { # NAME: it may have ended by now
+	kill -CONT "${machine_pid[$1]}" 2>/dev/null
 }
 
 machines_thaw() {
