@@ -46,7 +46,7 @@ served() {
 	shift
 	timeout -k 1 $((limit + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
 	pid=$!
-	within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
+	WITHIN=$limit within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
 	kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
