@@ -16,7 +16,7 @@
 
 enum readiness { READY, BUSY, NEVER };
 
-/* Both locks held. BUSY: what the old link left is still to be read or sent. */
+/* Both locks held. BUSY: the old link left bytes to read or send. EOF at unproven_at is a reset. */
 static enum readiness is_quiet(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
@@ -25,14 +25,15 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_shared_held(stream) ||
 	    stream->orphan || stream->dissolving || atomic_load(&tx->dead) || tx->shut || rx->shut || rx->tcp_eof ||
 	    atomic_load(&rx->reset) || atomic_load(&rx->error) || atomic_load(&rx->fin) != SHUNT_NEVER ||
-	    atomic_load(&rx->retired) || atomic_load(&stream->released) || atomic_load(&stream->releases) ||
+	    atomic_load(&stream->released) || atomic_load(&stream->releases) ||
 	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
 	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    atomic_load(&rx->second) != SHUNT_NEVER || atomic_load(&rx->proof) != SHUNT_PROVEN || rx->proof_fd >= 0 ||
 	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin || atomic_load(&tx->pinned_wr) ||
-	    stream->retire_fd >= 0 || stream->claimed)
+	    stream->retire_fd >= 0 || stream->claimed ||
+	    (rx->unproven_at != SHUNT_NEVER && rx->unproven_at >= atomic_load(&rx->head)))
 		return BUSY;
 	return READY;
 }

@@ -6,7 +6,7 @@ tests_bench_pp_LDFLAGS =
 
 # When the bytes of a new connection leave TCP.
 check_PROGRAMS += tests/bench/upgrade
-tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/plain.h
+tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
 tests_bench_upgrade_CFLAGS = $(plain_cflags)
 tests_bench_upgrade_LDFLAGS =
 

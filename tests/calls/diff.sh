@@ -8,6 +8,7 @@
 #	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
 #	JOBS=1				how many cases run at once; default 4
+#	TEST_LINK=2000			ms that the traffic before a case may take until it is on the link
 #
 # What the files `known` (and `known.busy`, `known.flip`, `known.verbs`) explain is no failure. Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
 set -u
@@ -37,7 +38,7 @@ fi
 one_case() {
 	local file=$1 server=$2 client=$3 ms=$4 busy='' link='' status
 	shift 4
-	[ "$server" ] && [ "$client" ] && [ "${SHUNT_DEVICE:-}" != none ] && [ -z "${SHUNT_MOCK:-}" ] && link=2000
+	[ "$server" ] && [ "$client" ] && [ "${SHUNT_DEVICE:-}" != none ] && [ -z "${SHUNT_MOCK:-}" ] && link=${TEST_LINK:-2000}
 	# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
 	[ "$server" ] && [ "$client" ] && [ "${SHUNT_POLL:-}" = busy ] && busy=1
 	TEST_BUSY=$busy TEST_LINK=$link TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \

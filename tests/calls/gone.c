@@ -2,7 +2,8 @@
  * For gone.sh, and the lab's. `gone stay [PLACE]`: a server that lives on; it also connects to each place that comes
  * on its standard input. It sends back what comes, and writes a line for each connection that has ended.
  * `gone go [PLACE]`: a peer that connects, or waits to be connected to; it talks for a while, leaves something unread,
- * says so and waits to be killed. A place is ADDRESS:PORT, or a port here.
+ * says so and waits to be killed. TEST_LINK: milliseconds that the talk may last, until TCP carries none of it.
+ * A place is ADDRESS:PORT, or a port here.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "tests/calls/carried.h"
 
 #define MOST 100
 
@@ -110,10 +112,13 @@ static double now(void)
 static _Noreturn void go(const char *where)
 {
 	int fd = where ? dial(where) : check("accept", accept(listen_at("0"), NULL, NULL));
+	const char *link = getenv("TEST_LINK");
 	char buf[40000] = {0};
-	double until = now() + 0.15;
+	double begun = now();
+	uint64_t before = 0;
 
-	while (now() < until) {
+	while (now() < begun + 0.15 || (link && now() < begun + atoi(link) / 1e3 && before != carried(fd))) {
+		before = carried(fd);
 		check("send", send(fd, buf, 1000, 0));
 		check("recv", recv(fd, buf, 1000, MSG_WAITALL));
 	}

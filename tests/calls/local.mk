@@ -7,7 +7,8 @@ plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
 
 # _FORTIFY_SOURCE is not asked for: wrong arguments must reach the calls.
 tests_calls_cases_cases_SOURCES = \
-	tests/calls/cases/carried.c \
+	tests/calls/carried.c \
+	tests/calls/carried.h \
 	tests/calls/cases/cases.h \
 	tests/calls/cases/accept.c \
 	tests/calls/cases/async.c \
@@ -60,6 +61,8 @@ tests_calls_cases_cases_CFLAGS = $(plain_cflags)
 tests_calls_cases_cases_LDFLAGS =
 
 tests_calls_transfer_transfer_SOURCES = \
+	tests/calls/carried.c \
+	tests/calls/carried.h \
 	tests/calls/transfer/io.c \
 	tests/calls/transfer/loop.c \
 	tests/calls/transfer/main.c \
@@ -81,7 +84,7 @@ tests_calls_gen_gen_LDFLAGS =
 tests_calls_plainpeer_SOURCES = tests/calls/plainpeer.c tests/plain.h
 tests_calls_plainpeer_CFLAGS = $(plain_cflags)
 tests_calls_plainpeer_LDFLAGS =
-tests_calls_gone_SOURCES = tests/calls/gone.c
+tests_calls_gone_SOURCES = tests/calls/carried.c tests/calls/carried.h tests/calls/gone.c
 tests_calls_gone_CFLAGS = $(plain_cflags)
 tests_calls_gone_LDFLAGS =
 tests_calls_lacking_SOURCES = tests/calls/lacking.c
@@ -99,7 +102,7 @@ tests_calls_uring_LDFLAGS =
 tests_calls_anew_SOURCES = tests/calls/anew.c tests/plain.h
 tests_calls_anew_CFLAGS = $(plain_cflags)
 tests_calls_anew_LDFLAGS =
-tests_calls_many_SOURCES = tests/calls/many.c tests/plain.h
+tests_calls_many_SOURCES = tests/calls/carried.c tests/calls/carried.h tests/calls/many.c tests/plain.h
 tests_calls_many_CFLAGS = $(plain_cflags)
 tests_calls_many_LDFLAGS =
 tests_calls_closing_SOURCES = tests/calls/closing.c

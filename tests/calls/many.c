@@ -4,6 +4,7 @@
  * many client PORT N ROUNDS [IDLE]	opens N connections, sends one message on each ROUNDS times,
  *					prints "served COUNT"; with IDLE it then keeps them open until
  *					its standard input ends
+ * TEST_LINK: milliseconds that rounds may go on, until one of them takes no TCP.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include "tests/calls/carried.h"
 #include "tests/plain.h"
 
 #define MESSAGE 64
@@ -83,23 +85,37 @@ static int ask(int fd, int i, int round)
 	       recv(fd, in, MESSAGE, MSG_WAITALL) == MESSAGE && !memcmp(in, out, MESSAGE);
 }
 
+static uint64_t carried_of_all(const int *fd, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += carried(fd[i]);
+	return sum;
+}
+
 static int client(int port, int n, int rounds, int idle)
 {
-	int *fd = calloc(n, sizeof(*fd));
+	const char *link = getenv("TEST_LINK");
+	int *fd = calloc(n, sizeof(*fd)), round = 0;
+	double begun = now();
+	uint64_t before = 0;
 	long served = 0;
 	char c;
 
 	for (int i = 0; i < n; i++)
 		fd[i] = dial(loopback(port));
-	for (int round = 0; round < rounds; round++) {
+	while (round < rounds || (link && now() < begun + atoi(link) / 1e3 && before != carried_of_all(fd, n))) {
+		before = link ? carried_of_all(fd, n) : 0;
 		for (int i = 0; i < n; i++)
 			served += ask(fd[i], i, round);
+		round++;
 	}
 	printf("served %ld\n", served);
 	fflush(stdout);
 	while (idle && read(0, &c, 1) > 0)
 		;
-	return served != (long)n * rounds;
+	return served != (long)n * round;
 }
 
 int main(int argc, char **argv)

@@ -4,7 +4,8 @@
 #
 #	lab: test NAME			what follows is TAP of this test
 #	lab: end NAME STATUS SECONDS	124: its time was over
-#	lab: freeze MACHINE SECONDS	said by a test: let it stand still
+#	lab: freeze MACHINE		said by a test: let it stand still
+#	lab: thaw MACHINE		and go on
 #	lab: done
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8
 # shellcheck disable=SC1091
@@ -62,7 +63,7 @@ run() {
 	limit=$(sed -n 's/^# limit: //p' "$script")
 	say "lab: test $name"
 	cd /tmp || return
-	timeout -k 5 "${limit:-600}" bash "$script" </dev/null 2>"/tmp/lab/$name.err" |
+	timeout -k 5 "${limit:-3000}" bash "$script" </dev/null 2>"/tmp/lab/$name.err" |
 		tee "/tmp/lab/$name.tap" >&"$said"
 	say "lab: end $name ${PIPESTATUS[0]} $((SECONDS - start))"
 }
@@ -76,4 +77,4 @@ for name in $lab_tests; do
 done
 dmesg >/tmp/lab/dmesg
 say "lab: done"
-sleep 1 # until the line has carried it
+stty -F /dev/ttyS1 drain raw -echo # until the line has carried it

@@ -25,7 +25,7 @@ lab_cache=${LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/shunt-lab}
 # shellcheck source=../scratch.sh
 . "$lab_source/tests/scratch.sh"
 boot_limit=600	# seconds, as all limits
-slack=120	# for a guest to end a test itself
+slack=600	# for a guest to end a test itself
 count=0 failures=0
 # Of each machine: the test that it is at, its results and its plan; the tests that it has ended.
 declare -A running=() running_count=() running_plan=() ended=()
@@ -57,7 +57,7 @@ all_tests() {
 limit_of() { # NAME
 	local limit
 	limit=$(sed -n 's/^# limit: //p' "$lab_dir"/*/"$1.sh")
-	echo "${limit:-600}"
+	echo "${limit:-3000}"
 }
 
 # A test of two machines says whose result it is.
@@ -82,6 +82,7 @@ test_end() { # MACHINE NAME STATUS SECONDS
 	fi
 	[ "$status" = 0 ] || [ "$status" = 77 ] || tail -n 20 "$lab_work/$machine/share/$name.err" | sed 's/^/#   /'
 	echo "# $title took $took s"
+	machines_thaw	# though the test has ended in its midst
 	ended[$machine]+=" $name "
 	running[$machine]=
 	machine_allow "$machine" "$slack"
@@ -97,7 +98,8 @@ heard() { # MACHINE LINE
 	local machine=$1 line=$2 name status took
 	case $line in
 	"lab: test "*) test_begin "$machine" "${line#lab: test }" ;;
-	"lab: freeze "*) read -r _ _ name took <<<"$line" && machine_freeze "$name" "$took" ;;
+	"lab: freeze "*) machine_freeze "${line#lab: freeze }" ;;
+	"lab: thaw "*) machine_thaw "${line#lab: thaw }" ;;
 	"lab: end "*) read -r _ _ name status took <<<"$line" && test_end "$machine" "$name" "$status" "$took" ;;
 	1..0*) running_plan[$machine]=0 && ok "$(title "$machine" "${running[$machine]}") # SKIP ${line#*SKIP }" ;;
 	1..*) line=${line#1..} && running_plan[$machine]=${line%% *} ;;

@@ -60,11 +60,20 @@ machine_stop() {
 	unset "machine_pid[$1]"
 }
 
-# It stands still for so many seconds, as a host that is gone.
-machine_freeze() { # NAME SECONDS
-	local pid=${machine_pid[$1]}
-	kill -STOP "$pid" || return
-	{ sleep "$2" && kill -CONT "$pid"; } 2>/dev/null &
+# It stands still, as a host that is gone.
+machine_freeze() { # NAME
+	kill -STOP "${machine_pid[$1]}"
+}
+
+machine_thaw() { # NAME: it may have ended by now
+	kill -CONT "${machine_pid[$1]}" 2>/dev/null
+}
+
+machines_thaw() {
+	local name
+	for name in "${!machine_pid[@]}"; do
+		machine_thaw "$name"
+	done
 }
 
 machines_stop() {

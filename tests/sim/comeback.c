@@ -163,6 +163,36 @@ static void also_with_nonces(void **state)
 	rounds(&given, 50);
 }
 
+/* The claiming end, whose peer's direction comes second. */
+static bool awaits_nonce(void)
+{
+	struct shunt_stream *stream = stream_of(&bed.pair[0].side[0]);
+
+	return atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN;
+}
+
+/* A link that dies before a stream has shown its nonce on it takes the stream back no less than another. */
+static void also_before_the_nonce(void **state)
+{
+	struct shunt_config given = config();
+
+	(void)state;
+	given.proof = 1;
+	make(&given, 1);
+	for (int side = 0; side < 2; side++) {
+		last();
+		fail_over(side);
+		for (int n = 0; !awaits_nonce(); n++) {
+			assert_true(n < 10000);
+			pair_skew += STEP * MS;
+			live(2);
+		}
+		fail_over(side);
+		until_linked(0);
+	}
+	end();
+}
+
 static void also_where_the_device_fetches(void **state)
 {
 	struct shunt_config given = config();
@@ -445,6 +475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_return_each_time),
 		cmocka_unit_test(also_with_nonces),
+		cmocka_unit_test(also_before_the_nonce),
 		cmocka_unit_test(also_where_the_device_fetches),
 		cmocka_unit_test(rests_grow),
 		cmocka_unit_test(not_if_not_wanted),

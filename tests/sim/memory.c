@@ -273,7 +273,7 @@ static void an_idle_ring_shrinks(void **state)
 	(void)state;
 	make_pair_of(4 * M);
 	for (int round = 1; round <= 3; round++) {
-		assert_int_equal(blocks(1), 2);
+		assert_in_range(blocks(1), 1, 2);	/* a busy machine has let the former ring's go */
 		transfer(5 * M);
 		assert_true(resident(1) >= 1024);
 		pass(4);

@@ -136,7 +136,7 @@ struct ibv_send_wr rig_write(struct rig_end *from, struct rig_end *to, struct ib
 void rig_one(struct rig_end *from, struct rig_end *to, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	     uint32_t bytes);
 
-enum { PATIENCE_MS = 10000 }; /* so long something may take to come from a real device */
+enum { PATIENCE_MS = 60000 }; /* so long something may take to come from a real device: only what hangs does */
 /* At most one completion; from a real device it may take so long. */
 int rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t ms);
 /* Polls exactly one completion, which must be there, and checks it. */

@@ -95,7 +95,6 @@ int dial_warm(struct end *e);		/* both of these warmed up */
 int pick_up_warm(struct end *e);
 int make_listener(struct end *e, int flags);
 void warm(struct end *e, int fd);	/* both ends: traffic for TEST_WARM milliseconds, or longer (main.c) */
-uint64_t carried(int fd);		/* bytes by TCP, both ways, by the kernel's count */
 void put(struct end *e, int fd, const char *s);
 void get(struct end *e, int fd, void *buf, size_t len);	/* exactly len, or exits */
 void nonblock(struct end *e, int fd, int on);

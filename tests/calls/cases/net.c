@@ -1,5 +1,6 @@
 /* Connections: how they are made, warmed up and used. */
 #include "cases.h"
+#include "tests/calls/carried.h"
 
 int make_listener(struct end *e, int flags)
 {

@@ -7,11 +7,13 @@
  * -n BYTES (K, M, G)  -s SEED  -m blocking|poll|select|epoll-lt|epoll-et|epoll-oneshot
  * -c CONNECTIONS  --chunk-max BYTES  --one-way  --no-sendfile	the same for both ends, -m may differ
  * --until FILE	each end sends until its file is there, and no more than -n; both ends have one or none
- * With TEST_WARM there is a little other traffic on the connections before.
+ * TEST_WARM: milliseconds of other traffic on the connections before. TEST_LINK: how many it may last,
+ * until none of it goes by TCP.
  * Standard output is the transcript; the speed, and the longest time in which nothing came that was
  * still to come, go to standard error.
  */
 #include "transfer.h"
+#include "tests/calls/carried.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -187,15 +189,27 @@ static char swap_byte(const struct conn *c, char b)
 	return b;
 }
 
-/* Single bytes to and fro for TEST_WARM milliseconds of the client's; 'd' ends it. */
+static uint64_t carried_of_all(const struct conn *c)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < opt->connections; i++)
+		sum += carried(c[i].fd);
+	return sum;
+}
+
+/* Single bytes to and fro until the client has had enough; 'd' ends it. */
 static void warm(const struct conn *c)
 {
-	const char *ms = getenv("TEST_WARM");
-	double until = now() + (ms ? atoi(ms) : 0) / 1e3;
+	const char *ms = getenv("TEST_WARM"), *link = getenv("TEST_LINK");
+	double begun = now();
+	uint64_t before = UINT64_MAX;
 	char b;
 
 	do {
-		b = now() < until ? 'w' : 'd';
+		b = now() < begun + (ms ? atoi(ms) : 0) / 1e3 ||
+		    (link && now() < begun + atoi(link) / 1e3 && before != carried_of_all(c)) ? 'w' : 'd';
+		before = carried_of_all(c);
 		for (int i = 0; i < opt->connections; i++)
 			b = swap_byte(&c[i], b);
 	} while (b != 'd');

@@ -20,12 +20,12 @@ void question_and_answer(void **state)
 		      seen.route.packet_life_time, seen.route.flow_label, 128 << seen.asked_route.mtu,
 		      seen.asked_route.sl, seen.asked_route.traffic_class, seen.asked_route.hop_limit);
 	seen.refuse = 1;
-	assert_int_equal(ask(here, there, PORT, SOON), -EPROTO);
-	assert_int_equal(ask(here, there, PORT + 1, SOON), -ECONNREFUSED);
+	assert_int_equal(ask(here, there, PORT, PATIENCE), -EPROTO);
+	assert_int_equal(ask(here, there, PORT + 1, PATIENCE), -ECONNREFUSED);
 	cm_unlisten(&listener, one);
-	assert_int_equal(ask(here, there, PORT, SOON), -ECONNREFUSED);
+	assert_int_equal(ask(here, there, PORT, PATIENCE), -ECONNREFUSED);
 	assert_true(seen.routed);
-	assert_int_equal(seen.questions, 2);
+	each_was_heard(2);
 }
 
 void by_ipv6(void **state)
@@ -46,13 +46,13 @@ void lengths(void **state)
 	memset(question, 5, sizeof(question));
 	listening(&listener, there, PORT, false);
 	for (int bytes = 0; bytes <= CM_QUESTION_MAX; bytes += 13) {
-		assert_int_equal(cm_ask(&asker, NULL, &remote.any, question, bytes, now() + SOON, NULL, NULL), 0);
-		run(seen.answers + 1, SOON);
+		assert_int_equal(cm_ask(&asker, NULL, &remote.any, question, bytes, now() + PATIENCE, NULL, NULL), 0);
+		run(seen.answers + 1, PATIENCE);
 		assert_int_equal(seen.status, 0);
 		assert_int_equal(seen.asked_bytes, bytes);
 		assert_int_equal(seen.bytes, bytes);
 	}
-	assert_int_equal(cm_ask(&asker, NULL, &remote.any, question, sizeof(question), now() + SOON, NULL, NULL),
+	assert_int_equal(cm_ask(&asker, NULL, &remote.any, question, sizeof(question), now() + PATIENCE, NULL, NULL),
 			 -EMSGSIZE);
 }
 
@@ -66,7 +66,7 @@ void wildcards(void **state)
 	answered(there, here, PORT);
 	good_route(&seen.asked_route, "rxe0", here, there);
 	answered(NULL, there, PORT);
-	assert_int_equal(ask(here6, there6, PORT, SOON), -EPROTO);
+	assert_int_equal(ask(here6, there6, PORT, PATIENCE), -EPROTO);
 	cm_unlisten(&listener, one);
 
 	one = listening(&listener, "::", PORT, false);
@@ -79,7 +79,7 @@ void wildcards(void **state)
 	cm_unlisten(&listener, one);
 
 	one = listening(&listener, "::", PORT, true);
-	assert_int_equal(ask(here, there, PORT, SOON), -EPROTO);
+	assert_int_equal(ask(here, there, PORT, PATIENCE), -EPROTO);
 	answered(here6, there6, PORT);
 	assert_int_equal(listen_error("0.0.0.0", PORT, false), 0);
 	cm_unlisten(&listener, one);
@@ -99,16 +99,16 @@ void callbacks_call(void **state)
 	(void)state;
 	seen.leave = listening(&listener, there, PORT, false);
 	seen.again = 1;
-	ask_from(&asker, here, there, PORT, SOON);
-	run(2, 2 * SOON);
+	ask_from(&asker, here, there, PORT, PATIENCE);
+	run(2, 2 * PATIENCE);
 	assert_int_equal(seen.answers, 2);
-	assert_int_equal(seen.questions, 1);
+	each_was_heard(1);
 	assert_int_equal(seen.status, -ECONNREFUSED); /* the second time */
 	listening(&listener, there, PORT, false);
 	seen.again = 3;
-	ask_from(&asker, here, there, PORT, SOON);
-	run(6, 4 * SOON);
-	assert_int_equal(seen.questions, 5);
+	ask_from(&asker, here, there, PORT, PATIENCE);
+	run(6, 4 * PATIENCE);
+	each_was_heard(5);
 	assert_int_equal(seen.status, 0);
 	assert_memory_equal(seen.answer, "bhbjo", 5);
 }
@@ -122,7 +122,7 @@ void cancelled(void **state)
 	(void)state;
 	listening(&listener, there, PORT, false);
 	for (int steps = 0; steps < 4; steps++) {
-		assert_int_equal(cm_ask(&asker, NULL, &remote.any, "x", 1, now() + SOON, NULL, &one), 0);
+		assert_int_equal(cm_ask(&asker, NULL, &remote.any, "x", 1, now() + PATIENCE, NULL, &one), 0);
 		for (int i = 0; i < steps; i++) {
 			poll(&(struct pollfd) { .fd = cm_fd(&asker), .events = POLLIN }, 1, 100);
 			if (i < 2)

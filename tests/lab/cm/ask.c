@@ -65,6 +65,11 @@ void run(int answers, double ms)
 	}
 }
 
+void each_was_heard(int questions)
+{
+	assert_in_range(seen.questions, questions, seen.connects);
+}
+
 int ask_from(struct cm *cm, const char *from, const char *to, uint16_t port, double ms)
 {
 	union cm_address local = from ? at(from, 99) : at("0.0.0.0", 0), remote = at(to, port);
@@ -78,8 +83,8 @@ int ask(const char *from, const char *to, uint16_t port, double ms)
 
 	if (result)
 		return result;
-	run(before + 1, ms + SOON);
-	if (seen.status == -ETIMEDOUT && ms >= SOON)
+	run(before + 1, ms + PATIENCE);
+	if (seen.status == -ETIMEDOUT && ms >= PATIENCE)
 		print_message("# no answer from %s, %s\n", to, seen.routed ? "routed" : "not routed");
 	assert_int_equal(seen.answers, before + 1);
 	assert_ptr_equal(seen.ask_arg, &seen);
@@ -88,7 +93,7 @@ int ask(const char *from, const char *to, uint16_t port, double ms)
 
 void answered(const char *from, const char *to, uint16_t port)
 {
-	assert_int_equal(ask(from, to, port, SOON), 0);
+	assert_int_equal(ask(from, to, port, PATIENCE), 0);
 	assert_int_equal(seen.bytes, 8);
 	assert_memory_equal(seen.answer, "rvftujpo", 8);
 	assert_int_equal(seen.asked_bytes, 8);

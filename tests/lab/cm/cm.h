@@ -12,13 +12,14 @@
 
 #define PORT 7000
 #define HIGH 500	/* where kept descriptors go */
-#define SOON 3000	/* ms that nothing here should need, emulated as the guest is */
+#define PATIENCE 60000	/* ms: only what hangs takes so long */
 
 extern const char here[], there[], here6[], there6[];	/* rxe0, rxe1 */
 extern const char hole[];	/* its neighbour entry leads nowhere */
 
 struct seen {
 	int questions, answers, losts;	/* calls back */
+	int connects;			/* connect requests of either end: a slow answer takes several */
 	int rejected;			/* answers with EPROTO */
 	int status, bytes;		/* of the last answer */
 	bool routed;
@@ -55,8 +56,10 @@ union cm_address at(const char *text, uint16_t port);
 /* Open descriptors: all, or those with low numbers. */
 int descriptors(bool low);
 void step(struct cm *cm);
-/* Until so many answers have come. */
+/* Until so many answers have come; no longer than `ms`. */
 void run(int answers, double ms);
+/* Each question has been heard, and none more often than it was asked. */
+void each_was_heard(int questions);
 int ask_from(struct cm *cm, const char *from, const char *to, uint16_t port, double ms);
 /* Asks and waits for the end. */
 int ask(const char *from, const char *to, uint16_t port, double ms);

@@ -43,7 +43,7 @@ static void on_answer(void *arg, int status, const uint8_t *answer, unsigned int
 	if (seen.again-- > 0) {
 		union cm_address remote = at(there, PORT);
 
-		assert_int_equal(cm_ask(&asker, NULL, &remote.any, "again", 5, now() + SOON, arg, NULL), 0);
+		assert_int_equal(cm_ask(&asker, NULL, &remote.any, "again", 5, now() + PATIENCE, arg, NULL), 0);
 	}
 }
 

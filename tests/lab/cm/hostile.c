@@ -9,7 +9,7 @@
 static struct rdma_cm_event *event_of(struct cm *cm)
 {
 	struct rdma_cm_event *event = NULL;
-	double until = now() + SOON;
+	double until = now() + PATIENCE;
 
 	while (now() < until) {
 		poll(&(struct pollfd) { .fd = cm_fd(cm), .events = POLLIN }, 1, 100);
@@ -19,13 +19,30 @@ static struct rdma_cm_event *event_of(struct cm *cm)
 	return NULL;
 }
 
-static void expect(struct cm *cm, enum rdma_cm_event_type type)
+/* The type of the next event. */
+static enum rdma_cm_event_type next_type(struct cm *cm)
 {
 	struct rdma_cm_event *event = event_of(cm);
+	enum rdma_cm_event_type type;
 
 	assert_non_null(event);
-	assert_int_equal(event->event, type);
+	type = event->event;
 	cm->calls.ack_cm_event(event);
+	return type;
+}
+
+/* As core/cm/ask.c does: the kernel is asked again where its time was too short. */
+static void resolve(struct rdma_cm_id *id, union cm_address *from, union cm_address *to)
+{
+	enum rdma_cm_event_type type;
+
+	do {
+		assert_int_equal(asker.calls.resolve_addr(id, &from->any, &to->any, 1000), 0);
+		type = next_type(&asker);
+	} while (type == RDMA_CM_EVENT_ADDR_ERROR);
+	assert_int_equal(type, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(asker.calls.resolve_route(id, PATIENCE), 0);
+	assert_int_equal(next_type(&asker), RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 /* A connect request with these bytes; how it was rejected. */
@@ -38,12 +55,9 @@ static int raw_question(const void *data, uint8_t bytes)
 	int status;
 
 	assert_int_equal(asker.calls.create_id(asker.channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(asker.calls.resolve_addr(id, &from.any, &to.any, 1000), 0);
-	expect(&asker, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(asker.calls.resolve_route(id, 1000), 0);
-	expect(&asker, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	resolve(id, &from, &to);
 	assert_int_equal(asker.calls.connect(id, &param), 0);
-	for (double until = now() + SOON; now() < until;) {
+	for (double until = now() + PATIENCE; now() < until;) {
 		struct pollfd pfd = { .fd = cm_fd(&asker), .events = POLLIN };
 
 		step(&listener);
@@ -84,33 +98,41 @@ void garbage_questions(void **state)
 	answered(here, there, PORT);
 }
 
-/* Somebody asks; what has come of it is for us, not for the listener. */
-static struct rdma_cm_event *request_within(double ms)
+/*
+ * The next request of the asker's question, for the test instead of the listener; NULL once the question has its
+ * answer, which is number `answer`. A question that is answered slowly is asked again.
+ */
+static struct rdma_cm_id *next_request(int answer)
 {
 	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = NULL;
 
-	assert_int_equal(ask_from(&asker, here, there, PORT, ms), 0);
-	for (int i = 0; i < 100 && !poll(&(struct pollfd) { .fd = cm_fd(&listener), .events = POLLIN }, 1, 10); i++)
+	for (double until = now() + PATIENCE; !id && seen.answers < answer && now() < until;) {
+		struct pollfd fds[2] = { { .fd = cm_fd(&asker), .events = POLLIN },
+					 { .fd = cm_fd(&listener), .events = POLLIN } };
+
+		poll(fds, 2, 100);
 		step(&asker);
-	event = event_of(&listener);
-	assert_non_null(event);
-	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
-	return event;
+		if (listener.calls.get_cm_event(listener.channel, &event))
+			continue;
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			id = event->id;
+		listener.calls.ack_cm_event(event);
+	}
+	return id;
 }
 
 static int strange_answer(const void *data, uint8_t bytes)
 {
-	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
-	int answers = seen.answers;
+	int answer = seen.answers + 1;
 
-	event = request_within(SOON);
-	id = event->id;
-	listener.calls.ack_cm_event(event);
-	assert_int_equal(listener.calls.reject(id, data, bytes), 0);
-	listener.calls.destroy_id(id);
-	run(answers + 1, SOON);
-	assert_int_equal(seen.answers, answers + 1);
+	assert_int_equal(ask_from(&asker, here, there, PORT, PATIENCE), 0);
+	while ((id = next_request(answer)) != NULL) {
+		assert_int_equal(listener.calls.reject(id, data, bytes), 0);
+		listener.calls.destroy_id(id);
+	}
+	assert_int_equal(seen.answers, answer);
 	return seen.status;
 }
 
@@ -135,39 +157,34 @@ void somebody_accepts(void **state)
 {
 	int (*accept_id)(struct rdma_cm_id *, struct rdma_conn_param *);
 	struct rdma_conn_param param = { .qp_num = 5 };
-	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
 	void *symbol = dlsym(listener.library, "rdma_accept");
 
 	(void)state;
 	memcpy(&accept_id, &symbol, sizeof(symbol));
 	listening(&listener, there, PORT, false);
-	event = request_within(SOON);
-	assert_int_equal(accept_id(event->id, &param), 0);
-	for (int i = 0; i < 100 && !seen.answers; i++) {
-		poll(&(struct pollfd) { .fd = cm_fd(&asker), .events = POLLIN }, 1, 10);
-		step(&asker);
-	}
+	assert_int_equal(ask_from(&asker, here, there, PORT, PATIENCE), 0);
+	while ((id = next_request(1)) != NULL)
+		assert_int_equal(accept_id(id, &param), 0);
 	assert_int_equal(seen.answers, 1);
 	assert_int_equal(seen.status, -EPROTO);
-	listener.calls.ack_cm_event(event);
 }
 
 /* A question that nobody answers is asked again. */
 void asked_again(void **state)
 {
-	struct rdma_cm_event *event;
 	struct rdma_cm_id *held;
 	double since = now();
 
 	(void)state;
 	listening(&listener, there, PORT, false);
-	event = request_within(10 * SOON);
-	held = event->id;
-	listener.calls.ack_cm_event(event);
-	run(1, 10 * SOON);
+	assert_int_equal(ask_from(&asker, here, there, PORT, PATIENCE), 0);
+	held = next_request(1);
+	assert_non_null(held);
+	run(1, PATIENCE);
 	assert_int_equal(seen.status, 0);
-	assert_int_equal(seen.questions, 1);
-	assert_true(now() - since > 999);
+	assert_in_range(seen.connects, 2, PATIENCE);
+	assert_in_range(seen.questions, 1, seen.connects - 1);
 	print_message("# asked again, it took %.0f ms\n", now() - since);
 	listener.calls.destroy_id(held);
 }

@@ -57,6 +57,7 @@ static int timed_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
 	double since = now();
 
+	seen.connects++;
 	return took(since, "connect", real.connect(id, param));
 }
 

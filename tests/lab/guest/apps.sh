@@ -1,4 +1,4 @@
-# limit: 1500
+# limit: 7200
 # redis and iperf3 over RDMA: all goes by the link as soon as there is one, and rxe has carried it. What
 # comes before the link carries does not count: until there is one the bytes go by TCP.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
@@ -13,9 +13,9 @@ export SHUNT_STATS=$work/stat.%p
 redis() {
 	local client rc=0
 	start_redis "$shunt_run" || return
-	timeout 600 $shunt_run redis-benchmark -p "$server_port" -t set,get -c 4 -n $((6000 * times)) -d 4096 --csv >"$work/said" 2>&1 &
+	timeout 1500 $shunt_run redis-benchmark -p "$server_port" -t set,get -c 4 -n $((6000 * times)) -d 4096 --csv >"$work/said" 2>&1 &
 	client=$!
-	gauge_mark
+	gauge_mark $client
 	wait $client || rc=1
 	kill "$server_pid"
 	wait "$server_pid" 2>/dev/null
@@ -25,9 +25,9 @@ redis() {
 iperf() {
 	local client rc=0
 	start_server $shunt_run iperf3 -s -1 -p || return
-	timeout 600 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -n $((120 * times))M -J "$@" >"$work/said" &
+	timeout 1500 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -n $((120 * times))M -J "$@" >"$work/said" &
 	client=$!
-	gauge_mark
+	gauge_mark $client
 	wait $client || rc=1
 	wait "$server_pid"
 	jq -e '.end.sum_received.bytes > 0' "$work/said" >/dev/null && [ $rc = 0 ]

@@ -1,3 +1,4 @@
+# limit: 900
 # The channel of a link over TCP: tests/lab/channel, each of whose tests is one of ours.
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
@@ -7,5 +8,5 @@ need "$program"
 # Packets to this one leave, and nobody takes them.
 ip neighbour replace 10.77.0.50 lladdr 02:00:00:00:00:50 dev v0
 
-cmocka_report 5 < <(timeout 100 "$program" 2>&1)
+cmocka_report 5 < <(timeout 800 "$program" 2>&1)
 plan

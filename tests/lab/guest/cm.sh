@@ -1,4 +1,4 @@
-# limit: 900
+# limit: 1500
 # The connection manager as a rendezvous: tests/lab/cm/, each of whose tests is one of ours.
 # shellcheck shell=bash disable=SC2016,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
@@ -33,7 +33,7 @@ without_library() {
 		"$(ldconfig -p | sed -n 's/.*librdmacm\.so\.1 .*=> //p' | head -n 1)" "$program"
 }
 
-cmocka_report 21 < <(timeout 200 "$program" 2>&1)
+cmocka_report 21 < <(timeout 1400 "$program" 2>&1)
 ip link delete v2
 cmocka_report 1 < <(without_library 2>&1)
 plan

@@ -1,4 +1,4 @@
-# limit: 900
+# limit: 2400
 # Doorbells as the kernel sees them: with rxe a doorbell is a write() of the command POST_SEND to the device's file.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
@@ -25,7 +25,7 @@ if ! knows_device "$lab_device"; then
 	plan
 fi
 need_device "$lab_device"
-export TEST_WARM=2500 TEST_LIMIT=400
+export TEST_LINK=600000 TEST_LIMIT=800
 # Little in flight, so that sends have to wait, and with that to be chained and merged.
 export SHUNT_WINDOW=16K SHUNT_ADMIT=static
 

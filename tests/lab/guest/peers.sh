@@ -1,4 +1,4 @@
-# limit: 2400
+# limit: 9000
 # Side by side in one run: plain TCP, rsocket (librspreload), SMC over rxe, Shunt. A table and no judgement, but with
 # LAB_STRICT: Shunt must not be behind rsocket. What a peer cannot do is that peer's failure, not ours. Connections are
 # measured as they go on, after their first seconds: how long they take to get there is what `links` shows.
@@ -6,7 +6,8 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 seconds=2	# of each iperf3
-longest=120	# seconds for any of them: a peer that hangs has failed
+longest=1500	# seconds for any of them: what hangs has failed
+impatient=120	# of peers, which may: what they cannot do is shown, not judged
 warm=2	# seconds before that, and before the round trips
 rounds=1	# the best one counts: two where it is judged
 [ -z "${LAB_STRICT-}" ] || rounds=2
@@ -43,9 +44,9 @@ served() {
 	shift 2
 	while [ "$1" != -- ]; do server+=("$1") && shift; done
 	shift
-	timeout -k 1 $((longest + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
+	timeout -k 1 $((limit + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
 	pid=$!
-	within listens "$port" && timeout -k 1 $longest $wrap "$@" 2>"$work/client" || rc=1
+	WITHIN=$limit within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
 	kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
@@ -104,6 +105,8 @@ for who in $columns; do
 		why=$(smc_begin) || { skip smc "$why" && continue; }
 	fi
 	sent[$who]=$(packets)
+	limit=$longest
+	[[ $who != rsocket && $who != smc ]] || limit=$impatient
 	for what in rtt iperf3 redis; do
 		for ((round = 0; round < rounds; round++)); do
 			v=$(measure $what "$(wrap_of $who)")

@@ -1,14 +1,14 @@
-# limit: 1200
+# limit: 2400
 # The soft device inside a guest, where time passes otherwise: the pair that checks each byte, bare and shunted.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
 need "$transfer"
 need_shunt
-export TEST_WARM=100 TEST_LIMIT=400
+export TEST_LIMIT=800
 
 same() {
-	pair "$work/shunted" "$shunt_run" "$shunt_run" "$@" && cmp "$work/bare" "$work/shunted" >&2
+	TEST_LINK=600000 pair "$work/shunted" "$shunt_run" "$shunt_run" "$@" && cmp "$work/bare" "$work/shunted" >&2
 }
 
 for mode in blocking poll epoll-et; do

@@ -1,4 +1,4 @@
-# limit: 1200
+# limit: 6000
 # Does each fault of the wire do what it is for? Without Shunt: what RDMA and TCP make of it.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
@@ -12,7 +12,7 @@ talk_begin() {
 	talk=$!
 	children+=("$talk")
 	[ "$lab_self" = two ] || { within somebody_listens 18515; meet listens; }
-	within rdma_moves
+	rdma_moves
 }
 
 talk_end() {
@@ -21,21 +21,19 @@ talk_end() {
 	meet "the talk is over"
 }
 
-# Does a packet of RDMA come within half a second?
+# Another packet of RDMA comes.
 rdma_moves() {
-	local before
-	before=$(hw_counter rcvd_pkts)
-	sleep 0.5
-	[ "$(hw_counter rcvd_pkts)" -gt "$before" ]
+	arrived=$(hw_counter rcvd_pkts)
+	within has_come
 }
-
-rdma_stands() {
-	! rdma_moves
+has_come() {
+	[ "$(hw_counter rcvd_pkts)" -gt "$arrived" ]
 }
 
 # Some of these counters have moved since `look`.
 look() {
 	seen=$(wrong_packets)
+	sent=$(retransmitted)
 }
 wrong_packets() {
 	local name sum=0
@@ -48,8 +46,21 @@ noticed() {
 	[ "$(wrong_packets)" -gt "$seen" ]
 }
 
+# Segments of TCP.
 retransmitted() {
 	awk '/^Tcp:/ && $13 ~ /^[0-9]+$/ { print $13 }' /proc/net/snmp
+}
+
+has_retransmitted() {
+	[ "$(retransmitted)" -gt "$sent" ]
+}
+
+# TCP comes through, again and again until it has lost something here or there.
+tcp_notices() {
+	wire_iperf -n 4M || return
+	until between_them has_retransmitted; do
+		wire_iperf -n 4M || return
+	done
 }
 
 # The shortest of three round trips takes so many milliseconds at least.
@@ -75,13 +86,13 @@ with() {
 
 for fault in loss1 loss5 reorder; do
 	look
-	sent=$(retransmitted)
 	check "$(fault_says $fault): RDMA comes through" with $fault wire_pingpong -n 150 -s 8192
-	sleep 0.1
-	meet look
 	check "$(fault_says $fault): rxe has noticed, here or there" between_them noticed
-	check "$(fault_says $fault): TCP comes through" with $fault wire_iperf -t 1
-	[ $fault = reorder ] || check "$(fault_says $fault): TCP has noticed" between_them [ "$(retransmitted)" -gt "$sent" ]
+	if [ $fault = reorder ]; then
+		check "$(fault_says $fault): TCP comes through" with $fault wire_iperf -n 4M
+	else
+		check "$(fault_says $fault): TCP comes through, and has noticed" with $fault tcp_notices
+	fi
 done
 check "$(fault_says delay): a round trip takes 100 ms" with delay far 100
 check "$(fault_says delay): RDMA comes through" with delay wire_pingpong -n 5
@@ -91,39 +102,62 @@ dropped() {
 	nft list table inet lab | grep -q 'packets [1-9]'
 }
 
+# What had passed the rule when it came is counted at once. The end that waits for an answer sends again, in vain.
 blocked() {
-	local rc=0
-	rdma_stands && rdma_stands || rc=1
-	meet "TCP"
+	local before rc=0
+	either dropped || rc=1
+	before=$(hw_counter rcvd_pkts)
 	wire_iperf -n 10M || rc=1
-	between_them dropped || rc=1
+	[ "$(hw_counter rcvd_pkts)" = "$before" ] || rc=1
 	return "$rc"
 }
 check "RDMA moves" talk_begin
 check "$(fault_says block): RDMA stands, TCP moves" with block blocked
-check "then RDMA moves again" within rdma_moves
+check "then RDMA moves again" rdma_moves
 talk_end
 
-# No line can come while the link is down: machine one waits alone.
+is_down() {
+	rdma link | grep -q "rxe0/1 state DOWN"
+}
+
+# A packet without a way out is an error of rxe's at once: its QP ends, whatever its retries are.
+has_ended() {
+	grep -q "Failed status local QP operation error" "$work/talk"
+}
+
+# The talk has ended, or goes on: while the link was down it was not this end's turn to send.
+goes_on() {
+	has_ended || has_come
+}
+
+# Takes the link down once, for as long as a turn takes many times over. Nothing comes meanwhile.
+down_once() {
+	local before rc=0
+	fault_on down
+	within is_down || rc=1
+	before=$(hw_counter rcvd_pkts)
+	sleep 1
+	[ "$(hw_counter rcvd_pkts)" = "$before" ] || rc=1
+	arrived=$before
+	fault_off down
+	within goes_on || rc=1
+	return "$rc"
+}
+
+# No line can come while the link is down: machine one acts alone, until a send of the talk has met the link down.
 downed() {
 	local rc=0
 	meet down
-	if [ "$lab_self" = one ]; then
-		fault_on down
-		sleep 1
-		rdma_stands || rc=1
-		rdma link | grep -q "rxe0/1 state DOWN" || rc=1
-		sleep 1.5
-		fault_off down
-	fi
+	while [ "$lab_self" = one ] && ! has_ended && [ "$rc" = 0 ]; do
+		down_once || rc=1
+	done
 	meet up
 	return "$rc"
 }
 check "RDMA moves" talk_begin
 check "$(fault_says down): RDMA stands" downed
-# A packet without a way out is an error of rxe's at once: its QP ends, whatever its retries are.
 if [ "$lab_self" = one ]; then
-	check "and the QP here has ended" within grep -q "Failed status local QP operation error" "$work/talk"
+	check "and the QP here has ended" has_ended
 else
 	check "and the QP here tries on" kill -0 "$talk"
 fi

@@ -11,8 +11,8 @@ else
 	mine=10.78.0.2 theirs=10.78.0.1 mine6=fd78::2 theirs6=fd78::1
 fi
 port=7800
-longest=300	# seconds that a command of both may take
-patience=400	# that one waits for the other, who may have had such a command
+longest=1500	# seconds that a command of both may take: only what hangs takes so long
+patience=1800	# that one machine waits for the other, which may have had such a command
 
 # --- agreeing about order ---
 
@@ -88,6 +88,14 @@ between_them() {
 	tell "said $rc"
 	hear || return
 	[ $rc = 0 ] || [ "$heard" = "said 0" ]
+}
+
+# either COMMAND…: until it succeeds on one of the two machines.
+either() {
+	local until=$((SECONDS + patience))
+	until between_them "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+	done
 }
 
 wire_rping() { # ADDRESS-OF-ONE COUNT

@@ -1,10 +1,8 @@
 /* Apart from the others: the C library's struct tcp_info is older than the kernel's. */
-#include <stdint.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
 #include <sys/socket.h>
-
-uint64_t carried(int fd);
+#include "tests/calls/carried.h"
 
 uint64_t carried(int fd)
 {
