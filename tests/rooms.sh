@@ -32,14 +32,22 @@ look() { # STATUS
 }
 
 cat >"$table" <<'END'
-## Rooms
+# The rooms
 
-| room | what lives there | files |
-| --- | --- | --- |
-| `base` | locks | `lock.c` |
-| `stream` | streams | `tx.c`, `rx.c` |
-| | their end | `end.c` |
-| `core` | the engine | `engine.c` |
+## base
+
+| file | what |
+| --- | --- |
+| `core/lock.c` | locks |
+
+## stream
+
+| `core/tx.c`, `core/rx.c` | streams |
+| `core/end.c` | their end |
+
+## core
+
+| `core/engine.c` | the engine |
 END
 : >"$exceptions"
 
