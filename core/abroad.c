@@ -6,76 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/abroad_ask.h"
 #include "core/address.h"
-#include "core/cm/cm.h"
+#include "core/claim.h"
 #include "core/decision.h"
-#include "core/gate.h"
+#include "core/devices.h"
 #include "core/leave.h"
+#include "core/link_make.h"
+#include "core/links.h"
 #include "core/service.h"
 
-#define MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
 #define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
 
-struct question {
-	uint32_t magic;
-	uint32_t version;
-};
-
-struct answer {
-	uint32_t magic;
-	uint32_t version;
-	uint16_t port;		/* of the gate, network order */
-	uint16_t reserved;	/* 0 */
-	uint8_t cookie[SHUNT_COOKIE_BYTES];
-};
-
-struct inquiry {		/* one that is under way, and the streams that wait for it */
-	struct shunt_service *service;
-	struct shunt_tuple tuple;
-	struct shunt_stream *streams;
-	struct inquiry *next;
-};
-
-struct shunt_abroad {
-	struct shunt_service *service;
-	struct cm cm;
-	bool open;
-	uint64_t closed_until;	/* there was no device or no connection manager */
-	struct shunt_source cm_source;
-	struct shunt_source gate_source;
-	struct shunt_gate gates[2];	/* at the wildcards of IPv4 and IPv6 */
-	struct inquiry *inquiries;
-};
-
-static uint64_t now_ms(struct shunt_engine *engine)
-{
-	return shunt_now(engine) / 1000000;
-}
-
-/* --- addresses --- */
-
-static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
-{
-	memset(address, 0, sizeof(*address));
-	if (shunt_address_is_v4(ip)) {
-		address->v4.sin_family = AF_INET;
-		address->v4.sin_port = port;
-		memcpy(&address->v4.sin_addr, ip + 12, 4);
-	} else {
-		address->v6.sin6_family = AF_INET6;
-		address->v6.sin6_port = port;
-		memcpy(&address->v6.sin6_addr, ip, 16);
-	}
-}
-
-/* The device that leads there. NULL: none. */
-static struct shunt_device *device_of(struct shunt_engine *engine, const struct cm_route *route)
+struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const struct cm_route *route)
 {
 	struct shunt_way way = { .port = route->port, .gid = route->sgid };
 
 	memcpy(way.device, route->device, sizeof(way.device));
-	return shunt_group_open_way(engine, &way);
+	return shunt_devices_open_way(engine, &way);
 }
 
 /* --- what peers ask --- */
@@ -91,7 +40,7 @@ static void let_in(void *gate_arg, void *ticket_arg, int fd)
 	channel.device = ticket_arg;
 	link = shunt_link_create(engine, &channel, false);
 	if (link)
-		shunt_service_add_link(abroad->service, link);
+		shunt_links_add(abroad->service, link);
 }
 
 static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
@@ -113,7 +62,7 @@ static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_a
 		gate->fd = -1;
 		return NULL;
 	}
-	if (shunt_service_add(abroad->service, gate->fd, &abroad->gate_source)) {
+	if (shunt_loop_add(&engine->loop, gate->fd, &abroad->gate_source, EPOLLIN)) {
 		shunt_gate_close(gate);
 		gate->fd = -1;
 		return NULL;
@@ -127,94 +76,23 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 {
 	struct shunt_rendezvous *rendezvous = listener_arg;
 	struct shunt_abroad *abroad = rendezvous->service->abroad;
-	struct answer answer = { .magic = MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct abroad_answer answer = { .magic = SHUNT_ABROAD_MAGIC, .version = SHUNT_WIRE_VERSION };
 	struct shunt_device *device;
-	struct question asked;
+	struct abroad_question asked;
 	struct shunt_gate *gate;
 
 	if (bytes != sizeof(asked))
 		return -1;
 	memcpy(&asked, question, sizeof(asked));
-	if (asked.magic != MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+	if (asked.magic != SHUNT_ABROAD_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
 		return -1;
 	gate = gate_for(abroad, &route->local);
-	device = gate ? device_of(abroad->service->engine, route) : NULL;
+	device = gate ? shunt_abroad_device(abroad->service->engine, route) : NULL;
 	if (!device || shunt_gate_expect(gate, device, answer.cookie))
 		return -1;
 	answer.port = gate->port;
 	memcpy(out, &answer, sizeof(answer));
 	return sizeof(answer);
-}
-
-/* --- what they answer --- */
-
-static enum shunt_reason why(int status)
-{
-	switch (status) {
-	case -ECONNREFUSED:
-	case -EPROTO:
-		return SHUNT_REASON_NO_SHUNT;
-	case -ETIMEDOUT:
-		return SHUNT_REASON_HOST_SILENT;
-	case -ENODEV:
-		return SHUNT_REASON_NO_ROUTE;
-	default:
-		return SHUNT_REASON_HOST_UNASKED;
-	}
-}
-
-static struct shunt_link *link_by(struct inquiry *inquiry, const struct answer *answer, const struct cm_route *route)
-{
-	struct shunt_service *service = inquiry->service;
-	struct shunt_engine *engine = service->engine;
-	struct shunt_channel channel;
-	struct shunt_device *device;
-	struct shunt_link *link;
-	struct shunt_name name;
-	union cm_address peer;
-
-	if (answer->magic != MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
-		return NULL;
-	device = device_of(engine, route);
-	if (!device)
-		return NULL;
-	address_of(inquiry->tuple.peer, answer->port, &peer);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie,
-				  shunt_narrow_u32(engine->config.silence_s * 1000)))
-		return NULL;
-	channel.device = device;
-	link = shunt_link_create(engine, &channel, true);
-	if (!link)
-		return NULL;
-	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
-	link->line.name = name;
-	shunt_service_add_link(service, link);
-	return link;
-}
-
-static void on_answer(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
-{
-	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
-	struct shunt_link *link = NULL;
-	struct shunt_stream *stream;
-	struct answer answer;
-
-	while (*p != inquiry)
-		p = &(*p)->next;
-	*p = inquiry->next;
-	if (!status && bytes == sizeof(answer)) {
-		memcpy(&answer, given, sizeof(answer));
-		link = link_by(inquiry, &answer, route);
-	}
-	while ((stream = inquiry->streams) != NULL) {
-		inquiry->streams = stream->next_offer;
-		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
-		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
-			shunt_claim_on(link, stream);
-		else
-			shunt_claim_fails(inquiry->service, stream, status ? why(status) : SHUNT_REASON_NO_LINK);
-	}
-	free(inquiry);
 }
 
 /* --- opening --- */
@@ -253,23 +131,52 @@ static void drop_descriptor(void *arg, int fd)
 }
 
 static const struct cm_callbacks callbacks = {
-	.question = on_question, .answer = on_answer, .keep = keep_descriptor, .drop = drop_descriptor,
+	.question = on_question, .answer = shunt_abroad_answered, .keep = keep_descriptor, .drop = drop_descriptor,
 };
+
+static void step(struct shunt_abroad *abroad)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+
+	shunt_private_begin(engine);
+	cm_step(&abroad->cm, shunt_abroad_ms(engine));
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_step(&abroad->gates[i]);
+	shunt_private_end(engine);
+}
+
+void shunt_abroad_hear(struct shunt_service *service)
+{
+	step(service->abroad);
+}
+
+static void cm_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, cm_source)->service);
+}
+
+static void gate_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, gate_source)->service);
+}
 
 static bool open_all(struct shunt_abroad *abroad)
 {
 	struct shunt_service *service = abroad->service;
 	struct shunt_engine *engine = service->engine;
 
-	if (!shunt_group_open(engine, SHUNT_VERBS))
+	if (!shunt_devices_open(engine, SHUNT_VERBS))
 		return false;
 	if (cm_open(&abroad->cm, &callbacks, engine)) {
 		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);
 		return false;
 	}
 	shunt_device_note_helpers(engine->files);
-	abroad->cm_source.kind = SHUNT_SOURCE_CM;
-	if (shunt_service_add(service, cm_fd(&abroad->cm), &abroad->cm_source)) {
+	abroad->cm_source.ready = cm_ready;
+	if (shunt_loop_add(&engine->loop, cm_fd(&abroad->cm), &abroad->cm_source, EPOLLIN)) {
 		cm_close(&abroad->cm);
 		return false;
 	}
@@ -289,7 +196,7 @@ static struct shunt_abroad *get(struct shunt_service *service)
 		if (!abroad)
 			return NULL;
 		abroad->service = service;
-		abroad->gate_source.kind = SHUNT_SOURCE_GATE;
+		abroad->gate_source.ready = gate_ready;
 		abroad->gates[0].fd = abroad->gates[1].fd = -1;
 		service->abroad = abroad;
 	}
@@ -360,78 +267,15 @@ void shunt_abroad_listen(struct shunt_service *service)
 		renew(abroad, rendezvous);
 }
 
-/* --- asking --- */
-
-static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
-{
-	struct inquiry *inquiry = abroad->inquiries;
-
-	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
-		inquiry = inquiry->next;
-	return inquiry;
-}
-
-static struct inquiry *ask(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
-{
-	struct shunt_engine *engine = abroad->service->engine;
-	struct question question = { MAGIC, SHUNT_WIRE_VERSION };
-	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
-	union cm_address local, peer;
-	int result;
-
-	if (!inquiry)
-		return NULL;
-	inquiry->service = abroad->service;
-	inquiry->tuple = *tuple;
-	address_of(tuple->local, 0, &local);
-	address_of(tuple->peer, tuple->peer_port, &peer);
-	shunt_private_begin(engine);
-	result = cm_ask(&abroad->cm, &local.any, &peer.any, &question, sizeof(question),
-			now_ms(engine) + engine->config.claim_ms, inquiry, NULL);
-	shunt_private_end(engine);
-	if (result) {
-		free(inquiry);
-		return NULL;
-	}
-	inquiry->next = abroad->inquiries;
-	abroad->inquiries = inquiry;
-	return inquiry;
-}
-
 void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_abroad *abroad = get(service);
-	struct inquiry *inquiry = abroad ? find(abroad, &stream->tuple) : NULL;
 
-	if (abroad && !inquiry)
-		inquiry = ask(abroad, &stream->tuple);
-	if (!inquiry) {
+	if (!abroad || !shunt_abroad_ask(abroad, stream))
 		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
-		return;
-	}
-	shunt_decision_step(stream, "the peer's host is asked");
-	stream->next_offer = inquiry->streams;
-	inquiry->streams = stream;
 }
 
 /* --- the service thread --- */
-
-static void step(struct shunt_abroad *abroad)
-{
-	struct shunt_engine *engine = abroad->service->engine;
-
-	shunt_private_begin(engine);
-	cm_step(&abroad->cm, now_ms(engine));
-	for (int i = 0; i < 2; i++)
-		if (abroad->gates[i].fd >= 0)
-			shunt_gate_step(&abroad->gates[i]);
-	shunt_private_end(engine);
-}
-
-void shunt_abroad_hear(struct shunt_service *service)
-{
-	step(service->abroad);
-}
 
 static uint64_t first_due(struct shunt_abroad *abroad)
 {
@@ -447,26 +291,21 @@ static uint64_t first_due(struct shunt_abroad *abroad)
 	return due;
 }
 
-int shunt_abroad_tick(struct shunt_service *service)
+void shunt_abroad_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, abroad);
 	struct shunt_abroad *abroad = service->abroad;
-	uint64_t due, now;
 
 	if (!abroad || !abroad->open)
-		return -1;
-	now = shunt_now(service->engine);
-	if (first_due(abroad) <= now)
+		return;
+	if (first_due(abroad) <= shunt_now(service->engine))
 		step(abroad);
-	due = first_due(abroad);
-	if (due == SHUNT_NEVER)
-		return -1;
-	return due > now ? shunt_narrow_ms(due - now) : 0;
+	shunt_task_at(task, first_due(abroad));
 }
 
 void shunt_abroad_forget(struct shunt_service *service)
 {
 	struct shunt_abroad *abroad = service->abroad;
-	struct inquiry *inquiry;
 
 	if (!abroad)
 		return;
@@ -477,10 +316,7 @@ void shunt_abroad_forget(struct shunt_service *service)
 			if (abroad->gates[i].fd >= 0)
 				shunt_gate_close(&abroad->gates[i]);
 	}
-	while ((inquiry = abroad->inquiries) != NULL) {
-		abroad->inquiries = inquiry->next;
-		free(inquiry);
-	}
+	shunt_abroad_drop(abroad, SHUNT_REASON_NONE);
 	free(abroad);
 }
 
@@ -498,8 +334,6 @@ void shunt_abroad_end(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_abroad *abroad = service->abroad;
-	struct inquiry *inquiry;
-	struct shunt_stream *stream;
 
 	if (!abroad)
 		return;
@@ -511,14 +345,7 @@ void shunt_abroad_end(struct shunt_service *service)
 			shunt_gate_close(&abroad->gates[i]);
 	shunt_private_end(engine);
 	unlist(engine);
-	while ((inquiry = abroad->inquiries) != NULL) {
-		abroad->inquiries = inquiry->next;
-		while ((stream = inquiry->streams) != NULL) {
-			inquiry->streams = stream->next_offer;
-			shunt_claim_stays(engine, stream, shunt_leave_reason(engine));
-		}
-		free(inquiry);
-	}
+	shunt_abroad_drop(abroad, shunt_leave_reason(engine));
 	service->abroad = NULL;
 	free(abroad);
 }

@@ -8,15 +8,16 @@
 
 struct shunt_service;
 struct shunt_stream;
+struct shunt_task;
 
 /* Rendezvous have been added or withdrawn. */
 void shunt_abroad_listen(struct shunt_service *service);
 /* A stream to another host: finds the link, or makes it, or gives the stream up. */
 void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream);
-/* The connection manager or a gate has something. */
+/* The connection manager or a gate has something: what their sources call. */
 void shunt_abroad_hear(struct shunt_service *service);
-/* What is due by now. Milliseconds until the next; -1: nothing. */
-int shunt_abroad_tick(struct shunt_service *service);
+/* Tasks that are due by now. */
+void shunt_abroad_run(struct shunt_task *task);
 /* The service thread ends: nobody listens, nothing is asked. */
 void shunt_abroad_end(struct shunt_service *service);
 /* In a fork's child. */

@@ -1,4 +1,5 @@
 #include "core/admin.h"
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/un.h>
@@ -24,20 +25,6 @@ static int listen_as(struct shunt_engine *engine)
 		return fd;
 	shunt_private_close(engine, fd);
 	return -1;
-}
-
-void shunt_admin_open(struct shunt_service *service)
-{
-	struct shunt_admin *admin = &service->admin;
-
-	admin->source.kind = SHUNT_SOURCE_ADMIN;
-	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++) {
-		admin->clients[i].source.kind = SHUNT_SOURCE_COMMAND;
-		admin->clients[i].fd = -1;
-	}
-	admin->fd = listen_as(service->engine);
-	if (admin->fd >= 0)
-		shunt_service_add(service, admin->fd, &admin->source);
 }
 
 static void end(struct shunt_engine *engine, struct shunt_admin_client *client)
@@ -70,12 +57,14 @@ static struct shunt_admin_client *place(struct shunt_service *service)
 	return oldest;
 }
 
-void shunt_admin_welcome(struct shunt_service *service)
+static void welcome(struct shunt_source *source, uint32_t events)
 {
+	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, admin.source);
 	struct shunt_engine *engine = service->engine;
 	struct shunt_admin_client *client;
-	int fd = shunt_deaf_accept(engine, service->admin.fd, SOCK_NONBLOCK);
+	int fd = shunt_porter_shuts(service) ? -EAGAIN : shunt_deaf_accept(engine, service->admin.fd, SOCK_NONBLOCK);
 
+	(void)events;
 	if (fd < 0)
 		return;
 	if (!shunt_trust_commands(engine, fd)) {
@@ -85,7 +74,7 @@ void shunt_admin_welcome(struct shunt_service *service)
 	client = place(service);
 	client->fd = fd;
 	client->number = ++service->admin.came;
-	if (shunt_service_add(service, fd, &client->source))
+	if (shunt_loop_add(&engine->loop, fd, &client->source, EPOLLIN))
 		end(engine, client);
 }
 
@@ -98,10 +87,10 @@ static void reply(struct shunt_engine *engine, int fd, char sign, struct shunt_a
 	engine->sys->sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void shunt_admin_hear(struct shunt_service *service, struct shunt_source *source)
+static void hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_admin_client *client = (struct shunt_admin_client *)source;
-	struct shunt_engine *engine = service->engine;
+	struct shunt_admin_client *client = shunt_loop_owner(source, struct shunt_admin_client, source);
+	struct shunt_engine *engine = client->engine;
 	char line[SHUNT_COMMAND_MAX + 1];	/* one more shows that it is too long */
 	struct iovec iov = { line, sizeof(line) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -109,6 +98,7 @@ void shunt_admin_hear(struct shunt_service *service, struct shunt_source *source
 	ssize_t got;
 	int refused;
 
+	(void)events;
 	if (client->fd < 0)
 		return;
 	got = engine->sys->recvmsg(client->fd, &message, MSG_DONTWAIT);
@@ -117,4 +107,17 @@ void shunt_admin_hear(struct shunt_service *service, struct shunt_source *source
 		reply(engine, client->fd, refused ? '-' : '+', &answer);
 	}
 	end(engine, client);
+}
+
+void shunt_admin_open(struct shunt_service *service)
+{
+	struct shunt_admin *admin = &service->admin;
+
+	admin->source.ready = welcome;
+	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++) {
+		admin->clients[i] = (struct shunt_admin_client) { .source.ready = hear, .engine = service->engine, .fd = -1 };
+	}
+	admin->fd = listen_as(service->engine);
+	if (admin->fd >= 0)
+		shunt_loop_add(&service->engine->loop, admin->fd, &admin->source, EPOLLIN);
 }

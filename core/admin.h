@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/source.h"
+#include "core/loop.h"
 
 struct shunt_service;
 
@@ -16,6 +16,7 @@ struct shunt_service;
 
 struct shunt_admin_client {
 	struct shunt_source source;
+	struct shunt_engine *engine;
 	int fd;			/* -1: nobody */
 	uint64_t number;	/* of those that have come */
 };
@@ -30,8 +31,5 @@ struct shunt_admin {
 /* Offers the socket; where it cannot, there is none. */
 void shunt_admin_open(struct shunt_service *service);
 void shunt_admin_close(struct shunt_service *service);
-/* Somebody has come, or has said something. */
-void shunt_admin_welcome(struct shunt_service *service);
-void shunt_admin_hear(struct shunt_service *service, struct shunt_source *source);
 
 #endif

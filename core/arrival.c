@@ -6,8 +6,9 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/epset.h"
 #include "core/proof.h"
+#include "core/roster.h"
+#include "core/settle.h"
 #include "core/unread.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
@@ -25,7 +26,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	    atomic_exchange(&stream->rx.refused, true))
 		return;
 	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
-	shunt_group_kick_lane(engine, stream->lane);
+	shunt_roster_kick(engine, stream->lane);
 }
 
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
@@ -58,7 +59,7 @@ static void count_announced(struct shunt_engine *engine, struct shunt_stream *st
 {
 	atomic_fetch_add(&stream->rx.announced, 1);
 	if (atomic_load(&stream->asked) == SHUNT_ASKED)
-		shunt_service_wake(engine);
+		shunt_loop_wake(&engine->loop);
 }
 
 static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
@@ -73,7 +74,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	atomic_store(&rx->tail, at);
 	atomic_store(&rx->boundary, at);
 	count_announced(engine, stream);
-	shunt_group_settle(engine, stream);
+	shunt_settle_later(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
 	return NULL;
 }
@@ -90,9 +91,8 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	else
 		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
-	shunt_epset_rehome(engine, stream);	/* the end may come over TCP */
-	shunt_group_settle(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN);
+	shunt_settle_later(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
 	return NULL;
 }
 
@@ -101,7 +101,7 @@ static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {
 		atomic_store(&stream->tx.stuck_since, 0);
-		shunt_group_kick_lane(engine, stream->lane);
+		shunt_roster_kick(engine, stream->lane);
 	}
 }
 
@@ -136,9 +136,9 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 		return NULL;
 	}
 	atomic_store(&rx->fin, at);
-	if (stream->watches)	/* what the kernel is asked may be more now: ready.c */
-		shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	/* The kernel may be asked for more now: ready.c. */
+	shunt_group_notify(engine, stream,
+			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -183,7 +183,7 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	rx->link_from = at;
 	rx->link_bytes = bytes;
 	atomic_store(&rx->next_from, at);
-	shunt_group_settle(engine, stream);
+	shunt_settle_later(engine, stream);
 	return NULL;
 }
 
@@ -196,7 +196,7 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&rx->head) != atomic_load(&rx->tail))
 		return;
 	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_CREDIT);
-	shunt_group_kick_lane(engine, stream->lane);
+	shunt_roster_kick(engine, stream->lane);
 }
 
 /*
@@ -213,8 +213,7 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
 		return "a switch confirmed that was not announced";
 	atomic_fetch_sub(&tx->unpassed, 1);
-	shunt_epset_rehome(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLOUT);
+	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -259,12 +258,12 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait for EXPECT any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
-			shunt_group_kick_lane(engine, stream->lane);
+			shunt_roster_kick(engine, stream->lane);
 		}
 		go_on(engine, stream);
-		shunt_epset_released(engine, stream);
-		if (!atomic_load(&stream->rx.reset))	/* else all has been told */
-			shunt_group_notify(engine, stream, EPOLLOUT);
+		/* Behind a reset all has been told. */
+		shunt_group_notify(engine, stream,
+				   SHUNT_READY_RELEASED | (atomic_load(&stream->rx.reset) ? 0 : EPOLLOUT));
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		return NULL;
 	default:
@@ -291,7 +290,7 @@ static const char *on_lane(struct shunt_lane *lane)
 		return "credit for more receives than its queue has";
 	atomic_store(&lane->allowed, value);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
-		shunt_group_kick_lane(link->engine, lane);
+		shunt_roster_kick(link->engine, lane);
 	return NULL;
 }
 
@@ -325,7 +324,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->lane_due))
-		shunt_group_kick_lane(engine, lane);
+		shunt_roster_kick(engine, lane);
 }
 
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
@@ -343,7 +342,7 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 /* Which queue it is of, only wr_id says (ibv_poll_cq(3)). */
 static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
-	struct shunt_lane *lane = shunt_group_lane(engine, cq, wc->qp_num);
+	struct shunt_lane *lane = shunt_roster_find(engine, cq, wc->qp_num);
 
 	if (!lane)
 		return;
@@ -363,14 +362,14 @@ void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, c
 		return;
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
-		lane = shunt_group_lane(engine, cq, wc->qp_num);
+		lane = shunt_roster_find(engine, cq, wc->qp_num);
 		if (lane)
 			on_sent(engine, lane, wc->wr_id);
 		return;
 	}
 	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
 	if (__builtin_expect(++lane->received >= lane->repost_at, 0))
-		shunt_group_repost(engine, lane);
+		shunt_roster_repost(engine, lane);
 	/* The peer has been told that it has not come; or what was before it was not believed, so it is out of place. */
 	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN ||
 			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))

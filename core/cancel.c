@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include "core/engine.h"
 #include "core/lock.h"
+#include "core/sleeper.h"
 #include "core/thread.h"
 
 #define LAST 256	/* cancellations that are remembered: between two looks of a thread there are fewer */
@@ -26,7 +27,7 @@ void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread)
 	atomic_store(&cancels.count, n + 1);
 	shunt_lock_leave(&cancels.lock);
 	if (engine)
-		shunt_group_cancelled(engine);
+		shunt_sleeper_cancelled(engine);
 }
 
 void shunt_cancel_begin(void)

@@ -5,18 +5,10 @@
 #ifndef SHUNT_CORE_CHAIN_H
 #define SHUNT_CORE_CHAIN_H
 
-#include <sys/uio.h>
 #include "core/lane.h"
 
 int shunt_chain_init(struct shunt_lane *lane);
 void shunt_chain_fini(struct shunt_lane *lane);
-
-/*
- * Posts up to `bytes` of iov at `skip` straight from the program's buffers, as WRs of their own; nothing is
- * under construction, and nothing of the stream is staged. Returns how many bytes the QP took.
- */
-size_t shunt_chain_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			  int iovcnt, size_t skip, size_t bytes);
 
 /* Adds a control message that serves `work`; stream NULL: of the lane itself. False: no credit. */
 bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
@@ -29,10 +21,6 @@ enum shunt_chain_took {
 
 /* Adds WRs for what the stream has staged. */
 enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
-/* Posts a READ by itself; *number is its WR's. False: there is no slot for it. */
-bool shunt_chain_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number);
-/* The same for a WRITE of no bytes. */
-bool shunt_chain_probe(struct shunt_lane *lane, uint64_t *number);
 /* Whether work of the stream is in the chain that is under construction. */
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream);
 /* One doorbell for all that was collected. False: the QP did not take it all; the rest is work again. */

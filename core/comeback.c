@@ -2,10 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/claim.h"
+#include "core/link_make.h"
+#include "core/seats.h"
+#include "core/links.h"
 #include "core/service.h"
 #include "core/shared.h"
 
-#define MANY 64			/* streams looked at before others have their turn */
 #define ACCEPTING 600000000000ull	/* ns that the initiator may take to come back */
 #define TRIES 6			/* after so many refusals the time between two no longer doubles */
 
@@ -53,7 +56,7 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 		stream->line = 0;
 	shunt_lock_leave(&stream->tx.lock);
 	if (readiness == READY)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return readiness;
 }
@@ -80,13 +83,11 @@ struct search {
 	uint32_t line;
 	const struct shunt_link *except;
 	const struct shunt_tuple *peer;	/* only who has these addresses, seen from there */
-	uint32_t from, seen, count;
-	bool more;			/* there are others */
-	struct shunt_stream *streams[MANY];
 };
 
-static bool is_of(const struct search *search, struct shunt_stream *stream)
+static bool is_of(struct shunt_stream *stream, void *arg)
 {
+	const struct search *search = arg;
 	uint8_t state = atomic_load(&stream->state);
 
 	return stream->line == search->line && stream->fd >= 0 && stream->link != search->except &&
@@ -94,52 +95,25 @@ static bool is_of(const struct search *search, struct shunt_stream *stream)
 	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
 }
 
-static int visit(struct shunt_stream *stream, void *arg)
-{
-	struct search *search = arg;
-
-	if (search->seen++ < search->from || !is_of(search, stream))
-		return 0;
-	search->more = search->count == MANY;
-	if (search->more)
-		return 1;
-	stream->holds++;
-	search->streams[search->count++] = stream;
-	return 0;
-}
-
-static void find(struct shunt_engine *engine, struct search *search)
-{
-	search->seen = search->count = 0;
-	search->more = false;
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, visit, search);
-	shunt_lock_leave(&engine->streams_lock);
-	search->from = search->seen - search->more;
-}
-
-static void drop(struct search *search)
-{
-	for (uint32_t i = 0; i < search->count; i++)
-		shunt_streams_unhold(search->streams[i]);
-}
-
 static bool has_streams(struct shunt_engine *engine, uint32_t line)
 {
 	struct search search = { .line = line };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	bool some = false;
 
-	find(engine, &search);
-	drop(&search);
-	return search.count;
+	while (shunt_streams_next(engine, &sweep))
+		some = true;
+	return some;
 }
 
 /* --- the channel rests --- */
 
 static void name_streams(struct shunt_link *link)
 {
-	for (uint32_t id = 1; id < link->top; id++)
-		if (link->table[id])
-			link->table[id]->line = link->line.number;
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		stream->line = link->line.number;
 }
 
 /* The longer, the sooner the link has died; anew once it has lasted. */
@@ -149,42 +123,6 @@ static uint64_t next_rest(const struct shunt_config *config, const struct shunt_
 	uint64_t next = line->rest && now - line->up_at < 10 * line->rest ? 2 * line->rest : least;
 
 	return next < most ? next : most;
-}
-
-bool shunt_comeback_take(struct shunt_link *link)
-{
-	struct shunt_engine *engine = link->engine;
-	struct shunt_service *service = engine->service;
-	struct shunt_comeback *comeback;
-	uint64_t now = shunt_now(engine);
-
-	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
-		return false;
-	if (!link->line.number)
-		link->line.number = ++service->lines;
-	name_streams(link);
-	if (!has_streams(engine, link->line.number))
-		return false;
-	comeback = calloc(1, sizeof(*comeback));
-	if (!comeback)
-		return false;
-	comeback->source.kind = SHUNT_SOURCE_COMEBACK;
-	comeback->line = link->line;
-	comeback->line.rest = next_rest(&engine->config, &link->line, now);
-	comeback->initiator = link->initiator;
-	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
-	shunt_lock_take(&link->send_lock);
-	comeback->channel = link->channel;
-	link->channel.fd = -1;
-	/* Another HELLO is due. */
-	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
-	shunt_lock_leave(&link->send_lock);
-	shunt_service_hand_over(service, comeback->channel.fd, &comeback->source);
-	comeback->next = service->comebacks;
-	service->comebacks = comeback;
-	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
-		  (unsigned long long)comeback->line.rest / 1000000);
-	return true;
 }
 
 static void unlist(struct shunt_service *service, struct shunt_comeback *comeback)
@@ -218,22 +156,24 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 	if (link) {
 		link->line = comeback->line;
 		link->on_trial = link->initiator;
-		link->next = service->links;
-		service->links = link;
-		shunt_service_hand_over(service, link->channel.fd, &link->source);
+		shunt_links_list(service, link);
+		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
 		atomic_fetch_add(&service->engine->comebacks, 1);
 	}
 	free(comeback);
 	return link;
 }
 
-void shunt_comeback_hear(struct shunt_service *service, struct shunt_comeback *comeback)
+static void hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_engine *engine = service->engine;
+	struct shunt_comeback *comeback = shunt_loop_owner(source, struct shunt_comeback, source);
+	struct shunt_engine *engine = comeback->channel.engine;
+	struct shunt_service *service = engine->service;
 	struct shunt_message message;
 	struct shunt_link *link;
 	int fds[SHUNT_CHANNEL_FDS], count, result;
 
+	(void)events;
 	shunt_private_begin(engine);
 	result = shunt_channel_receive(&comeback->channel, &message, fds, &count);
 	if (result > 0 && message.type == SHUNT_MSG_HELLO && !comeback->initiator) {
@@ -246,6 +186,42 @@ void shunt_comeback_hear(struct shunt_service *service, struct shunt_comeback *c
 	while (count--)
 		engine->sys->close(fds[count]);
 	shunt_private_end(engine);
+}
+
+bool shunt_comeback_take(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_service *service = engine->service;
+	struct shunt_comeback *comeback;
+	uint64_t now = shunt_now(engine);
+
+	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
+		return false;
+	if (!link->line.number)
+		link->line.number = ++service->lines;
+	name_streams(link);
+	if (!has_streams(engine, link->line.number))
+		return false;
+	comeback = calloc(1, sizeof(*comeback));
+	if (!comeback)
+		return false;
+	comeback->source.ready = hear;
+	comeback->line = link->line;
+	comeback->line.rest = next_rest(&engine->config, &link->line, now);
+	comeback->initiator = link->initiator;
+	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
+	shunt_lock_take(&link->send_lock);
+	comeback->channel = link->channel;
+	link->channel.fd = -1;
+	/* Another HELLO is due. */
+	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
+	shunt_lock_leave(&link->send_lock);
+	shunt_loop_change(&engine->loop, comeback->channel.fd, &comeback->source, EPOLLIN);
+	comeback->next = service->comebacks;
+	service->comebacks = comeback;
+	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
+		  (unsigned long long)comeback->line.rest / 1000000);
+	return true;
 }
 
 /* --- are the new queue pairs any good? --- */
@@ -306,14 +282,12 @@ void shunt_comeback_done(struct shunt_stream *stream)
 void shunt_comeback_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
 {
 	struct search search = { .line = link->line.number, .except = link, .peer = peer };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
 
-	if (!search.line)
-		return;
-	find(link->engine, &search);
-	for (uint32_t i = 0; i < search.count; i++)
-		if (atomic_load(&search.streams[i]->state) == SHUNT_LINKED)
-			let_go(link->engine, search.streams[i]);
-	drop(&search);
+	while (search.line && (stream = shunt_streams_next(link->engine, &sweep)) != NULL)
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			let_go(link->engine, stream);
 }
 
 /* Claims it on the link if it is ready. */
@@ -330,15 +304,14 @@ static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t
 static bool bring_all(struct shunt_link *link, uint64_t now)
 {
 	struct search search = { .line = link->line.number, .except = link };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
 	bool some = false;
 
-	do {
-		find(link->engine, &search);
-		some |= search.count;
-		for (uint32_t i = 0; i < search.count; i++)
-			bring(link, search.streams[i], now);
-		drop(&search);
-	} while (search.more);
+	while ((stream = shunt_streams_next(link->engine, &sweep)) != NULL) {
+		bring(link, stream, now);
+		some = true;
+	}
 	return some;
 }
 
@@ -348,15 +321,16 @@ static bool may_bring(struct shunt_link *link)
 	       !atomic_load(&link->failed) && shunt_comeback_tried(link);
 }
 
-int shunt_comeback_tick(struct shunt_service *service)
+void shunt_comeback_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, comeback);
+	uint64_t now = shunt_now(service->engine);
 	struct shunt_comeback *comeback, *next;
 
 	for (comeback = service->comebacks; comeback; comeback = next) {
 		next = comeback->next;
 		if (comeback->at > now)
-			first = comeback->at < first ? comeback->at : first;
+			shunt_task_at(task, comeback->at);
 		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
 			make_link(service, comeback);
 		else
@@ -367,8 +341,6 @@ int shunt_comeback_tick(struct shunt_service *service)
 			continue;
 		if (link->bring_at <= now)
 			link->bring_at = bring_all(link, now) ? now + service->engine->config.return_ms * 1000000 : SHUNT_NEVER;
-		if (link->bring_at < first)
-			first = link->bring_at;
+		shunt_task_at(task, link->bring_at);
 	}
-	return first == SHUNT_NEVER ? -1 : shunt_narrow_ms(first - now);
 }

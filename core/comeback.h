@@ -14,13 +14,14 @@
 #include <stdint.h>
 #include <sys/un.h>
 #include "core/channel.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 #define SHUNT_NAMES 3	/* that a rendezvous for one address and port may have */
 
 struct shunt_link;
 struct shunt_service;
 struct shunt_stream;
+struct shunt_task;
 
 struct shunt_name {		/* an abstract Unix name */
 	int length;
@@ -45,10 +46,8 @@ struct shunt_comeback {		/* a channel that rests */
 
 /* The link is over after a failover: takes its channel. False: nothing of it may come back. */
 bool shunt_comeback_take(struct shunt_link *link);
-/* Something has come on a channel that rests. */
-void shunt_comeback_hear(struct shunt_service *service, struct shunt_comeback *comeback);
-/* Milliseconds until the next look; -1: nothing rests, and no stream is to return. */
-int shunt_comeback_tick(struct shunt_service *service);
+/* Channels that have rested, and streams that return. */
+void shunt_comeback_run(struct shunt_task *task);
 /* Those that rest: nothing of them is left. */
 void shunt_comeback_forget(struct shunt_service *service);
 

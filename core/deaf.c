@@ -1,15 +1,12 @@
 #include "core/deaf.h"
 #include <errno.h>
-#include <sys/epoll.h>
 #include "core/service.h"
 
 static void listen_to(struct shunt_service *service, int fd, struct shunt_source *source,
 		      uint32_t events)
 {
-	struct epoll_event event = { .events = events, .data.ptr = source };
-
 	if (fd >= 0)
-		service->engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_MOD, fd, &event);
+		shunt_loop_change(&service->engine->loop, fd, source, events);
 }
 
 static void listen_to_all(struct shunt_service *service, uint32_t events)
@@ -50,19 +47,17 @@ int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 	if (!is_shortage(come))
 		return come;
 	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
+	shunt_task_at(&service->tasks.doors, service->deaf_until);
 	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
 	return come;
 }
 
-int shunt_deaf_tick(struct shunt_service *service)
+void shunt_deaf_look(struct shunt_service *service)
 {
-	uint64_t now;
-
 	if (!(service->deaf & SHUNT_DEAF_SHORT))
-		return -1;
-	now = shunt_now(service->engine);
-	if (now < service->deaf_until)
-		return (int)((service->deaf_until - now) / 1000000 + 1);
-	shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
-	return -1;
+		return;
+	if (shunt_now(service->engine) < service->deaf_until)
+		shunt_task_at(&service->tasks.doors, service->deaf_until);
+	else
+		shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
 }

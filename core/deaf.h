@@ -22,7 +22,7 @@ void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool dea
 
 /* The next who has come to a listening descriptor: one of ours, or -errno. Service thread. */
 int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags);
-/* Milliseconds until they are heard again, -1: they are. Service thread. */
-int shunt_deaf_tick(struct shunt_service *service);
+/* They are heard again if it is time. Service thread. */
+void shunt_deaf_look(struct shunt_service *service);
 
 #endif

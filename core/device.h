@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/reason.h"
-#include "core/source.h"
+#include "core/loop.h"
 #include "core/verbs.h"
 #include "shunt/wire.h"
 
@@ -55,8 +55,6 @@ struct shunt_device_kind {
 	/* The channel of all CQs; its descriptor is private and does not block. 0 or -errno. */
 	int (*make_channel)(struct shunt_device *device);
 	void (*free_channel)(struct shunt_device *device);
-	/* Something may have happened to the device or one of its QPs; service thread. NULL: nothing does. */
-	void (*hear)(struct shunt_device *device);
 	/* In a fork's child: closes its copies of the descriptors, and nothing else. */
 	void (*abandon)(struct shunt_device *device);
 

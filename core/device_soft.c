@@ -21,7 +21,7 @@ static void drop_descriptor(void *arg, int fd)
 /* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
 static void settled(void *arg)
 {
-	shunt_service_wake(arg);
+	shunt_loop_wake(&((struct shunt_engine *)arg)->loop);
 }
 
 static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include "core/device.h"
 #include "core/engine.h"
+#include "core/random.h"
 #include "core/service.h"
 #include "core/verbs/verbs.h"
 
@@ -112,6 +113,47 @@ static void close_device(struct shunt_engine *engine, struct verbs_device *verbs
 	verbs_close(verbs);
 }
 
+static void fail_lanes(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
+{
+	struct shunt_group *group = &device->engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (lane->link->device == device && (!qp || lane->qp == qp))
+			shunt_link_fail(lane->link, why);
+	shunt_lock_leave(&group->lock);
+}
+
+/* Something may have happened to the device or one of its QPs. */
+static void ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_device *device = shunt_loop_owner(source, struct shunt_device, source);
+	struct ibv_async_event event;
+
+	(void)events;
+	while (!device->verbs->get_async_event(device->context, &event)) {
+		switch (event.event_type) {
+		case IBV_EVENT_QP_FATAL:
+		case IBV_EVENT_QP_REQ_ERR:
+		case IBV_EVENT_QP_ACCESS_ERR:
+			fail_lanes(device, event.element.qp, "its queue pair failed");
+			break;
+		case IBV_EVENT_CQ_ERR:
+			fail_lanes(device, NULL, "a completion queue overflowed");
+			break;
+		case IBV_EVENT_PORT_ERR:
+			fail_lanes(device, NULL, "the device's port is down");
+			break;
+		case IBV_EVENT_DEVICE_FATAL:
+			fail_lanes(device, NULL, "the device failed");
+			break;
+		default:
+			break;
+		}
+		device->verbs->ack_async_event(&event);
+	}
+}
+
 static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way,
 			   char *error, size_t bytes)
 {
@@ -132,14 +174,14 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		result = adopt(engine, &verbs->context->async_fd);
 	if (!result)
 		result = unblock(engine, verbs->context->async_fd);
-	device->source.kind = SHUNT_SOURCE_DEVICE;
+	device->source.ready = ready;
 	if (!result)	/* a QP's death, or the port's, would go unheard */
-		result = shunt_service_add(engine->service, verbs->context->async_fd, &device->source);
+		result = shunt_loop_add(&engine->loop, verbs->context->async_fd, &device->source, EPOLLIN);
 	if (result) {
 		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
 		goto close_device;
 	}
-	own->salt = shunt_engine_random(engine, 1 << 24);
+	own->salt = shunt_random(engine, 1 << 24);
 	if (way)
 		own->way = *way;
 	device->own = own;
@@ -203,44 +245,6 @@ static void verbs_kind_abandon(struct shunt_device *device)
 }
 
 /* --- what happens to it --- */
-
-static void fail_lanes(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
-{
-	struct shunt_group *group = &device->engine->group;
-
-	shunt_lock_take(&group->lock);
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		if (lane->link->device == device && (!qp || lane->qp == qp))
-			shunt_link_fail(lane->link, why);
-	shunt_lock_leave(&group->lock);
-}
-
-static void verbs_kind_hear(struct shunt_device *device)
-{
-	struct ibv_async_event event;
-
-	while (!device->verbs->get_async_event(device->context, &event)) {
-		switch (event.event_type) {
-		case IBV_EVENT_QP_FATAL:
-		case IBV_EVENT_QP_REQ_ERR:
-		case IBV_EVENT_QP_ACCESS_ERR:
-			fail_lanes(device, event.element.qp, "its queue pair failed");
-			break;
-		case IBV_EVENT_CQ_ERR:
-			fail_lanes(device, NULL, "a completion queue overflowed");
-			break;
-		case IBV_EVENT_PORT_ERR:
-			fail_lanes(device, NULL, "the device's port is down");
-			break;
-		case IBV_EVENT_DEVICE_FATAL:
-			fail_lanes(device, NULL, "the device failed");
-			break;
-		default:
-			break;
-		}
-		device->verbs->ack_async_event(&event);
-	}
-}
 
 /* --- memory --- */
 
@@ -349,7 +353,6 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.close = verbs_kind_close,
 	.make_channel = verbs_kind_make_channel,
 	.free_channel = verbs_kind_free_channel,
-	.hear = verbs_kind_hear,
 	.abandon = verbs_kind_abandon,
 	.make_arena = verbs_kind_arena,
 	.free_arena = verbs_kind_free_arena,

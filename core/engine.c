@@ -5,18 +5,31 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "core/await.h"
 #include "core/cancel.h"
 #include "core/decision.h"
+#include "core/delivered.h"
+#include "core/devices.h"
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/overflow.h"
 #include "core/roots.h"
+#include "core/roster.h"
 #include "core/service.h"
+#include "core/settle.h"
 #include "core/shared.h"
 #include "core/thread.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
+
+const struct shunt_hooks shunt_engine_hooks = {
+	.apply = shunt_arrival_apply,
+	.notify = shunt_epset_notify,
+	.repost = shunt_roster_post,
+	.stalls = shunt_roster_stalls,
+	.settle = shunt_settle_all,
+};
 
 static struct shunt_files *make_table(void)
 {
@@ -34,13 +47,6 @@ static struct shunt_files *make_table(void)
 	return files;
 }
 
-bool shunt_engine_is_confined(void)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
-}
-
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
@@ -54,9 +60,12 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		free(engine);
 		return NULL;
 	}
+	engine->group.hooks = &shunt_engine_hooks;
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
+	engine->lane_hooks = &shunt_delivered_hooks;
+	engine->serve = shunt_service_start;
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;
@@ -73,16 +82,6 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 {
 	return engine->files;
-}
-
-/* splitmix64 */
-uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below)
-{
-	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (uint32_t)((x ^ x >> 31) >> 32) % below;
 }
 
 /* exit() closes every connection, as the kernel would. */
@@ -129,7 +128,7 @@ static int leave(struct shunt_stream *stream, void *arg)
 /* The modelled device ends with the process, and with it what it has not yet carried out. */
 static void await_device(struct shunt_engine *engine, uint64_t until)
 {
-	while (engine->config.soft_model[0] && !shunt_group_settled(engine) && shunt_now(engine) < until)
+	while (engine->config.soft_model[0] && !shunt_roster_settled(engine) && shunt_now(engine) < until)
 		sched_yield();
 }
 
@@ -158,11 +157,11 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		retire_shared(engine);
 		shunt_overflow_leave(engine);
 		until = shunt_now(engine) + LINGER;
-		shunt_service_drain(engine, until);
+		shunt_await_drained(engine, until);
 		shunt_lock_take(&engine->streams_lock);
 		shunt_streams_each(engine, say_end, engine);
 		shunt_lock_leave(&engine->streams_lock);
-		shunt_service_drain(engine, until);
+		shunt_await_drained(engine, until);
 		await_device(engine, until);
 	}
 	shunt_lock_take(&engine->streams_lock);
@@ -196,12 +195,15 @@ static int share(struct shunt_stream *stream, void *arg)
  */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
+	struct shunt_sharing sharing = { .engine = engine };
+
 	shunt_numbers_enter(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	shunt_lock_take(&engine->parkers_lock);
-	shunt_shared_fork(engine);
+	shunt_shared_wanted(engine);
+	shunt_streams_each(engine, shunt_shared_add, &sharing);
 }
 
 static void unlock_all(struct shunt_engine *engine)
@@ -267,7 +269,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
-	shunt_group_abandon(engine);
+	shunt_devices_abandon(engine);
 	shunt_fault_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);

@@ -5,18 +5,24 @@
 #ifndef SHUNT_CORE_ENGINE_H
 #define SHUNT_CORE_ENGINE_H
 
+#include <sys/resource.h>
 #include "core/api.h"
 #include "core/brief.h"
 #include "core/config.h"
 #include "core/fault.h"
 #include "core/group.h"
 #include "core/lane.h"
+#include "core/lane_serve.h"
 #include "core/left.h"
 #include "core/link.h"
+#include "core/loop.h"
 #include "core/log.h"
 #include "core/narrow.h"
 #include "core/porter.h"
 #include "core/stream.h"
+#include "core/stream_end.h"
+#include "core/stream_error.h"
+#include "core/streams.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -28,8 +34,6 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 	struct shunt_bytes tx, rx;
 };
 
-#define SHUNT_SLAB_STREAMS 64
-
 struct shunt_engine {
 	struct shunt_config config;
 	enum shunt_device_choice device_choice;	/* of the configuration, as is the next */
@@ -38,6 +42,10 @@ struct shunt_engine {
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
 	struct shunt_group group;
+	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
+	struct shunt_loop loop;		/* of the service thread */
+	/* Starts the service thread if there is none: shunt_service_start(). False: it could not be started. */
+	bool (*serve)(struct shunt_engine *engine);
 	struct shunt_service *service;	/* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
@@ -92,60 +100,15 @@ struct shunt_engine {
 };
 
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
-bool shunt_engine_is_confined(void);
+/* The hooks that its polls call. */
+extern const struct shunt_hooks shunt_engine_hooks;
 
-/* --- streams.c: the registry --- */
+static inline bool shunt_engine_is_confined(void)
+{
+	struct rlimit limit;
 
-struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);
-/* Calls visit(stream, arg) for every stream in use, streams_lock held, until it returns nonzero. */
-int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
-		       void *arg);
-/*
- * The stream will never leave TCP again. Where the kernel has given us its error, and the program is yet to be told, the
- * calls stay ours.
- */
-void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
-bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
-void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* The same, streams_lock held. True: it is the first. */
-bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/*
- * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
- * the kernel, so the error must stay there.
- */
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
-/* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
-bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
-/* Its last number, `fd`, is closed. No lock held. */
-void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/*
- * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
- * connection ends with it, as the kernel's reference does it. False: nobody is. Who has just been woken and uses the
- * number is waited for: it may be another file's soon. No lock held.
- */
-bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* The call under which it was closed is over. No lock held. */
-void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Ends the TCP connection as a reset does. */
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
-/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* Such a close, on both tracks. tx.lock held. */
-void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
-void shunt_streams_hold(struct shunt_stream *stream);
-void shunt_streams_unhold(struct shunt_stream *stream);
-/* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
-void shunt_streams_vacate(struct shunt_stream *stream);
-/* It has no seat any more: what there is about a link and its offsets is as in a new one. Both locks held. */
-void shunt_streams_unlink(struct shunt_stream *stream);
-/* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
- * lock may be held. */
-void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
-/* Frees what both ends have released. True: there was something. seats_lock held, and no other. */
-bool shunt_streams_reap(struct shunt_engine *engine);
+	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
 
 /* What the program has there. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
@@ -190,30 +153,10 @@ int shunt_private_copy(struct shunt_engine *engine, int fd);
 
 /* --- service.c --- */
 
-/* Starts the service thread if there is none. False: it could not be started. */
+/* See engine.serve. */
 bool shunt_service_start(struct shunt_engine *engine);
-/* The stream was used for the first time: somebody should claim it, or may. */
-void shunt_service_offer(struct shunt_engine *engine, struct shunt_stream *stream);
-/* A lane has work that waits for credit: somebody must poll even if the program does not. */
-void shunt_service_watch(struct shunt_engine *engine);
-/* The QP of a lane did not take a WR: the service thread offers it again in a while, also if it rests by now. Any thread. */
-void shunt_service_retry(struct shunt_engine *engine);
-/* A message on the channel wants to be written, or a stream reaped. */
-void shunt_service_wake(struct shunt_engine *engine);
-/* The service thread's epoll descriptor. */
-int shunt_service_epoll(struct shunt_engine *engine);
 /* One round, waiting at most `timeout_ms`. */
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
-/* Data for the stream is to be answered by a reset even if the program never polls again. tx.lock held. */
-void shunt_service_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
-/* A peer's nonce is to be asked for, and somebody else has the stream's lock. */
-void shunt_service_prove(struct shunt_engine *engine);
-/* The same, or an end is to be said (linger.h), but there is no descriptor to wait for it with: in a while. */
-void shunt_service_prove_later(struct shunt_engine *engine);
-/* A stream has begun to gather: the service thread sees to it that it ends in time. */
-void shunt_service_gather(struct shunt_engine *engine);
-/* At exit: until all that was sent has been given to the device, but not beyond `until`. */
-void shunt_service_drain(struct shunt_engine *engine, uint64_t until);
 void shunt_service_abandon(struct shunt_engine *engine);
 
 /* --- listen.c --- */
@@ -232,15 +175,6 @@ void shunt_listen_again(struct shunt_engine *engine);
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
-/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
-int shunt_stream_told_error(struct shunt_stream *stream, int error);
-/* The kernel's error, which is taken for the program to be told; 0 if none. */
-int shunt_stream_kernel_error(struct shunt_stream *stream);
-/*
- * The kernel alone would not tell the program right, so that the stream cannot be left to it: it has told us of a reset, and
- * an end would look orderly; or the link has told of one that the kernel is still to hear of, and would tell again.
- */
-bool shunt_stream_knows_more(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */
 void shunt_stream_was_reset(struct shunt_stream *stream, int error);
 /* TCP_CORK was set or cleared. */
@@ -262,47 +196,16 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Room that the peer has not told us of: what its program has read, where the device shows that. */
-void shunt_track_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* rx.lock held: passes announced switches and ring changes that are due. */
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Both ends have agreed: the stream becomes LINKED. The peer hears `accept`, if there is one, before anything else of it. */
-int shunt_track_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
-		       struct shunt_message *accept);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);
-/* The stream's tracks or state have changed: epoll registrations follow, waiters are told. */
-void shunt_track_rehome(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-/* Both ends are ready: upgrades may be announced. */
-void shunt_track_allow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The peer refused after all: back to being the kernel's. False: it has used the link already. */
-bool shunt_track_revert(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The link is dead: both directions go on over TCP. */
-void shunt_track_detach(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
-bool shunt_track_lost(struct shunt_stream *stream);
-/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
-bool shunt_track_misses(struct shunt_stream *stream);
-/* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
-void shunt_track_tell_accepted(struct shunt_stream *stream);
-/* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
-void shunt_track_lose(struct shunt_engine *engine, struct shunt_stream *stream, int error);
-/* A blocked sender of the peer asks for a larger ring. Service thread. */
-void shunt_track_grow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* rx.lock held, all read, no ring offered: the sender is to use a small one. */
-void shunt_track_offer_small(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The reader wants that of us. Service thread. */
-void shunt_track_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
-/* tx.lock held: uses the ring that was offered. False: not now, try again. */
-bool shunt_track_change_ring(struct shunt_stream *stream);
 
 /* --- trim.c: memory that is not needed goes back --- */
 
 #define SHUNT_TRIM_EVERY 1000000000ull
 #define SHUNT_RING_QUIET 5000000000ull
-/* There may be some: the service thread looks after it. Any lock may be held. */
-void shunt_trim_due(struct shunt_engine *engine);
 
 /* --- retire.c: back to the kernel for good --- */
 
@@ -316,7 +219,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);
 /* Answers what can be answered by now; is there more? Service thread. */
-void shunt_retire_tick(struct shunt_service *service);
+void shunt_retire_run(struct shunt_task *task);
 bool shunt_retire_waits(struct shunt_service *service);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
@@ -327,14 +230,19 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 
 /* --- failover.c: a queue pair that has died --- */
 
-/* Ours has, or the peer's. Service thread. */
-void shunt_failover_begin(struct shunt_link *link, const char *why);
+/*
+ * Ours has, or the peer's: all of the link's are stopped. False: what they brought last was out of turn, so the
+ * link is to be killed. Else shunt_failover_tell() comes next. Service thread.
+ */
+bool shunt_failover_begin(struct shunt_link *link, const char *why);
+/* Tells the peer of every stream how far the link had brought it. Service thread. */
+void shunt_failover_tell(struct shunt_link *link);
 /* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
 void shunt_failover_let_go(struct shunt_stream *stream);
 /* An operator's word: the queue pairs of all links on which nothing is lost with them. How many. Service thread. */
 int shunt_failover_all(struct shunt_engine *engine);
-/* Takes a message that is about it; false: it is about something else. Service thread. */
-bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
+/* RESUME or RESUMED has come. Service thread. */
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
 /* Both ends have told all: the link may go. Service thread. */
 bool shunt_failover_over(struct shunt_link *link);
 
@@ -348,7 +256,8 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
  */
 int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
 int shunt_rights_listen(struct shunt_engine *engine);
-void shunt_rights_serve(struct shunt_engine *engine, int fd);
+/* A relative has come: see loop.h. */
+void shunt_rights_serve(struct shunt_source *source, uint32_t events);
 /*
  * A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's
  * hold. Service thread.
@@ -374,7 +283,8 @@ const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_strea
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes);
 void shunt_stats_write(struct shunt_engine *engine);
 int shunt_stats_listen(struct shunt_engine *engine);
-void shunt_stats_serve(struct shunt_engine *engine, int fd);
+/* A reader has come: see loop.h. */
+void shunt_stats_serve(struct shunt_source *source, uint32_t events);
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link);
 
 /* --- wait.c --- */
@@ -391,17 +301,14 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
  */
 int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
 		    uint32_t events, uint64_t deadline, bool moved);
-/* What is left until the deadline, in *left; NULL for no deadline. */
-struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
-				      struct timespec *left);
-/* The point in time `timeout` (NULL: for ever) from now. */
-uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout);
-/* Beside the poll bits: */
+/* Beside the poll bits and EPOLLET and its like, which have the highest: */
+#define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */
+#define SHUNT_READY_RELEASED (1u << 23)	/* the same where the peer names the stream no more: by itself that is no edge */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
-#define SHUNT_READY_OURS 0xff000000u	/* all of these */
+#define SHUNT_READY_OURS 0x0fc00000u	/* all of these */
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
@@ -414,7 +321,5 @@ static inline uint64_t shunt_now(struct shunt_engine *engine)
 {
 	return engine->sys->now();
 }
-
-uint32_t shunt_engine_random(struct shunt_engine *engine, uint32_t below);
 
 #endif

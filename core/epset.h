@@ -17,35 +17,7 @@
 
 struct shunt_engine;
 struct shunt_stream;
-struct shunt_epset;
-
-enum shunt_home {	/* where the kernel has the registration */
-	SHUNT_HOME_SET,		/* the program's epfd, with the program's data */
-	SHUNT_HOME_COMPANION,	/* the companion, with the watch as data */
-	SHUNT_HOME_NONE,	/* nowhere: both directions are on the link */
-};
-
-struct shunt_watch {	/* one descriptor's registration in one set */
-	struct shunt_epset *set;
-	struct shunt_stream *stream;
-	int fd;
-	uint32_t events;	/* as the program gave them */
-	uint64_t data;
-	uint32_t kernel_events;	/* what the companion asks the kernel for */
-	uint32_t kernel_ready;	/* what it has reported since the last report to the program */
-	uint8_t home;
-	bool fresh;		/* something arrived since the last report (edge-triggered) */
-	bool asked_anew;	/* the companion begins with what is true, whether that is an edge or not */
-	bool could_send;	/* edge-triggered, in the program's epfd: there was room when it came there, */
-	uint32_t since;		/* and so many waits in the kernel had begun */
-	bool can_send;		/* edge-triggered: the program has been told so, */
-	uint32_t refusals;	/* and so many sends of the stream had been refused (stream.h) */
-	bool disabled;		/* EPOLLONESHOT has fired */
-	bool listed;		/* in the set's ready list */
-	bool moved;		/* out of the program's epfd since it was last looked at */
-	struct shunt_watch *next_of_stream;
-	struct shunt_watch *next_ready;
-};
+struct shunt_watch;
 
 struct shunt_epset {
 	struct shunt_file file;
@@ -72,24 +44,19 @@ struct shunt_epset {
 	bool inherited;			/* by a fork's child, and not waited in since */
 };
 
-/* Something changed on the stream; see shunt_group_notify(). group.lock held. */
+/*
+ * Something changed on the stream; see shunt_group_notify(). With SHUNT_READY_TRACK its registrations move where they
+ * belong first. group.lock held.
+ */
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 /* Makes sure that its registrations can move. 0 or -errno. Takes the group lock. */
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The stream's tracks or state have changed: its registrations move where they belong. group.lock held. */
-void shunt_epset_rehome(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The same where the peer names the stream no more: by itself that is no edge. group.lock held. */
-void shunt_epset_released(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Is the stream registered anywhere under this number? */
-bool shunt_epset_knows(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
 /* epsets.c: for a wait in the set that was found at epfd. False: it is there no more. Neither with a lock held. */
 bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd);
 void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
-/* Who sleeps in it looks again. group.lock held. */
-void shunt_epset_kick(struct shunt_engine *engine, struct shunt_epset *set);
 /* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
 void shunt_epset_unwatch(struct shunt_watch *watch);
 /* In a fork's child: companions are the parent's. */
@@ -97,26 +64,7 @@ void shunt_epset_inherit(struct shunt_engine *engine);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */
 void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
-/* From now on the kernel watches the set for somebody. group.lock held. */
-void shunt_epset_nest(struct shunt_engine *engine, struct shunt_epset *set);
-/* What watched sets show is made true before somebody looks. group.lock held. */
-void shunt_epset_refresh(struct shunt_engine *engine);
-void shunt_epset_show(struct shunt_engine *engine, struct shunt_epset *set);
-/* Readable for a poll on the set itself: something is on the list. */
-bool shunt_epset_is_ready(struct shunt_engine *engine, struct shunt_epset *set);
-/* The same after hearing what the companion has to say; takes the group lock. */
+/* Readable for a poll on the set itself, after hearing what the companion has to say; takes the group lock. */
 bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
-/* The kernel reported `ready` for a watch whose home is the companion. group.lock held. */
-void shunt_epset_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
-/* The channel is in no set any more. group.lock held. */
-void shunt_epset_silence(struct shunt_engine *engine);
-/* The thread about to sleep in the set leads: the completion channel moves there. group.lock held. */
-int shunt_epset_lead(struct shunt_engine *engine, struct shunt_epset *set);
-/*
- * Events for the program, without waiting and without the kernel. `beside`: to be reported together with what the
- * kernel has said before. group.lock held.
- */
-int shunt_epset_collect(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max, bool beside);
 
 #endif

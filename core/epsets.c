@@ -5,8 +5,11 @@
  * holds it, and only the last to let go gives back what wakes it.
  */
 #include <stdlib.h>
+#include "core/companion.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/nested.h"
+#include "core/watch.h"
 
 static struct shunt_epset *take(struct shunt_engine *engine)
 {
@@ -67,16 +70,6 @@ static int forget_set(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-static void unnest(struct shunt_engine *engine, struct shunt_epset *set)
-{
-	struct shunt_epset **p = &engine->group.nested_sets;
-
-	while (*p && *p != set)
-		p = &(*p)->next_nested;
-	if (*p)
-		*p = set->next_nested;
-}
-
 void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	struct shunt_group *group = &engine->group;
@@ -86,10 +79,10 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_streams_each(engine, forget_set, set);
 	if (group->channel_set == set)
 		group->channel_set = NULL;
-	unnest(engine, set);
+	shunt_nested_remove(engine, set);
 	atomic_store(&set->closed, true);
 	if (set->sleeping)	/* one of them may lead */
-		shunt_epset_kick(engine, set);
+		shunt_companion_kick(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_epset_let_go(engine, set);

@@ -5,11 +5,16 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include "core/cancel.h"
+#include "core/companion.h"
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/nested.h"
 #include "core/polling.h"
+#include "core/sleep.h"
 #include "core/thread.h"
 #include "core/ticks.h"
+#include "core/watch.h"
 
 #define COMPANION_BATCH 32
 #define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy, */
@@ -32,7 +37,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;
 		} else {
-			shunt_epset_heard(engine, events[i].data.ptr, events[i].events);
+			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
 			set->kernel_active = shunt_ticks();
 		}
 	}
@@ -52,8 +57,8 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 
 	shunt_lock_take(&group->lock);
 	hear_companion(engine, set);
-	ready = shunt_epset_is_ready(engine, set);
-	shunt_epset_show(engine, set);
+	ready = shunt_watch_any_ready(engine, set);
+	shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	return ready;
@@ -106,13 +111,13 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	if (found && set->first && shunt_ticks() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
-		n += shunt_epset_collect(engine, set, events + n, max - n, beside);
+		n += shunt_watch_collect(engine, set, events + n, max - n, beside);
 	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
-		n = shunt_epset_collect(engine, set, events, max, false);
+		n = shunt_watch_collect(engine, set, events, max, false);
 	}
 	if (__builtin_expect(set->nested, 0))
-		shunt_epset_show(engine, set);
+		shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	if (found)
@@ -135,7 +140,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
 		shunt_lock_take(&engine->group.lock);
 		shunt_group_poll_locked(engine);
-		shunt_epset_refresh(engine);
+		shunt_nested_refresh(engine);
 		shunt_lock_leave(&engine->group.lock);
 	}
 	do {
@@ -245,73 +250,62 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-/* With something on the list it is not to sleep, but to look again. */
-static void enter(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_sleeper *sleeper)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	set->sleeping++;
-	shunt_group_sleep_enter(engine, sleeper);
-	if (sleeper->leader) {
-		shunt_epset_lead(engine, set);
-		shunt_group_arm(engine);
-	}
-	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, set->first);
-	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
-}
-
-struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
-	struct shunt_engine *engine;
+struct asleep {	/* what a sleep must undo, also when its thread is cancelled in it */
 	struct shunt_epset *set;
-	struct shunt_sleeper sleeper;
+	struct shunt_sleep sleep;
 	volatile bool over;	/* it has come to its end: its thread was not cancelled */
 };
 
-static void cancelled(struct sleep *sleep)
+/* With something on the list it is not to sleep, but to look again. */
+static bool is_ready(void *arg)
 {
-	if (!sleep->over)
-		shunt_epset_let_go(sleep->engine, sleep->set);
+	struct asleep *asleep = arg;
+
+	asleep->set->sleeping++;
+	if (asleep->sleep.sleeper.leader)
+		shunt_companion_lead(asleep->sleep.engine, asleep->set);
+	return asleep->set->first;
+}
+
+static void cancelled(struct asleep *asleep)
+{
+	if (!asleep->over)
+		shunt_epset_let_go(asleep->sleep.engine, asleep->set);
 	shunt_cancel_unwinds();
 }
 
 static void leave(void *arg)
 {
-	struct sleep *sleep = arg;
-	struct shunt_group *group = &sleep->engine->group;
+	struct asleep *asleep = arg;
+	bool ours = shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper);
 
-	shunt_thread.sleep_fd = 0;
-	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
-		return;
-	shunt_lock_take(&group->lock);
-	sleep->set->sleeping--;
-	shunt_group_sleep_leave(sleep->engine, &sleep->sleeper);
-	shunt_lock_leave(&group->lock);
-	cancelled(sleep);
+	if (ours)
+		atomic_fetch_sub(&asleep->set->sleeping, 1);
+	shunt_sleep_rise(&asleep->sleep);
+	if (ours)
+		cancelled(asleep);
 }
 
 /* One real sleep. Events, 0 for none yet, or -errno. */
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set,
-			       .sleeper = { .kick_fd = set->kick_fd, .set = set, .forks = engine->forks } };
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .ready = is_ready, .arg = &asleep,
+							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
 	struct timespec left;
 	volatile int n = 0;
-	bool heard = false, asleep;
+	bool heard = false, sleeps;
 
 	shunt_thread.sleep_fd = set->kick_fd + 1;
-	enter(engine, set, &sleep.sleeper);
-	asleep = sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
-	pthread_cleanup_push(leave, &sleep);
-	if (asleep && !shunt_thread.signalled)
+	shunt_sleep_fall(&asleep.sleep);
+	sleeps = asleep.sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
+	pthread_cleanup_push(leave, &asleep);
+	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
-				shunt_wait_remaining(engine, deadline, &left), mask, &heard);
-	sleep.over = true;
+				shunt_deadline_left(engine, deadline, &left), mask, &heard);
+	asleep.over = true;
 	pthread_cleanup_pop(1);
-	if (!asleep)
+	if (!sleeps)
 		n = look_at_both(engine, set, events, max);
 	else if (n >= 0)
 		n = look_at_streams(engine, set, events, max, n, heard, NULL);
@@ -320,12 +314,12 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 
 static void leave_plain(void *arg)
 {
-	struct sleep *sleep = arg;
+	struct asleep *asleep = arg;
 
-	if (!shunt_group_sleeps(sleep->engine, &sleep->sleeper))
+	if (!shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper))
 		return;
-	atomic_fetch_sub(&sleep->set->sleeping, 1);
-	cancelled(sleep);
+	atomic_fetch_sub(&asleep->set->sleeping, 1);
+	cancelled(asleep);
 }
 
 /*
@@ -335,15 +329,15 @@ static void leave_plain(void *arg)
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
 {
-	struct sleep sleep = { .engine = engine, .set = set, .sleeper.forks = engine->forks };
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .sleeper.forks = engine->forks } };
 	volatile int n = 0;
 	bool heard = false;
 
 	atomic_fetch_add(&set->sleeping, 1);
-	pthread_cleanup_push(leave_plain, &sleep);
+	pthread_cleanup_push(leave_plain, &asleep);
 	if (set->companion < 0)
 		n = kernel_wait(engine, set, events, max, left, mask, &heard);
-	sleep.over = true;
+	asleep.over = true;
 	pthread_cleanup_pop(1);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
 	if (n >= 0 && (heard || (!n && set->companion >= 0)))
@@ -358,9 +352,9 @@ static void leave_spin(void *arg)
 
 static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
 {
-	struct sleep sleep = { .engine = engine, .set = set };
+	struct asleep asleep = { .set = set, .sleep.engine = engine };
 
-	pthread_cleanup_push(leave_spin, &sleep);
+	pthread_cleanup_push(leave_spin, &asleep);
 	pthread_testcancel();
 	pthread_cleanup_pop(0);
 }
@@ -375,7 +369,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 
 	if (set->companion < 0)
 		return wait_plain(engine, set, events, max,
-				  whole ? whole : shunt_wait_remaining(engine, deadline, &left), mask);
+				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
 		n = poll_awhile(engine, set, events, max, deadline, &stay);
@@ -412,7 +406,7 @@ static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sig
 {
 	struct timespec left;
 
-	return engine->sys->ppoll(NULL, 0, shunt_wait_remaining(engine, deadline, &left), mask) < 0 ? -errno : 0;
+	return engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, deadline, &left), mask) < 0 ? -errno : 0;
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
@@ -434,7 +428,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 			return n;
 	}
 	if (!now)
-		deadline = shunt_wait_deadline(engine, timeout);
+		deadline = shunt_deadline_in(engine, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))
 		return -EBADF;
 	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);

@@ -3,16 +3,16 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include "core/loss.h"
 #include "core/pin.h"
 
-#define BATCH 64	/* streams that are looked at in one go */
 #define MS 1000000ull
 #define ANSWER (50 * MS)
 
 static void due(struct shunt_engine *engine)
 {
-	if (engine->service && !atomic_exchange(&engine->service->expiring, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.expiry);
 }
 
 void shunt_expiry_note(struct shunt_stream *stream, uint64_t late)
@@ -31,14 +31,14 @@ void shunt_expiry_changed(struct shunt_stream *stream)
 	atomic_store(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
 	if (atomic_load(&stream->tx.starved) || atomic_load(&stream->tx.halted))
 		shunt_expiry_note(stream, 0);
+	if (atomic_load(&stream->tx.stuck_since))
+		due(stream->engine);
 }
 
 /* --- the service thread --- */
 
-struct found {
-	struct shunt_engine *engine;
-	struct shunt_stream *streams[BATCH];
-	int count;
+struct look {
+	uint64_t now;
 	uint64_t next;	/* when the first of the others is due */
 };
 
@@ -49,22 +49,19 @@ static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
 }
 
 /* Those whose time is over, or not known yet. */
-static int find(struct shunt_stream *stream, void *arg)
+static bool is_due(struct shunt_stream *stream, void *arg)
 {
 	uint64_t since = atomic_load(&stream->tx.stuck_since), until;
 	uint32_t patience = atomic_load(&stream->user_timeout_ms);
-	struct found *found = arg;
+	struct look *look = arg;
 
 	if (!since || !patience)
-		return 0;
+		return false;
 	until = since + time_of(stream, patience);
-	if (patience != SHUNT_EXPIRY_UNKNOWN && until > shunt_now(found->engine)) {
-		found->next = until < found->next ? until : found->next;
-		return 0;
-	}
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == BATCH;
+	if (patience == SHUNT_EXPIRY_UNKNOWN || until <= look->now)
+		return true;
+	look->next = until < look->next ? until : look->next;
+	return false;
 }
 
 /* tx.lock held. */
@@ -94,7 +91,7 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 /* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. Both locks held. */
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_track_lose(engine, stream, ETIMEDOUT);
+	shunt_loss_end(engine, stream, ETIMEDOUT);
 	atomic_store(&stream->tx.halted, false);
 	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
@@ -129,41 +126,29 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&tx->stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	if (over && !shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 }
 
 /* Until when nobody is due. */
-static uint64_t look(struct shunt_engine *engine)
+static uint64_t expire_due(struct shunt_engine *engine)
 {
-	struct found found = { .engine = engine, .next = SHUNT_NEVER };
+	struct look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
+	struct shunt_sweep sweep = { .wants = is_due, .arg = &look };
+	struct shunt_stream *stream;
 
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, find, &found);
-	shunt_lock_leave(&engine->streams_lock);
-	if (found.count)
-		shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
-	for (int i = 0; i < found.count; i++) {
-		look_at(engine, found.streams[i]);
-		shunt_streams_unhold(found.streams[i]);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (look.next)
+			shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+		look.next = 0;
+		look_at(engine, stream);
 	}
-	return found.count ? 0 : found.next;
+	return look.next;
 }
 
-int shunt_expiry_tick(struct shunt_service *service)
+void shunt_expiry_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	uint64_t now, next;
-
-	if (!atomic_load(&service->expiring))
-		return -1;
-	now = shunt_now(engine);
-	atomic_store(&service->expiring, false);	/* who is stuck from here on says so again */
-	next = look(engine);
-	if (next == SHUNT_NEVER)
-		return -1;
-	atomic_store(&service->expiring, true);
-	return next > now ? shunt_narrow_ms(next - now) : 0;
+	shunt_task_at(task, expire_due(shunt_service_of(task, expiry)->engine));
 }

@@ -14,14 +14,16 @@
 
 #include "core/service.h"
 
+struct shunt_task;
+
 #define SHUNT_EXPIRY_UNKNOWN UINT32_MAX
 
 /* The stream's sender gets nowhere, `late` ns ago already. Any lock may be held. */
 void shunt_expiry_note(struct shunt_stream *stream, uint64_t late);
 /* The option was set. */
 void shunt_expiry_changed(struct shunt_stream *stream);
-/* Ends those whose time is over. Milliseconds until the next look, -1: nobody waits. Service thread. */
-int shunt_expiry_tick(struct shunt_service *service);
+/* Ends those whose time is over. */
+void shunt_expiry_run(struct shunt_task *task);
 
 /* The same as the first, now. Most have no such time. */
 static inline void shunt_expiry_begin(struct shunt_stream *stream)

@@ -7,11 +7,15 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/again.h"
+#include "core/deadline.h"
 #include "core/expiry.h"
+#include "core/lanes.h"
 #include "core/leave.h"
 #include "core/linger.h"
+#include "core/loss.h"
 #include "core/pin.h"
 #include "core/proof.h"
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/thread.h"
 
@@ -50,7 +54,7 @@ static void await_flush(struct shunt_engine *engine, const struct shunt_link *li
 	struct timespec left;
 
 	while (!look(engine, link) && shunt_now(engine) < until)
-		if (engine->sys->ppoll(&fd, 1, shunt_wait_remaining(engine, until, &left), NULL) > 0)
+		if (engine->sys->ppoll(&fd, 1, shunt_deadline_left(engine, until, &left), NULL) > 0)
 			shunt_group_take_event(engine);
 }
 
@@ -105,9 +109,8 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	    shunt_proof_pending(&stream->rx) || shunt_linger_must_prove(stream))
 		return;
 	shunt_linger_resume(stream);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-	shunt_service_wake(stream->engine);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+	shunt_loop_wake(&stream->engine->loop);
 }
 
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
@@ -128,7 +131,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_proof_drop(engine, stream);
 	}
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
-		shunt_track_tell_accepted(stream);
+		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
@@ -142,39 +145,42 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	message.resume.sent = sent_by_link(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
-	shunt_track_rehome(engine, stream, EPOLLIN);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
+		shunt_pin_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
 }
 
-void shunt_failover_begin(struct shunt_link *link, const char *why)
+bool shunt_failover_begin(struct shunt_link *link, const char *why)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
 	struct shunt_engine *engine = link->engine;
 	bool ours = atomic_load(&link->failed);
 
 	atomic_fetch_add(&engine->breaking, 1);
-	shunt_link_stop(link);
+	shunt_lanes_stop(link);
 	await_flush(engine, link);
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
 	shunt_lock_leave(&engine->group.lock);
-	if (atomic_load(&link->distrusted)) {	/* nor did what came last: what the peer knows to have arrived has not */
-		shunt_link_kill(link, link->failure);
-		return;
-	}
+	if (atomic_load(&link->distrusted))	/* nor did what came last: what the peer knows to have arrived has not */
+		return false;
 	/* A peer whose queue pair has failed says so itself; ours may be given up on purpose. */
 	shunt_log(!ours || shunt_leave_is_due(engine) ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,
 		  "link to process %u%s: %s; its streams go on over TCP", link->peer_pid, shunt_link_where(link), why);
 	atomic_fetch_add(&engine->failovers, 1);
-	shunt_claim_link_down(link);
-	for (uint32_t id = 1; id < link->top; id++)
-		if (link->table[id])
-			tell(link, link->table[id]);
+	return true;
+}
+
+void shunt_failover_tell(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		tell(link, stream);
 	shunt_link_send(link, &message, NULL, 0);
 }
 
@@ -251,8 +257,8 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
 	if (!shunt_pin_fetched(stream))
-		shunt_lane_fetched(stream);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_pin_tell(stream);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	shunt_rights_answer(engine, stream);
@@ -285,7 +291,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	if (sound && !atomic_load(&stream->rx.retired))
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
-		shunt_track_lose(engine, stream, 0);
+		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)
@@ -300,12 +306,11 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 static void on_resumed(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
 
 	link->resumed = true;
-	for (uint32_t id = 1; id < link->top; id++) {
-		struct shunt_stream *stream = link->table[id];
-
-		if (!stream || !atomic_load(&stream->tx.halted))
+	shunt_seats_each(link, stream) {
+		if (!atomic_load(&stream->tx.halted))
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
@@ -316,26 +321,19 @@ static void on_resumed(struct shunt_link *link)
 	}
 }
 
-bool shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
 {
 	struct shunt_stream *stream;
 
-	if (message->type != SHUNT_MSG_RESUME && message->type != SHUNT_MSG_RESUMED)
-		return false;
-	if (atomic_load(&link->state) == SHUNT_LINK_UP)
-		shunt_failover_begin(link, "the peer has given up its queue pair");
-	if (atomic_load(&link->state) == SHUNT_LINK_DEAD)
-		return true;
 	if (message->type == SHUNT_MSG_RESUMED) {
 		on_resumed(link);
-		return true;
+		return;
 	}
-	stream = shunt_link_hold(link, message->stream);
+	stream = shunt_seats_hold(link, message->stream);
 	if (!stream)
-		return true;
+		return;
 	on_resume(link, stream, message);
 	shunt_streams_unhold(stream);
-	return true;
 }
 
 bool shunt_failover_over(struct shunt_link *link)

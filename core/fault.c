@@ -1,6 +1,7 @@
 #include "core/fault.h"
 #include <errno.h>
 #include <string.h>
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/service.h"
 
@@ -170,7 +171,7 @@ void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when)
 
 	while ((!due || due > when) && !atomic_compare_exchange_weak(&engine->fault.due, &due, when))
 		;
-	shunt_service_wake(engine);
+	shunt_loop_wake(&engine->loop);
 }
 
 /* The filter is not needed any more. group.lock held. */
@@ -198,34 +199,30 @@ static void freeze(struct shunt_engine *engine)
 		return;
 	until = shunt_now(engine) + ns;
 	while (shunt_now(engine) < until)
-		engine->sys->ppoll(NULL, 0, shunt_wait_remaining(engine, until, &left), NULL);
+		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
 }
 
-int shunt_fault_tick(struct shunt_engine *engine)
+void shunt_fault_run(struct shunt_task *task)
 {
+	struct shunt_engine *engine = shunt_service_of(task, fault)->engine;
 	struct shunt_fault *fault = &engine->fault;
 	struct shunt_group *group = &engine->group;
-	uint64_t due, now;
+	uint64_t due;
 
 	if (atomic_load_explicit(&fault->plan, memory_order_relaxed))
 		freeze(engine);
 	due = atomic_load_explicit(&fault->due, memory_order_relaxed);
-	if (!due)
-		return -1;
-	now = shunt_now(engine);
-	if (due <= now) {
+	if (due && due <= shunt_now(engine)) {
 		atomic_store(&fault->due, 0);
 		shunt_lock_take(&group->lock);
-		shunt_fault_expire(engine, now);
+		shunt_fault_expire(engine, shunt_now(engine));
 		shunt_lock_leave(&group->lock);
 		shunt_group_poll_fully(engine);
 		shunt_lock_take(&group->lock);
 		take_down(engine);
 		shunt_lock_leave(&group->lock);
 		due = atomic_load(&fault->due);
-		now = shunt_now(engine);
 	}
-	if (!due)
-		return -1;
-	return due <= now ? 0 : (int)((due - now + 999999) / 1000000);
+	if (due)
+		shunt_task_at(task, due);
 }

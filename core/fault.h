@@ -59,6 +59,7 @@ struct shunt_fault_plan {
 };
 
 struct shunt_fault_held;
+struct shunt_task;
 
 /* Of an engine. */
 struct shunt_fault {
@@ -113,8 +114,8 @@ static inline bool shunt_fault_refuses(struct shunt_fault *fault)
 	       shunt_fault_strikes(fault, SHUNT_FAULT_REFUSE, SHUNT_FAULT_ANY, NULL, &ns);
 }
 
-/* What is due is done. In how many ms there is something again, -1: never. Service thread. */
-int shunt_fault_tick(struct shunt_engine *engine);
+/* What is due is done. */
+void shunt_fault_run(struct shunt_task *task);
 
 /*
  * What the kernel says must not overtake what the device has brought before: completions that are held back may come

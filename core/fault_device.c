@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/roster.h"
 
 #define POOL 4096	/* completions that are held back at most; more stay in their CQs, which may overflow */
 
@@ -169,7 +170,7 @@ static void look_at_lanes(struct shunt_engine *engine)
 
 static bool may_come(struct shunt_engine *engine, const struct shunt_fault_held *held, uint64_t now)
 {
-	struct shunt_lane *lane = shunt_group_lane(engine, held->cq, held->wc.qp_num);
+	struct shunt_lane *lane = shunt_roster_find(engine, held->cq, held->wc.qp_num);
 
 	return held->due <= now || !lane || lane->unheld;
 }
@@ -185,7 +186,7 @@ static int give_held(struct shunt_engine *engine, struct ibv_cq *cq, int room, s
 	fault->last = NULL;
 	while ((held = *at)) {
 		if (held->cq == cq && count < room && may_come(engine, held, now)) {
-			if (shunt_group_lane(engine, held->cq, held->wc.qp_num))
+			if (shunt_roster_find(engine, held->cq, held->wc.qp_num))
 				wc[count++] = held->wc;
 			*at = held->next;
 			held->next = fault->spare;
@@ -235,7 +236,7 @@ static bool hold(struct shunt_engine *engine, struct ibv_cq *cq, const struct ib
 /* True: it is seen later. */
 static bool held_back(struct shunt_engine *engine, struct ibv_cq *cq, const struct ibv_wc *wc)
 {
-	struct shunt_lane *lane = shunt_group_lane(engine, cq, wc->qp_num);
+	struct shunt_lane *lane = shunt_roster_find(engine, cq, wc->qp_num);
 	uint64_t due = behind(&engine->fault, cq, wc->qp_num), mine = 0, ns;
 
 	if (!lane || lane->unheld)

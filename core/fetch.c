@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 #include "core/engine.h"
-#include "core/chain.h"
+#include "core/wr.h"
 
 /* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
 static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uint32_t *bytes,
@@ -43,7 +43,7 @@ static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, uint8_t
 {
 	uint64_t number;
 
-	return shunt_chain_read(lane, &(struct ibv_sge) { (uintptr_t)out, bytes, mr->lkey }, addr, rkey, &number) &&
+	return shunt_wr_read(lane, &(struct ibv_sge) { (uintptr_t)out, bytes, mr->lkey }, addr, rkey, &number) &&
 	       await(lane, number);
 }
 

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/epset.h"
 #include "core/uring.h"
+#include "core/watch.h"
 
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
 {
@@ -156,12 +157,25 @@ static int another_number(struct shunt_engine *engine, const struct shunt_file *
 	return -1;
 }
 
+/* A registration in an epoll set was made with this number of the stream. */
+static bool is_watched(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_watch *watch;
+
+	shunt_lock_take(&group->lock);
+	for (watch = stream->watches; watch && watch->fd != fd; watch = watch->next_of_stream)
+		;
+	shunt_lock_leave(&group->lock);
+	return watch != NULL;
+}
+
 static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	bool many = stream->numbers > 1, last;
 
 	/* A registration outlives the number it was made with, but nobody can move it any more. */
-	if (many && shunt_epset_knows(engine, stream, fd))
+	if (many && is_watched(engine, stream, fd))
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_NUMBER_CLOSED);
 	if (many) {	/* who is at work for the stream may be in a call with this number */
 		shunt_lock_take(&stream->rx.lock);

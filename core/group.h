@@ -2,8 +2,7 @@
  * The poll group: the CQs, and the threads and epoll sets that care about them.
  *
  * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
- * the epoll sets and sleeping threads they concern. One sleeping thread, the leader, sleeps on the
- * completion channel; the others are woken by whoever polled what they wait for.
+ * the epoll sets and sleeping threads they concern (sleeper.h).
  */
 #ifndef SHUNT_CORE_GROUP_H
 #define SHUNT_CORE_GROUP_H
@@ -19,27 +18,26 @@
 struct shunt_engine;
 struct shunt_epset;
 struct shunt_lane;
+struct shunt_sleeper;
 struct shunt_stream;
 
-struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
-	int kick_fd;		/* an eventfd that ends its sleep */
-	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
-	bool leader;
-	bool told;		/* something changed on a stream it waits for */
-	bool heeds;		/* cancellations of its thread */
-	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
-	uint32_t forks;		/* of the engine, when it fell asleep */
-	struct shunt_sleeper *next, *previous;
-};
-
-struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
-	struct shunt_sleeper *sleeper;
-	struct shunt_stream *stream;
-	struct shunt_sleep_on *next;
+/* What polling calls above itself; set with the engine, and never changed. group.lock held, but for `settle`. */
+struct shunt_hooks {
+	/* What a completion means. */
+	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
+	/* Something changed on a stream that has watches; as shunt_group_notify(). */
+	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+	/* Receives are posted again on the lanes of group.repost_lanes. */
+	void (*repost)(struct shunt_engine *engine);
+	/* A lane has work that the completion of a send may make possible. */
+	bool (*stalls)(struct shunt_engine *engine);
+	/* Lanes are served, and streams pass their switches, until none of group.kick_lanes and group.settle is left. */
+	void (*settle)(struct shunt_engine *engine);
 };
 
 struct shunt_group {
 	struct shunt_lock lock;
+	const struct shunt_hooks *hooks;
 	_Atomic bool open;		/* there is a device */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
 	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
@@ -50,7 +48,8 @@ struct shunt_group {
 	bool more;			/* the last poll did not empty the CQs */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
-	struct shunt_epset *channel_set;	/* epoll set whose companion holds the channel */
+	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
+	int channel_fd;			/* as this number: the bell of that time */
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_tally ended;		/* what those that are gone had counted */
@@ -67,29 +66,6 @@ struct shunt_group {
 	uint64_t backoffs;		/* times a thread gave up spinning for a while */
 };
 
-/* Opens the device on first use. NULL: there is none. Service thread. */
-struct shunt_device *shunt_group_open(struct shunt_engine *engine, enum shunt_which which);
-/* The RDMA device that leads to a peer, with the port and the address of that way. NULL: there is none, or they are too many. */
-struct shunt_device *shunt_group_open_way(struct shunt_engine *engine, const struct shunt_way *way);
-void shunt_group_close(struct shunt_engine *engine);
-/* The largest power of two that is no more than either; of queues. */
-uint32_t shunt_group_depth(uint64_t wanted, uint32_t most);
-/* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
-void shunt_group_abandon(struct shunt_engine *engine);
-void shunt_group_add_lane(struct shunt_engine *engine, struct shunt_lane *lane);
-void shunt_group_remove_lane(struct shunt_engine *engine, struct shunt_lane *lane);
-/* Nothing that was posted is still on its way. */
-bool shunt_group_settled(struct shunt_engine *engine);
-/*
- * Every lane gets its turn. True: none has work that waits. *served: somebody is serving one, and has work in hand
- * that is in no list.
- */
-bool shunt_group_idle(struct shunt_engine *engine, bool *served);
-/* The CQ for a new lane: one that has the fewest. NULL: no room for more. Service thread. */
-struct ibv_cq *shunt_group_cq(struct shunt_engine *engine, struct shunt_device *device);
-/* group.lock held. */
-struct shunt_lane *shunt_group_lane(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num);
-
 /*
  * Takes what completions there are, up to a limit, and applies them. Returns how many. May be called with stream and
  * lane locks held; does nothing when another thread is polling.
@@ -99,19 +75,14 @@ int shunt_group_poll(struct shunt_engine *engine);
 void shunt_group_poll_fully(struct shunt_engine *engine);
 /* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
 int shunt_group_poll_locked(struct shunt_engine *engine);
-void shunt_group_after_slow(struct shunt_engine *engine);
+
+/* What polls have left to be done. No lock held but of a stream. */
 
 static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_group *group)
 {
 	if (__builtin_expect(atomic_load_explicit(&group->after_due, memory_order_relaxed), 0))
-		shunt_group_after_slow(engine);
+		group->hooks->settle(engine);
 }
-
-/* The receives of the lane are posted again at the end of this poll. group.lock held. */
-void shunt_group_repost(struct shunt_engine *engine, struct shunt_lane *lane);
-/* For shunt_group_after(); group.lock held. */
-void shunt_group_kick_lane(struct shunt_engine *engine, struct shunt_lane *lane);
-void shunt_group_settle(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /*
  * Asks for an event on the next completion of any CQ: what is there already raises none, so whoever arms polls
@@ -133,17 +104,5 @@ void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream
 /* The same from outside the lock. */
 void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
 
-/* Sleeping; group.lock held. The first to come leads: it must arm the CQ and sleep on the channel as well. */
-void shunt_group_sleep_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-/* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
-void shunt_group_sleep_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
-void shunt_group_sleep_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-/* False in a fork's child whose handler returns to the sleep that it interrupted: nothing there knows of it. */
-bool shunt_group_sleeps(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper);
-/* Woken and still in the list: leads from here on, if nobody does. */
-bool shunt_group_sleep_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-void shunt_group_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-/* A thread has been cancelled: who heeds that looks whether it is the one. */
-void shunt_group_cancelled(struct shunt_engine *engine);
 
 #endif

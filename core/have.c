@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/claim_grant.h"
 #include "core/limits.h"
 #include "core/trust.h"
 
@@ -125,6 +126,7 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 			continue;
 		set_wanted(service, r, true);
 		r->wanted_until = until;
+		shunt_task_at(&service->tasks.have, until);
 	}
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
@@ -170,46 +172,6 @@ static uint32_t tellers_of(const struct shunt_service *service, pid_t pid)
 	return count;
 }
 
-static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
-{
-	struct shunt_teller *teller = NULL;
-	struct ucred peer;
-	pid_t pid;
-
-	pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
-	if (service->teller_count < TELLERS_MAX &&
-	    shunt_limits_allow(service, (uint32_t)pid, tellers_of(service, pid), SHUNT_TELLERS_PER_PROCESS,
-			       "connections for what it accepts"))
-		teller = calloc(1, sizeof(*teller));
-	if (!teller) {
-		shunt_private_close(service->engine, fd);
-		return;
-	}
-	teller->source.kind = SHUNT_SOURCE_TELLER;
-	teller->fd = fd;
-	teller->at = r;
-	teller->pid = pid;
-	teller->next = service->tellers;
-	service->tellers = teller;
-	service->teller_count++;
-	if (shunt_service_add(service, fd, &teller->source))
-		dismiss(service, teller);
-}
-
-void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous)
-{
-	int fd;
-
-	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
-		let_in(service, rendezvous, fd);
-	if (!shunt_trust_reason(fd))
-		return;
-	if (!rendezvous->strangers)
-		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",
-			  rendezvous->name.text + 1);
-	rendezvous->strangers = true;
-}
-
 bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
 {
 	struct shunt_engine *engine = service->engine;
@@ -239,12 +201,15 @@ static bool on_message(struct shunt_service *service, struct shunt_teller *telle
 	return true;
 }
 
-void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller)
+static void hear(struct shunt_source *source, uint32_t events)
 {
+	struct shunt_teller *teller = shunt_loop_owner(source, struct shunt_teller, source);
+	struct shunt_service *service = teller->at->service;
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
 	int result = 1;
 
+	(void)events;
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
 		result = shunt_have_receive(engine, teller->fd, &have);
 		if (result > 0 && !on_message(service, teller, &have))
@@ -252,6 +217,51 @@ void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller)
 	}
 	if (result < 0)
 		dismiss(service, teller);
+}
+
+static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_teller *teller = NULL;
+	struct ucred peer;
+	pid_t pid;
+
+	pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
+	if (service->teller_count < TELLERS_MAX &&
+	    shunt_limits_allow(service, (uint32_t)pid, tellers_of(service, pid), SHUNT_TELLERS_PER_PROCESS,
+			       "connections for what it accepts"))
+		teller = calloc(1, sizeof(*teller));
+	if (!teller) {
+		shunt_private_close(service->engine, fd);
+		return;
+	}
+	teller->source.ready = hear;
+	teller->fd = fd;
+	teller->at = r;
+	teller->pid = pid;
+	teller->next = service->tellers;
+	service->tellers = teller;
+	service->teller_count++;
+	if (shunt_loop_add(&service->engine->loop, fd, &teller->source, EPOLLIN))
+		dismiss(service, teller);
+}
+
+void shunt_have_welcome(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, have_source);
+	struct shunt_service *service = rendezvous->service;
+	int fd;
+
+	(void)events;
+	if (shunt_porter_shuts(service))
+		return;
+	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
+		let_in(service, rendezvous, fd);
+	if (!shunt_trust_reason(fd))
+		return;
+	if (!rendezvous->strangers)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",
+			  rendezvous->name.text + 1);
+	rendezvous->strangers = true;
 }
 
 /* --- what is over --- */
@@ -262,10 +272,11 @@ static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r
 	r->wanted_until = 0;
 }
 
-int shunt_have_tick(struct shunt_service *service)
+void shunt_have_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, have);
 	struct shunt_teller *teller = service->tellers, *next;
+	uint64_t now = shunt_now(service->engine);
 
 	for (; teller; teller = next) {
 		next = teller->next;
@@ -278,11 +289,10 @@ int shunt_have_tick(struct shunt_service *service)
 			continue;
 		if (r->wanted_until <= now)
 			end_wanted(service, r);
-		else if (r->wanted_until < first)
-			first = r->wanted_until;
+		else
+			shunt_task_at(task, r->wanted_until);
 	}
 	shunt_lock_leave(&service->engine->rendezvous_lock);
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 void shunt_have_abandon(struct shunt_service *service)

@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <string.h>
 #include "core/have.h"
+#include "core/join.h"
+#include "core/links.h"
+#include "core/listen.h"
 #include "core/trust.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
 #define LOOK_LOG 7		/* at most so often */
+#define SOON 1000000ull		/* ns: the first time */
 
 /* --- the owner --- */
 
@@ -37,6 +41,7 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 		r->look_at = again(service, r->failures++);
 		turn_away(r);
 	}
+	shunt_task_at(&service->tasks.join, r->look_at);
 	atomic_store(&r->alone, true);
 	r->own_wanted = 0;	/* the next one says it again */
 }
@@ -66,8 +71,10 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
 
 	r->owner_fd = fd;
+	r->service = service;
 	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
-	if (shunt_service_add(service, fd, &r->owner_source) || shunt_have_send(service->engine, fd, &have)) {
+	if (shunt_loop_add(&service->engine->loop, fd, &r->owner_source, EPOLLIN) ||
+	    shunt_have_send(service->engine, fd, &have)) {
 		lose_owner(service, r);
 		return;
 	}
@@ -90,7 +97,7 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r,
 	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r, crowd)) {
 		r->turned_away = false;
 		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
-		atomic_store(&service->listening, true);
+		shunt_task_at(&service->tasks.listen, 0);
 		return;
 	}
 	if (shunt_trust_reason(fd))
@@ -104,32 +111,33 @@ static bool must_look(const struct shunt_rendezvous *r)
 	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
 }
 
-int shunt_join_tick(struct shunt_service *service)
+void shunt_join_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, join);
 	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
+	uint64_t now = shunt_now(engine);
 	struct shunt_crowd crowd = { .count = 0 };
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
 		if (must_look(r) && r->look_at <= now)
 			look(service, r, &crowd);
-		if (must_look(r) && r->look_at < first)
-			first = r->look_at;
+		if (must_look(r))
+			shunt_task_at(task, r->look_at > now ? r->look_at : now + SOON);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
-	if (first == SHUNT_NEVER)
-		return -1;
-	return first <= now ? 1 : (int)((first - now) / 1000000 + 1);
 }
 
-void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *r)
+void shunt_join_hear(struct shunt_source *source, uint32_t events)
 {
+	struct shunt_rendezvous *r = shunt_loop_owner(source, struct shunt_rendezvous, owner_source);
+	struct shunt_service *service = r->service;
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
 	int result;
 
+	(void)events;
 	if (r->owner_fd < 0)
 		return;
 	while ((result = shunt_have_receive(engine, r->owner_fd, &have)) > 0) {
@@ -159,8 +167,9 @@ static bool offer_process(struct shunt_service *service)
 	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)
 		return false;
-	process->source.kind = SHUNT_SOURCE_RENDEZVOUS;
-	return !shunt_service_add(service, process->fd, &process->source);
+	process->service = service;
+	process->source.ready = shunt_links_welcome;
+	return !shunt_loop_add(&engine->loop, process->fd, &process->source, EPOLLIN);
 }
 
 void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
@@ -169,7 +178,7 @@ void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
 	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
 
 	if (!atomic_exchange(&r->joining, true))
-		shunt_join_tick(service);
+		shunt_join_run(&service->tasks.join);
 	if (r->owner_fd < 0)
 		atomic_store(&stream->used, false);	/* again, when there is one */
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))

@@ -5,7 +5,7 @@
  * cost nothing more for it.
  */
 #include "core/keepalive.h"
-#include "core/chain.h"
+#include "core/wr.h"
 
 #define LANES 64		/* looked at in one go */
 #define BREATH 10000000ull	/* ns between two goes of one look */
@@ -18,7 +18,7 @@ void shunt_keepalive_begin(struct shunt_link *link)
 	if (!engine->config.keepalive_ms || !link->lanes[0].retains || service->keeping)
 		return;
 	service->keeping = true;
-	service->keep_look = shunt_now(engine) + engine->config.keepalive_ms * 500000;
+	shunt_task_at(&service->tasks.keepalive, shunt_now(engine) + engine->config.keepalive_ms * 500000);
 }
 
 void shunt_keepalive_forget(struct shunt_link *link)
@@ -34,7 +34,7 @@ static void ask(struct shunt_lane *lane)
 {
 	uint64_t number;
 
-	if (lane->sent == atomic_load(&lane->retired) && shunt_chain_probe(lane, &number)) {
+	if (lane->sent == atomic_load(&lane->retired) && shunt_wr_probe(lane, &number)) {
 		lane->probe = number;
 		atomic_fetch_add(&lane->link->engine->probes, 1);
 	}
@@ -84,17 +84,12 @@ static bool look(struct shunt_service *service)
 	return !link;
 }
 
-int shunt_keepalive_tick(struct shunt_service *service)
+void shunt_keepalive_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, keepalive);
 	struct shunt_engine *engine = service->engine;
-	uint64_t now;
+	uint64_t next = shunt_now(engine) + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
 
-	if (!service->keeping && !service->keep_next)
-		return -1;
-	now = shunt_now(engine);
-	if (now >= service->keep_look)
-		service->keep_look = now + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
-	if (!service->keeping && !service->keep_next)
-		return -1;
-	return shunt_narrow_ms(service->keep_look - now);
+	if (service->keeping || service->keep_next)
+		shunt_task_at(task, next);
 }

@@ -11,12 +11,14 @@
 
 #include "core/service.h"
 
+struct shunt_task;
+
 /* The link is up. */
 void shunt_keepalive_begin(struct shunt_link *link);
 /* The link's memory goes. */
 void shunt_keepalive_forget(struct shunt_link *link);
-/* Asks who has been silent. Milliseconds until the next look, -1: nobody is to be asked. */
-int shunt_keepalive_tick(struct shunt_service *service);
+/* Asks lanes that have been silent. */
+void shunt_keepalive_run(struct shunt_task *task);
 
 /* A lane waits for an answer. */
 static inline bool shunt_keepalive_waits(struct shunt_lane *lane)

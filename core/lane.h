@@ -25,8 +25,24 @@
 
 struct shunt_chain;
 
+/*
+ * What a lane asks of the room above, about one of its streams. lane.lock held. Nothing here is called for a
+ * message that goes the short way.
+ */
+struct shunt_lane_hooks {
+	/* WRs of the stream may be complete: who waits for that is told. True: something still waits. */
+	bool (*done)(struct shunt_stream *stream);
+	/* A sender that was told to wait may find room. */
+	void (*roomy)(struct shunt_stream *stream);
+	/* The peer's ring has no room for what is staged. */
+	void (*stuck)(struct shunt_stream *stream);
+	/* RELEASE has been posted, and the device needs nothing of the stream any more. */
+	void (*released)(struct shunt_stream *stream);
+};
+
 struct shunt_lane {
 	struct shunt_link *link;
+	const struct shunt_lane_hooks *hooks;
 	struct ibv_qp *qp;
 	uint32_t rkey;			/* of the peer's control lines */
 	uint32_t number;		/* in its link; the peer's has the same */
@@ -107,11 +123,11 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
 			 size_t skip, size_t bytes);
 /*
- * Takes bytes into the stage though the ring has no room, until the stage holds `most`. tx.lock
- * held. Returns how many.
+ * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
+ * learns of them. `apart`: see shunt_stage_take(). tx.lock held. Returns how many.
  */
-size_t shunt_lane_overflow(struct shunt_lane *lane, struct shunt_stream *stream,
-			   const struct iovec *iov, size_t skip, size_t bytes, uint64_t most);
+size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			 size_t bytes, uint64_t most, bool apart);
 /* Posts what was gathered. tx.lock held. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 
@@ -122,20 +138,8 @@ void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
  */
 bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
 
-/* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
-void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
-/* Queues it only: for a caller that holds group.lock or lane.lock. */
-void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
-/* Queues it until WRs have completed. lane.lock held. */
-void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
-/* All WRs from the program's buffer are complete, or will never be. */
-void shunt_lane_fetched(struct shunt_stream *stream);
 /* Nothing that is queued for the stream will be posted any more. */
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
-/* Serves what is queued; lane.lock held. */
-void shunt_lane_serve(struct shunt_lane *lane);
-/* Serves what is queued, unless somebody is. */
-void shunt_lane_kick(struct shunt_lane *lane);
 /* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
 /* The number of the last WR that asks for a completion; 0: none does. No lock right of lane.lock held. */
@@ -148,8 +152,6 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages);
 bool shunt_lane_settled(struct shunt_lane *lane);
 /* The same, and nobody is told. */
 bool shunt_lane_arrived(struct shunt_lane *lane);
-/* Work is waiting for credit, or for the QP to take it, or somebody for what was posted to arrive. */
-bool shunt_lane_stalled(struct shunt_lane *lane);
 
 /* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */
 void shunt_lane_repost(struct shunt_lane *lane);

@@ -1,8 +1,10 @@
+#include "core/devices.h"
 #include "core/lanes.h"
 #include <errno.h>
 #include <string.h>
 #include "core/engine.h"
 #include "core/pin.h"
+#include "core/roster.h"
 
 uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device)
 {
@@ -52,7 +54,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct shunt_link *link = lane->link;
 	struct shunt_engine *engine = link->engine;
 	const struct shunt_device *device = link->device;
-	struct ibv_cq *cq = shunt_group_cq(engine, link->device);
+	struct ibv_cq *cq = shunt_devices_cq(engine, link->device);
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
@@ -115,7 +117,7 @@ int shunt_lanes_make(struct shunt_link *link, uint32_t count)
 			unmake(lane);
 			break;
 		}
-		shunt_group_add_lane(link->engine, lane);
+		shunt_roster_add(link->engine, lane);
 		set_count(link, link->lane_count + 1);
 	}
 	return link->lane_count ? 0 : result;
@@ -127,7 +129,7 @@ void shunt_lanes_keep(struct shunt_link *link, uint32_t count)
 		struct shunt_lane *lane = &link->lanes[link->lane_count - 1];
 
 		set_count(link, link->lane_count - 1);
-		shunt_group_remove_lane(link->engine, lane);
+		shunt_roster_remove(link->engine, lane);
 		unmake(lane);
 	}
 }
@@ -165,8 +167,36 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 {
 	struct shunt_lane *least = &link->lanes[0];
 
+	shunt_lock_take(&link->engine->group.lock);
 	for (uint32_t i = 1; i < link->lane_count; i++)
 		if (link->lanes[i].seats < least->seats)
 			least = &link->lanes[i];
+	shunt_lock_leave(&link->engine->group.lock);
 	return least;
+}
+
+/* --- the end --- */
+
+void shunt_lanes_abandon(struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		shunt_lane_abandon(&link->lanes[i]);
+}
+
+void shunt_lanes_stop(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	shunt_link_condemn(link);
+	shunt_lock_take(&engine->group.lock);	/* who polls may just be posting receives; nobody does after this */
+	shunt_lock_leave(&engine->group.lock);
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
+		shunt_lock_take(&link->lanes[i].lock);	/* who has posted before has noted it after this */
+		shunt_lock_leave(&link->lanes[i].lock);
+	}
+	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
+	atomic_fetch_sub(&engine->links_up, 1);
+	shunt_lanes_abandon(link);
 }

@@ -20,7 +20,7 @@ struct shunt_link;
 
 /* How many a link on this device shall have, by SHUNT_LANES. */
 uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device);
-/* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all but the last. */
+/* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all here. */
 int shunt_lanes_make(struct shunt_link *link, uint32_t count);
 /* Those beyond `count` are given up. */
 void shunt_lanes_keep(struct shunt_link *link, uint32_t count);
@@ -28,7 +28,12 @@ void shunt_lanes_keep(struct shunt_link *link, uint32_t count);
 int shunt_lanes_tell(struct shunt_link *link, struct shunt_hello *hello, int fds[2]);
 /* Connects them with the peer's. 0 or -errno. */
 int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, const int *fds, int count);
-/* The one that has the fewest streams. group.lock held. */
+/* The one that has the fewest streams. seats_lock held, and no lock right of streams_lock. */
 struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link);
+
+/* Ends the queue pairs: what they have delivered is applied, and they deliver no more. */
+void shunt_lanes_stop(struct shunt_link *link);
+/* Nothing that is queued will be posted any more. */
+void shunt_lanes_abandon(struct shunt_link *link);
 
 #endif

@@ -1,3 +1,4 @@
+#include "core/devices.h"
 #include "core/leave.h"
 #include <errno.h>
 #include <sched.h>
@@ -6,8 +7,14 @@
 #include <unistd.h>
 #include "core/abroad.h"
 #include "core/cancel.h"
+#include "core/claim.h"
 #include "core/comeback.h"
-#include "core/epset.h"
+#include "core/companion.h"
+#include "core/doors.h"
+#include "core/have.h"
+#include "core/link_end.h"
+#include "core/links.h"
+#include "core/offer.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/service.h"
@@ -16,22 +23,10 @@
 #define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
 #define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */
 #define PORTER 1000000000ull	/* ns that a stranger may hold the porter up */
-#define LOOK_MS 1		/* between two looks: what a lane has posted meanwhile is told to nobody */
+#define LOOK 1000000ull		/* ns between two looks: what a lane has posted meanwhile is told to nobody */
 #define TIMES_MAX 16		/* that the service thread ends and begins anew */
-#define MANY 64			/* streams looked at before streams_lock is let go */
+#define MANY 64			/* streams whose readability is noted */
 #define WHY "its process changes its user or confines itself"	/* a link ends */
-
-bool shunt_leave_is_due(struct shunt_engine *engine)
-{
-	return atomic_load(&engine->leaving) || atomic_load(&engine->stays);
-}
-
-enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
-{
-	enum shunt_reason stays = atomic_load(&engine->stays);
-
-	return stays ? stays : SHUNT_REASON_CHANGES;
-}
 
 /* --- the service thread --- */
 
@@ -61,43 +56,25 @@ static void close_names(struct shunt_service *service)
 	shunt_lock_leave(&engine->rendezvous_lock);
 	withdraw(engine, &service->process, &crowd);
 	shunt_porter_dismiss_all(engine, &crowd);
-	shunt_have_tick(service);	/* who accepts at those addresses, too, is dismissed */
+	shunt_have_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
 }
 
-struct batch {
-	uint32_t from, seen, count;	/* streams before `from` have been dealt with */
-	struct shunt_stream *streams[MANY];
-};
-
-static int gather(struct shunt_stream *stream, void *arg)
+static bool is_connection(struct shunt_stream *stream, void *unused)
 {
-	struct batch *batch = arg;
-
-	if (batch->seen++ < batch->from || stream->fd < 0 || stream->role == SHUNT_LISTENER)
-		return 0;
-	stream->holds++;
-	batch->streams[batch->count++] = stream;
-	return batch->count == MANY;
+	(void)unused;
+	return stream->fd >= 0 && stream->role != SHUNT_LISTENER;
 }
 
-/* A stream's locks come before streams_lock: so many at a time. True: visit() has said so of one. */
+/* A stream's locks come before streams_lock. True: visit() has said so of one. */
 static bool each_stream(struct shunt_engine *engine, bool (*visit)(struct shunt_stream *, void *),
 			void *arg)
 {
-	struct batch batch = { .from = 0 };
+	struct shunt_sweep sweep = { .wants = is_connection };
+	struct shunt_stream *stream;
 	bool any = false;
 
-	do {
-		batch.count = batch.seen = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, gather, &batch);
-		shunt_lock_leave(&engine->streams_lock);
-		for (uint32_t i = 0; i < batch.count; i++) {
-			any |= visit(batch.streams[i], arg);
-			shunt_streams_unhold(batch.streams[i]);
-		}
-		batch.from = batch.seen;
-	} while (batch.count == MANY);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		any |= visit(stream, arg);
 	return any;
 }
 
@@ -148,29 +125,29 @@ static bool is_over(struct shunt_service *service)
 	return !service->asked && !atomic_load(&service->resends) && !atomic_load(&service->held_ends);
 }
 
-int shunt_leave_tick(struct shunt_service *service)
+void shunt_leave_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, leave);
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 
 	if (!atomic_load(&service->leaving))
-		return -1;
+		return;
+	shunt_task_at(task, now + LOOK);
 	if (!service->leave_by) {
 		begin(service);
 		service->leave_by = now + RETIRING;
 	}
 	if (!service->links_left) {
 		if (each_stream(engine, retires, NULL) && now < service->leave_by)
-			return LOOK_MS;
+			return;
 		end_links(service);
 		service->leave_by = now + PATIENCE;
-		return 0;	/* the links' failure is dealt with next */
-	}
-	if (is_over(service) || now >= service->leave_by) {
+		shunt_task_at(task, 0);	/* the links' failure is dealt with next */
+	} else if (is_over(service) || now >= service->leave_by) {
 		atomic_store(&service->stopping, true);
-		return 0;
+		shunt_task_at(task, 0);
 	}
-	return LOOK_MS;
 }
 
 /* --- the thread that makes the call --- */
@@ -179,17 +156,7 @@ static void release_offers(struct shunt_service *service)
 {
 	struct shunt_stream *stream;
 
-	shunt_lock_take(&service->inbox_lock);
-	stream = service->offers;
-	service->offers = NULL;
-	shunt_lock_leave(&service->inbox_lock);
-	while (stream) {
-		struct shunt_stream *next = stream->next_inbox;
-
-		atomic_store(&stream->used, false);
-		shunt_streams_unhold(stream);
-		stream = next;
-	}
+	shunt_offer_release(service);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
@@ -197,29 +164,19 @@ static void release_offers(struct shunt_service *service)
 }
 
 /* Not everything has come to TCP in time, because a peer takes nothing: no orderly end for those. */
-static int owes(struct shunt_stream *stream, void *arg)
+static bool owes(struct shunt_stream *stream, void *unused)
 {
-	if (!stream->awaited)
-		return 0;
-	stream->holds++;
-	*(struct shunt_stream **)arg = stream;
-	return 1;
+	(void)unused;
+	return stream->awaited;
 }
 
 static void give_up_owing(struct shunt_engine *engine)
 {
+	struct shunt_sweep sweep = { .wants = owes };
 	struct shunt_stream *stream;
 
-	do {
-		stream = NULL;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, owes, &stream);
-		shunt_lock_leave(&engine->streams_lock);
-		if (!stream)
-			return;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
 		shunt_owed_give_up(stream);
-		shunt_streams_unhold(stream);
-	} while (true);
 }
 
 /* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */
@@ -249,9 +206,9 @@ static void close_devices(struct shunt_engine *engine)
 	if (!group->open || engine->service->links || (!engine->manual && !is_alone(engine)))
 		return;
 	shunt_lock_take(&group->lock);
-	shunt_epset_silence(engine);
+	shunt_companion_silence(engine);
 	shunt_lock_leave(&group->lock);
-	shunt_group_close(engine);
+	shunt_devices_close(engine);
 }
 
 void shunt_leave_finish(struct shunt_engine *engine)
@@ -261,15 +218,17 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	shunt_lock_take(&engine->seats_lock);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_link_kill(link, WHY);
-	shunt_retire_tick(service);
+	shunt_retire_run(&service->tasks.retire);
 	release_offers(service);
 	shunt_proof_end_waiting(engine);
 	give_up_owing(engine);
 	each_stream(engine, hand_back, NULL);
 	shunt_streams_reap(engine);
-	shunt_service_bury(service);
+	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
-	shunt_service_close(service);
+	shunt_doors_close(service);
+	service->threaded = false;
+	service->ended = true;
 	close_devices(engine);
 }
 
@@ -285,8 +244,8 @@ void shunt_leave_ask(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	atomic_store(&service->leaving, true);
-	atomic_store(&service->woken, false);
-	shunt_service_wake(engine);
+	atomic_store(&engine->loop.woken, false);
+	shunt_loop_wake(&engine->loop);
 }
 
 struct readable {

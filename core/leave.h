@@ -9,21 +9,26 @@
 #ifndef SHUNT_CORE_LEAVE_H
 #define SHUNT_CORE_LEAVE_H
 
-#include <stdbool.h>
-#include "core/reason.h"
-
-struct shunt_engine;
-struct shunt_service;
+#include "core/engine.h"
 
 /* Such a call is under way, or was made for good: no service thread is started. Any thread. */
-bool shunt_leave_is_due(struct shunt_engine *engine);
+static inline bool shunt_leave_is_due(struct shunt_engine *engine)
+{
+	return atomic_load(&engine->leaving) || atomic_load(&engine->stays);
+}
+
 /* Why a connection that is used then stays on TCP. */
-enum shunt_reason shunt_leave_reason(struct shunt_engine *engine);
+static inline enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
+{
+	enum shunt_reason stays = atomic_load(&engine->stays);
+
+	return stays ? stays : SHUNT_REASON_CHANGES;
+}
 
 /* The service thread is asked to end. */
 void shunt_leave_ask(struct shunt_engine *engine);
-/* The service thread's part. Milliseconds until the next look, -1: it was not asked. */
-int shunt_leave_tick(struct shunt_service *service);
+/* The service thread's part. */
+void shunt_leave_run(struct shunt_task *task);
 /* It has ended: what it has left is put away. No lock held but leave_lock. */
 void shunt_leave_finish(struct shunt_engine *engine);
 

@@ -26,17 +26,17 @@ bool shunt_limits_link(struct shunt_service *service, int fd)
 	return shunt_limits_allow(service, (uint32_t)peer.pid, count, SHUNT_LINKS_PER_PROCESS, "links");
 }
 
-int shunt_limits_tick(struct shunt_service *service)
+void shunt_limits_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine), first = SHUNT_NEVER;
+	struct shunt_service *service = shunt_service_of(task, limits);
+	uint64_t now = shunt_now(service->engine);
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_HELLO)
 			continue;
 		if (now >= link->hello_by)
 			shunt_link_fail(link, "it does not introduce itself");
-		else if (link->hello_by < first)
-			first = link->hello_by;
+		else
+			shunt_task_at(task, link->hello_by);
 	}
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }

@@ -17,13 +17,14 @@
 struct shunt_engine;
 struct shunt_link;
 struct shunt_service;
+struct shunt_task;
 
 /* One more of a peer, which has `count` already. False: it is refused. Service thread. */
 bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t count, uint32_t most,
 			const char *what);
 /* One more link over the channel `fd`. Service thread. */
 bool shunt_limits_link(struct shunt_service *service, int fd);
-/* Ends links without a HELLO. Milliseconds until the next look, -1: all have it. Service thread. */
-int shunt_limits_tick(struct shunt_service *service);
+/* Ends links without a HELLO. */
+void shunt_limits_run(struct shunt_task *task);
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/linger.h"
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/loss.h"
 #include "core/owed.h"
 #include "core/proof.h"
 
@@ -48,7 +49,7 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 	}
 	atomic_store(&tx->lingers, true);
 	if (tx->end_fd < 0)
-		shunt_service_prove_later(stream->engine);
+		shunt_proof_later(stream->engine);
 	return true;
 }
 
@@ -60,7 +61,7 @@ void shunt_linger_again(struct shunt_stream *stream)
 	if (atomic_load(&tx->lingers) && tx->end_fd < 0 && stream->fd >= 0) {
 		take_copy(stream, stream->fd);
 		if (tx->end_fd < 0)
-			shunt_service_prove_later(stream->engine);
+			shunt_proof_later(stream->engine);
 		else
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 	}
@@ -127,7 +128,7 @@ void shunt_linger_resume(struct shunt_stream *stream)
 
 void shunt_linger_dead(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.lingers) && shunt_track_lost(stream))
+	if (atomic_load(&stream->tx.lingers) && shunt_loss_of_ours(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_linger_fd(stream));
 	shunt_linger_resume(stream);
 }

@@ -11,7 +11,7 @@
 #include "core/comeback.h"
 #include "core/lane.h"
 #include "core/lock.h"
-#include "core/source.h"
+#include "core/loop.h"
 
 struct shunt_engine;
 
@@ -63,46 +63,28 @@ struct shunt_link {
 	struct shunt_lane lanes[];
 };
 
-/*
- * Builds the local half around a connected channel, which it takes; the first message is sent.
- * Service thread.
- */
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
-/* The channel is readable (or gone). Service thread. */
-void shunt_link_readable(struct shunt_link *link);
+/* The channel has room. Service thread. */
 void shunt_link_writable(struct shunt_link *link);
+/* What the channel's descriptor is registered for. */
+static inline uint32_t shunt_link_events(const struct shunt_link *link)
+{
+	return link->wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);
-/* The queue pair's end: what it has delivered is applied, and it delivers no more. */
-void shunt_link_stop(struct shunt_link *link);
-/* Nothing more will come: every stream goes on over TCP behind what was delivered. */
-void shunt_link_kill(struct shunt_link *link, const char *reason);
-void shunt_link_destroy(struct shunt_link *link);
-/* No stream is left on a broken link: all goes but the channel, on which the peer may still have to tell something. */
-void shunt_link_strip(struct shunt_link *link);
-
-/* The peer has knocked. */
-void shunt_link_meet(struct shunt_link *link);
-void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
-		      int count);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
 
-/* A number and a control line for the stream; its first ring; this lane, or (NULL) the emptiest. 0 or -errno. */
-int shunt_link_seat(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
-		    struct shunt_place *place);
-void shunt_link_unseat(struct shunt_link *link, struct shunt_stream *stream);
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
 /* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */
 bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes);
+/* Whether the peer may have such a seat for a stream. */
+bool shunt_link_place_is_sound(const struct shunt_link *link, const struct shunt_place *place);
 
 static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, uint32_t id)
 {
 	return id < link->table_size ? __atomic_load_n(&link->table[id], __ATOMIC_ACQUIRE) : NULL;
 }
-
-/* The stream of that number, held; NULL: there is none. No lock right of streams_lock held. */
-struct shunt_stream *shunt_link_hold(struct shunt_link *link, uint32_t id);
 
 /* For messages, behind the peer's process id: " of another host", or nothing. */
 const char *shunt_link_where(const struct shunt_link *link);
@@ -110,5 +92,8 @@ const char *shunt_link_where(const struct shunt_link *link);
 void shunt_link_distrust(struct shunt_link *link, const char *what);
 /* The link is of no use any more; the service thread will bury it. Any lock may be held. */
 void shunt_link_fail(struct shunt_link *link, const char *why);
+
+/* Its lanes take nothing more. True: this call has done it. Any lock may be held. */
+bool shunt_link_condemn(struct shunt_link *link);
 
 #endif

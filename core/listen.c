@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/abroad.h"
+#include "core/have.h"
+#include "core/join.h"
 #include "core/leave.h"
+#include "core/links.h"
+#include "core/listen.h"
 #include "core/service.h"
 
 /* First where co-listeners come in, so that whoever has the one name has the other. */
@@ -27,9 +32,10 @@ int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *re
 	rendezvous->have_fd = have_fd;
 	rendezvous->fd = fd;
 	rendezvous->tried_abroad = false;
-	shunt_service_add(service, fd, &rendezvous->source);
+	rendezvous->service = service;
+	shunt_loop_add(&engine->loop, fd, &rendezvous->source, EPOLLIN);
 	if (have_fd >= 0)
-		shunt_service_add(service, have_fd, &rendezvous->have_source);
+		shunt_loop_add(&engine->loop, have_fd, &rendezvous->have_source, EPOLLIN);
 	return 0;
 }
 
@@ -44,9 +50,9 @@ static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, cons
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
-	r->source.kind = SHUNT_SOURCE_RENDEZVOUS;
-	r->have_source.kind = SHUNT_SOURCE_HAVE;
-	r->owner_source.kind = SHUNT_SOURCE_OWNER;
+	r->source.ready = shunt_links_welcome;
+	r->have_source.ready = shunt_have_welcome;
+	r->owner_source.ready = shunt_join_hear;
 	r->name = *name;
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->wanted = &r->own_wanted;
@@ -63,7 +69,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 	int saved = errno, result;
 	struct shunt_name name;
 
-	if (!shunt_service_start(engine))
+	if (!engine->serve(engine))
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	result = shunt_rendezvous_of(engine, fd, &name);
@@ -86,8 +92,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 	if (result)
 		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
 			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
-	atomic_store(&engine->service->listening, true);
-	shunt_service_wake(engine);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 	errno = saved;
 }
 
@@ -95,7 +100,7 @@ void shunt_listen_again(struct shunt_engine *engine)
 {
 	struct shunt_crowd crowd = { .count = 0 };
 
-	if (!shunt_service_start(engine))
+	if (!engine->serve(engine))
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
@@ -104,17 +109,16 @@ void shunt_listen_again(struct shunt_engine *engine)
 			atomic_store(&r->joining, true);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
-	atomic_store(&engine->service->listening, true);
-	shunt_service_wake(engine);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)
 {
 	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->joining) || engine->pid != getpid() ||
-	    !shunt_service_start(engine))
+	    !engine->serve(engine))
 		return;
 	atomic_store(&rendezvous->joining, true);
-	shunt_service_wake(engine);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.join);
 }
 
 struct other {
@@ -170,15 +174,32 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_porter_dismiss_all(engine, &crowd);
 	if (!engine->service)
 		return;
-	atomic_store(&engine->service->listening, true);
-	shunt_service_wake(engine);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
-int shunt_listen_tick(struct shunt_service *service)
+/* Co-listeners and owners follow. */
+static void others_follow(struct shunt_service *service)
 {
+	shunt_task_at(&service->tasks.join, 0);
+	shunt_task_at(&service->tasks.have, 0);
+}
+
+void shunt_listen_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, listen);
+
+	if (!atomic_load(&service->leaving))
+		shunt_abroad_listen(service);
+	shunt_task_at(&service->tasks.withdraw, 0);
+	others_follow(service);
+}
+
+void shunt_listen_run_withdraw(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, withdraw);
 	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine), first = SHUNT_NEVER;
 	struct shunt_crowd crowd = { .count = 0 };
+	uint64_t now = shunt_now(engine);
 
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
@@ -186,14 +207,14 @@ int shunt_listen_tick(struct shunt_service *service)
 			continue;
 		if (r->leave_at <= now) {
 			leave(engine, r, &crowd);
-			atomic_store(&service->listening, true);
-		} else if (r->leave_at < first) {
-			first = r->leave_at;
+			shunt_task_at(&service->tasks.listen, 0);
+			others_follow(service);
+		} else {
+			shunt_task_at(task, r->leave_at);
 		}
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
-	return first == SHUNT_NEVER ? -1 : (int)((first - now) / 1000000 + 1);
 }
 
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/command.h"
+#include "core/seats.h"
 #include "core/service.h"
 
 /* --- what is said of a stream --- */
@@ -80,14 +81,12 @@ struct chosen {
 	int fd;			/* -1: by its addresses, or all */
 	const struct shunt_tuple *tuple;	/* NULL: all */
 	uint8_t mock;
-	uint32_t from;		/* streams before it have been seen */
-	uint32_t seen;
-	uint32_t count;
-	struct shunt_stream *streams[64];
 };
 
-static bool is_meant(struct chosen *chosen, struct shunt_stream *stream)
+static bool is_meant(struct shunt_stream *stream, void *arg)
 {
+	struct chosen *chosen = arg;
+
 	if (stream->fd < 0 || stream->role == SHUNT_LISTENER)
 		return false;
 	if (chosen->fd >= 0)
@@ -99,38 +98,18 @@ static bool is_meant(struct chosen *chosen, struct shunt_stream *stream)
 	return stream->tuple_known && !memcmp(&stream->tuple, chosen->tuple, sizeof(*chosen->tuple));
 }
 
-static int choose(struct shunt_stream *stream, void *arg)
+/* Their locks are not to be taken under streams_lock. True: there were some. */
+static bool apply(struct chosen *chosen)
 {
-	struct chosen *chosen = arg;
+	struct shunt_sweep sweep = { .wants = is_meant, .arg = chosen };
+	struct shunt_stream *stream;
+	bool any = false;
 
-	if (chosen->seen++ < chosen->from)
-		return 0;
-	if (is_meant(chosen, stream)) {
-		stream->holds++;
-		chosen->streams[chosen->count++] = stream;
+	while ((stream = shunt_streams_next(chosen->engine, &sweep)) != NULL) {
+		shunt_mock_set(stream, chosen->mock);
+		any = true;
 	}
-	return chosen->count == 64;
-}
-
-/* Their locks are not to be taken under streams_lock: so many at a time. How many there were. */
-static uint32_t apply(struct chosen *chosen)
-{
-	struct shunt_engine *engine = chosen->engine;
-	uint32_t count = 0;
-
-	do {
-		chosen->count = chosen->seen = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, choose, chosen);
-		shunt_lock_leave(&engine->streams_lock);
-		for (uint32_t i = 0; i < chosen->count; i++) {
-			shunt_mock_set(chosen->streams[i], chosen->mock);
-			shunt_streams_unhold(chosen->streams[i]);
-		}
-		count += chosen->count;
-		chosen->from = chosen->seen;
-	} while (chosen->count == 64);
-	return count;
+	return any;
 }
 
 static int mock_of(const char *word)
@@ -200,20 +179,10 @@ int shunt_mock_command(struct shunt_engine *engine, int count, char **words, str
 
 /* --- the rule --- */
 
-void shunt_mock_watch(struct shunt_engine *engine)
-{
-	struct shunt_service *service = engine->service;
-
-	if (!engine->config.slow_ms || atomic_load_explicit(&service->timing, memory_order_relaxed))
-		return;
-	if (!atomic_exchange(&service->timing, true))
-		shunt_service_wake(engine);
-}
-
 static void hold_all(struct shunt_lane *lane, bool on)
 {
 	for (uint32_t id = 1; id < lane->link->top; id++) {
-		struct shunt_stream *stream = shunt_link_hold(lane->link, id);
+		struct shunt_stream *stream = shunt_seats_hold(lane->link, id);
 
 		if (!stream)
 			continue;
@@ -273,24 +242,18 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 	return slow->waits || slow->held;
 }
 
-int shunt_mock_tick(struct shunt_service *service)
+void shunt_mock_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, mock);
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 	bool again = false;
 
-	if (!atomic_load(&service->timing))
-		return -1;
-	if (now >= service->slow_look) {
-		atomic_store(&service->timing, false);
-		shunt_group_poll_fully(engine);	/* perhaps nobody else does */
-		for (struct shunt_link *link = service->links; link; link = link->next)
-			for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
-				again |= look_at_lane(&link->lanes[i], now);
-		service->slow_look = now + (engine->config.slow_ms ? engine->config.slow_ms : 1) * 1000000;
-		if (!again)
-			return -1;
-		atomic_store(&service->timing, true);
-	}
-	return shunt_narrow_ms(service->slow_look - now);
+	shunt_group_poll_fully(engine);	/* perhaps nobody else does */
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
+			again |= look_at_lane(&link->lanes[i], now);
+	task->not_before = now + (engine->config.slow_ms ? engine->config.slow_ms : 1) * 1000000;
+	if (again)
+		shunt_task_at(task, task->not_before);
 }

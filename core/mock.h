@@ -15,7 +15,7 @@
 struct shunt_answer;
 struct shunt_engine;
 struct shunt_lane;
-struct shunt_service;
+struct shunt_task;
 struct shunt_stream;
 
 enum shunt_mock { SHUNT_MOCK_AUTO, SHUNT_MOCK_TCP, SHUNT_MOCK_RDMA };	/* SHUNT_MOCK's words */
@@ -50,9 +50,7 @@ struct shunt_slow {	/* of a lane; service thread */
 	uint64_t hold;		/* which were so many ns */
 };
 
-/* A device has WRs that it has not carried out. Any lock may be held. */
-void shunt_mock_watch(struct shunt_engine *engine);
-/* Milliseconds until the next look; -1: nothing is under way. Service thread. */
-int shunt_mock_tick(struct shunt_service *service);
+/* Looks for lanes whose completions do not come. */
+void shunt_mock_run(struct shunt_task *task);
 
 #endif

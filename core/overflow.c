@@ -15,7 +15,6 @@
 #include "core/proof.h"
 #include "core/stage.h"
 
-#define BATCH 64		/* streams that are looked at in one go */
 #define MS 1000000ull
 #define PATIENCE (5 * MS)	/* without credit: some turns of a busy processor */
 #define USUAL 4194304		/* of tcp_wmem */
@@ -106,8 +105,8 @@ void shunt_overflow_note(struct shunt_stream *stream)
 		return;
 	atomic_store(&tx->waits_at, consumed);
 	atomic_store(&tx->waits_since, shunt_now(stream->engine));
-	if (service && !atomic_exchange(&service->patient, true))
-		shunt_service_wake(stream->engine);
+	if (service)
+		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
 }
 
 /* --- taking --- */
@@ -129,6 +128,33 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	return shunt_stage_used(stream) <= (int64_t)(most - most / 3);
 }
 
+/* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
+static bool widen(struct shunt_stream *stream, uint64_t most)
+{
+	struct shunt_lane *lane = stream->lane;
+	int result = -EBUSY;
+
+	if (shunt_lock_try(&lane->lock)) {
+		result = shunt_stage_widen(stream, most);
+		if (result == -ENOMEM)
+			shunt_overflow_begin(&stream->tx);	/* tried again after a wait */
+		shunt_lane_leave(lane);
+	}
+	return !result;
+}
+
+/* Takes bytes though the ring has no room for them. tx.lock held. */
+static size_t accept_beyond(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			    size_t bytes, uint64_t most)
+{
+	bool wide = widen(stream, most);
+
+	bytes = wide ? shunt_lane_accept(stream, iov, skip, bytes, most, false) : 0;
+	/* The thread that serves the lane tells when the stage can be widened. */
+	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	return bytes;
+}
+
 size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
 			   size_t bytes)
 {
@@ -143,7 +169,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov,
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
 		most = (uint64_t)used + bytes;
-	bytes = shunt_lane_overflow(stream->lane, stream, iov, skip, bytes, most);
+	bytes = accept_beyond(stream, iov, skip, bytes, most);
 	if (bytes)
 		shunt_expiry_begin(stream);
 	return bytes;
@@ -247,7 +273,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	if (!back)
 		return false;
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_track_rehome(engine, stream, 0);
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
 		shunt_owed_await(engine, stream);
 	return true;
@@ -255,69 +281,47 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 
 /* --- all streams --- */
 
-struct found {
-	struct shunt_stream *streams[BATCH];
-	int count;
+struct look {
 	uint64_t now;
 	bool again;	/* there are others, whose time is not over */
 };
 
-static int take(struct found *found, struct shunt_stream *stream)
+static bool is_full(struct shunt_stream *stream, void *unused)
 {
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == BATCH;
-}
-
-static int find_full(struct shunt_stream *stream, void *arg)
-{
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_overflow_is_pending(&stream->tx))
-		return 0;
-	return take(arg, stream);
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && shunt_overflow_is_pending(&stream->tx);
 }
 
 void shunt_overflow_leave(struct shunt_engine *engine)
 {
-	struct found found;
-	bool any;
+	struct shunt_sweep sweep = { .wants = is_full };
+	struct shunt_stream *stream;
 
-	do {
-		found.count = 0;
-		any = false;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, find_full, &found);
-		shunt_lock_leave(&engine->streams_lock);
-		for (int i = 0; i < found.count; i++) {
-			struct shunt_stream *stream = found.streams[i];
-
-			if (shunt_lock_try(&stream->tx.lock)) {
-				any |= shunt_overflow_to_tcp(stream, stream->fd);
-				shunt_lock_leave(&stream->tx.lock);
-			}
-			shunt_streams_unhold(stream);
-		}
-	} while (any);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (!shunt_lock_try(&stream->tx.lock))
+			continue;
+		shunt_overflow_to_tcp(stream, stream->fd);
+		shunt_lock_leave(&stream->tx.lock);
+	}
 }
 
 /* Those whose reader has given no credit for too long. */
-static int find_stuck(struct shunt_stream *stream, void *arg)
+static bool is_stuck(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t since = atomic_load(&tx->waits_since);
-	struct found *found = arg;
+	struct look *look = arg;
 
 	if (!since)
-		return 0;
-	if (found->now - since < PATIENCE &&
+		return false;
+	if (look->now - since < PATIENCE &&
 	    atomic_load(&tx->waits_at) == atomic_load(&tx->consumed)) {
-		found->again = true;
-		return 0;
+		look->again = true;
+		return false;
 	}
 	atomic_store(&tx->waits_since, 0);
 	/* It reads: a sender that finds no room all the same says so again. */
-	if (!atomic_load(&tx->starved) || atomic_load(&tx->waits_at) != atomic_load(&tx->consumed))
-		return 0;
-	return take(found, stream);
+	return atomic_load(&tx->starved) && atomic_load(&tx->waits_at) == atomic_load(&tx->consumed);
 }
 
 /*
@@ -339,37 +343,25 @@ static void open_waiting(struct shunt_stream *stream)
 }
 
 /* True: to be looked at again. */
-static bool look(struct shunt_engine *engine)
+static bool open_stuck(struct shunt_engine *engine)
 {
-	struct found found = { .now = shunt_now(engine) };
+	struct look look = { .now = shunt_now(engine) };
+	struct shunt_sweep sweep = { .wants = is_stuck, .arg = &look };
+	struct shunt_stream *stream;
 
 	shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
-	do {
-		found.count = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, find_stuck, &found);
-		shunt_lock_leave(&engine->streams_lock);
-		for (int i = 0; i < found.count; i++) {
-			open_waiting(found.streams[i]);
-			shunt_streams_unhold(found.streams[i]);
-		}
-	} while (found.count == BATCH);
-	return found.again;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		open_waiting(stream);
+	return look.again;
 }
 
-int shunt_overflow_tick(struct shunt_service *service)
+void shunt_overflow_run(struct shunt_task *task)
 {
-	uint64_t now = shunt_now(service->engine);
+	struct shunt_engine *engine = shunt_service_of(task, overflow)->engine;
+	uint64_t next = shunt_now(engine) + PATIENCE;
 
-	if (!atomic_load(&service->patient))
-		return -1;
-	if (now >= service->patient_look) {
-		atomic_store(&service->patient, false);	/* a later sender sets it again */
-		if (look(service->engine))
-			atomic_store(&service->patient, true);
-		if (!atomic_load(&service->patient))
-			return -1;
-		service->patient_look = now + PATIENCE;
-	}
-	return (int)((service->patient_look - now) / MS + 1);
+	if (!open_stuck(engine))
+		return;
+	task->not_before = next;
+	shunt_task_at(task, next);
 }

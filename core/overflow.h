@@ -19,7 +19,7 @@
 #include <sys/uio.h>
 #include "core/stream.h"
 
-struct shunt_service;
+struct shunt_task;
 
 /* The direction begins on the link. */
 void shunt_overflow_begin(struct shunt_tx *tx);
@@ -64,8 +64,8 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd);
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
 /* The same for all streams: the process ends. */
 void shunt_overflow_leave(struct shunt_engine *engine);
-/* Finds readers that do not read. Milliseconds until the next look, -1: none. Service thread. */
-int shunt_overflow_tick(struct shunt_service *service);
+/* Finds readers that do not read. */
+void shunt_overflow_run(struct shunt_task *task);
 /* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. */
 uint64_t shunt_overflow_bound(struct shunt_engine *engine);
 

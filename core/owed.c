@@ -6,6 +6,7 @@
 #include "core/again.h"
 #include "core/engine.h"
 #include "core/linger.h"
+#include "core/loss.h"
 
 static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -51,13 +52,16 @@ void shunt_owed_linger_changed(struct shunt_stream *stream)
 }
 
 /* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
-static int listen_for(struct shunt_engine *engine, struct shunt_stream *stream, int op, bool what_comes)
+static uint32_t events_for(struct shunt_stream *stream)
 {
-	struct epoll_event event = { .events = EPOLLOUT, .data.ptr = &stream->source };
+	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED;
 
-	if (what_comes && atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED)
-		event.events |= EPOLLIN;
-	return engine->sys->epoll_ctl(engine->service->epfd, op, stream->resend_fd, &event);
+	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
+}
+
+static void listen_for(struct shunt_stream *stream, uint32_t events)
+{
+	shunt_loop_change(&stream->engine->loop, stream->resend_fd, &stream->source, events);
 }
 
 /*
@@ -72,14 +76,14 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (unread)
 		shunt_streams_reset_tcp(engine, stream->resend_fd);
 	else	/* it is the peer's end, and nothing comes behind it */
-		listen_for(engine, stream, EPOLL_CTL_MOD, false);
+		listen_for(stream, EPOLLOUT);
 }
 
 void shunt_owed_proven(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	if (stream->awaited)
-		listen_for(stream->engine, stream, EPOLL_CTL_MOD, true);
+		listen_for(stream, events_for(stream));
 	shunt_lock_leave(&stream->tx.lock);
 }
 
@@ -88,14 +92,15 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_service *service = engine->service;
 
 	if (stream->awaited) {
-		listen_for(engine, stream, EPOLL_CTL_MOD, true);
+		listen_for(stream, events_for(stream));
 		if (!stream->lingers)	/* it was paid, and owes again */
 			take_linger(engine, stream);
 		return;
 	}
 	if (stream->resend_fd < 0)
 		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
-	if (stream->resend_fd < 0 || listen_for(engine, stream, EPOLL_CTL_ADD, true)) {
+	if (stream->resend_fd < 0 ||
+	    shunt_loop_add(&engine->loop, stream->resend_fd, &stream->source, events_for(stream))) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
 		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
 		shunt_private_close(engine, stream->resend_fd);
@@ -110,9 +115,10 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_streams_hold(stream);
 }
 
-void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream, uint32_t events)
+void shunt_owed_moves(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_engine *engine = service->engine;
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
+	struct shunt_engine *engine = stream->engine;
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
@@ -122,7 +128,7 @@ void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}
-	engine->sys->epoll_ctl(service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
+	shunt_loop_remove(&engine->loop, stream->resend_fd);
 	if (stream->tx.resend_fin)
 		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
 	stream->tx.resend_fin = false;
@@ -131,7 +137,7 @@ void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream
 	stream->awaited = false;
 	shunt_linger_proven(stream);
 	shunt_lock_leave(&stream->tx.lock);
-	atomic_fetch_sub(&service->resends, 1);
+	atomic_fetch_sub(&engine->service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
@@ -148,10 +154,10 @@ void shunt_owed_give_up(struct shunt_stream *stream)
 		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer takes no bytes",
 			  stream->fd);
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_track_lose(engine, stream, 0);
+			shunt_loss_end(engine, stream, 0);
 		else
 			shunt_streams_reset_tcp(engine, stream->resend_fd);
-		engine->sys->epoll_ctl(engine->service->epfd, EPOLL_CTL_DEL, stream->resend_fd, NULL);
+		shunt_loop_remove(&engine->loop, stream->resend_fd);
 		shunt_owed_paid(engine, stream);
 		shunt_private_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;

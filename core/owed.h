@@ -15,8 +15,8 @@
 void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* All of it has been written, by whoever came first. tx.lock held. */
 void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream);
-/* There is room, or something has come to a closed stream. Service thread. */
-void shunt_owed_moves(struct shunt_service *service, struct shunt_stream *stream, uint32_t events);
+/* There is room, or something has come to a closed stream, whose `source` this is: see loop.h. */
+void shunt_owed_moves(struct shunt_source *source, uint32_t events);
 /* It will not be written: the connection is reset. No lock held. The service thread, or after its end. */
 void shunt_owed_give_up(struct shunt_stream *stream);
 /* The nonce is here, or nobody waits for it any more: what comes now is refused. rx.lock held. */

@@ -20,14 +20,6 @@ struct shunt_pin {
 	const char *first;	/* the byte of it that is at `from` */
 };
 
-/* May a send of engine.pin_from bytes or more be one, as things are? tx.lock held. */
-bool shunt_pin_pays(const struct shunt_stream *stream, int iovcnt, int flags);
-/* Registers the buffer for the stream's sends; false: it cannot be. tx.lock held until shunt_pin_drop. */
-bool shunt_pin_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov);
-/* Waits until the device has fetched all that was posted from it; tx.lock is given up meanwhile. */
-void shunt_pin_drop(struct shunt_stream *stream);
-/* The same for a thread that was cancelled in its send, without tx.lock. */
-void shunt_pin_cancelled(void *stream);
 /* Bytes from which on a registration costs less than a copy; UINT64_MAX: it never does. */
 uint64_t shunt_pin_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));
 
@@ -37,6 +29,8 @@ static inline bool shunt_pin_fetched(const struct shunt_stream *stream)
 	return !atomic_load(&stream->tx.pinned_wr);
 }
 
+/* All WRs from the program's buffer are complete, or will never be: its send is told. */
+void shunt_pin_tell(struct shunt_stream *stream);
 /* A piece at stream offset `offset` has been posted, with WR number `number`. lane.lock held. */
 void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline);
 /* Copies bytes of the stream from it, as shunt_stage_copy(). Returns how many, at most to - from. tx.lock held. */

@@ -1,20 +1,23 @@
 /*
- * poll() and select() over any mix of descriptors. Streams on a link are judged in user space, the
+ * poll() over any mix of descriptors, and what select() has in common with it. Streams on a link are judged in user space, the
  * rest by one ppoll() whose set is the program's with the streams' entries cut down to what is
  * still on TCP.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/cancel.h"
+#include "core/deadline.h"
 #include "core/engine.h"
 #include "core/epset.h"
+#include "core/nested.h"
+#include "core/offer.h"
+#include "core/poll.h"
 #include "core/polling.h"
+#include "core/sleep.h"
 #include "core/thread.h"
+#include "core/watch.h"
 
-#define SMALL 32		/* sets up to this size need no allocation */
-#define EXTRA 2			/* parker and channel */
 #define POLL_BITS (POLLIN | POLLOUT | POLLPRI | POLLRDNORM | POLLWRNORM | POLLRDHUP | POLLERR | POLLHUP)
 #define KERNEL_EVERY 2000	/* ns between two looks at the kernel's part while polling */
 #define ENTRY_NS 200		/* no entry takes longer to look at */
@@ -23,15 +26,14 @@ struct polling {
 	struct shunt_engine *engine;
 	struct pollfd *user;		/* the program's array */
 	nfds_t count;
-	struct pollfd *kernel;		/* count + EXTRA entries */
+	struct pollfd *kernel;		/* count + SHUNT_SLEEP_FDS entries */
 	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
 	nfds_t link_fds;		/* entries that a completion could make ready */
 	bool moved;			/* a stream has gone over to the kernel since the plan */
-	struct shunt_sleeper sleeper;
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
-	struct pollfd small_kernel[SMALL + EXTRA];
-	struct shunt_sleep_on small_on[SMALL];
+	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
+	struct shunt_sleep_on small_on[SHUNT_POLL_SMALL];
 };
 
 bool shunt_wait_concerns(const struct shunt_file *file)
@@ -44,12 +46,12 @@ bool shunt_wait_concerns(const struct shunt_file *file)
 
 static int prepare(struct polling *p)
 {
-	if (p->count <= SMALL) {
+	if (p->count <= SHUNT_POLL_SMALL) {
 		p->kernel = p->small_kernel;
 		p->on = p->small_on;
 		return 0;
 	}
-	p->kernel = malloc((p->count + EXTRA) * sizeof(*p->kernel));
+	p->kernel = malloc((p->count + SHUNT_SLEEP_FDS) * sizeof(*p->kernel));
 	p->on = malloc(p->count * sizeof(*p->on));
 	if (p->kernel && p->on)
 		return 0;
@@ -73,7 +75,7 @@ static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
 		return false;
 	if (!set->nested) {
 		shunt_lock_take(&engine->group.lock);
-		shunt_epset_nest(engine, set);
+		shunt_nested_add(engine, set);
 		shunt_lock_leave(&engine->group.lock);
 	}
 	return true;
@@ -124,7 +126,7 @@ static short set_events(struct polling *p, struct shunt_epset *set, short revent
 {
 	struct pollfd again = { .fd = set->fd, .events = POLLIN };
 	struct timespec none = { 0, 0 };
-	bool ready = locked ? shunt_epset_is_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+	bool ready = locked ? shunt_watch_any_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
 
 	if (!ready && revents & POLLIN)
 		ready = p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
@@ -249,108 +251,21 @@ static void cancellation_point(struct polling *p)
 	pthread_cleanup_pop(0);
 }
 
-static void enter(struct polling *p)
-{
-	struct shunt_sleeper *sleeper = &p->sleeper;
-	struct shunt_engine *engine = p->engine;
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	for (nfds_t i = 0; i < p->count; i++) {
-		struct shunt_stream *stream = p->on[i].stream;
-
-		if (!stream)
-			continue;
-		p->on[i].sleeper = sleeper;
-		p->on[i].next = stream->sleepers;
-		stream->sleepers = &p->on[i];
-	}
-	shunt_group_sleep_enter(engine, sleeper);
-	if (sleeper->leader)
-		shunt_group_arm(engine);
-	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, harvest(p, false, true) || p->moved);
-	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
-}
-
-static void leave(struct polling *p)
-{
-	struct shunt_group *group = &p->engine->group;
-
-	if (!shunt_group_sleeps(p->engine, &p->sleeper))
-		return;
-	shunt_lock_take(&group->lock);
-	for (nfds_t i = 0; i < p->count; i++) {
-		struct shunt_sleep_on **q;
-
-		if (!p->on[i].stream)
-			continue;
-		for (q = &p->on[i].stream->sleepers; *q != &p->on[i]; q = &(*q)->next)
-			;
-		*q = p->on[i].next;
-	}
-	shunt_group_sleep_leave(p->engine, &p->sleeper);
-	shunt_lock_leave(&group->lock);
-}
-
-static void cancelled(void *arg)
+static bool is_ready(void *arg)
 {
 	struct polling *p = arg;
 
-	shunt_thread.sleep_fd = 0;
-	leave(p);
-	shunt_private_close(p->engine, p->sleeper.kick_fd);
-	forget(p);
-}
-
-static int kernel_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
-{
-	struct timespec left;
-	volatile int result = 0;
-
-	pthread_cleanup_push(cancelled, p);
-	if (p->engine->sys->ppoll(p->kernel, p->count + EXTRA,
-				  shunt_wait_remaining(p->engine, deadline, &left), mask) < 0)
-		result = -errno;
-	pthread_cleanup_pop(0);
-	return result;
-}
-
-static int sleep_once(struct polling *p, int parker, uint64_t deadline, const sigset_t *mask)
-{
-	struct shunt_engine *engine = p->engine;
-	struct pollfd *extra = p->kernel + p->count;
-	int result = 0;
-	bool asleep;
-
-	plan(p);
-	extra[0] = (struct pollfd) { .fd = parker, .events = POLLIN };
-	extra[1] = (struct pollfd) { .fd = -1 };
-	shunt_thread.sleep_fd = parker + 1;
-	p->sleeper = (struct shunt_sleeper) { .kick_fd = parker, .forks = engine->forks };
-	enter(p);
-	asleep = atomic_load_explicit(&p->sleeper.asleep, memory_order_relaxed);
-	if (asleep && !shunt_thread.signalled) {
-		if (p->sleeper.leader && engine->group.open)
-			extra[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
-		result = kernel_poll(p, deadline, mask);
-	}
-	shunt_thread.sleep_fd = 0;
-	leave(p);
-	if (result == 0 && extra[1].revents)
-		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
-	if (!asleep || extra[0].revents || shunt_thread.signalled)
-		shunt_parker_drain(engine, parker);
-	return result;
+	return harvest(p, false, true) || p->moved;
 }
 
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	int parker = shunt_parker_take(p->engine);
-	int result = sleep_once(p, parker, shunt_parker_patience(p->engine, parker, deadline), mask);
+	struct shunt_sleep sleep = { .engine = p->engine, .on = p->on, .count = p->count,
+				     .ready = is_ready, .cancelled = forget, .arg = p };
+	int result;
 
-	shunt_parker_give(p->engine, parker);
+	plan(p);
+	result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
@@ -392,17 +307,17 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 		if (!file || file->kind != SHUNT_FILE_STREAM)
 			continue;
 		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
-			shunt_service_offer(engine, stream);
+			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
 			shunt_rights_ask(engine, fds[i].fd, stream);
 	}
 }
 
-static int poll_or_select(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+int shunt_poll_all(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
 			  struct pollfd *made, const struct timespec *timeout, const sigset_t *mask)
 {
 	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
-			    shunt_wait_deadline(engine, timeout);
+			    shunt_deadline_in(engine, timeout);
 	struct polling p;
 	int result;
 
@@ -423,88 +338,5 @@ static int poll_or_select(struct shunt_engine *engine, struct pollfd *fds, nfds_
 int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
 		    const struct timespec *timeout, const sigset_t *mask)
 {
-	return poll_or_select(engine, fds, count, NULL, timeout, mask);
-}
-
-/* --- select --- */
-
-#define SELECT_IN (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
-#define SELECT_OUT (POLLOUT | POLLWRNORM | POLLERR)
-
-/* fd_set beyond FD_SETSIZE (PF-47): bits in longs, as the kernel sees them. */
-static bool bit(const fd_set *set, int fd)
-{
-	const unsigned long *words = (const unsigned long *)set;
-
-	return set && words[fd / 64] >> (fd % 64) & 1;
-}
-
-static void set_bit(fd_set *set, int fd)
-{
-	((unsigned long *)set)[fd / 64] |= 1ul << (fd % 64);
-}
-
-static void clear(fd_set *set, int nfds)
-{
-	if (set)
-		memset(set, 0, (nfds + 63) / 64 * 8);
-}
-
-static short select_events(int fd, const fd_set *readable, const fd_set *writable,
-			   const fd_set *except)
-{
-	return (bit(readable, fd) ? POLLIN : 0) | (bit(writable, fd) ? POLLOUT : 0) |
-	       (bit(except, fd) ? POLLPRI : 0);
-}
-
-static int select_result(struct pollfd *fds, nfds_t count, int nfds, fd_set *readable,
-			 fd_set *writable, fd_set *except)
-{
-	int ready = 0;
-
-	for (nfds_t i = 0; i < count; i++)
-		if (fds[i].revents & POLLNVAL)
-			return -EBADF;
-	clear(readable, nfds);
-	clear(writable, nfds);
-	clear(except, nfds);
-	for (nfds_t i = 0; i < count; i++) {
-		short events = fds[i].events, revents = fds[i].revents;
-
-		if (events & POLLIN && revents & SELECT_IN)
-			ready++, set_bit(readable, fds[i].fd);
-		if (events & POLLOUT && revents & SELECT_OUT)
-			ready++, set_bit(writable, fds[i].fd);
-		if (events & POLLPRI && revents & POLLPRI)
-			ready++, set_bit(except, fds[i].fd);
-	}
-	return ready;
-}
-
-int shunt_wait_select(struct shunt_engine *engine, int nfds, fd_set *readable, fd_set *writable,
-		      fd_set *except, const struct timespec *timeout, const sigset_t *mask)
-{
-	struct pollfd small[SMALL], *fds = small;
-	nfds_t count = 0;
-	int result;
-
-	for (int fd = 0; fd < nfds; fd++)
-		count += select_events(fd, readable, writable, except) != 0;
-	if (count > SMALL)
-		fds = malloc(count * sizeof(*fds));
-	if (!fds)
-		return -ENOMEM;
-	count = 0;
-	for (int fd = 0; fd < nfds; fd++) {
-		short events = select_events(fd, readable, writable, except);
-
-		if (events)
-			fds[count++] = (struct pollfd) { .fd = fd, .events = events };
-	}
-	result = poll_or_select(engine, fds, count, fds == small ? NULL : fds, timeout, mask);
-	if (result >= 0)
-		result = select_result(fds, count, nfds, readable, writable, except);
-	if (fds != small)
-		free(fds);
-	return result;
+	return shunt_poll_all(engine, fds, count, NULL, timeout, mask);
 }

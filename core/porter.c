@@ -52,16 +52,9 @@ bool shunt_porter_is_full(struct shunt_engine *engine)
 
 /* --- all of them --- */
 
-static bool is_door(enum shunt_source_kind kind)
+bool shunt_porter_shuts(struct shunt_service *service)
 {
-	return kind == SHUNT_SOURCE_RENDEZVOUS || kind == SHUNT_SOURCE_HAVE ||
-	       kind == SHUNT_SOURCE_STATISTICS ||
-	       kind == SHUNT_SOURCE_ADMIN || kind == SHUNT_SOURCE_RIGHTS;
-}
-
-bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source)
-{
-	bool shuts = is_door(source->kind) && shunt_porter_is_full(service->engine);
+	bool shuts = shunt_porter_is_full(service->engine);
 
 	if (shuts)
 		shunt_deaf_set(service, SHUNT_DEAF_CROWDED, true);
@@ -69,12 +62,20 @@ bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source
 }
 
 /* A door that has been made meanwhile shuts them again when somebody comes. */
-void shunt_porter_opens(struct shunt_service *service)
+static void open_doors(struct shunt_service *service)
 {
 	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(service->engine))
 		return;
 	atomic_store(&service->engine->porter.shut, false);
 	shunt_deaf_set(service, SHUNT_DEAF_CROWDED, false);
+}
+
+void shunt_porter_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, doors);
+
+	open_doors(service);
+	shunt_deaf_look(service);
 }
 
 /* --- the thread --- */
@@ -92,14 +93,14 @@ static int next_to_go(struct shunt_engine *engine)
 		porter->at_work = false;
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_service_wake(engine);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.doors);
 	return fd;
 }
 
 /* Another file takes its number first. That is what takes time: no number is in the making. */
 static void let_go(struct shunt_engine *engine, int fd)
 {
-	engine->sys->dup3(engine->service->wake_fd, fd, O_CLOEXEC);
+	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
 	shunt_private_close(engine, fd);
 }
 

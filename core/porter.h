@@ -19,7 +19,7 @@
 
 struct shunt_engine;
 struct shunt_service;
-struct shunt_source;
+struct shunt_task;
 
 #define SHUNT_PORTER_MOST 64	/* strangers wait to be let go of: the doors are shut */
 #define SHUNT_PORTER_CROWD 192	/* more than the backlog of a door */
@@ -51,13 +51,10 @@ void shunt_porter_trust(struct shunt_engine *engine, int fd);
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
 /* No more strangers can be taken. */
 bool shunt_porter_is_full(struct shunt_engine *engine);
-/*
- * Somebody has come there. True: it is a door, and all are shut, because there is no room. Service
- * thread, as is the next.
- */
-bool shunt_porter_shuts(struct shunt_service *service, const struct shunt_source *source);
-/* There may be room again. */
-void shunt_porter_opens(struct shunt_service *service);
+/* A peer has come to a door. True: there is no room, so all doors are shut. Service thread, as is the next. */
+bool shunt_porter_shuts(struct shunt_service *service);
+/* There may be room again, or descriptors. */
+void shunt_porter_run(struct shunt_task *task);
 
 /*
  * The door's name is free when this returns. Any lock may be held; the crowd is added to, and

@@ -14,6 +14,7 @@
 
 #define PATIENCE 60000000000ull	/* ns that the kernel's end waits for a nonce: no longer than the kernel does for the other end */
 #define LOOK 1000000000ull	/* ns between two looks at who waits */
+#define UNPROVEN 10000000ull	/* ns until there may be a descriptor to wait for a nonce with */
 
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES])
 {
@@ -38,7 +39,6 @@ void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONC
  */
 static bool watch(struct shunt_stream *stream)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = &stream->proof_source };
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_rx *rx = &stream->rx;
 
@@ -47,7 +47,7 @@ static bool watch(struct shunt_stream *stream)
 	rx->proof_fd = shunt_private_copy(engine, stream->fd);
 	if (rx->proof_fd < 0)
 		return false;
-	if (engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_ADD, rx->proof_fd, &event)) {
+	if (shunt_loop_add(&engine->loop, rx->proof_fd, &stream->proof_source, EPOLLIN | EPOLLRDHUP | EPOLLET)) {
 		shunt_private_close(engine, rx->proof_fd);
 		rx->proof_fd = -1;
 		return false;
@@ -65,7 +65,7 @@ static void hold_end(struct shunt_stream *stream)
 		return;
 	atomic_store(&stream->rx.held_until, shunt_now(engine) + PATIENCE);
 	if (!atomic_fetch_add(&engine->service->held_ends, 1))
-		shunt_service_wake(engine);
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.proof, 0);
 }
 
 static void let_end_go(struct shunt_stream *stream)
@@ -86,7 +86,7 @@ static void unwatch(struct shunt_stream *stream)
 	if (atomic_load(&rx->held_until))
 		engine->sys->shutdown(rx->proof_fd, SHUT_WR);
 	let_end_go(stream);
-	engine->sys->epoll_ctl(shunt_service_epoll(engine), EPOLL_CTL_DEL, rx->proof_fd, NULL);
+	shunt_loop_remove(&engine->loop, rx->proof_fd);
 	shunt_private_close(engine, rx->proof_fd);
 	rx->proof_fd = -1;
 	shunt_streams_unhold(stream);
@@ -139,7 +139,15 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 		unwatch(stream);	/* closed; now the kernel's socket is, too */
 	shunt_owed_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
+}
+
+void shunt_proof_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, proof_source);
+
+	(void)events;
+	shunt_proof_heard(stream->engine, stream);
 }
 
 void shunt_proof_expect(struct shunt_stream *stream)
@@ -151,7 +159,7 @@ void shunt_proof_expect(struct shunt_stream *stream)
 	    atomic_load(&stream->retiring) == SHUNT_RETIRING || (rx->shut && stream->tx.shut))
 		return;
 	if (!watch(stream)) {
-		shunt_service_prove_later(stream->engine);
+		shunt_proof_later(stream->engine);
 		return;
 	}
 	if (shunt_link_send(stream->link, &message, NULL, 0))
@@ -174,7 +182,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, void *buffer, size_t
 static void tell_child(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->retire_fd) >= 0)
-		shunt_service_prove(engine);
+		shunt_proof_soon(engine);
 }
 
 static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -305,21 +313,11 @@ bool shunt_proof_drop(struct shunt_engine *engine, struct shunt_stream *stream)
 	return true;
 }
 
-struct overdue {
-	uint64_t now;
-	struct shunt_stream *found;
-};
-
-static int is_overdue(struct shunt_stream *stream, void *arg)
+static bool is_overdue(struct shunt_stream *stream, void *now)
 {
 	uint64_t until = atomic_load(&stream->rx.held_until);
-	struct overdue *overdue = arg;
 
-	if (!until || until > overdue->now)
-		return 0;
-	overdue->found = stream;
-	stream->holds++;
-	return 1;
+	return until && until <= *(uint64_t *)now;
 }
 
 /* The peer was perhaps never asked: the link died before, or it does not do what it should. */
@@ -333,42 +331,84 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED);
-	shunt_streams_unhold(stream);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
+}
+
+static void end_overdue(struct shunt_engine *engine, uint64_t now)
+{
+	struct shunt_sweep sweep = { .wants = is_overdue, .arg = &now };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		stop_waiting(engine, stream);
 }
 
 void shunt_proof_end_waiting(struct shunt_engine *engine)
 {
-	struct overdue overdue = { .now = SHUNT_NEVER };
-
-	do {
-		overdue.found = NULL;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, is_overdue, &overdue);
-		shunt_lock_leave(&engine->streams_lock);
-		if (overdue.found)
-			stop_waiting(engine, overdue.found);
-	} while (overdue.found);
+	end_overdue(engine, SHUNT_NEVER);
 }
 
-int shunt_proof_tick(struct shunt_service *service)
+void shunt_proof_run_overdue(struct shunt_task *task)
 {
-	struct overdue overdue = { 0 };
+	struct shunt_service *service = shunt_service_of(task, proof);
+	uint64_t now = shunt_now(service->engine);
 
 	if (!atomic_load(&service->held_ends))
-		return -1;
-	overdue.now = shunt_now(service->engine);
-	while (overdue.now >= service->held_look) {
-		overdue.found = NULL;
-		shunt_lock_take(&service->engine->streams_lock);
-		shunt_streams_each(service->engine, is_overdue, &overdue);
-		shunt_lock_leave(&service->engine->streams_lock);
-		if (overdue.found)
-			stop_waiting(service->engine, overdue.found);
-		else
-			service->held_look = overdue.now + LOOK;
+		return;
+	end_overdue(service->engine, now);
+	shunt_task_at(task, now + LOOK);
+}
+
+/* --- the service thread asks for nonces --- */
+
+void shunt_proof_soon(struct shunt_engine *engine)
+{
+	shunt_loop_post(&engine->loop, &engine->service->tasks.prove);
+}
+
+void shunt_proof_later(struct shunt_engine *engine)
+{
+	shunt_loop_remind(&engine->loop, &engine->service->tasks.prove, shunt_now(engine) + UNPROVEN);
+}
+
+struct unproven {
+	struct shunt_stream *streams[64];
+	int count;
+};
+
+/* Or its end waits for a descriptor. */
+static int find_unproven(struct shunt_stream *stream, void *arg)
+{
+	struct unproven *found = arg;
+
+	if ((atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN || atomic_load(&stream->rx.boundary) == SHUNT_NEVER) &&
+	    !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
+		return 0;
+	stream->holds++;
+	found->streams[found->count++] = stream;
+	return found->count == 64;
+}
+
+void shunt_proof_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, prove)->engine;
+	struct unproven found = { .count = 0 };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find_unproven, &found);
+	shunt_lock_leave(&engine->streams_lock);
+	for (int i = 0; i < found.count; i++) {
+		struct shunt_stream *stream = found.streams[i];
+
+		shunt_lock_take(&stream->rx.lock);
+		shunt_track_settle(engine, stream);
+		shunt_lock_leave(&stream->rx.lock);
+		shunt_linger_again(stream);
+		shunt_streams_unhold(stream);
 	}
-	return shunt_narrow_ms(service->held_look - overdue.now);
+	if (found.count == 64 && !shunt_task_waits(task))	/* else there are no descriptors for more */
+		shunt_task_at(task, 0);
+	shunt_rights_proven(engine);
 }
 
 /* --- the writer --- */

@@ -12,6 +12,7 @@
 #include "core/stream.h"
 
 struct shunt_service;
+struct shunt_task;
 
 /* The peer will have to show this one. Before the stream is attached. False: there is no randomness. */
 bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES]);
@@ -23,6 +24,14 @@ void shunt_proof_expect(struct shunt_stream *stream);
 int shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Something has come on TCP, perhaps that. Service thread. */
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The same, of the stream whose `proof_source` this is: see loop.h. */
+void shunt_proof_ready(struct shunt_source *source, uint32_t events);
+/* A peer's nonce is to be asked for, and another thread has the stream's lock; any thread, any lock. */
+void shunt_proof_soon(struct shunt_engine *engine);
+/* The same, or an end is to be said (linger.h), but there is no descriptor to wait for it with: in a while. */
+void shunt_proof_later(struct shunt_engine *engine);
+/* Asks for nonces and says ends where that could not be done at once. */
+void shunt_proof_run(struct shunt_task *task);
 /* The peer expects ours. Service thread. */
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
 /*
@@ -41,8 +50,8 @@ void shunt_proof_leave(struct shunt_stream *stream);
 bool shunt_proof_end_reading(struct shunt_stream *stream);
 /* The same of writing, where the kernel has been told that reading has ended. Not for longer than a minute. Both locks held. */
 bool shunt_proof_end_writing(struct shunt_stream *stream);
-/* Ends that have waited long enough are said. Milliseconds until the next look, -1: none waits. Service thread. */
-int shunt_proof_tick(struct shunt_service *service);
+/* Ends that have waited too long for a nonce. */
+void shunt_proof_run_overdue(struct shunt_task *task);
 /* The service thread has ended: none of them waits any longer. No lock held. */
 void shunt_proof_end_waiting(struct shunt_engine *engine);
 

@@ -48,7 +48,7 @@ static bool ended(const struct shunt_rx *rx)
 	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(rx));
 }
 
-/* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_track_lose). */
+/* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_loss_end). */
 static bool was_reset(const struct shunt_rx *rx)
 {
 	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&

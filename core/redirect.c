@@ -3,7 +3,9 @@
  * address (have.c). It is claimed there, once.
  */
 #include <errno.h>
+#include "core/claim.h"
 #include "core/decision.h"
+#include "core/redirect.h"
 #include "core/service.h"
 #include "core/trust.h"
 

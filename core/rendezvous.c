@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "core/address.h"
 #include "core/deaf.h"
+#include "core/rendezvous.h"
 #include "core/service.h"
 #include "core/trust.h"
 

@@ -101,7 +101,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_link_send(stream->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
@@ -148,7 +148,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)
-		shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return done;
 }
@@ -167,7 +167,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_track_rehome(engine, stream, EPOLLIN);	/* from here on the kernel tells of it, whatever becomes of the rest */
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_retire_complete(engine, stream);
 	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
@@ -312,7 +312,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
 			shunt_again_free(tx);
 			push(engine, fd);
-			shunt_track_rehome(engine, stream, 0);
+			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 		}
 	}
 	shunt_owed_paid(engine, stream);
@@ -391,7 +391,7 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_link_distrust(stream->link, shunt_again_wrong);
 	else
 		shunt_link_send(stream->link, &message, NULL, 0);
-	shunt_track_rehome(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 }
 
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
@@ -424,8 +424,9 @@ bool shunt_retire_waits(struct shunt_service *service)
 	return false;
 }
 
-void shunt_retire_tick(struct shunt_service *service)
+void shunt_retire_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, retire);
 	struct shunt_stream *stream;
 
 	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {

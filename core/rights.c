@@ -307,10 +307,16 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 		shunt_porter_dismiss(engine, fd);
 }
 
-void shunt_rights_serve(struct shunt_engine *engine, int door)
+void shunt_rights_serve(struct shunt_source *source, uint32_t events)
 {
+	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, rights_source);
+	struct shunt_engine *engine = service->engine;
+
+	(void)events;
+	if (shunt_porter_shuts(service))
+		return;
 	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
-		int fd = shunt_deaf_accept(engine, door, SOCK_NONBLOCK);
+		int fd = shunt_deaf_accept(engine, service->rights_fd, SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;

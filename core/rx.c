@@ -2,51 +2,16 @@
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
+#include "core/eof.h"
+#include "core/iov.h"
+#include "core/offer.h"
+#include "core/peek.h"
 #include "core/proof.h"
 #include "core/thread.h"
 #include "core/unclaimed.h"
-
-#define IOV_BATCH 64
-
-/* Where in the program's buffers the next byte goes. */
-struct cursor {
-	const struct iovec *iov;
-	int iovcnt;
-	size_t skip;		/* into iov[0] */
-	size_t left;		/* room in all */
-	bool cut;		/* the kernel was asked for less, and that much was there */
-};
-
-static void advance(struct cursor *to, size_t bytes)
-{
-	to->left -= bytes;
-	to->skip += bytes;
-	while (to->iovcnt && to->skip >= to->iov->iov_len) {
-		to->skip -= to->iov->iov_len;
-		to->iov++;
-		to->iovcnt--;
-	}
-}
-
-static void copy_out(struct cursor *to, const uint8_t *from, size_t bytes)
-{
-	while (bytes) {
-		size_t part = to->iov->iov_len - to->skip;
-
-		if (part > bytes)
-			part = bytes;
-		memcpy((char *)to->iov->iov_base + to->skip, from, part);
-		from += part;
-		bytes -= part;
-		advance(to, part);
-	}
-}
 
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
 {
@@ -60,28 +25,6 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
 		bytes->tcp += count;
 		bytes->late_tcp += late;
 	}
-}
-
-/* Takes up to to->left bytes from the ring. A NULL base discards them (MSG_TRUNC). */
-static size_t take_ring(struct shunt_rx *rx, struct cursor *to, bool discard, uint64_t head)
-{
-	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
-	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
-	size_t at = head & (rx->ring_bytes - 1);
-	size_t bytes, first;
-
-	if (next < end)
-		end = next;
-	bytes = end - head < to->left ? end - head : to->left;
-	first = bytes < rx->ring_bytes - at ? bytes : rx->ring_bytes - at;
-	if (discard) {
-		advance(to, bytes);
-		return bytes;
-	}
-	copy_out(to, rx->ring + at, first);
-	if (bytes > first)
-		copy_out(to, rx->ring, bytes - first);
-	return bytes;
 }
 
 /*
@@ -104,11 +47,11 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 }
 
 static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
-			    struct cursor *to, int flags)
+			    struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
-	size_t bytes = take_ring(rx, to, flags & MSG_TRUNC, head);
+	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head);
 
 	if (!bytes || flags & MSG_PEEK)
 		return bytes ? (ssize_t)bytes : -EAGAIN;
@@ -123,46 +66,11 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	return bytes;
 }
 
-/* As much of the cursor as may be read from TCP before the announced end of its track. */
-static int tcp_iov(struct shunt_rx *rx, const struct cursor *to, struct iovec *iov)
-{
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
-	uint64_t boundary = atomic_load(&rx->boundary);
-	uint64_t limit = boundary - head;	/* huge when there is none */
-	size_t skip = to->skip;
-	int count = 0;
-
-	for (int i = 0; i < to->iovcnt && limit && count < IOV_BATCH; i++) {
-		size_t part = to->iov[i].iov_len - skip;
-
-		if (part > limit)
-			part = limit;
-		iov[count++] = (struct iovec) { (char *)to->iov[i].iov_base + skip, part };
-		limit -= part;
-		skip = 0;
-	}
-	return count;
-}
-
-/* Once, as a reset is told. */
-static ssize_t end_of_doubt(struct shunt_stream *stream, int fd)
-{
-	struct shunt_rx *rx = &stream->rx;
-
-	rx->doubtful = false;
-	if (rx->shut || atomic_load(&rx->reset) || atomic_exchange(&rx->told, true))
-		return 0;
-	atomic_store(&rx->reset, true);
-	atomic_store(&stream->tx.dead, true);
-	shunt_streams_reset_tcp(stream->engine, fd);
-	return -ECONNRESET;
-}
-
 static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			   struct cursor *to, int flags)
+			   struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct iovec iov[IOV_BATCH];
+	struct iovec iov[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
 	size_t batch = 0;
@@ -170,8 +78,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 
 	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
 		message.msg_iov = iov;
-		message.msg_iovlen = tcp_iov(rx, to, iov);
-		for (size_t i = 0; message.msg_iovlen == IOV_BATCH && i < IOV_BATCH; i++)
+		message.msg_iovlen = shunt_iov_cut(to, atomic_load(&rx->boundary) - head, iov);
+		for (size_t i = 0; message.msg_iovlen == SHUNT_IOV_BATCH && i < SHUNT_IOV_BATCH; i++)
 			batch += iov[i].iov_len;
 	}
 	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
@@ -188,11 +96,11 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	if (got == 0) {
 		rx->tcp_eof = true;
 		if (__builtin_expect(rx->owes_reset, 0))
-			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_track_lose() */
+			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
 		rx->owes_reset = false;
-		return __builtin_expect(rx->doubtful || rx->unproven_at == head || rx->owed > head, 0) ? end_of_doubt(stream, fd) : 0;
+		return __builtin_expect(rx->doubtful || rx->unproven_at == head || rx->owed > head, 0) ? shunt_eof_in_doubt(stream, fd) : 0;
 	}
-	advance(to, got);
+	shunt_iov_advance(to, got);
 	to->cut = (size_t)got == batch;
 	if (flags & MSG_PEEK)
 		return got;
@@ -204,77 +112,6 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	return got;
 }
 
-/* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
-static bool is_cut(struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin);
-	uint64_t from = rx->track == SHUNT_LINK ? head : atomic_load(&rx->boundary), tail = atomic_load(&rx->tail);
-	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
-	int there = 0;
-
-	return fin != SHUNT_NEVER && !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && head + there + ring < fin;
-}
-
-/* Reported once, on whichever way: the kernel has seen a reset of its own. */
-int shunt_stream_pop_error(struct shunt_stream *stream)
-{
-	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
-	socklen_t length = sizeof(kernel);
-
-	if (error && stream->fd >= 0)
-		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
-	if (!error || atomic_exchange(&stream->rx.told, true))
-		return 0;
-	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
-}
-
-void shunt_stream_was_reset(struct shunt_stream *stream, int error)
-{
-	if (error == EPIPE || atomic_load(&stream->rx.reset))
-		return;
-	atomic_store(&stream->rx.error, error);
-	atomic_store(&stream->rx.reset, true);
-	atomic_store(&stream->tx.dead, true);
-}
-
-/* The program is told that it is over: what the link may still bring is nothing any more. */
-static void hear_no_more(struct shunt_stream *stream)
-{
-	struct shunt_group *group = &stream->engine->group;
-	struct shunt_rx *rx = &stream->rx;
-
-	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&rx->retired))
-		return;
-	shunt_lock_take(&group->lock);
-	if (rx->track == SHUNT_LINK ? atomic_load(&rx->tail) == atomic_load(&rx->head) : atomic_load(&rx->boundary) == SHUNT_NEVER)
-		atomic_store(&rx->retired, true);
-	shunt_lock_leave(&group->lock);
-}
-
-/* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
-static ssize_t at_end(struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
-	socklen_t length = sizeof(int);
-	int error;
-
-	if (rx->shut || atomic_load(&rx->fin) == head)
-		return 0;
-	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
-		if (__builtin_expect(rx->owes_reset, 0) && stream->fd >= 0) {	/* what was unread before it has been read */
-			shunt_streams_reset_tcp(stream->engine, stream->fd);
-			stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);	/* ours is told */
-			rx->owes_reset = false;
-		}
-		hear_no_more(stream);
-		error = shunt_stream_pop_error(stream);
-		return -error;
-	}
-	return -EAGAIN;
-}
-
 /* An announced end of the present track or ring has been reached. */
 static bool switch_due(const struct shunt_rx *rx)
 {
@@ -284,45 +121,9 @@ static bool switch_due(const struct shunt_rx *rx)
 	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
 }
 
-/*
- * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
- * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
- * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
- * been told already.
- * What a device has done for a peer is here before what the peer's kernel sends afterwards: whose end comes before CONFIRM
- * has not switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
- */
-static bool tcp_end_counts(struct shunt_stream *stream)
-{
-	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
-	     atomic_load(&stream->rx.told)) && shunt_stream_tcp_closed(stream))
-		return true;
-	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
-		return true;	/* an end that comes before the proof is the kernel's to tell */
-	if (!atomic_load(&stream->tx.halted) &&
-	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
-		return true;
-	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
-}
-
-/* TCP has ended. Before FIN, or before a switch, only a reset does that; behind its own FIN the kernel does not say so. */
-static ssize_t tcp_end(struct shunt_stream *stream, int fd)
-{
-	const struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin), boundary = atomic_load(&rx->boundary);
-	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
-
-	if (missing)
-		return end_of_doubt(stream, fd);
-	if (atomic_load(&rx->told))
-		hear_no_more(stream);
-	return 0;
-}
-
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
 static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		       struct cursor *to, int flags)
+		       struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
 	ssize_t got;
@@ -334,78 +135,27 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_pending(rx))
 			shunt_track_settle(engine, stream);
 		if (shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head))
-			return at_end(stream);
+			return shunt_eof_reached(stream);
 		if (rx->track == SHUNT_LINK) {
 			got = receive_link(engine, stream, to, flags);
-			return got == -EAGAIN ? at_end(stream) : got;
+			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
 		}
 		if (atomic_load(&rx->fin) == atomic_load_explicit(&rx->head, memory_order_relaxed))
 			return 0;
 		if (atomic_load(&rx->reset) && rx->tcp_eof)
-			return at_end(stream);
+			return shunt_eof_reached(stream);
 		got = receive_tcp(engine, fd, stream, to, flags);
 		if (got != 0)
 			return got;
 		shunt_group_poll_fully(engine);
 		if (!switch_due(rx)) {
-			got = at_end(stream);
-			if (got != -EAGAIN || !tcp_end_counts(stream))
+			got = shunt_eof_reached(stream);
+			if (got != -EAGAIN || !shunt_eof_counts(stream))
 				return got;
 			if (!shunt_fault_hurries(engine))
-				return tcp_end(stream, fd);
+				return shunt_eof_of_tcp(stream, fd);
 		}
 	}
-}
-
-/* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
-static void peek_kernel(struct shunt_engine *engine, int fd, struct cursor *to, uint64_t skip, uint64_t limit, int flags)
-{
-	struct shunt_rx end = { .boundary = limit };
-	struct iovec iov[IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
-	struct msghdr message = { .msg_iov = iov };
-	ssize_t got = -1;
-	int unread = 0;
-
-	message.msg_iovlen = 1 + tcp_iov(&end, to, iov + 1);
-	/* Where there is nothing it would take the socket's error, which is not to be told yet. */
-	if ((!skip || iov[0].iov_base) && !engine->sys->ioctl(fd, FIONREAD, &unread) && (uint64_t)unread > skip)
-		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
-	free(iov[0].iov_base);
-	if (got > (ssize_t)skip)
-		advance(to, got - skip);
-}
-
-/*
- * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as has been announced.
- * Nothing moves. `at`: what has been seen so far ends there.
- */
-static size_t peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct cursor *to, uint64_t at,
-		      int flags)
-{
-	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
-	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
-	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
-	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
-	size_t before = to->left;
-
-	if ((!link && boundary != at) || shunt_proof_pending(rx))
-		return 0;
-	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
-		if (turns) {
-			next.ring = rx->next_ring;
-			next.ring_bytes = atomic_load(&rx->next_bytes);
-		}
-		atomic_store(&next.tail, ends < tail ? ends : tail);
-		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
-		if (atomic_load(&next.tail) > at)
-			at += take_ring(&next, to, flags & MSG_TRUNC, at);
-		if (turns || atomic_load(&rx->next_from) != at)
-			break;
-		turns = true;
-	}
-	if (at == ends && to->left)
-		peek_kernel(engine, fd, to, skip, link ? second - at : SHUNT_NEVER, flags);
-	return before - to->left;
 }
 
 static bool ends_ahead(const struct shunt_rx *rx)
@@ -504,7 +254,7 @@ static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct s
 }
 
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		       struct cursor *to, int flags)
+		       struct shunt_iov *to, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) &&
 		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
@@ -531,7 +281,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (got > 0)
 			done += got;
 		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
-			done += peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
+			done += shunt_peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
 		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, &from, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
@@ -574,13 +324,13 @@ static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct 
 ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags)
 {
-	struct cursor to = { .iov = iov, .iovcnt = iovcnt };
+	struct shunt_iov to = { .iov = iov, .iovcnt = iovcnt };
 	ssize_t got;
 
 	for (int i = 0; i < iovcnt; i++)
 		to.left += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
@@ -590,75 +340,10 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->rx.lock);
 		return kernel_receive(engine, fd, iov, iovcnt, flags);
 	}
-	advance(&to, 0);
+	shunt_iov_advance(&to, 0);
 	got = receive(engine, fd, stream, &to, flags);
 	shunt_lock_leave(&stream->rx.lock);
 	if (__builtin_expect(stream->orphan, 0))
 		shunt_streams_end_orphan(engine, stream);
 	return got;
-}
-
-/* What can be read now, over every switch that has been announced. rx.lock held. */
-static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
-{
-	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
-	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
-	bool link = rx->track == SHUNT_LINK;
-
-	for (int i = 0; i < 3; i++, link = !link) {
-		uint64_t there;
-
-		if (i == 1 && shunt_proof_pending(rx)) {	/* what the link has counts when the nonce is here, too */
-			if (atomic_load(&rx->proof) != SHUNT_EXPECTED || tcp < SHUNT_NONCE_BYTES)
-				break;
-			tcp -= SHUNT_NONCE_BYTES;
-		}
-		there = link ? (tail > at ? tail - at : 0) : tcp;
-		if (there > ends[i] - at)
-			there = ends[i] - at;
-		at += there;
-		if (!link)
-			tcp -= there;
-		if (at != ends[i])
-			break;
-	}
-	return at - head;
-}
-
-int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t bytes;
-	int tcp = 0;
-
-	if (stream->slot && !atomic_load(&stream->touched))
-		shunt_service_offer(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
-	shunt_group_poll(engine);
-	shunt_lock_take(&rx->lock);
-	shunt_track_settle(engine, stream);
-	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
-		engine->sys->ioctl(fd, FIONREAD, &tcp);
-	bytes = readable(rx, tcp > 0 ? (uint64_t)tcp : 0);
-	shunt_lock_leave(&rx->lock);
-	return bytes > INT_MAX ? INT_MAX : (int)bytes;
-}
-
-int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	int mark = 0, result = 0;
-
-	if (stream->slot && !atomic_load(&stream->touched))
-		shunt_service_offer(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
-	shunt_group_poll(engine);
-	shunt_lock_take(&rx->lock);
-	shunt_track_settle(engine, stream);
-	if (rx->track == SHUNT_TCP)	/* else bytes of the link come first */
-		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
-	shunt_lock_leave(&rx->lock);
-	return result;
 }

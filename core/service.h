@@ -1,6 +1,7 @@
 /*
  * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener
- * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7).
+ * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). What it does is in the
+ * files that its tasks and sources are named for; service.c creates, starts and stops it (engine.h).
  *
  * Everything in struct shunt_service belongs to that thread but the fields named otherwise.
  */
@@ -9,71 +10,54 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/un.h>
 #include "core/admin.h"
+#include "core/claim.h"
 #include "core/engine.h"
+#include "core/loop.h"
+#include "core/rendezvous.h"
 #include "core/sleepcost.h"
-#include "core/source.h"
 
-struct cm_listener;
 struct shunt_abroad;
 struct shunt_teller;
 struct shunt_had;
 
 /*
- * One listening address of ours: what we offer there or, where another process was first, our connection to that
- * one. The memory stays as long as the process, and a fork's child goes on with a copy. engine.rendezvous_lock, but
- * for what is named otherwise.
+ * What the service thread does without being told by a descriptor, in the order of a round. They are named for
+ * their files; those marked * run in each round, the others when they are due.
  */
-struct shunt_rendezvous {
-	struct shunt_source source;
-	struct shunt_name name;
-	_Atomic int fd;			/* ours; -1: we do not own the name */
-	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
-	struct shunt_service *service;
-	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
-	bool tried_abroad;
-	bool strangers;			/* a process of another user accepts there, too; the same */
-	struct shunt_source have_source;
-	int have_fd;			/* where others who accept there come in (have.c) */
-	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
-	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
-	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
-	uint64_t wanted_until;		/* service thread, as are the next */
-	_Atomic bool joining;		/* any thread: we accept there without owning the name (join.c) */
-	struct shunt_source owner_source;
-	int owner_fd;			/* to the owner; -1 */
-	_Atomic bool alone;		/* any thread reads it: no owner has been found */
-	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
-	uint64_t look_at;		/* when to look for one again */
-	uint32_t failures;		/* to find one, in a row */
-	struct shunt_rendezvous *next;
+struct shunt_tasks {
+	struct shunt_task prove;	/* a nonce is to be asked for, or has come and a child waits for it */
+	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
+	struct shunt_task offer;	/* connections have been used for the first time */
+	struct shunt_task doors;	/* peers may be heard again */
+	struct shunt_task claim;	/* *connections are established, parked claims expire */
+	struct shunt_task abroad;	/* *the connection manager's timers */
+	struct shunt_task withdraw;	/* a name outlives its listener for a while */
+	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
+	struct shunt_task keepalive;	/* idle lanes */
+	struct shunt_task expiry;	/* a sender gets nowhere, and its program may not wait for ever */
+	struct shunt_task proof;	/* ends that wait for a nonce */
+	struct shunt_task overflow;	/* a sender waits for credit */
+	struct shunt_task join;		/* owners of rendezvous are to be found */
+	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
+	struct shunt_task limits;	/* links without a HELLO */
+	struct shunt_task retire;	/* *requests to hand back that can be answered */
+	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
+	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
+	struct shunt_task leave;	/* *the thread is to end */
+	struct shunt_task comeback;	/* *channels that rest, streams that return */
+	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
+	struct shunt_task trim;		/* there may be memory to let go */
+	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task fault;	/* *faults that are due */
 };
 
-struct shunt_parked {		/* a claim whose connection the program has not used yet */
-	struct shunt_link *link;
-	struct shunt_tuple tuple;
-	uint64_t network;
-	struct shunt_place place;
-	uint8_t nonce[SHUNT_NONCE_BYTES];
-	uint64_t deadline;
-	struct shunt_parked *next;
-};
-
-struct shunt_refused {		/* an address that is not asked again for a while */
-	struct shunt_name name;
-	uint64_t until;
-	enum shunt_reason reason;
-};
-
-#define SHUNT_REFUSED_SLOTS 64
+/* The service whose task this is. */
+#define shunt_service_of(task, name) shunt_loop_owner(task, struct shunt_service, tasks.name)
 
 struct shunt_service {
-	struct shunt_source wake_source;
 	struct shunt_engine *engine;
-	int epfd;
-	int wake_fd;
+	struct shunt_tasks tasks;
 	pthread_t thread;
 	bool threaded;
 	_Atomic bool leaving;		/* any thread: the service thread is to end (leave.c) */
@@ -85,16 +69,7 @@ struct shunt_service {
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
-	_Atomic bool proving;		/* any thread: a nonce is to be asked for, or one has come that a child waits for */
 	_Atomic uint32_t held_ends;	/* any thread: ends that wait for a nonce (proof.c) */
-	uint64_t held_look;		/* when to look at those */
-	_Atomic bool unproven;		/* any thread: the same, or an end (linger.c), in a while: there was no descriptor to wait with */
-	_Atomic bool listening;		/* any thread: a rendezvous has been added or withdrawn */
-	_Atomic bool woken;		/* any thread: wake_fd has been written */
-	_Atomic bool gathering;		/* any thread: a stream holds bytes for more that was announced */
-	_Atomic bool timing;		/* any thread: a device has WRs that it has not carried out */
-	_Atomic bool unread;		/* any thread: a peer has closed and left bytes of ours unread */
-	_Atomic bool trimming;		/* any thread: there may be memory to let go */
 
 	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
@@ -104,18 +79,9 @@ struct shunt_service {
 	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 
-	uint64_t gather_look;		/* when to look for streams that have gathered long enough */
-	uint64_t trim_look;		/* and for memory that is not needed */
-	uint64_t slow_look;		/* and for completions that do not come */
-	uint64_t uring_look;		/* and for rings of io_uring */
+	uint64_t uring_look;		/* when to look for rings of io_uring */
 
-	_Atomic bool patient;		/* any thread: a sender waits for credit: overflow.c */
-	uint64_t patient_look;		/* ns; when to look at those that do */
-	_Atomic bool expiring;		/* any thread: a sender gets nowhere, and its program may not wait for ever */
-	_Atomic bool unclaimed;		/* any thread: an accepted connection carries bytes, and nobody has claimed it (unclaimed.h) */
-	uint64_t unclaimed_look;	/* ns; when to look at those; 0: at once */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
-	uint64_t keep_look;		/* when to look at them */
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 
 	struct shunt_link *links;
@@ -140,128 +106,5 @@ struct shunt_service {
 	struct shunt_source rights_source;
 	int rights_fd;
 };
-
-void shunt_service_want_write(struct shunt_link *link, bool on);
-void shunt_service_forget(struct shunt_link *link);
-/* A registered descriptor has another owner. */
-void shunt_service_hand_over(struct shunt_service *service, int fd, struct shunt_source *source);
-int shunt_service_add(struct shunt_service *service, int fd, struct shunt_source *source);
-/* Links that are over and have no stream are destroyed. seats_lock held. */
-void shunt_service_bury(struct shunt_service *service);
-/* The service thread has ended: it listens to nobody. Its struct and its wake-up descriptor stay. */
-void shunt_service_close(struct shunt_service *service);
-/* One more; it may be dead at once. */
-void shunt_service_add_link(struct shunt_service *service, struct shunt_link *link);
-/* The same connection, seen from its other end? */
-static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
-{
-	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
-	       a->local_port == b->peer_port && a->peer_port == b->local_port;
-}
-
-/* --- claim.c: which connections move to a link --- */
-
-/* A message of the peer. fds stay the caller's. */
-void shunt_claim_message(struct shunt_link *link, const struct shunt_message *message,
-			 const int *fds, int count);
-void shunt_claim_link_up(struct shunt_link *link);
-void shunt_claim_link_down(struct shunt_link *link);
-/* Everything posted on this lane of the link has arrived; on all of them (NULL). */
-void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane);
-/* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
- * caller's hold. */
-void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
-/* The stream is to be carried by this link. Service thread. */
-void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream);
-/* The same for a stream that was on a link before. */
-void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream);
-/* It stays on TCP, and so do others to that address for a while. */
-void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason);
-/* It stays on TCP; no other does because of it. */
-void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
-/* A link over the channel `fd` (or -errno) to who has that name. NULL: none, and why. */
-struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					enum shunt_reason *reason);
-/* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
-bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
-/* Whatever has waited too long. Milliseconds until the next look, -1: nothing waits. */
-int shunt_claim_tick(struct shunt_service *service);
-
-/* --- listen.c: the addresses that we listen at; more of it in engine.h --- */
-
-/*
- * Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h.
- */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
-		      struct shunt_crowd *crowd);
-/* Names whose last listener was closed go a while after it. Milliseconds until the next, -1: none. Service thread. */
-int shunt_listen_tick(struct shunt_service *service);
-/* In a fork's child. */
-void shunt_listen_abandon(struct shunt_engine *engine);
-
-/* --- redirect.c: the claimant is sent to another process --- */
-
-/* A REDIRECT of the peer. */
-void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream, uint32_t process);
-
-/* --- have.c: who accepts at an address of ours, and what he has --- */
-
-void shunt_have_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-void shunt_have_hear(struct shunt_service *service, struct shunt_teller *teller);
-/* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
-pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* Does a process that may not tell us accept at the claimed connection's address? */
-bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* Milliseconds until the next look, -1: nothing is due. */
-int shunt_have_tick(struct shunt_service *service);
-/* In a fork's child. */
-void shunt_have_abandon(struct shunt_service *service);
-
-/* --- join.c: we accept at an address that another process owns --- */
-
-/* The program has used a connection that it has accepted there. */
-void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
-void shunt_join_hear(struct shunt_service *service, struct shunt_rendezvous *rendezvous);
-/* Looks for owners, or becomes one. Milliseconds until the next look, -1: nothing is due. */
-int shunt_join_tick(struct shunt_service *service);
-
-/* --- trim.c: memory that is not needed --- */
-
-/* Milliseconds until the next look, -1: nothing is to be let go. */
-int shunt_trim_tick(struct shunt_service *service);
-
-/* --- rendezvous.c: finding the peer's process --- */
-
-/* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
-int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
-/*
- * The same of a stream, and its network. streams_lock held: close() takes it before, or a call
- * under way would delay it.
- */
-int shunt_rendezvous_learn(struct shunt_stream *stream);
-bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
-/* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */
-int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name);
-/* The name of the rendezvous for a peer address; `any`: for its port on every address. */
-void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
-			   struct shunt_name *name);
-/* The name of the rendezvous for the address that `fd` listens on. 0 or -errno. */
-int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name);
-/* The names that a listener which takes connections to the address may have, the most exact first; how many. */
-int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES]);
-bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count);
-/* Does a listener of that name take connections to the address? */
-bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
-/* Where its owner's co-listeners come in. */
-void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
-/* The name of one process, for claims that were sent to it. */
-void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
-/* Takes the name: a listening private descriptor, or -errno. */
-int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
-/* A channel to who has the name, if the two processes may be linked, or -errno. */
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
-/* The next peer that has come and may be linked, or -errno. */
-int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
 
 #endif

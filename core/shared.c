@@ -248,12 +248,7 @@ static void add_holder(struct shunt_stream *stream)
 			return;
 }
 
-struct sharing {
-	struct shunt_engine *engine;
-	bool full;
-};
-
-static bool has_slot(struct sharing *sharing, struct shunt_stream *stream, uint8_t state)
+static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream, uint8_t state)
 {
 	uint64_t word;
 
@@ -265,7 +260,7 @@ static bool has_slot(struct sharing *sharing, struct shunt_stream *stream, uint8
 	return !sharing->full;
 }
 
-static int share(struct shunt_stream *stream, void *arg)
+int shunt_shared_add(struct shunt_stream *stream, void *arg)
 {
 	uint8_t state = atomic_load(&stream->state);
 
@@ -284,8 +279,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
-/* A fork's children see it when claims come for what the owner does not have, and need not ask for it. */
-static void share_wanted(struct shunt_engine *engine)
+void shunt_shared_wanted(struct shunt_engine *engine)
 {
 	uint32_t at;
 
@@ -300,12 +294,4 @@ static void share_wanted(struct shunt_engine *engine)
 		r->wanted = &engine->shared->wanted[at];
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
-}
-
-void shunt_shared_fork(struct shunt_engine *engine)
-{
-	struct sharing sharing = { .engine = engine };
-
-	share_wanted(engine);
-	shunt_streams_each(engine, share, &sharing);
 }

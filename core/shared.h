@@ -15,8 +15,15 @@ struct shunt_stream;
 
 enum shunt_whose { SHUNT_OURS, SHUNT_KERNELS, SHUNT_ANOTHERS };
 
-/* Before a fork: slots for what both processes will hold. streams_lock held. */
-void shunt_shared_fork(struct shunt_engine *engine);
+struct shunt_sharing {
+	struct shunt_engine *engine;
+	bool full;	/* there is no slot left */
+};
+
+/* Before a fork, for each stream: a slot for what both processes will hold. 0. streams_lock held. */
+int shunt_shared_add(struct shunt_stream *stream, void *sharing);
+/* The same: the children see when claims come for what the owner does not have, and need not ask for it. */
+void shunt_shared_wanted(struct shunt_engine *engine);
 /* It is used for the first time by this process. A stream that nobody shares is ours. */
 enum shunt_whose shunt_shared_touch(struct shunt_stream *stream);
 /* It moves to a link of ours. False: somebody else has touched it. */

@@ -1,9 +1,10 @@
 #include "core/stage.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "core/engine.h"
-#include "core/overflow.h"
+#include "core/request.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
 
@@ -59,7 +60,7 @@ static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
 	if (!stream->lane->fetches)
 		unmap(stage);
 	else if (shunt_arena_give(&stream->link->arena, stage->place, stage->size))
-		shunt_trim_due(stream->engine);
+		shunt_request_memory(stream->engine);
 	stage->bytes = NULL;
 	stage->size = 0;
 }
@@ -245,7 +246,7 @@ bool shunt_stage_may_widen(const struct shunt_stream *stream)
 	       atomic_load(&stream->lane->retired) >= kept;
 }
 
-bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
+int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint32_t size = width(stream, bytes);
@@ -253,18 +254,16 @@ bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	struct shunt_stage wide = tx->stage;
 
 	if (tx->stage.bytes && tx->stage.size >= size)
-		return true;
+		return 0;
 	if (tx->stage.bytes && reusable(stream) < posted)
-		return false;
+		return -EBUSY;
 	while (!make_buffer(stream, &wide, size)) {
 		size /= 2;
 		atomic_store(&tx->most, size);
 		if (size <= tx->stage.size)
-			return true;
-		if (size < SHUNT_STAGE_BYTES) {
-			shunt_overflow_begin(tx);	/* tried again after a wait */
-			return false;
-		}
+			return 0;
+		if (size < SHUNT_STAGE_BYTES)
+			return -ENOMEM;
 	}
 	for (uint64_t part; posted < staged; posted += part) {
 		part = shunt_stage_span(&tx->stage, posted, staged);
@@ -278,8 +277,8 @@ bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	tx->stage.place = wide.place;
 	tx->stage.lkey = wide.lkey;
 	if (size > SHUNT_STAGE_BYTES)
-		shunt_trim_due(stream->engine);
-	return true;
+		shunt_request_memory(stream->engine);
+	return 0;
 }
 
 bool shunt_stage_narrow(struct shunt_stream *stream)

@@ -19,11 +19,11 @@ void shunt_stage_begin(struct shunt_stream *stream);
 /* False: there is no memory for one. */
 bool shunt_stage_ready(struct shunt_stream *stream, bool apart);
 /*
- * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that.
- * False: there is none, or the device still needs bytes of the present one. tx.lock and lane.lock
- * held.
+ * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0;
+ * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the present one. tx.lock and
+ * lane.lock held.
  */
-bool shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes);
+int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes);
 /* It is a wide one already, or the device needs none of its bytes. Any thread. */
 bool shunt_stage_may_widen(const struct shunt_stream *stream);
 /* Gives a widened buffer back when it is empty. True: it may be later. tx.lock held. */

@@ -468,10 +468,13 @@ static void answer(struct shunt_engine *engine, int fd)
 	free(json);
 }
 
-void shunt_stats_serve(struct shunt_engine *engine, int fd)
+void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
-	int asking = shunt_deaf_accept(engine, fd, 0);
+	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
+	struct shunt_engine *engine = service->engine;
+	int asking = shunt_porter_shuts(service) ? -EAGAIN : shunt_deaf_accept(engine, service->statistics_fd, 0);
 
+	(void)events;
 	if (asking < 0)
 		return;
 	if (!shunt_trust_commands(engine, asking)) {

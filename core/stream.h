@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/lock.h"
 #include "core/reason.h"
-#include "core/source.h"
+#include "core/loop.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -26,7 +26,6 @@ struct shunt_pin;
 struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
-#define SHUNT_NEVER UINT64_MAX
 
 enum shunt_state {
 	SHUNT_FRESH,	/* a socket that is not connected, or listens */
@@ -46,7 +45,7 @@ enum shunt_stamps { SHUNT_STAMPS_UNKNOWN, SHUNT_STAMPS_NONE, SHUNT_STAMPS_GIVEN 
 /* Asked to hand back by the peer; what was answered. */
 enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
 
-enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2 };
+enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2, SHUNT_RELEASED_BY_BOTH = 3 };
 
 enum shunt_track { SHUNT_TCP, SHUNT_LINK };
 

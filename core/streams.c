@@ -1,21 +1,16 @@
-/*
- * The registry of streams: type-stable memory, who still names it, and how a stream ends.
- */
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include "core/streams.h"
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include <sys/epoll.h>
 #include "core/again.h"
+#include "core/attach.h"
 #include "core/decision.h"
 #include "core/engine.h"
 #include "core/expiry.h"
-#include "core/epset.h"
 #include "core/overflow.h"
 #include "core/owed.h"
 #include "core/proof.h"
 #include "core/roots.h"
+#include "core/seats.h"
 #include "core/shared.h"
 #include "core/stage.h"
 
@@ -126,8 +121,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.kind = SHUNT_SOURCE_STREAM;
-	stream->proof_source.kind = SHUNT_SOURCE_PROOF;
+	stream->source.ready = shunt_owed_moves;
+	stream->proof_source.ready = shunt_proof_ready;
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
@@ -210,14 +205,6 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 	return stream;
 }
 
-static void add_bytes(struct shunt_bytes *sum, const struct shunt_bytes *more)
-{
-	sum->tcp += more->tcp;
-	sum->link += more->link;
-	sum->late += more->late;
-	sum->late_tcp += more->late_tcp;
-}
-
 /* streams_lock held. */
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -230,7 +217,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	engine->free_streams = stream;
 }
 
-static void free_if_done(struct shunt_stream *stream)
+void shunt_streams_free(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 
@@ -274,13 +261,14 @@ static void unseat(struct shunt_stream *stream)
 	if (!stream->link)
 		return;
 	answer_nobody(stream);
-	shunt_link_unseat(stream->link, stream);
+	shunt_stage_leave(stream);
+	shunt_seats_leave(stream->link, stream);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
 {
 	unseat(stream);
-	free_if_done(stream);
+	shunt_streams_free(stream);
 }
 
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
@@ -289,7 +277,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 	struct shunt_stream *first = atomic_load(&engine->reap);
 	uint8_t before = atomic_fetch_or(&stream->releases, by);
 
-	if (before & by || (before | by) != (SHUNT_RELEASED_BY_US | SHUNT_RELEASED_BY_PEER))
+	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;
 	do {
 		stream->next_reap = first;
@@ -310,7 +298,7 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 		unseat(stream);
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
-		free_if_done(stream);
+		shunt_streams_free(stream);
 		stream = next;
 	}
 	return any;
@@ -326,6 +314,32 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 			if (engine->slabs[i][j].in_use)
 				result = visit(&engine->slabs[i][j], arg);
 	return result;
+}
+
+/* streams_lock held. */
+static void find_more(struct shunt_engine *engine, struct shunt_sweep *sweep)
+{
+	sweep->at = sweep->count = 0;
+	for (; sweep->from < engine->slab_count * SHUNT_SLAB_STREAMS && sweep->count < SHUNT_SWEEP; sweep->from++) {
+		struct shunt_stream *stream = &engine->slabs[sweep->from / SHUNT_SLAB_STREAMS][sweep->from % SHUNT_SLAB_STREAMS];
+
+		if (!stream->in_use || !sweep->wants(stream, sweep->arg))
+			continue;
+		stream->holds++;
+		sweep->streams[sweep->count++] = stream;
+	}
+}
+
+struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shunt_sweep *sweep)
+{
+	if (sweep->at)
+		shunt_streams_unhold(sweep->streams[sweep->at - 1]);
+	if (sweep->at == sweep->count) {
+		shunt_lock_take(&engine->streams_lock);
+		find_more(engine, sweep);
+		shunt_lock_leave(&engine->streams_lock);
+	}
+	return sweep->count ? sweep->streams[sweep->at++] : NULL;
 }
 
 bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
@@ -376,356 +390,7 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream)
 	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
 }
 
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
-{
-	struct pollfd pfd = { .fd = fd };
-	struct timespec now = { 0 };
-
-	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
-}
-
 bool shunt_stream_is_linked(const struct shunt_stream *stream)
 {
 	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_LINKED;
-}
-
-/* --- the end --- */
-
-/* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
-static bool unread_on_link(const struct shunt_rx *rx)
-{
-	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
-	       (rx->track == SHUNT_LINK || atomic_load(&rx->boundary) != SHUNT_NEVER);
-}
-
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
-{
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-	int saved = errno;
-
-	engine->sys->connect(fd, &none, sizeof(none));
-	errno = saved;
-}
-
-/* SO_LINGER with a time of zero: close() resets. */
-static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	struct linger linger = { 0, 0 };
-	socklen_t length = sizeof(linger);
-
-	if (!shunt_owed_linger(stream, &linger))
-		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
-	return linger.l_onoff && !linger.l_linger;
-}
-
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	int unread = 0;
-
-	engine->sys->ioctl(fd, FIONREAD, &unread);
-	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
-	    unread <= SHUNT_NONCE_BYTES)
-		unread = 0;	/* a part of the nonce */
-	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, stream, fd);
-}
-
-void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	shunt_streams_reset_tcp(engine, fd);
-	stream->tx.shut = true;
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
-}
-
-/* Who has let go of its seat may lose it at any moment, to whoever reaps: the link is there as long as this lock is held. */
-static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_link *link;
-	uint8_t state;
-
-	shunt_lock_take(&engine->group.lock);
-	link = stream->link;
-	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
-	shunt_lock_leave(&engine->group.lock);
-	return state;
-}
-
-/* Both locks held. */
-static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	uint8_t state;
-
-	shunt_group_poll_fully(engine);
-	shunt_track_settle(engine, stream);
-	if (stream->dissolving || shunt_streams_resets(engine, stream, fd))
-		shunt_streams_reset(engine, stream, fd);
-	else
-		shunt_tx_end(stream, fd);
-	shunt_proof_leave(stream);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-	state = state_of_link(engine, stream);
-	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
-		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
-	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-		shunt_service_wake(engine);
-	}
-}
-
-void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	uint8_t state;
-	bool seated;
-
-	if (shunt_shared_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
-	shunt_epset_drop_stream(engine, stream);
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	shunt_files_close(engine->files, fd);
-	state = atomic_load(&stream->state);
-	if (state == SHUNT_LINKED)
-		say_goodbye(engine, stream, fd);
-	shunt_brief_ends(engine, stream);
-	atomic_store(&stream->state, SHUNT_CLOSED);
-	shunt_shared_leave(stream);
-	if (stream->tx.resend)
-		shunt_owed_await(engine, stream);
-	shunt_service_refuse(engine, stream, false);
-	stream->tx.quick = false;
-	shunt_lock_take(&engine->streams_lock);
-	stream->fd = -1;
-	seated = stream->link != NULL || stream->holds;
-	add_bytes(&engine->totals.tx, &stream->tx.bytes);
-	add_bytes(&engine->totals.rx, &stream->rx.bytes);
-	engine->totals.uncounted += state == SHUNT_PLAIN;
-	shunt_lock_leave(&engine->streams_lock);
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_lock_leave(&stream->rx.lock);
-	if (stream->role == SHUNT_LISTENER)
-		shunt_listen_withdraw(engine, stream);
-	if (seated)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
-	else
-		free_if_done(stream);
-}
-
-/* Both locks held: who waits has neither, and looks again when it has. */
-static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	int copy;
-
-	if (!atomic_load(&stream->waiters))	/* who waits in the kernel is the kernel's to keep */
-		return false;
-	copy = shunt_private_copy(engine, fd);
-	if (copy < 0)
-		return false;
-	shunt_lock_take(&engine->streams_lock);
-	stream->fd = copy;
-	stream->orphan = true;
-	shunt_files_close(engine->files, fd);
-	shunt_lock_leave(&engine->streams_lock);
-	return true;
-}
-
-bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	bool made;
-
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	made = adopt_waited(engine, stream, fd);
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_lock_leave(&stream->rx.lock);
-	if (made)
-		shunt_epset_drop_stream(engine, stream);
-	return made;
-}
-
-bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
-{
-	if (__builtin_expect(stream->orphan, 0)) {
-		*fd = stream->fd;
-		return true;
-	}
-	return shunt_stream_is(engine, *fd, stream);
-}
-
-void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	bool last;
-	int fd;
-
-	shunt_lock_take(&engine->streams_lock);
-	last = stream->orphan && !atomic_load(&stream->waiters);
-	if (last)
-		stream->orphan = false;
-	fd = stream->fd;
-	shunt_lock_leave(&engine->streams_lock);
-	if (!last)
-		return;
-	shunt_streams_end(engine, stream, fd);
-	shunt_private_close(engine, fd);
-}
-
-/* --- small things the boundary asks --- */
-
-void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
-{
-	atomic_store(&stream->nonblocking, nonblocking);
-}
-
-/* As tcp_push_pending_frames(): what is held goes when the cork is pulled, or Nagle's rule is switched off. */
-static void tcp_option_changed(struct shunt_stream *stream, int name, const void *value)
-{
-	int on;
-
-	if (name == TCP_USER_TIMEOUT)
-		shunt_expiry_changed(stream);
-	if (name == TCP_NOTSENT_LOWAT)
-		shunt_overflow_changed(stream);
-	if (name != TCP_CORK && name != TCP_NODELAY)
-		return;
-	memcpy(&on, value, sizeof(on));
-	if (name == TCP_CORK) {
-		shunt_stream_corked(stream, on);
-	} else if (on && atomic_load(&stream->tx.gathering)) {
-		shunt_lock_take(&stream->tx.lock);
-		shunt_stream_push(stream);
-		shunt_lock_leave(&stream->tx.lock);
-	}
-}
-
-void shunt_stream_never_waits(struct shunt_stream *stream, int name)
-{
-	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
-}
-
-static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };
-
-static bool is_stamps(int name)
-{
-	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++)
-		if (stamps[i] == name)
-			return true;
-	return false;
-}
-
-bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	uint8_t given = SHUNT_STAMPS_NONE;
-
-	if (atomic_load(&stream->stamps) != SHUNT_STAMPS_UNKNOWN)
-		return atomic_load(&stream->stamps) == SHUNT_STAMPS_GIVEN;
-	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
-		socklen_t length = sizeof(int);
-		int on = 0;
-
-		if (!engine->sys->getsockopt(fd, SOL_SOCKET, stamps[i], &on, &length) && on)
-			given = SHUNT_STAMPS_GIVEN;
-	}
-	atomic_store(&stream->stamps, given);
-	return given == SHUNT_STAMPS_GIVEN;
-}
-
-void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value)
-{
-	socklen_t length = sizeof(int);
-	int low = 1;
-
-	if (level == IPPROTO_TCP)
-		tcp_option_changed(stream, name, value);
-	if (level != SOL_SOCKET)
-		return;
-	if (name == SO_LINGER)
-		shunt_owed_linger_changed(stream);
-	if (is_stamps(name))
-		atomic_store(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
-	if (name == SO_RCVTIMEO)
-		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
-	if (name == SO_SNDTIMEO)
-		atomic_store(&stream->send_timeout_ns, UINT64_MAX);
-	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
-		shunt_overflow_changed(stream);
-	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
-		atomic_store(&stream->low_water, low > 0 ? low : 1);
-}
-
-int shunt_stream_hear_error(struct shunt_stream *stream, int error)
-{
-	if (atomic_load(&stream->rx.told))
-		return 0;	/* by the link, before the kernel knew */
-	if (error)
-		shunt_stream_told_error(stream, error);
-	return error;
-}
-
-int shunt_stream_kernel_error(struct shunt_stream *stream)
-{
-	int error = 0;
-	socklen_t length = sizeof(error);
-
-	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
-	return shunt_stream_hear_error(stream, error);
-}
-
-bool shunt_stream_knows_more(struct shunt_stream *stream)
-{
-	if (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))
-		return true;
-	if (!atomic_load(&stream->rx.told))
-		return false;
-	if (!shunt_stream_tcp_closed(stream))
-		return true;
-	if (atomic_load(&stream->rx.reset))	/* else the kernel told it, and may know of another by now */
-		shunt_stream_kernel_error(stream);
-	return false;
-}
-
-int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	int error = atomic_exchange(&stream->rx.kept_error, 0);
-
-	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
-		return error;
-	shunt_group_poll(engine);
-	return shunt_stream_pop_error(stream);
-}
-
-int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	int error = shunt_stream_link_error(engine, stream);
-
-	return error ? error : shunt_stream_kernel_error(stream);
-}
-
-/* It says nothing of the connection. */
-static bool is_about_the_call(int error)
-{
-	return error == EAGAIN || error == EINTR || error == EFAULT || error == ENOMEM || error == EINVAL ||
-	       error == EOPNOTSUPP || error == ENOTCONN;
-}
-
-/*
- * The link may tell of a reset later. Where the kernel has given up by itself (ETIMEDOUT), the peer need not know, and
- * nobody tells.
- */
-int shunt_stream_told_error(struct shunt_stream *stream, int error)
-{
-	uint8_t state = atomic_load(&stream->state);
-
-	if (is_about_the_call(error) || (state != SHUNT_LINKED && state != SHUNT_CANDIDATE) || !shunt_stream_tcp_closed(stream))
-		return -error;
-	atomic_store(&stream->rx.told, true);
-	if (state == SHUNT_CANDIDATE)
-		return -error;	/* and remains one: shunt_track_attach() */
-	atomic_store(&stream->tx.dead, true);
-	if (error != ECONNRESET && error != EPIPE)
-		atomic_store(&stream->rx.reset, true);
-	return -error;
-}
-
-void shunt_stream_keep_error(struct shunt_stream *stream, int error)
-{
-	atomic_store(&stream->rx.kept_error, error);
 }

@@ -6,14 +6,11 @@
  * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
  * moved from one look to the next.
  */
+#include "core/rings.h"
+#include "core/seats.h"
 #include "core/service.h"
 #include "core/stage.h"
-
-void shunt_trim_due(struct shunt_engine *engine)
-{
-	if (engine->service && !atomic_exchange(&engine->service->trimming, true))
-		shunt_service_wake(engine);
-}
+#include "core/trim.h"
 
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
 static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
@@ -53,7 +50,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 	shunt_track_settle(engine, stream);
 	again = may_shrink(engine, link, stream);
 	if (again && is_quiet(engine, stream, now))
-		shunt_track_offer_small(engine, stream);
+		shunt_rings_offer_small(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
 	return again;
 }
@@ -69,7 +66,7 @@ static bool look_at_offer(struct shunt_stream *stream)
 		return false;	/* who asked for a larger one will use it */
 	if (!shunt_lock_try(&tx->lock))
 		return true;
-	again = !shunt_track_change_ring(stream);
+	again = !shunt_rings_change(stream);
 	shunt_lock_leave(&tx->lock);
 	return again;
 }
@@ -91,49 +88,33 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 
 static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
 {
+	struct shunt_stream *stream;
 	bool again = false;
 
 	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->failed))
 		return false;
-	for (uint32_t id = 1; id < link->top; id++) {
-		struct shunt_stream *stream = shunt_link_stream(link, id);
-
-		/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
-		if (stream && look_at_ring(engine, link, stream, now))
-			again = true;
-		if (stream && look_at_offer(stream))
-			again = true;
-		if (stream && look_at_stage(link, stream))
-			again = true;
+	/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
+	shunt_seats_each(link, stream) {
+		again |= look_at_ring(engine, link, stream, now);
+		again |= look_at_offer(stream);
+		again |= look_at_stage(link, stream);
 	}
 	return again;
 }
 
-static void look(struct shunt_service *service, uint64_t now)
+void shunt_trim_run(struct shunt_task *task)
 {
+	struct shunt_service *service = shunt_service_of(task, trim);
+	uint64_t now = shunt_now(service->engine);
 	bool again = false;
 
-	atomic_store(&service->trimming, false);
 	shunt_group_poll_fully(service->engine);	/* perhaps nobody else does */
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		again |= look_at_streams(service->engine, link, now);
 		again |= shunt_arena_tidy(&link->arena);
 	}
-	if (again)
-		atomic_store(&service->trimming, true);
-}
-
-int shunt_trim_tick(struct shunt_service *service)
-{
-	uint64_t now = shunt_now(service->engine);
-
-	if (!atomic_load(&service->trimming))
-		return -1;
-	if (now >= service->trim_look) {
-		look(service, now);
-		if (!atomic_load(&service->trimming))
-			return -1;
-		service->trim_look = now + service->engine->trim_every;
-	}
-	return shunt_narrow_ms(service->trim_look - now);
+	if (!again)
+		return;
+	task->not_before = now + service->engine->trim_every;
+	shunt_task_at(task, task->not_before);
 }

@@ -8,18 +8,19 @@
 #include <linux/sockios.h>
 #include "core/engine.h"
 #include "core/expiry.h"
-#include "core/linger.h"
+#include "core/iov.h"
+#include "core/loss.h"
+#include "core/offer.h"
 #include "core/overflow.h"
-#include "core/owed.h"
-#include "core/pin.h"
+#include "core/pinned.h"
 #include "core/proof.h"
 #include "core/stage.h"
 #include "core/thread.h"
 #include "core/ticks.h"
 #include "core/unclaimed.h"
 #include "core/unread.h"
+#include "core/request.h"
 
-#define IOV_BATCH 64
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
@@ -64,7 +65,7 @@ static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *strea
 		ask_to_grow(engine, stream);
 	if (atomic_load(&tx->offer))
 		return;
-	shunt_track_look(engine, stream);
+	shunt_loss_look(engine, stream);
 	if (asks)
 		shunt_overflow_open(tx);	/* the peer reads nothing, or is stopped */
 }
@@ -176,7 +177,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct iovec part[IOV_BATCH];
+	struct shunt_iov from = { .iov = iov, .iovcnt = iovcnt, .left = skip + bytes };
+	struct iovec part[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
 	ssize_t sent;
 	int unsent;
@@ -195,18 +197,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		return -EAGAIN;
 
 	/* What does not fit is sent by the next turn of the caller's loop. */
-	for (; iovcnt && bytes && message.msg_iovlen < IOV_BATCH; iov++, iovcnt--) {
-		size_t length = iov->iov_len;
-
-		if (skip >= length) {
-			skip -= length;
-			continue;
-		}
-		length = length - skip < bytes ? length - skip : bytes;
-		part[message.msg_iovlen++] = (struct iovec) { (char *)iov->iov_base + skip, length };
-		bytes -= length;
-		skip = 0;
-	}
+	shunt_iov_advance(&from, skip);
+	message.msg_iovlen = shunt_iov_cut(&from, bytes, part);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
 		return shunt_stream_told_error(stream, errno);
@@ -224,7 +216,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_unread_answer(engine, fd, stream);
 	stream->tx.track = SHUNT_TCP;
 	stream->tx.quick = false;
-	shunt_track_rehome(engine, stream, EPOLLOUT);
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
 /* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
@@ -343,12 +335,12 @@ static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt
 	struct shunt_pin pin;
 	ssize_t taken;
 
-	if (!shunt_pin_take(stream, &pin, iov))
+	if (!shunt_pinned_take(stream, &pin, iov))
 		return transmit(engine, fd, stream, iov, 1, bytes, flags);
-	pthread_cleanup_push(shunt_pin_cancelled, stream);
+	pthread_cleanup_push(shunt_pinned_cancelled, stream);
 	taken = transmit(engine, fd, stream, iov, 1, bytes, flags);
 	pthread_cleanup_pop(0);
-	shunt_pin_drop(stream);
+	shunt_pinned_drop(stream);
 	return taken;
 }
 
@@ -387,7 +379,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
@@ -400,7 +392,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
-		 shunt_pin_pays(stream, iovcnt, flags))
+		 shunt_pinned_pays(stream, iovcnt, flags))
 		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
 	else
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
@@ -426,102 +418,6 @@ void shunt_stream_push(struct shunt_stream *stream)
 	if (atomic_load(&stream->tx.gathering) && stream->tx.track == SHUNT_LINK &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_lane_push(stream->lane, stream);
-}
-
-/* The end of the direction, on the link, behind everything sent. tx.lock held. */
-void shunt_tx_finish(struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	if (tx->shut)
-		return;
-	tx->shut = true;
-	tx->quick = false;
-	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
-		return;
-	atomic_store(&tx->fin, tx->offset);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
-}
-
-/* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
-static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
-{
-	shunt_overflow_to_tcp(stream, fd);
-	if (atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_track_tell_accepted(stream);	/* before the kernel's end: it must not hide that something is missing */
-	if (shunt_linger_keep(stream, fd, closing))
-		return true;
-	if (!stream->tx.resend)
-		return shunt_proof_end_writing(stream);
-	stream->tx.resend_fin = true;
-	shunt_owed_await(engine, stream);
-	return true;
-}
-
-void shunt_tx_end(struct shunt_stream *stream, int fd)
-{
-	struct shunt_engine *engine = stream->engine;
-
-	if (!kernel_must_wait(engine, stream, fd, true) && !stream->tx.shut)	/* before FIN, as in shutdown() */
-		engine->sys->shutdown(fd, SHUT_WR);
-	shunt_tx_finish(stream);
-}
-
-/*
- * Neither direction is wanted any more: data that still comes is answered by a reset
- * (TCPABORTONDATA), also when the program calls nothing any more; and a sender that is waiting for room
- * has such data.
- */
-static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-
-	shunt_service_refuse(engine, stream, true);
-	if (rx->track == SHUNT_LINK &&
-	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
-}
-
-int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)
-{
-	bool linked, send = how != SHUT_RD, receive = how != SHUT_WR;
-	int result;
-
-	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-		return -EINVAL;
-	if (!atomic_load(&stream->used))
-		shunt_service_offer(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
-		return -ENOMEM;
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (linked && stream->tx.shut && stream->lane->retains && atomic_load(&stream->rx.fin) != SHUNT_NEVER) {
-		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (linger.h) */
-		goto leave;
-	}
-	if (stream->rx.owes_reset) {	/* it is reset already, but for what is unread; the peer must see no end before that */
-		result = -ENOTCONN;
-		goto leave;
-	}
-	if (send && kernel_must_wait(engine, stream, fd, false))
-		how = how == SHUT_RDWR ? SHUT_RD : -1;
-	if (receive && linked && shunt_proof_end_reading(stream))
-		how = how == SHUT_RDWR ? SHUT_WR : -1;
-	/* Before FIN: who has seen that finds the connection closed. */
-	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
-	if (send && shunt_stream_is(engine, fd, stream))
-		shunt_tx_finish(stream);
-	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
-		stream->rx.shut = true;
-	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
-		refuse_more(engine, stream);
-leave:
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_lock_leave(&stream->rx.lock);
-	if (linked)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
-	return result;
 }
 
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

@@ -1,6 +1,6 @@
 #include "core/unclaimed.h"
+#include "core/claim.h"
 
-#define BATCH 64	/* streams that are given to the kernel in one go */
 #define MS 1000000ull
 
 static uint64_t patience(const struct shunt_engine *engine)
@@ -29,32 +29,26 @@ void shunt_unclaimed_begin(struct shunt_stream *stream)
 		return;
 	if (!atomic_compare_exchange_strong(&stream->carried_since, &never, shunt_now(engine)))
 		return;	/* the other direction was first */
-	if (engine->service && !atomic_exchange(&engine->service->unclaimed, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.unclaimed, 0);
 }
 
-struct found {
-	struct shunt_stream *streams[BATCH];
-	int count;
+struct look {
 	uint64_t now, next;	/* next: when the first of the others is due */
 };
 
-static int find(struct shunt_stream *stream, void *arg)
+static bool is_due(struct shunt_stream *stream, void *arg)
 {
-	struct found *found = arg;
+	struct look *look = arg;
 	uint64_t due;
 
 	if (stream->fd < 0 || !waits(stream))
-		return 0;
+		return false;
 	/* The owner of its address has been told, and whoever claims it there is sent here. */
 	due = atomic_load(&stream->carried_since) + patience(stream->engine) * (stream->told ? 2 : 1);
-	if (due > found->now) {
-		found->next = due < found->next ? due : found->next;
-		return 0;
-	}
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == BATCH;
+	if (due > look->now && due < look->next)
+		look->next = due;
+	return due <= look->now;
 }
 
 /* Claims come to the owner of the address, who does not hear of what we have. */
@@ -65,37 +59,23 @@ static enum shunt_reason why(const struct shunt_stream *stream)
 	return r && r->fd < 0 && r->turned_away ? SHUNT_REASON_ALONE : SHUNT_REASON_NO_SHUNT;
 }
 
-/* When the next is due; now, if there may be more. */
-static uint64_t look(struct shunt_engine *engine, uint64_t now)
+/* When the next is due. */
+static uint64_t give_up_due(struct shunt_engine *engine, uint64_t now)
 {
-	struct found found = { .now = now, .next = SHUNT_NEVER };
+	struct look look = { .now = now, .next = SHUNT_NEVER };
+	struct shunt_sweep sweep = { .wants = is_due, .arg = &look };
+	struct shunt_stream *stream;
 
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, find, &found);
-	shunt_lock_leave(&engine->streams_lock);
-	for (int i = 0; i < found.count; i++) {
-		shunt_claim_stays(engine, found.streams[i], why(found.streams[i]));
-		shunt_streams_unhold(found.streams[i]);
-	}
-	return found.count == BATCH ? now : found.next;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		shunt_claim_stays(engine, stream, why(stream));
+	return look.next;
 }
 
-int shunt_unclaimed_tick(struct shunt_service *service)
+void shunt_unclaimed_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next;
+	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
+	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next = give_up_due(engine, now);
 
-	if (!atomic_load(&service->unclaimed))
-		return -1;
-	if (now >= service->unclaimed_look) {
-		atomic_store(&service->unclaimed, false);	/* a stream that begins from here on says so again */
-		next = look(engine, now);
-		if (next != SHUNT_NEVER)
-			atomic_store(&service->unclaimed, true);
-		/* Where connections come all the time, one look is for many of them. */
-		service->unclaimed_look = next == SHUNT_NEVER ? 0 : next > now && next < soon ? soon : next;
-	}
-	if (!atomic_load(&service->unclaimed))
-		return -1;
-	return service->unclaimed_look > now ? (int)((service->unclaimed_look - now) / MS + 1) : 0;
+	/* Where connections come all the time, one look is for many of them. */
+	shunt_task_at(task, next > now && next < soon ? soon : next);
 }

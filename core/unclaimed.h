@@ -8,11 +8,13 @@
 
 #include "core/service.h"
 
+struct shunt_task;
+
 /* The stream's first byte goes or comes over TCP. rx.lock or tx.lock held. */
 void shunt_unclaimed_begin(struct shunt_stream *stream);
 /* Nobody has claimed it in time. Any lock may be held. */
 bool shunt_unclaimed_is_over(struct shunt_stream *stream);
-/* Gives those to the kernel. Milliseconds until the next look, -1: nobody waits. Service thread. */
-int shunt_unclaimed_tick(struct shunt_service *service);
+/* Gives those to the kernel. */
+void shunt_unclaimed_run(struct shunt_task *task);
 
 #endif

@@ -3,13 +3,6 @@
 #include "core/service.h"
 #include "core/unread.h"
 
-#define AT_ONCE 64
-
-struct found {
-	struct shunt_stream *streams[AT_ONCE];
-	int count;
-};
-
 void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -17,8 +10,8 @@ void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream
 	if (atomic_load(&stream->rx.reset) || (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
 		return;
 	atomic_store(&tx->left_at, upto);
-	if (engine->service && !atomic_exchange(&engine->service->unread, true))
-		shunt_service_wake(engine);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.unread);
 }
 
 /* Behind its own end the program hears of nothing, and the socket takes nothing. */
@@ -40,15 +33,10 @@ void shunt_unread_answer(struct shunt_engine *engine, int fd, struct shunt_strea
 	errno = saved;
 }
 
-static int find(struct shunt_stream *stream, void *arg)
+static bool is_left(struct shunt_stream *stream, void *unused)
 {
-	struct found *found = arg;
-
-	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->tx.left_at) == SHUNT_NEVER)
-		return 0;
-	stream->holds++;
-	found->streams[found->count++] = stream;
-	return found->count == AT_ONCE;
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->tx.left_at) != SHUNT_NEVER;
 }
 
 static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -60,21 +48,12 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-void shunt_unread_tick(struct shunt_service *service)
+void shunt_unread_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = service->engine;
-	struct found found;
+	struct shunt_engine *engine = shunt_service_of(task, unread)->engine;
+	struct shunt_sweep sweep = { .wants = is_left };
+	struct shunt_stream *stream;
 
-	if (!atomic_exchange(&service->unread, false))
-		return;
-	do {
-		found.count = 0;
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, find, &found);
-		shunt_lock_leave(&engine->streams_lock);
-		for (int i = 0; i < found.count; i++) {
-			look_at(engine, found.streams[i]);
-			shunt_streams_unhold(found.streams[i]);
-		}
-	} while (found.count == AT_ONCE);
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		look_at(engine, stream);
 }

@@ -8,13 +8,13 @@
 
 #include "core/stream.h"
 
-struct shunt_service;
+struct shunt_task;
 
 /* RELEASE has come: the peer had read up to `upto`. Under the group's lock. */
 void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
 /* The stream leaves the link of a peer that has closed: the kernel is to answer what that has not read. tx.lock held. */
 void shunt_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The same of all such streams, whose programs may call nothing more. */
-void shunt_unread_tick(struct shunt_service *service);
+void shunt_unread_run(struct shunt_task *task);
 
 #endif

@@ -9,23 +9,11 @@
 #include "core/engine.h"
 #include "core/pin.h"
 #include "core/polling.h"
+#include "core/sleep.h"
 #include "core/thread.h"
 
 #define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
 #define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
-
-struct timespec *shunt_wait_remaining(struct shunt_engine *engine, uint64_t deadline,
-				  struct timespec *left)
-{
-	uint64_t now;
-
-	if (deadline == SHUNT_NEVER)
-		return NULL;
-	now = shunt_now(engine);
-	now = deadline > now ? deadline - now : 0;
-	*left = (struct timespec) { now / 1000000000, now % 1000000000 };
-	return left;
-}
 
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
@@ -73,115 +61,34 @@ static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 	return true;
 }
 
-static void enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper,
-		  struct shunt_sleep_on *on, uint32_t events)
-{
-	struct shunt_group *group = &engine->group;
-
-	shunt_lock_take(&group->lock);
-	on->next = on->stream->sleepers;
-	on->stream->sleepers = on;
-	shunt_group_sleep_enter(engine, sleeper);
-	if (sleeper->leader)
-		shunt_group_arm(engine);
-	shunt_group_poll_locked(engine);
-	shunt_group_sleep_begin(engine, sleeper, ready(on->stream, events));
-	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
-}
-
-struct sleep {	/* what a sleep must undo, also when its thread is cancelled in it */
-	struct shunt_engine *engine;
-	struct shunt_sleeper sleeper;
-	struct shunt_sleep_on on;
+struct waiter {
+	struct shunt_stream *stream;
+	uint32_t events;
+	struct pollfd fds[1 + SHUNT_SLEEP_FDS];
 };
 
-static void leave(struct sleep *sleep)
+/* Otherwise its descriptor is watched for what the kernel has to tell now, whatever the last poll has brought. */
+static bool is_ready(void *arg)
 {
-	struct shunt_engine *engine = sleep->engine;
-	struct shunt_group *group = &engine->group;
-	struct shunt_sleep_on *on = &sleep->on;
-	struct shunt_sleep_on **p;
+	struct waiter *waiter = arg;
+	uint32_t events = waiter->events, kernel = 0;
 
-	if (!shunt_group_sleeps(engine, &sleep->sleeper))
-		return;
-	shunt_lock_take(&group->lock);
-	for (p = &on->stream->sleepers; *p != on; p = &(*p)->next)
-		;
-	*p = on->next;
-	shunt_group_sleep_leave(engine, &sleep->sleeper);
-	shunt_lock_leave(&group->lock);
-}
-
-static void cancelled(void *arg)
-{
-	struct sleep *sleep = arg;
-
-	shunt_thread.sleep_fd = 0;
-	leave(sleep);
-	shunt_private_close(sleep->engine, sleep->sleeper.kick_fd);
-}
-
-/* Woken with nothing to do because nobody leads: does so, without getting up. */
-static bool sleeps_on(struct sleep *sleep, uint32_t events)
-{
-	struct shunt_engine *engine = sleep->engine;
-	struct shunt_group *group = &engine->group;
-	bool asleep = false;
-
-	if (shunt_thread.signalled)
-		return false;
-	shunt_parker_drain(engine, sleep->sleeper.kick_fd);
-	shunt_lock_take(&group->lock);
-	if (!sleep->sleeper.told && shunt_group_sleep_lead(engine, &sleep->sleeper)) {
-		shunt_group_arm(engine);
-		shunt_group_poll_locked(engine);
-		shunt_group_sleep_begin(engine, &sleep->sleeper, ready(sleep->on.stream, events));
-		asleep = sleep->sleeper.asleep;
-	}
-	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
-	return asleep && !shunt_thread.signalled;
+	/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
+	if (events & ~SHUNT_READY_OURS)
+		kernel = shunt_ready_kernel(waiter->stream, events) & (events | EPOLLERR);
+	waiter->fds[0] = (struct pollfd) { .fd = kernel ? waiter->stream->fd : -1, .events = shunt_narrow_poll(kernel) };
+	return ready(waiter->stream, events);
 }
 
 /* One real sleep, which a cancellation of the thread ends as well if it `heeds` them. 0, or -errno of ppoll. */
-static int sleep_once(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
-		      int parker, uint64_t deadline, bool heeds)
+static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events, uint64_t deadline, bool heeds)
 {
-	struct sleep sleep = { .engine = engine, .on.stream = stream,
-			       .sleeper = { .kick_fd = parker, .heeds = heeds, .forks = engine->forks } };
-	struct pollfd fds[3] = { { .fd = parker, .events = POLLIN }, { .fd = -1 }, { .fd = -1 } };
-	struct timespec left;
-	uint32_t kernel;
-	volatile int result = 0;
-	bool asleep;
+	struct waiter waiter = { .stream = stream, .events = events };
+	struct shunt_sleep_on on = { .stream = stream };
+	struct shunt_sleep sleep = { .engine = engine, .sleeper.heeds = heeds, .on = &on, .count = 1,
+				     .ready = is_ready, .arg = &waiter };
 
-	sleep.on.sleeper = &sleep.sleeper;
-	shunt_thread.sleep_fd = parker + 1;
-	enter(engine, &sleep.sleeper, &sleep.on, events);
-	asleep = atomic_load(&sleep.sleeper.asleep) && !shunt_thread.signalled && !(heeds && shunt_cancel_pending());
-	while (asleep) {
-		if (sleep.sleeper.leader && engine->group.open)
-			fds[1] = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
-		/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
-		kernel = events & ~SHUNT_READY_OURS ? shunt_ready_kernel(stream, events) & (events | EPOLLERR) : 0;
-		fds[2] = (struct pollfd) { .fd = kernel ? stream->fd : -1,
-					   .events = shunt_narrow_poll(kernel) };
-		pthread_cleanup_push(cancelled, &sleep);
-		if (engine->sys->ppoll(fds, 3, shunt_wait_remaining(engine, deadline, &left), NULL) < 0)
-			result = -errno;
-		pthread_cleanup_pop(0);
-		if (result || !fds[0].revents || fds[1].revents || fds[2].revents ||
-		    !sleeps_on(&sleep, events))
-			break;
-	}
-	shunt_thread.sleep_fd = 0;
-	leave(&sleep);
-	if (result == 0 && fds[1].revents)
-		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
-	if (!asleep || fds[0].revents || shunt_thread.signalled)
-		shunt_parker_drain(engine, parker);
-	return result;
+	return shunt_sleep(&sleep, waiter.fds, 1, deadline, NULL);
 }
 
 /*
@@ -201,15 +108,13 @@ static int interrupted(uint64_t deadline)
 static int wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 		       uint64_t deadline, bool heeds)
 {
-	int parker, result;
+	int result;
 
 	if (poll_awhile(engine, stream, events, deadline))
 		return shunt_thread.signalled ? interrupted(deadline) : 0;
 	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
 		return -EAGAIN;
-	parker = shunt_parker_take(engine);
-	result = sleep_once(engine, stream, events, parker, shunt_parker_patience(engine, parker, deadline), heeds);
-	shunt_parker_give(engine, parker);
+	result = sleep_awhile(engine, stream, events, deadline, heeds);
 	if (shunt_thread.signalled || result == -EINTR)
 		return interrupted(deadline);
 	return result;
@@ -267,16 +172,4 @@ int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, st
 	shunt_lock_take(lock);
 	atomic_fetch_sub(&stream->waiters, 1);
 	return result;
-}
-
-uint64_t shunt_wait_deadline(struct shunt_engine *engine, const struct timespec *timeout)
-{
-	uint64_t now;
-
-	if (!timeout)
-		return SHUNT_NEVER;
-	now = shunt_now(engine);
-	if ((uint64_t)timeout->tv_sec > (SHUNT_NEVER - now) / 1000000000 - 1)
-		return SHUNT_NEVER;
-	return now + (uint64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec;
 }

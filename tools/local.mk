@@ -20,4 +20,4 @@ tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS)
 EXTRA_DIST += \
-	.ci/run tools/quickstart tools/check tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp
+	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

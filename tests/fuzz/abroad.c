@@ -391,7 +391,7 @@ static void make(void)
 	fuzz_world_sys()->socket = gate_socket;
 	fuzz_world_sys()->bind = gate_bind;
 	fuzz_world_sys()->getsockname = gate_getsockname;
-	atomic_store(&victim->service->listening, true);
+	shunt_task_at(&victim->service->tasks.listen, 0);
 	shunt_service_step(victim, 0);
 	fuzz_check(victim->service->abroad && open_ids == 1);
 }

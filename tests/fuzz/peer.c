@@ -258,7 +258,7 @@ static int some_descriptors(struct fuzz_conn *conn, int fds[4])
 			fds[i] = STDERR_FILENO;
 			break;
 		case 2:
-			fds[i] = fuzz_world.engine[FUZZ_HOSTILE]->service->wake_fd;
+			fds[i] = fuzz_world.engine[FUZZ_HOSTILE]->loop.wake_fd;
 			break;
 		default:
 			fds[i] = fuzz_world.honest[0].fd[0];	/* somebody else's socket */

@@ -9,7 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/device.h"
+#include "core/devices.h"
 #include "core/epset.h"
+#include "core/link_end.h"
+#include "core/link_make.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
@@ -156,7 +159,7 @@ static void make_engine(enum fuzz_who who, struct in_addr address)
 	engine->files->limit = SIM_FDS;
 	engine->manual = true;
 	fuzz_world.engine[who] = engine;
-	fuzz_check(shunt_group_open(engine, SHUNT_SOFT));
+	fuzz_check(shunt_devices_open(engine, SHUNT_SOFT));
 	engine->group.devices[SHUNT_SOFT].kind = &device;
 	*listener = (struct sim_sock) { .state = SIM_TCP_CLOSED, .peer = listener };
 	listener->local = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(7000 + who) };

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include "core/hear.h"
 #include "core/pin.h"
 #include "tests/sim/start.h"
 
@@ -71,7 +72,7 @@ static void ask_resume(uint64_t offset)
 
 	message.resume.offset = offset;
 	message.resume.announced = victim->tx.announced;
-	shunt_failover_message(victim->link, &message);
+	shunt_hear_message(victim->link, &message, NULL, 0);
 }
 
 /* Nothing is sent again, and the link ends. The offset counts from what was sent, or from 0. */

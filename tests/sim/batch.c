@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include "core/roster.h"
 #include "core/soft/soft.h"
 #include "tests/sim/random.h"
 
@@ -192,7 +193,7 @@ static _Atomic bool removed;
 static void *remove_lane(void *arg)
 {
 	(void)arg;
-	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	shunt_roster_remove(engines[0], bed.lane[0]);
 	atomic_store(&removed, true);
 	return NULL;
 }
@@ -222,14 +223,14 @@ static void who_serves_a_lane_keeps_it(void **state)
 	shunt_lock_leave(&bed.lane[0]->lock);
 	hook(removal);
 	shunt_lock_take(&group->lock);
-	shunt_group_kick_lane(engines[0], bed.lane[0]);
+	shunt_roster_kick(engines[0], bed.lane[0]);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engines[0], group);
 	assert_null(meanwhile);
 	pthread_join(remover, NULL);
 	assert_true(removed);
 	unhook();
-	shunt_group_add_lane(engines[0], bed.lane[0]);
+	shunt_roster_add(engines[0], bed.lane[0]);
 	end_bed();
 }
 

@@ -9,7 +9,10 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "core/attach.h"
+#include "core/link_end.h"
 #include "core/proof.h"
+#include "core/roster.h"
 #include "core/soft/soft.h"
 
 /* --- the end of a link --- */
@@ -302,10 +305,10 @@ void ended_lanes_are_counted(void **state)
 	wrs = counted(0, "wr");
 	doorbells = counted(0, "doorbells");
 	assert_in_range(wrs, 100, 10000);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);
+	shunt_roster_remove(engines[0], bed.lane[0]);
 	assert_int_equal(counted(0, "wr"), wrs);
 	assert_int_equal(counted(0, "doorbells"), doorbells);
-	shunt_group_remove_lane(engines[0], bed.lane[0]);	/* it is not there any more */
+	shunt_roster_remove(engines[0], bed.lane[0]);	/* it is not there any more */
 	assert_int_equal(counted(0, "wr"), wrs);
 }
 
@@ -419,7 +422,7 @@ void a_question_goes_with_its_seat(void **state)
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
-	assert_true(shunt_track_revert(engines[1], stream));
+	assert_true(shunt_attach_revert(engines[1], stream));
 	shunt_link_kill(stream->link, "the test");
 	shunt_streams_vacate(stream);
 	close_side(&pair.side[0]);
@@ -493,7 +496,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state)
 	(void)state;
 	end_early(&pair, true);
 	engines[1]->config.soft_model[0] = 0;
-	shunt_failover_begin(bed.lane[1]->link, "the test");
+	shunt_link_break(bed.lane[1]->link, "the test");
 	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
 	stall(false);
 	for (int i = 0; i < 10; i++)
@@ -586,7 +589,7 @@ void nobody_waits_for_who_has_closed(void **state)
 		close(copy[i]);
 		atomic_store(&stream[i]->rx.proof, SHUNT_EXPECTED);
 	}
-	shunt_failover_begin(bed.lane[0]->link, "the test");
+	shunt_link_break(bed.lane[0]->link, "the test");
 	assert_owing(1);
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&stream[i]->rx.proof, SHUNT_PROVEN);

@@ -8,7 +8,8 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "core/pin.h"
+#include "core/link_end.h"
+#include "core/pinned.h"
 #include "core/soft/soft.h"
 #include "core/stage.h"
 
@@ -166,7 +167,7 @@ void seat_stays_while_pinned(void **state)
 		make_bed(&config, 1);
 		stream = stream_of(&bed.pair[0].side[0]);
 		shunt_lock_take(&stream->tx.lock);
-		assert_true(shunt_pin_take(stream, &pin, &iov));
+		assert_true(shunt_pinned_take(stream, &pin, &iov));
 		shunt_lock_leave(&stream->tx.lock);
 		close_side(&bed.pair[0].side[1]);
 		close_side(&bed.pair[0].side[0]);
@@ -178,7 +179,7 @@ void seat_stays_while_pinned(void **state)
 			turn();
 		assert_int_equal(bed.lane[0]->link->seated, 1);
 		shunt_lock_take(&stream->tx.lock);
-		shunt_pin_drop(stream);
+		shunt_pinned_drop(stream);
 		shunt_lock_leave(&stream->tx.lock);
 		assert_false(stream->tx.pin);
 		for (int i = 0; i < 4; i++)

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/devices.h"
 #include "core/lanes.h"
+#include "core/link_end.h"
+#include "core/link_make.h"
 #include "core/soft/soft.h"
 
 #define LANES 4
@@ -267,7 +270,7 @@ static struct ibv_qp *create_scarce_qp(struct ibv_pd *pd, struct ibv_qp_init_att
 
 static void make_scarce(int engine, int most)
 {
-	struct shunt_device *device = shunt_group_open(engines[engine], SHUNT_SOFT);
+	struct shunt_device *device = shunt_devices_open(engines[engine], SHUNT_SOFT);
 
 	assert_non_null(device);
 	scarce = *device->verbs;
@@ -311,10 +314,10 @@ void queues_are_what_the_device_has(void **state)
 			drain();
 	}
 	end_bed();
-	assert_int_equal(shunt_group_depth(1024, 8192), 1024);
-	assert_int_equal(shunt_group_depth(1024, 1024), 1024);
-	assert_int_equal(shunt_group_depth(1024, 1023), 512);
-	assert_int_equal(shunt_group_depth(16384, INT32_MAX), 16384);
+	assert_int_equal(shunt_devices_depth(1024, 8192), 1024);
+	assert_int_equal(shunt_devices_depth(1024, 1024), 1024);
+	assert_int_equal(shunt_devices_depth(1024, 1023), 512);
+	assert_int_equal(shunt_devices_depth(16384, INT32_MAX), 16384);
 }
 
 /* --- the end --- */

@@ -4,6 +4,7 @@
  */
 #include "tests/sim/bed.h"
 #include "core/overflow.h"
+#include "core/rings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,7 +284,7 @@ static void an_idle_ring_shrinks(void **state)
 		assert_int_equal(blocks(1), 1);
 		assert_true(resident(1) <= 8);
 		assert_int_equal(counted(1, "rings_shrunk"), round);
-		assert_false(engines[1]->service->trimming);
+		assert_false(shunt_task_waits(&engines[1]->service->tasks.trim));
 		assert_int_equal(put(0, 0, 1000, 0), 1000);
 		all_arrived();
 		transfer(20 * M);
@@ -441,7 +442,7 @@ static void what_nobody_reads_is_kept(void **state)
 		assert_int_equal(stage->size, 0);
 		pass(20);
 	}
-	assert_false(engines[0]->service->trimming);
+	assert_false(shunt_task_waits(&engines[0]->service->tasks.trim));
 	end_pair();
 }
 
@@ -464,10 +465,10 @@ static void offers_that_are_none(void **state)
 			place.ring_bytes = 2 << 10;
 		if (what == 3) {
 			put(0, 0, 1, MSG_MORE);
-			shunt_track_shrink(stream->link, stream, &place);
+			shunt_rings_shrink(stream->link, stream, &place);
 			assert_int_equal(engines[0]->distrusted, 0);
 		}
-		shunt_track_shrink(stream->link, stream, &place);
+		shunt_rings_shrink(stream->link, stream, &place);
 		assert_int_equal(engines[0]->distrusted, 1);
 		serve();
 		close_all();

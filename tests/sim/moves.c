@@ -10,6 +10,8 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/epset.h"
+#include "core/sleeper.h"
+#include "core/watch.h"
 #include <sys/socket.h>
 
 static struct shunt_sys passing;
@@ -563,7 +565,7 @@ static int sleep_and_be_kicked(int epfd, struct epoll_event *events, int max, co
 	n = epoll_pwait2(epfd, events, max, timeout, mask);
 	shunt_lock_take(&group->lock);
 	if (group->sleepers)
-		shunt_group_kick(engines[0], group->sleepers);
+		shunt_sleeper_kick(engines[0], group->sleepers);
 	shunt_lock_leave(&group->lock);
 	return n;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/claim_grant.h"
 #include "core/soft/soft.h"
 
 /* Its claim waits at the accepting engine. */

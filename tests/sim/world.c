@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/devices.h"
 #include "core/epset.h"
+#include "core/link_end.h"
 #include "core/roots.h"
+#include "core/watch.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
 
@@ -249,7 +252,7 @@ static void end_engine(struct shunt_engine *engine)
 {
 	for (int i = 0; i < engine->parker_count; i++)
 		shunt_private_close(engine, engine->parkers[i]);
-	shunt_group_close(engine);
+	shunt_devices_close(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		shunt_roots_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);

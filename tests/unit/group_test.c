@@ -6,6 +6,8 @@
 #include <cmocka.h>
 #include <string.h>
 #include "core/engine.h"
+#include "core/roster.h"
+#include "core/sleeper.h"
 
 static int kicked[8];
 
@@ -33,7 +35,7 @@ static int set_up(void **state)
 	bed.engine.group.open = true;
 	for (int i = 0; i < 3; i++) {
 		bed.sleeper[i].kick_fd = i;
-		shunt_group_sleep_enter(&bed.engine, &bed.sleeper[i]);
+		shunt_sleeper_enter(&bed.engine, &bed.sleeper[i]);
 		bed.sleeper[i].asleep = true;
 	}
 	*state = &bed;
@@ -46,9 +48,9 @@ static void first_leads(void **state)
 
 	assert_true(bed->sleeper[0].leader);
 	assert_false(bed->sleeper[1].leader);
-	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[1]);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[1]);
 	assert_int_equal(kicked[2], 0);
-	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
 	assert_int_equal(kicked[2], 1);
 }
 
@@ -57,19 +59,19 @@ static void somebody_always_leads(void **state)
 {
 	struct bed *bed = *state;
 
-	shunt_group_kick(&bed->engine, &bed->sleeper[2]);
-	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_kick(&bed->engine, &bed->sleeper[2]);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
 	assert_int_equal(kicked[1], 0);
-	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[2]);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[2]);
 	assert_int_equal(kicked[1], 1);
-	assert_true(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+	assert_true(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
 }
 
 static void one_leader(void **state)
 {
 	struct bed *bed = *state;
 
-	assert_false(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
 }
 
 /* Without a device there is nothing to lead: nobody is woken for it. */
@@ -79,9 +81,9 @@ static void no_device(void **state)
 
 	bed->engine.group.open = false;
 	bed->engine.group.leader = NULL;
-	shunt_group_sleep_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
 	assert_int_equal(kicked[1] + kicked[2], 0);
-	assert_false(shunt_group_sleep_lead(&bed->engine, &bed->sleeper[1]));
+	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
 }
 
 /* Two devices that number their queue pairs alike. */
@@ -94,8 +96,8 @@ static void each_device_numbers_its_own(void **state)
 
 	bed->engine.group.lanes = lanes;
 	for (int i = 0; i < 2; i++)
-		assert_ptr_equal(shunt_group_lane(&bed->engine, &cqs[i], 17), &lanes[i]);
-	assert_null(shunt_group_lane(&bed->engine, &cqs[0], 18));
+		assert_ptr_equal(shunt_roster_find(&bed->engine, &cqs[i], 17), &lanes[i]);
+	assert_null(shunt_roster_find(&bed->engine, &cqs[0], 18));
 }
 
 int main(void)

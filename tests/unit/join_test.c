@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/have.h"
+#include "core/offer.h"
 #include "tests/unit/sockets.h"
 
 #define STEPS 1000
@@ -84,7 +85,7 @@ static void assert_told(struct owner *owner)
 	struct shunt_have have;
 
 	for (int i = 0; i < USES; i++)
-		shunt_service_offer(engine, stream);
+		shunt_offer_used(engine, stream);
 	assert_int_equal(heard(owner, &have), SHUNT_HAVE_TUPLE);
 	assert_memory_equal(&have.tuple, &tuple, sizeof(tuple));
 }
@@ -93,7 +94,7 @@ static void assert_silent(struct owner *owner)
 {
 	struct shunt_have have;
 
-	shunt_service_offer(engine, stream);
+	shunt_offer_used(engine, stream);
 	assert_int_equal(heard(owner, &have), 0);
 }
 

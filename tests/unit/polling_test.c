@@ -12,8 +12,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/devices.h"
 #include "core/engine.h"
 #include "core/polling.h"
+#include "core/sleeper.h"
 #include "core/thread.h"
 
 #define ARRIVALS 8192
@@ -204,6 +206,7 @@ static void make(int mode)
 	make_stream(&streams[0]);
 	make_stream(&streams[1]);
 	engine.sys = &sys;
+	engine.group.hooks = &shunt_engine_hooks;
 	engine.config.poll = mode;
 	engine.parkers[0] = PARKER_FD;
 	engine.parker_count = 1;
@@ -567,11 +570,11 @@ static void fall_asleep(struct shunt_sleeper *sleeper, int fd)
 
 	*sleeper = (struct shunt_sleeper) { .kick_fd = fd };
 	shunt_lock_take(&group->lock);
-	shunt_group_sleep_enter(&engine, sleeper);
+	shunt_sleeper_enter(&engine, sleeper);
 	if (sleeper->leader)
 		shunt_group_arm(&engine);
 	shunt_group_poll_locked(&engine);
-	shunt_group_sleep_begin(&engine, sleeper, false);
+	shunt_sleeper_begin(&engine, sleeper, false);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -653,14 +656,14 @@ static void lanes_take_turns(void **state)
 	engine.group.cq_count = 3;
 	engine.group.devices[SHUNT_SOFT].cq_room = 3;
 	for (int i = 0; i < 9; i++) {
-		assert_ptr_equal(shunt_group_cq(&engine, &engine.group.devices[SHUNT_SOFT]), &cqs[i % 3].ibv);
+		assert_ptr_equal(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]), &cqs[i % 3].ibv);
 		engine.group.cq_lanes[i % 3]++;
 	}
 	/* No more than they have room for, and no CQ is to be had beside them. */
 	engine.group.cq_count = SHUNT_CQS_MAX;
 	for (int i = 3; i < SHUNT_CQS_MAX; i++)
 		engine.group.cq_lanes[i] = 3;
-	assert_null(shunt_group_cq(&engine, &engine.group.devices[SHUNT_SOFT]));
+	assert_null(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]));
 }
 
 /* --- what is counted --- */

@@ -1,0 +1,20 @@
+/*
+ * The companion: a hidden epfd inside the program's, for what the kernel has to tell of streams on a link, for the eventfd
+ * that wakes who sleeps in the set, and, while the set leads, for what is slept on (DESIGN 7). group.lock held throughout.
+ */
+#ifndef SHUNT_CORE_COMPANION_H
+#define SHUNT_CORE_COMPANION_H
+
+struct shunt_engine;
+struct shunt_epset;
+
+/* The set has one from here on. 0 or -ENOMEM. */
+int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set);
+/* The thread about to sleep in the set leads: the completion channel moves there. 0 or -ENOMEM. */
+int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set);
+/* The channel is in no set any more. */
+void shunt_companion_silence(struct shunt_engine *engine);
+/* Who sleeps in the set looks again. */
+void shunt_companion_kick(struct shunt_engine *engine, struct shunt_epset *set);
+
+#endif

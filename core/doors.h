@@ -1,0 +1,18 @@
+/*
+ * The names of a process where others come in for anything but connections: readers of statistics, clients
+ * of the control socket, relatives. Service thread, or where there is none.
+ */
+#ifndef SHUNT_CORE_DOORS_H
+#define SHUNT_CORE_DOORS_H
+
+struct shunt_service;
+
+/*
+ * 0, or -errno: a child of a fork could not have back what is on a link. (Simulated engines share a
+ * name.) Process ids are those of a namespace, names those of the network.
+ */
+int shunt_doors_open(struct shunt_service *service);
+/* Also in a fork's child. */
+void shunt_doors_close(struct shunt_service *service);
+
+#endif

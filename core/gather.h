@@ -1,0 +1,16 @@
+/*
+ * A stream gathers bytes for more that its program has announced (MSG_MORE, TCP_CORK). tcp(7): a cork holds
+ * bytes for at most 200 ms; then the service thread sends them.
+ */
+#ifndef SHUNT_CORE_GATHER_H
+#define SHUNT_CORE_GATHER_H
+
+struct shunt_engine;
+struct shunt_task;
+
+/* A stream has begun to gather. Any thread, any lock. */
+void shunt_gather_begin(struct shunt_engine *engine);
+/* Sends what has been gathered for long enough. */
+void shunt_gather_run(struct shunt_task *task);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * The loop of the service thread: an epoll set whose sources carry their handlers, tasks that are due at
+ * a time or at once, and a wake-up. It knows nothing of streams and links.
+ *
+ * Any thread may post a task or wake the loop, holding any lock. The rest is the service thread's.
+ * Times are nanoseconds of the engine's clock. Errors are -errno.
+ */
+#ifndef SHUNT_CORE_LOOP_H
+#define SHUNT_CORE_LOOP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#define SHUNT_NEVER UINT64_MAX
+
+struct shunt_engine;
+
+/* What epoll can report; a member of the object that owns the descriptor. `events` are epoll's. */
+struct shunt_source {
+	void (*ready)(struct shunt_source *source, uint32_t events);
+};
+
+/*
+ * Something to do when it is due. A round runs what is due in the order in which it was enlisted, which is
+ * the only order: two tasks that become due in the other one run so, too.
+ */
+struct shunt_task {
+	void (*run)(struct shunt_task *task);
+	_Atomic uint64_t when;		/* due from then on; 0: at once; SHUNT_NEVER: not. Cleared before it runs */
+	uint64_t not_before;		/* it does not run before then, however it is posted; the loop's thread */
+	bool each_round;		/* it runs in each round; `when` says until when there must be another one */
+	struct shunt_task *next;
+};
+
+/* The object whose member `part` is: a source or a task. */
+#define shunt_loop_owner(part, type, member) ((type *)((char *)(part) - offsetof(type, member)))
+
+struct shunt_loop {
+	struct shunt_engine *engine;
+	int epfd;
+	int wake_fd;
+	_Atomic bool open;
+	_Atomic bool woken;		/* wake_fd has been written */
+	struct shunt_source wake_source;
+	struct shunt_task *first, **last;	/* in the order of a round */
+};
+
+/* 0 or -errno; then the loop is closed. */
+int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine);
+/* Also in a fork's child, where the descriptors are copies of the parent's. */
+void shunt_loop_close(struct shunt_loop *loop);
+
+/* Of two time-outs in ms; negative: none. */
+static inline int shunt_loop_sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Registers a descriptor for `events`. 0 or -errno. */
+int shunt_loop_add(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events);
+/* A registered descriptor has other events, or another source. 0 or -errno. */
+int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events);
+void shunt_loop_remove(struct shunt_loop *loop, int fd);
+
+/* The task is one of the loop from here on; not due. */
+void shunt_loop_enlist(struct shunt_loop *loop, struct shunt_task *task, void (*run)(struct shunt_task *),
+		       bool each_round);
+/* The task is due at once. Any thread. */
+void shunt_loop_post(struct shunt_loop *loop, struct shunt_task *task);
+/* The task is due at `when`, unless it is due anyway, be it later. Any thread. */
+void shunt_loop_remind(struct shunt_loop *loop, struct shunt_task *task, uint64_t when);
+/* The task is due at `when`, or before if it was. A task or a source's handler calls it. */
+void shunt_task_at(struct shunt_task *task, uint64_t when);
+
+/* It is due, be it later. */
+static inline bool shunt_task_waits(struct shunt_task *task)
+{
+	return atomic_load_explicit(&task->when, memory_order_relaxed) != SHUNT_NEVER;
+}
+
+/* Runs what is due. Milliseconds until there is more, at most `timeout_ms` (-1: for ever). */
+int shunt_loop_work(struct shunt_loop *loop, int timeout_ms);
+/* The next round begins at once. A closed loop is left alone. errno is kept. */
+void shunt_loop_wake(struct shunt_loop *loop);
+/* Waits at most `timeout_ms` (-1: for ever) for sources. How many there are, or -1. */
+int shunt_loop_wait(struct shunt_loop *loop, struct epoll_event *events, int most, int timeout_ms);
+/* Calls the handlers of what the wait has found. */
+void shunt_loop_hear(struct epoll_event *events, int count);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * A stream whose link is dead: what the two ends can still see of each other's progress, and what is lost with the link.
+ */
+#ifndef SHUNT_CORE_LOSS_H
+#define SHUNT_CORE_LOSS_H
+
+#include <stdbool.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* Room that the peer has not told us of: what its program has read, where the device shows that. */
+void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The link is dead: both directions go on over TCP. */
+void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
+bool shunt_loss_of_ours(struct shunt_stream *stream);
+/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
+bool shunt_loss_of_theirs(struct shunt_stream *stream);
+/* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
+void shunt_loss_tell(struct shunt_stream *stream);
+/* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
+void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The program has used a connection: is it worth a link by now? If so the service thread claims it, or
+ * sees whether it has been claimed. Any thread.
+ */
+#ifndef SHUNT_CORE_OFFER_H
+#define SHUNT_CORE_OFFER_H
+
+struct shunt_engine;
+struct shunt_service;
+struct shunt_stream;
+struct shunt_task;
+
+/* A candidate is used, by the program's thread. */
+void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The service thread takes what has been offered. */
+void shunt_offer_run(struct shunt_task *task);
+/* Nothing is to be made of it: the service thread has ended. */
+void shunt_offer_release(struct shunt_service *service);
+
+#endif

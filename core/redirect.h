@@ -1,0 +1,15 @@
+/*
+ * The claimant is sent to another process. Service thread.
+ */
+#ifndef SHUNT_CORE_REDIRECT_H
+#define SHUNT_CORE_REDIRECT_H
+
+#include <stdint.h>
+
+struct shunt_link;
+struct shunt_stream;
+
+/* A REDIRECT of the peer. */
+void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream, uint32_t process);
+
+#endif

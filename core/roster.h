@@ -1,0 +1,41 @@
+/*
+ * The lanes of a process, and those of them for which a poll has left something to do.
+ */
+#ifndef SHUNT_CORE_ROSTER_H
+#define SHUNT_CORE_ROSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ibv_cq;
+struct shunt_engine;
+struct shunt_group;
+struct shunt_lane;
+
+void shunt_roster_add(struct shunt_engine *engine, struct shunt_lane *lane);
+void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane);
+/* Nothing that was posted is still on its way. */
+bool shunt_roster_settled(struct shunt_engine *engine);
+/*
+ * Every lane gets its turn. True: none has work that waits. *served: somebody is serving one, and has work in hand
+ * that is in no list.
+ */
+bool shunt_roster_idle(struct shunt_engine *engine, bool *served);
+/* The lane whose queue pair has that number, and completes in that CQ. NULL: it is gone. group.lock held. */
+struct shunt_lane *shunt_roster_find(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num);
+
+/* The receives of the lane are posted again at the end of this poll. group.lock held, as for the next two. */
+void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane);
+void shunt_roster_post(struct shunt_engine *engine);
+/* A lane has work that the completion of a send may make possible. */
+bool shunt_roster_stalls(struct shunt_engine *engine);
+/* The lane is served by shunt_group_after(). group.lock held. */
+void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane);
+/*
+ * The next lane to be served, its lock taken, or NULL; `served`: the one before it, which is left. What holds a lane that
+ * has no seat is its lock, and without that group.lock, under which it is removed. As in shunt_lane_kick(), who does not
+ * get the lock leaves a mark instead. *stalled: the lane that is left has work that waits. group.lock held.
+ */
+struct shunt_lane *shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled);
+
+#endif

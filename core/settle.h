@@ -1,0 +1,15 @@
+/*
+ * What polls leave to be done without group.lock: lanes are served, and streams that nobody reads pass their switches.
+ */
+#ifndef SHUNT_CORE_SETTLE_H
+#define SHUNT_CORE_SETTLE_H
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* The stream has a switch to pass, if nobody is reading. group.lock held. */
+void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Until nothing is left. No lock held but of a stream. */
+void shunt_settle_all(struct shunt_engine *engine);
+
+#endif

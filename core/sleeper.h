@@ -1,0 +1,47 @@
+/*
+ * Threads that sleep until a completion comes, and how they wake. One of them, the leader, sleeps on the completion channel;
+ * the others are woken by the thread that polled what they wait for. group.lock held throughout, but for
+ * shunt_sleeper_cancelled().
+ */
+#ifndef SHUNT_CORE_SLEEPER_H
+#define SHUNT_CORE_SLEEPER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_engine;
+struct shunt_epset;
+struct shunt_stream;
+
+struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
+	int kick_fd;		/* an eventfd that ends its sleep */
+	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
+	bool leader;
+	bool told;		/* something changed on a stream it waits for */
+	bool heeds;		/* cancellations of its thread */
+	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
+	uint32_t forks;		/* of the engine, when it fell asleep */
+	struct shunt_sleeper *next, *previous;
+};
+
+struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
+	struct shunt_sleeper *sleeper;
+	struct shunt_stream *stream;
+	struct shunt_sleep_on *next;
+};
+
+/* The first to come leads: it must arm the CQ and sleep on the channel as well. */
+void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
+void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
+void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* False in a fork's child whose handler returns to the sleep that it interrupted: nothing there knows of it. */
+bool shunt_sleeper_is_ours(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper);
+/* Woken and still in the list: leads from here on, if nobody does. */
+bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+/* A thread has been cancelled: who heeds that looks whether it is the one. */
+void shunt_sleeper_cancelled(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,112 @@
+#!/bin/bash
+# tools/rooms finds what is against the order of the rooms: objects made here, a table and a list of exceptions.
+set -eu
+
+rooms=${top_srcdir:?}/tools/rooms
+for needed in python3 nm; do
+	command -v $needed >/dev/null || { echo "there is no $needed"; exit 77; }
+done
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$top_srcdir/tests/lib.sh"
+table=$work/table exceptions=$work/exceptions build=$work/build
+
+# object FOLDER NAME CALLS DEFINED…: the object of FOLDER/NAME.c.
+object() {
+	local folder=$build/$1/.libs name=$2 call calls=''
+	mkdir -p "$folder"
+	for call in $3; do
+		calls+="void $call(void); "
+	done
+	shift 3
+	{
+		echo "$calls"
+		for defined; do
+			echo "void $defined(void); void $defined(void) { $(sed -E 's/void //g' <<<"$calls" | sed 's/(void)/()/g') }"
+		done
+	} >"$work/$name.c"
+	$CC -c -o "$folder/libshuntcore_la-$name.o" "$work/$name.c"
+}
+
+look() { # STATUS
+	expect "$1" "$rooms" --table "$table" --exceptions "$exceptions" "$build"
+}
+
+cat >"$table" <<'END'
+# The rooms
+
+## base
+
+| file | what |
+| --- | --- |
+| `core/lock.c` | locks |
+
+## stream
+
+| `core/tx.c`, `core/rx.c` | streams |
+| `core/end.c` | their end |
+
+## core
+
+| `core/engine.c` | the engine |
+END
+: >"$exceptions"
+
+look 2
+has "$err" 'no objects'
+
+# One folder: the table says where a file is.
+object core lock "" shunt_lock
+object core tx "shunt_lock shunt_rx" shunt_tx
+object core rx "shunt_lock shunt_tx" shunt_rx
+object core end "shunt_rx" shunt_end
+object core engine "shunt_tx shunt_end" shunt_engine
+look 0
+has "$out" '^7 arrows, 0 upward, 0 exceptions; the largest cycle: 2 files in stream; '
+
+object core lock "shunt_end" shunt_lock
+look 1
+has "$out" '^lock\.c -> end\.c \(base -> stream\): shunt_end$'
+has "$out" '^cycle of rooms: base stream$'
+echo 'lock.c -> end.c: planted' >"$exceptions"
+look 0
+has "$out" ' 1 upward, 1 exceptions; the largest cycle: 4 files in base, stream; inside one room, without exceptions: 2$'
+
+object core lock "" shunt_lock
+look 1
+has "$out" '^exception without a case: lock\.c -> end\.c$'
+echo 'lock.c -> end.c' >"$exceptions"
+look 2
+has "$err" 'exceptions:1: '
+
+# A file that no row names.
+: >"$exceptions"
+object core more "" shunt_more
+look 1
+has "$out" '^more\.c is in no room$'
+
+# A folder for each room: the folder says where a file is.
+rm -rf "$build"
+object core/base lock "shunt_more" shunt_lock
+object core/stream more "" shunt_more
+object core engine "shunt_more" shunt_engine
+look 1
+has "$out" '^base/lock\.c -> stream/more\.c \(base -> stream\): shunt_more$'
+echo 'base/lock.c -> stream/more.c: planted' >"$exceptions"
+look 0
+
+# Nine files that call each other in turn.
+for i in 1 2 3 4 5 6 7 8 9; do
+	object core/stream "turn$i" "shunt_turn$((i % 9 + 1))" "shunt_turn$i"
+done
+look 1
+has "$out" '^cycle stream 9: '
+echo 'cycle stream 9: planted' >>"$exceptions"
+look 0
+object core/stream turn9 "" shunt_turn9
+look 1
+has "$out" '^exception without a case: cycle stream 9 '
+
+expect 1 "$rooms" --table "$table" --exceptions /dev/null --json "$build"
+has "$out" '"caller": "base/lock"'
+expect 2 "$rooms" --wrong
+finish
