@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include "core/config.h"
-#include "core/file.h"
-#include "core/reason.h"
-#include "core/sys.h"
+#include "core/base/config.h"
+#include "core/base/reason.h"
+#include "core/base/sys.h"
+#include "core/fd/file.h"
 
 /* "schema" of each JSON object that Shunt writes: one more when a member goes or changes its meaning. docs/VERSIONS.md */
 #define SHUNT_JSON_SCHEMA 1
@@ -139,7 +139,7 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The program set an option that the engine caches or acts upon (SO_RCVTIMEO, SO_LINGER, TCP_CORK…) to what the kernel took. */
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value);
-/* The kernel's SO_LINGER is not the program's now (core/owed.h): that is this. */
+/* The kernel's SO_LINGER is not the program's now (core/stream/tcp_backlog.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
 void shunt_stream_never_waits(struct shunt_stream *stream, int name);

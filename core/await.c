@@ -1,9 +1,9 @@
 #include "core/await.h"
 #include <poll.h>
 #include <sched.h>
-#include "core/deadline.h"
-#include "core/keepalive.h"
-#include "core/roster.h"
+#include "core/base/deadline.h"
+#include "core/lane/roster.h"
+#include "core/recovery/keepalive.h"
 #include "core/service.h"
 
 #define SERVED_NS 20000000ull	/* that an ending process gives other threads to post what they have in hand */

@@ -6,19 +6,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/await.h"
-#include "core/cancel.h"
-#include "core/decision.h"
-#include "core/delivered.h"
-#include "core/devices.h"
+#include "core/base/lsan.h"
 #include "core/engine.h"
-#include "core/epset.h"
-#include "core/overflow.h"
-#include "core/roots.h"
-#include "core/roster.h"
+#include "core/fd/thread.h"
+#include "core/fork/fork_slots.h"
+#include "core/lane/roster.h"
+#include "core/poll/cancel.h"
+#include "core/poll/devices.h"
 #include "core/service.h"
-#include "core/settle.h"
-#include "core/shared.h"
-#include "core/thread.h"
+#include "core/stream/decision.h"
+#include "core/stream/delivered.h"
+#include "core/stream/overflow.h"
+#include "core/stream/settle.h"
+#include "core/wait/epset.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */

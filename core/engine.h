@@ -7,22 +7,22 @@
 
 #include <sys/resource.h>
 #include "core/api.h"
-#include "core/brief.h"
-#include "core/config.h"
-#include "core/fault.h"
-#include "core/group.h"
-#include "core/lane.h"
-#include "core/lane_serve.h"
-#include "core/left.h"
-#include "core/link.h"
-#include "core/loop.h"
-#include "core/log.h"
-#include "core/narrow.h"
-#include "core/porter.h"
-#include "core/stream.h"
-#include "core/stream_end.h"
-#include "core/stream_error.h"
-#include "core/streams.h"
+#include "core/stream/short_lived.h"
+#include "core/base/config.h"
+#include "core/device/fault.h"
+#include "core/poll/group.h"
+#include "core/lane/lane.h"
+#include "core/lane/lane_serve.h"
+#include "core/stream/left.h"
+#include "core/link/link.h"
+#include "core/loop/loop.h"
+#include "core/base/log.h"
+#include "core/base/narrow.h"
+#include "core/loop/porter.h"
+#include "core/stream/stream.h"
+#include "core/stream/stream_end.h"
+#include "core/stream/stream_error.h"
+#include "core/stream/streams.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -63,7 +63,7 @@ struct shunt_engine {
 	pid_t parent;			/* of the process we were forked from, if any */
 	uint32_t forks;			/* how many lie between the first process and us */
 	uint64_t born;
-	uint64_t trim_every, ring_quiet;	/* ns, see trim.c; tests shorten them */
+	uint64_t trim_every, ring_quiet;	/* ns, see reclaim.c; tests shorten them */
 	_Atomic uint64_t random;
 
 	struct shunt_lock streams_lock;
@@ -75,7 +75,7 @@ struct shunt_engine {
 	struct shunt_totals totals;
 	uint64_t reasons[SHUNT_REASONS];	/* how many connections stayed on TCP because of each */
 
-	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (shared.c) */
+	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (fork_slots.c) */
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
 	struct shunt_porter porter;
@@ -84,7 +84,7 @@ struct shunt_engine {
 	int parkers[64];
 	int parker_count;
 
-	_Atomic uint32_t brief[SHUNT_BRIEF_PLACES];	/* see brief.h */
+	_Atomic uint32_t brief[SHUNT_BRIEF_PLACES];	/* see short_lived.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
@@ -94,7 +94,7 @@ struct shunt_engine {
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
-	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (pin.h) */
+	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	bool pin_from_chosen;		/* service thread */
 	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
 };
@@ -124,7 +124,7 @@ static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct s
 	return shunt_files_get(engine->files, fd) == &stream->file;
 }
 
-/* --- private.c: descriptors of our own --- */
+/* --- own_fds.c: descriptors of our own --- */
 
 /*
  * Around the making of descriptors: for an instant they have low numbers, or high ones that are not marked
@@ -202,7 +202,7 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track);
 
-/* --- trim.c: memory that is not needed goes back --- */
+/* --- reclaim.c: memory that is not needed goes back --- */
 
 #define SHUNT_TRIM_EVERY 1000000000ull
 #define SHUNT_RING_QUIET 5000000000ull
@@ -246,7 +246,7 @@ void shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 /* Both ends have told all: the link may go. Service thread. */
 bool shunt_failover_over(struct shunt_link *link);
 
-/* --- rights.c: streams that a fork has given two owners --- */
+/* --- fork_handover.c: streams that a fork has given two owners --- */
 
 /* Whose link it is on hands the stream back to the kernel; waits. 0 or -errno; plain either way but with -ENOMEM,
  * which is for now: the program must not get at the socket. */
@@ -268,7 +268,7 @@ void shunt_rights_proven(struct shunt_engine *engine);
 /* The retirement a child asked for is over. */
 void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 
-/* --- arrival.c --- */
+/* --- inbound.c --- */
 
 /* Applies one completion. group.lock held. */
 void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);

@@ -1,24 +1,24 @@
-#include "core/devices.h"
 #include "core/leave.h"
+#include "core/poll/devices.h"
 #include <errno.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/abroad.h"
-#include "core/cancel.h"
-#include "core/claim.h"
-#include "core/comeback.h"
-#include "core/companion.h"
-#include "core/doors.h"
-#include "core/have.h"
-#include "core/link_end.h"
-#include "core/links.h"
-#include "core/offer.h"
-#include "core/owed.h"
-#include "core/proof.h"
+#include "core/admin/doors.h"
+#include "core/fork/fork_slots.h"
+#include "core/peer/claim.h"
+#include "core/peer/link_end.h"
+#include "core/peer/links.h"
+#include "core/peer/listener_owner.h"
+#include "core/peer/remote.h"
+#include "core/poll/cancel.h"
+#include "core/recovery/reconnect.h"
 #include "core/service.h"
-#include "core/shared.h"
+#include "core/stream/offer.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+#include "core/wait/companion.h"
 
 #define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
 #define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */

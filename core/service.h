@@ -10,12 +10,12 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include "core/admin.h"
-#include "core/claim.h"
+#include "core/admin/admin.h"
 #include "core/engine.h"
-#include "core/loop.h"
-#include "core/rendezvous.h"
-#include "core/sleepcost.h"
+#include "core/loop/loop.h"
+#include "core/peer/claim.h"
+#include "core/peer/rendezvous.h"
+#include "core/poll/sleepcost.h"
 
 struct shunt_abroad;
 struct shunt_teller;

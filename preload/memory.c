@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include "core/fault.h"
+#include "core/device/fault.h"
 
 /* A row a function: type, name, parameters, arguments, what it is, what it returns if it is refused. */
 #define ALLOCATORS(X)									\

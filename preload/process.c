@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
-#include "core/config_review.h"
-#include "core/fault.h"
-#include "core/log.h"
+#include "core/base/config_review.h"
+#include "core/base/log.h"
+#include "core/device/fault.h"
 #include "preload/confine.h"
 #include "preload/uring.h"
 

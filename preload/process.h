@@ -8,7 +8,7 @@
 #include <errno.h>
 #include "preload/calls.h"
 #include "core/api.h"
-#include "core/cancel.h"
+#include "core/poll/cancel.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -121,7 +121,7 @@ static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)
 /*
  * The stream behind *fd if the engine serves it. NULL: make the real call with *fd, which is then
  * -1 for a descriptor of our own, so that the kernel says EBADF; or *own: it is our code that calls, and the call
- * must be no cancellation point (core/cancel.h).
+ * must be no cancellation point (core/poll/cancel.h).
  */
 static SHUNT_INLINE struct shunt_stream *shunt_linked_or_own(int *fd, bool *own)
 {

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/uring.h"
+#include "core/stream/uring.h"
 #include "preload/rights.h"
 #include "preload/touch.h"
 

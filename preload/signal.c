@@ -10,8 +10,8 @@
  *
  * Handlers installed inside libc or by raw system calls are not seen.
  */
-#include "core/inside.h"
-#include "core/thread.h"
+#include "core/base/signal_defer.h"
+#include "core/fd/thread.h"
 #include "preload/process.h"
 
 #define SIGNALS 65
@@ -22,7 +22,7 @@ static _Atomic(handler_call *) handlers[SIGNALS];
 /* siginterrupt(): which signals signal() shall install without SA_RESTART. */
 static _Atomic uint64_t interrupting;
 
-/* What the thread is in the midst of is ours: the handler comes a little later (core/inside.h). */
+/* What the thread is in the midst of is ours: the handler comes a little later (core/base/signal_defer.h). */
 static bool put_off(int number, siginfo_t *info, void *context, handler_call *ours)
 {
 	struct sigaction now;

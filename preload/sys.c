@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include "core/fault.h"
+#include "core/device/fault.h"
 #include "preload/process.h"
 
 #define KERNEL_SIGSET (_NSIG / 8)	/* bytes of a signal mask, as the kernel knows it */
@@ -19,7 +19,7 @@ static uint64_t now(void)
 }
 
 /*
- * The calls of libc's that are cancellation points, as bare system calls; libc's where they are waits (core/sys.h).
+ * The calls of libc's that are cancellation points, as bare system calls; libc's where they are waits (core/base/sys.h).
  */
 
 /* The same call with fewer words for the kernel to copy. */

@@ -1,11 +1,11 @@
 /*
  * Rings of io_uring: syscall() and the functions of liburing come here before a ring is made.
- * liburing makes its system calls by itself, so its functions are stood for by name. core/uring.c
+ * liburing makes its system calls by itself, so its functions are stood for by name. core/stream/uring.c
  * finds rings that were made otherwise.
  */
 #include <dlfcn.h>
 #include <link.h>
-#include "core/uring.h"
+#include "core/stream/uring.h"
 #include "preload/rights.h"
 #include "preload/uring.h"
 

@@ -1,4 +1,4 @@
-/* A program asks for a ring of io_uring (core/uring.h). */
+/* A program asks for a ring of io_uring (core/stream/uring.h). */
 #ifndef SHUNT_PRELOAD_URING_H
 #define SHUNT_PRELOAD_URING_H
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Of the functions of libc that core/ calls by name none is a cancellation point (core/cancel.h), but for what is listed
+# Of the functions of libc that core/ calls by name none is a cancellation point (core/poll/cancel.h), but for what is listed
 # here with its reason.
 set -eu
 
@@ -24,9 +24,9 @@ END
 
 # OBJECT CALL, and why it does no harm.
 sed 's/ *#.*//' > "$work/allowed" << 'END'
-abroad closedir			# service thread, which nobody cancels
-abroad opendir
-abroad readdir
+remote closedir			# service thread, which nobody cancels
+remote opendir
+remote readdir
 ask getrandom
 leave pthread_join		# cancellation is held off
 channel preadv2			# a descriptor of our own: preload/read.c, write.c
@@ -49,7 +49,7 @@ outfile openat
 overflow close			# cancellation is held off
 overflow open
 overflow read
-quiet sigtimedwait
+write_nosig sigtimedwait
 library dlopen			# none in glibc
 pd close			# a new estate: service thread
 thread pthread_cond_timedwait	# the modelled device's own thread
@@ -64,7 +64,7 @@ nm -A "$library" | sed -nE 's/.*:(lt[0-9]+-)?(libshuntcore_la-)?([a-z_0-9]+)\.o:
 [ -s "$work/calls" ] || { echo "no calls found in $library"; exit 1; }
 comm -13 "$work/may" "$work/calls" > "$work/more"
 if [ -s "$work/more" ]; then
-	echo "cancellation points that core/ calls (object, function); see core/cancel.h:"
+	echo "cancellation points that core/ calls (object, function); see core/poll/cancel.h:"
 	cat "$work/more"
 	exit 1
 fi

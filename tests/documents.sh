@@ -12,7 +12,7 @@ problem() {
 }
 
 # shellcheck disable=SC2016 # backticks of Markdown
-for file in core/*.c core/*/*.c preload/*.c; do
+for file in core/*.c core/*/*.c core/*/*/*.c preload/*.c; do
 	grep -qF -- "\`$file\`" docs/ARCHITECTURE.md || problem "docs/ARCHITECTURE.md does not name $file"
 done
 
@@ -40,18 +40,18 @@ done
 
 # Rows are BOOL(NAME, …) and the like.
 while read -r name; do
-	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/config_table.h || problem "a document names $name, which is no variable"
+	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
 done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md docs/COMPATIBILITY.md docs/FAULTS.md docs/RELIABILITY.md | sort -u)
 
 # Reasons: each has a text of its own, and the tables of README.md name those and no others.
-reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/reason_table.h)
-[ "$reasons" ] || problem "core/reason_table.h has no reasons"
+reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/base/reason_table.h)
+[ "$reasons" ] || problem "core/base/reason_table.h has no reasons"
 while read -r reason; do
-	problem "core/reason_table.h has two reasons \"$reason\""
+	problem "core/base/reason_table.h has two reasons \"$reason\""
 done < <(sort <<<"$reasons" | uniq -d)
 # shellcheck disable=SC2016 # backticks of Markdown
 told=$(sed -n '/^`shunt stat` says why/,/^## /s/^| \(`[^|]*\) |.*/\1/p' README.md | grep -o '`[^`]*`' | tr -d '`')
 while read -r reason; do
-	problem "README.md and core/reason_table.h do not both have the reason \"$reason\""
+	problem "README.md and core/base/reason_table.h do not both have the reason \"$reason\""
 done < <(sort <<<"$reasons"$'\n'"$told" | uniq -u)
 exit $problems

@@ -1,6 +1,6 @@
 #!/bin/bash
 # docs/MECHANISMS.md is true of the tree: files that it names exist, functions in brackets are in the file before them,
-# variables are rows of core/config_table.h, each ID is there once, and sources cite no other IDs. TAP.
+# variables are rows of core/base/config_table.h, each ID is there once, and sources cite no other IDs. TAP.
 set -u
 cd "${top_srcdir:-"$(dirname "$0")/.."}" || exit
 list=docs/MECHANISMS.md
@@ -44,7 +44,7 @@ strangers() {
 
 variables() {
 	while read -r name; do
-		grep -qE "^[A-Z]+\(${name#SHUNT_}," core/config_table.h || echo "$name is no variable"
+		grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || echo "$name is no variable"
 	done < <(grep -oE '\bSHUNT_[A-Z_]*[A-Z]\b' "$list" | sort -u)
 }
 

@@ -38,11 +38,11 @@ cat >"$table" <<'END'
 
 | file | what |
 | --- | --- |
-| `core/lock.c` | locks |
+| `core/base/lock.c` | locks |
 
 ## stream
 
-| `core/tx.c`, `core/rx.c` | streams |
+| `core/stream/tx.c`, `core/stream/rx.c` | streams |
 | `core/end.c` | their end |
 
 ## core

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/config.h"
+#include "core/base/config.h"
 
 static FILE *open_proc(pid_t pid, const char *name)
 {

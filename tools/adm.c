@@ -1,4 +1,4 @@
-/* shunt adm: says one command to a process' control socket and shows the answer (core/command.h). */
+/* shunt adm: says one command to a process' control socket and shows the answer (core/admin/command.h). */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/command.h"
+#include "core/admin/command.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 

@@ -54,7 +54,7 @@ need_packages() {
 need_configure() {
 	local file
 	[ -x configure ] && [ -f Makefile.in ] && [ -f build-aux/ltmain.sh ] || return 0
-	for file in configure.ac Makefile.am ./*/local.mk ./*/*/local.mk; do
+	for file in configure.ac Makefile.am ./*/local.mk ./*/*/local.mk ./*/*/*/local.mk; do
 		[ "$file" -nt Makefile.in ] && return 0
 	done
 	return 1

@@ -1,10 +1,10 @@
-/* shunt config: the table of core/config_table.h for people, programs and the manual. */
+/* shunt config: the table of core/base/config_table.h for people, programs and the manual. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/api.h"
-#include "core/config.h"
+#include "core/base/config.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config.h"
+#include "core/base/config.h"
 #include "tools/shunt.h"
 
 static int wrong(const char *what, const char *text)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/config.h"
-#include "core/config_review.h"
+#include "core/base/config.h"
+#include "core/base/config_review.h"
 
 static const char *get_variable(const char *name, void *arg)
 {

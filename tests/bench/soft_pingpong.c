@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 #include "tests/soft/fds.h"
 
 enum { DEPTH = 4096, RING = 1 << 20, SPINS = 20000 };

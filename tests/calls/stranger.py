@@ -16,7 +16,7 @@ import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
 HELLO, KNOCK = 1, 15
-BYTES = 16 << 20	# of an estate: core/soft/estate.h
+BYTES = 16 << 20	# of an estate: core/device/soft/shm_segment.h
 QUEUE, DEPTH = 4096 + 1024 * 32, 64
 
 

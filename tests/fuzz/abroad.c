@@ -6,9 +6,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <arpa/inet.h>
-#include "core/abroad.h"
-#include "core/cm/inside.h"
-#include "core/device.h"
+#include "core/device/cm/inside.h"
+#include "core/device/device.h"
+#include "core/peer/remote.h"
 #include "tests/fuzz/world.h"
 
 #define IDS 32
@@ -32,7 +32,7 @@ static struct pending {
 	bool waits, taken;
 } pending;
 
-/* --- in place of core/device_verbs.c and core/cm/library.c --- */
+/* --- in place of core/device/device_verbs.c and core/device/cm/library.c --- */
 
 static int verbs_open_kind(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
 			   size_t bytes)

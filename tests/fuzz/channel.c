@@ -4,7 +4,7 @@
  * sent to a peer that has no room, or is gone.
  */
 #include <errno.h>
-#include "core/channel.h"
+#include "core/link/channel.h"
 #include "tests/fuzz/fake.h"
 
 #define BYTES sizeof(struct shunt_message)

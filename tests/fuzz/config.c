@@ -1,6 +1,6 @@
 /* The environment: some of the variables have any text as their value. Input: rows and values, each ended by a 0. */
-#include "core/config.h"
-#include "core/config_review.h"
+#include "core/base/config.h"
+#include "core/base/config_review.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROWS 128

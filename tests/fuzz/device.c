@@ -1,5 +1,5 @@
 /* The name of a device. */
-#include "core/config.h"
+#include "core/base/config.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

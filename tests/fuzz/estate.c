@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/soft/device.h"
+#include "core/device/soft/device.h"
 #include "tests/fuzz/fuzz.h"
 
 #define DEPTH 16

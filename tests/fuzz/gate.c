@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/random.h>
-#include "core/gate.h"
+#include "core/peer/remote_listener.h"
 #include "tests/fuzz/fake.h"
 
 #define GUESTS 32

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/fds.h"
+#include "core/base/scm_rights.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/names.h"
 #include "tests/sim/start.h"

@@ -1,5 +1,5 @@
 /* The text of a cost model. */
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

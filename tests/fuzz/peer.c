@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include "core/epset.h"
-#include "core/fds.h"
-#include "core/proof.h"
+#include "core/base/scm_rights.h"
+#include "core/stream/proof.h"
+#include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/start.h"
 

@@ -8,11 +8,11 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "core/device.h"
-#include "core/devices.h"
-#include "core/epset.h"
-#include "core/link_end.h"
-#include "core/link_make.h"
+#include "core/device/device.h"
+#include "core/peer/link_end.h"
+#include "core/peer/link_make.h"
+#include "core/poll/devices.h"
+#include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"

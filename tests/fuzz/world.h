@@ -6,9 +6,9 @@
 #ifndef FUZZ_WORLD_H
 #define FUZZ_WORLD_H
 
+#include "core/device/soft/device.h"
 #include "core/engine.h"
 #include "core/service.h"
-#include "core/soft/device.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/sim/sys.h"
 #include "tests/sim/tcp.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "core/engine.h"
-#include "core/gate.h"
+#include "core/peer/remote_listener.h"
 
 #define MS 1000000ull
 #define SILENCE 4000	/* ms */

@@ -8,8 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include "core/hear.h"
-#include "core/pin.h"
+#include "core/lane/zero_copy.h"
+#include "core/peer/hear.h"
 #include "tests/sim/start.h"
 
 #define GIB4 (1ull << 32)

@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include "core/roster.h"
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/roster.h"
 #include "tests/sim/random.h"
 
 uint64_t sim_random_state;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 
 struct bed bed;
 

@@ -3,7 +3,7 @@
 # want and takes all who come, and the machine has the addresses of other hosts: they meet none of it. TAP.
 set -u
 [ "${BESIDE-}" = here ] || BESIDE=here exec "$(dirname "$0")/../alone.sh" "$0"
-ip address add 192.0.2.1/32 dev lo 2> /dev/null && ip address add 192.0.2.2/32 dev lo	# TEST-NET-1, as abroad.c has it
+ip address add 192.0.2.1/32 dev lo 2> /dev/null && ip address add 192.0.2.2/32 dev lo	# TEST-NET-1, as remote.c has it
 build=${top_builddir:-.}
 here=$(cd "$(dirname "$0")" && pwd)
 n=0

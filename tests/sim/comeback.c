@@ -7,9 +7,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include "core/command.h"
+#include "core/admin/command.h"
+#include "core/device/soft/soft.h"
 #include "core/service.h"
-#include "core/soft/soft.h"
 
 #define MS 1000000ull
 #define REST 200	/* ms */

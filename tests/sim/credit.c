@@ -1,7 +1,7 @@
 /* What a lane holds back: the window, and the two credits. */
 #include "tests/sim/bed.h"
 #include <sys/epoll.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 #include "tests/sim/random.h"
 
 /* --- the window (RB-12…14, XR-23) --- */

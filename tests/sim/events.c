@@ -1,8 +1,8 @@
 /* What an armed CQ wakes a sleeper for: arrivals, and completions of sends only where work waits for them (CP-05). */
 #include "tests/sim/bed.h"
 #include <poll.h>
-#include "core/inside.h"
-#include "core/soft/soft.h"
+#include "core/base/signal_defer.h"
+#include "core/device/soft/soft.h"
 
 /* An event is there for who sleeps on the channel of engine 0; it is taken. */
 static bool woken(void)

@@ -9,11 +9,11 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "core/attach.h"
-#include "core/link_end.h"
-#include "core/proof.h"
-#include "core/roster.h"
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/roster.h"
+#include "core/peer/attach.h"
+#include "core/peer/link_end.h"
+#include "core/stream/proof.h"
 
 /* --- the end of a link --- */
 

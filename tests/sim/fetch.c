@@ -8,10 +8,10 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "core/link_end.h"
-#include "core/pinned.h"
-#include "core/soft/soft.h"
-#include "core/stage.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/send_buffer.h"
+#include "core/peer/link_end.h"
+#include "core/stream/pinned.h"
 
 #define INLINE 256
 

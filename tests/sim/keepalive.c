@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "core/device/soft/soft.h"
 #include "core/service.h"
-#include "core/soft/soft.h"
 
 #define MS 1000000ull
 #define KEEPALIVE 2000	/* ms */

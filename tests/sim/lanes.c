@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "core/devices.h"
-#include "core/lanes.h"
-#include "core/link_end.h"
-#include "core/link_make.h"
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/lanes.h"
+#include "core/peer/link_end.h"
+#include "core/peer/link_make.h"
+#include "core/poll/devices.h"
 
 #define LANES 4
 

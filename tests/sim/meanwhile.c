@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 
 static void wants_link(int i, bool on)
 {

@@ -3,8 +3,8 @@
  * comes. Time is what the test says.
  */
 #include "tests/sim/bed.h"
-#include "core/overflow.h"
-#include "core/rings.h"
+#include "core/stream/overflow.h"
+#include "core/stream/rings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include "core/epset.h"
-#include "core/sleeper.h"
-#include "core/watch.h"
+#include "core/poll/sleeper.h"
+#include "core/wait/epset.h"
+#include "core/wait/watch.h"
 #include <sys/socket.h>
 
 static struct shunt_sys passing;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "core/overflow.h"
-#include "core/soft/soft.h"
-#include "core/stage.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/send_buffer.h"
+#include "core/stream/overflow.h"
 
 #define RING 16384
 #define MS 1000000ull

@@ -1,8 +1,8 @@
 /* Who does what, when. */
 #include <errno.h>
 #include <arpa/inet.h>
-#include "core/command.h"
-#include "core/soft/soft.h"
+#include "core/admin/command.h"
+#include "core/device/soft/soft.h"
 #include "tests/sim/sim.h"
 
 static uint8_t rings[SIM_CONNS][2][SIM_PIPE_BYTES];

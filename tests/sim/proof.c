@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/link_end.h"
-#include "core/roster.h"
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
+#include "core/lane/roster.h"
+#include "core/peer/link_end.h"
 
 static void step(int i)
 {

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/claim_grant.h"
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
+#include "core/peer/claim_grant.h"
 
 /* Its claim waits at the accepting engine. */
 static void claim(struct pair *pair)

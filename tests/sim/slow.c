@@ -1,4 +1,4 @@
-/* The rule about slow completions (core/mock.h): when it moves streams to TCP, when it lets them return, when not. */
+/* The rule about slow completions (core/peer/mock.h): when it moves streams to TCP, when it lets them return, when not. */
 #include "tests/sim/bed.h"
 #include <netinet/in.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef SIM_START_H
 #define SIM_START_H
 
-#include "core/stream.h"
+#include "core/stream/stream.h"
 
 #define SIM_OFFSETS (1ull << 62)	/* no stream has as many bytes */
 

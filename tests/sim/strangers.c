@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "core/limits.h"
-#include "core/soft/device.h"
+#include "core/device/soft/device.h"
+#include "core/peer/limits.h"
 
 static int accepts;	/* that were tried in vain */
 static int shortage;	/* why; 0: they are not hindered */

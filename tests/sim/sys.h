@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-#include "core/sys.h"
+#include "core/base/sys.h"
 #include "tests/sim/tcp.h"
 
 #define SIM_FDS 4096		/* size of the engines' tables */

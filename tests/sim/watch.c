@@ -1,7 +1,7 @@
 /* Programs that use epoll: level, edge, one-shot; they act only on what they are told. */
 #include <errno.h>
 #include <sys/epoll.h>
-#include "core/epset.h"
+#include "core/wait/epset.h"
 #include "tests/sim/sim.h"
 
 static void control(struct sim_end *end, int op)

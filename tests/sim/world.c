@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/devices.h"
-#include "core/epset.h"
-#include "core/link_end.h"
-#include "core/roots.h"
-#include "core/watch.h"
+#include "core/base/lsan.h"
+#include "core/peer/link_end.h"
+#include "core/poll/devices.h"
+#include "core/wait/epset.h"
+#include "core/wait/watch.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
 

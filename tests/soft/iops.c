@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 
 #define must(condition)                                                                   \
 	do {                                                                              \

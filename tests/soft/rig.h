@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "core/soft/soft.h"
+#include "core/device/soft/soft.h"
 
 struct rig_options {
 	uint32_t send_wr, recv_wr, cqe; /* 0: 64, 64, 256 */

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/verbs/verbs.h"
+#include "core/device/verbs/verbs.h"
 #include "tests/soft/rig.h"
 
 enum { DEVICES = 256 }; /* a test that fails leaves its own open */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/arena.h"
+#include "core/link/arena.h"
 
 #define K 1024ull
 #define M (1024 * K)

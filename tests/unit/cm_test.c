@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "core/cm/inside.h"
+#include "core/device/cm/inside.h"
 
 static void is_refused(const char *library, int expected, const char *named)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/command.h"
+#include "core/admin/command.h"
 #include "core/engine.h"
 
 static struct shunt_answer answer;

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/config.h"
-#include "core/config_review.h"
+#include "core/base/config.h"
+#include "core/base/config_review.h"
 
 /* One variable is enough of an environment for most tests. */
 struct env {

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "core/gate.h"
+#include "core/peer/remote_listener.h"
 #include "tests/unit/sockets.h"
 
 static const uint8_t cookie[SHUNT_COOKIE_BYTES] = "0123456789abcde";

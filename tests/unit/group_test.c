@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <string.h>
 #include "core/engine.h"
-#include "core/roster.h"
-#include "core/sleeper.h"
+#include "core/lane/roster.h"
+#include "core/poll/sleeper.h"
 
 static int kicked[8];
 

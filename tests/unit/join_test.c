@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "core/have.h"
-#include "core/offer.h"
+#include "core/peer/listener_owner.h"
+#include "core/stream/offer.h"
 #include "tests/unit/sockets.h"
 
 #define STEPS 1000

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "core/log.h"
-#include "core/quiet.h"
+#include "core/base/log.h"
+#include "core/base/write_nosig.h"
 
 #define MESSAGES_AT_ONCE 64	/* of one kind, at warn */
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "core/pin.h"
+#include "core/lane/zero_copy.h"
 
 #define COPY_NS 1000
 

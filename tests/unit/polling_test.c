@@ -12,11 +12,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/devices.h"
 #include "core/engine.h"
-#include "core/polling.h"
-#include "core/sleeper.h"
-#include "core/thread.h"
+#include "core/fd/thread.h"
+#include "core/poll/devices.h"
+#include "core/poll/polling.h"
+#include "core/poll/sleeper.h"
 
 #define ARRIVALS 8192
 #define CHANNEL_FD 900

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/thread.h"
+#include "core/fd/thread.h"
 #include "tests/unit/sockets.h"
 
 /* A child that lives until `stay` is closed. `known`: its handlers run. */

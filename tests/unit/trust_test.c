@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "core/engine.h"
-#include "core/trust.h"
+#include "core/link/trust.h"
 
 #define PEER 4711
 #define SOME (1u << CAP_NET_BIND_SERVICE)

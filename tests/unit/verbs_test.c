@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/verbs/verbs.h"
+#include "core/device/verbs/verbs.h"
 
 static void is_refused(const char *library, int expected, const char *named)
 {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "core/config.h"
-#include "core/window.h"
+#include "core/base/config.h"
+#include "core/lane/window.h"
 
 enum { STATIC, AIMD, NONE };
 

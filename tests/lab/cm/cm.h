@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <cmocka.h>
-#include "core/cm/inside.h"
+#include "core/device/cm/inside.h"
 
 #define PORT 7000
 #define HIGH 500	/* where kept descriptors go */

@@ -31,7 +31,7 @@ static enum rdma_cm_event_type next_type(struct cm *cm)
 	return type;
 }
 
-/* As core/cm/ask.c does: the kernel is asked again where its time was too short. */
+/* As core/device/cm/ask.c does: the kernel is asked again where its time was too short. */
 static void resolve(struct rdma_cm_id *id, union cm_address *from, union cm_address *to)
 {
 	enum rdma_cm_event_type type;

@@ -1,0 +1,167 @@
+#include "core/admin/command.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/device/fault.h"
+#include "core/engine.h"
+#include "core/peer/mock.h"
+
+struct shunt_command {
+	const char *name;
+	const char *form;	/* of its arguments */
+	const char *help;
+	int least, most;	/* how many of them */
+	int (*run)(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer);
+};
+
+void shunt_answer_put(struct shunt_answer *answer, const char *format, ...)
+{
+	size_t room = sizeof(answer->text) - answer->length;
+	va_list args;
+	int wanted;
+
+	va_start(args, format);
+	wanted = vsnprintf(answer->text + answer->length, room, format, args);
+	va_end(args);
+	if (wanted > 0)
+		answer->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
+}
+
+long shunt_command_number(const char *word, long most)
+{
+	long number = 0;
+
+	for (const char *c = word; *c; c++) {
+		if (*c < '0' || *c > '9' || number > (most - (*c - '0')) / 10)
+			return -1;
+		number = number * 10 + (*c - '0');
+	}
+	return *word ? number : -1;
+}
+
+/* --- the commands --- */
+
+static int run_help(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer);
+
+static int run_set(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
+{
+	char why[SHUNT_CONFIG_LINE_MAX];
+
+	(void)count;
+	if (shunt_config_change(&engine->config, words[0], words[1], why, sizeof(why))) {
+		shunt_answer_put(answer, "%s\n", why);
+		return -1;
+	}
+	shunt_log_set_level((enum shunt_log_level)engine->config.log_level);
+	shunt_answer_put(answer, "%s=%s\n", words[0], words[1]);
+	return 0;
+}
+
+static int run_failover(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
+{
+	(void)words;
+	count = shunt_failover_all(engine);
+	if (count)
+		shunt_answer_put(answer, "failover: %d links\n", count);
+	else
+		shunt_answer_put(answer, "there is no link of which both ends keep what they have sent (SHUNT_RETAIN)\n");
+	return count ? 0 : -1;
+}
+
+static int run_fault(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
+{
+	char why[SHUNT_CONFIG_LINE_MAX];
+
+	if (shunt_fault_set(engine, count ? words[0] : "", why, sizeof(why))) {
+		shunt_answer_put(answer, "%s\n", why);
+		return -1;
+	}
+	shunt_answer_put(answer, "%s\n", count ? words[0] : "no faults");
+	return 0;
+}
+
+static const struct shunt_command commands[] = {
+	{ "failover", "", "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says", 0,
+	  0, run_failover },
+	{ "fault", "[RULES]", "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults", 0, 1,
+	  run_fault },
+	{ "help", "", "lists the commands", 0, 0, run_help },
+	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]", "which track carries all streams, or one that `shunt stat` shows", 1, 3,
+	  shunt_mock_command },
+	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2, 2, run_set },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int run_help(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
+{
+	(void)engine;
+	(void)count;
+	(void)words;
+	for (size_t i = 0; i < COMMANDS; i++)
+		shunt_answer_put(answer, "%s%s%s\n    %s\n", commands[i].name, *commands[i].form ? " " : "",
+				 commands[i].form, commands[i].help);
+	return 0;
+}
+
+/* --- the line --- */
+
+/* Cuts it into words. How many there are, or -1. */
+static int cut(char *line, size_t bytes, char **words)
+{
+	int count = 0;
+	bool inside = false;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (line[i] < ' ' || line[i] > '~' || (line[i] == ' ' && !inside))
+			return -1;
+		if (line[i] == ' ') {
+			line[i] = '\0';
+			inside = false;
+		} else if (!inside) {
+			if (count == SHUNT_COMMAND_WORDS)
+				return -1;
+			words[count++] = line + i;
+			inside = true;
+		}
+	}
+	line[bytes] = '\0';
+	return inside ? count : -1;
+}
+
+static const struct shunt_command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+int shunt_command_run(struct shunt_engine *engine, const char *line, size_t bytes, struct shunt_answer *answer)
+{
+	char copy[SHUNT_COMMAND_MAX + 1], *words[SHUNT_COMMAND_WORDS];
+	const struct shunt_command *command;
+	int count = -1;
+
+	answer->length = 0;
+	answer->text[0] = '\0';
+	if (bytes <= SHUNT_COMMAND_MAX) {
+		memcpy(copy, line, bytes);
+		count = cut(copy, bytes, words);
+	}
+	if (count < 0) {
+		shunt_answer_put(answer, "a command is at most %d printable characters in at most %d words, with one "
+				 "space between them\n", SHUNT_COMMAND_MAX, SHUNT_COMMAND_WORDS);
+		return -1;
+	}
+	command = find(words[0]);
+	if (!command) {
+		shunt_answer_put(answer, "no command '%s'; `help` lists them\n", words[0]);
+		return -1;
+	}
+	if (count - 1 < command->least || count - 1 > command->most) {
+		shunt_answer_put(answer, "it is: %s %s\n", command->name, command->form);
+		return -1;
+	}
+	return command->run(engine, count - 1, words + 1, answer);
+}

@@ -1,0 +1,32 @@
+#include "core/admin/doors.h"
+#include <errno.h>
+#include "core/service.h"
+
+int shunt_doors_open(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+
+	service->statistics_source.ready = shunt_stats_serve;
+	service->rights_source.ready = shunt_rights_serve;
+	service->statistics_fd = shunt_stats_listen(engine);
+	shunt_admin_open(service);
+	service->rights_fd = shunt_rights_listen(engine);
+	if (service->rights_fd < 0 && !engine->manual)
+		return service->rights_fd;
+	if (service->rights_fd >= 0 &&
+	    shunt_loop_add(&engine->loop, service->rights_fd, &service->rights_source, EPOLLIN))
+		return -ENOMEM;
+	if (service->statistics_fd >= 0)
+		shunt_loop_add(&engine->loop, service->statistics_fd, &service->statistics_source, EPOLLIN);
+	return 0;
+}
+
+void shunt_doors_close(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+
+	shunt_private_close(engine, service->statistics_fd);
+	shunt_admin_close(service);
+	shunt_private_close(engine, service->rights_fd);
+	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
+}

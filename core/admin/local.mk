@@ -1,0 +1,6 @@
+# Statistics, commands, the operator's word.
+admin_sources = \
+	core/admin/admin.c core/admin/admin.h \
+	core/admin/command.c core/admin/command.h \
+	core/admin/doors.c core/admin/doors.h \
+	core/admin/stats.c

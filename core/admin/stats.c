@@ -1,0 +1,486 @@
+/*
+ * The statistics of a process as one JSON object: to whoever connects to its statistics socket as
+ * the same user, and to a file at exit.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "core/base/address.h"
+#include "core/base/outfile.h"
+#include "core/device/soft/soft.h"
+#include "core/link/trust.h"
+#include "core/loop/deaf.h"
+#include "core/peer/mock.h"
+#include "core/poll/polling.h"
+#include "core/service.h"
+#include "core/stream/carried.h"
+#include "core/stream/left.h"
+#include "core/stream/uring.h"
+
+#define PATIENCE_US 500000	/* with a reader, on the service thread */
+
+struct text {
+	char *start;
+	size_t length, room;
+	bool failed;
+	bool comma;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void put(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int wanted;
+
+	for (;;) {
+		va_start(args, format);
+		wanted = vsnprintf(text->start + text->length, text->room - text->length, format, args);
+		va_end(args);
+		if (wanted < 0 || text->failed)
+			return;
+		if ((size_t)wanted < text->room - text->length)
+			break;
+		char *more = realloc(text->start, text->room * 2 + wanted);
+
+		if (!more) {
+			text->failed = true;
+			return;
+		}
+		text->start = more;
+		text->room = text->room * 2 + wanted;
+	}
+	text->length += wanted;
+}
+
+static void put_number(struct text *text, const char *name, uint64_t value)
+{
+	put(text, "%s\"%s\":%llu", text->comma ? "," : "", name, (unsigned long long)value);
+	text->comma = true;
+}
+
+static void put_bytes(struct text *text, const char *name, const char *track,
+		      const struct shunt_bytes *bytes)
+{
+	put(text, ",\"%s\":{", name);
+	if (track)
+		put(text, "\"track\":\"%s\",", track);
+	put(text, "\"tcp\":%llu,\"link\":%llu,\"late\":%llu,\"late_tcp\":%llu}",
+	    (unsigned long long)bytes->tcp, (unsigned long long)bytes->link,
+	    (unsigned long long)bytes->late, (unsigned long long)bytes->late_tcp);
+}
+
+static void put_address(struct text *text, const char *name, const uint8_t address[16], uint16_t port)
+{
+	char host[SHUNT_ADDRESS_ROOM];
+
+	shunt_address_text(address, port, host);
+	put(text, "\"%s\":\"%s\",", name, host);
+}
+
+static const char *state_word(const struct shunt_stream *stream)
+{
+	switch (atomic_load(&((struct shunt_stream *)stream)->state)) {
+	case SHUNT_LINKED:
+		return "linked";
+	case SHUNT_CANDIDATE:
+		return "candidate";
+	default:
+		return "plain";
+	}
+}
+
+/* The event that a candidate waits for, "" for others. */
+static const char *waits_for(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
+		return "";
+	if (stream->line)
+		return "another link to its peer";
+	if (stream->role == SHUNT_ACCEPTOR)
+		return atomic_load(&stream->carried_since) ? "its peer's claim" : "its first byte";
+	if (atomic_load(&stream->used))
+		return "its peer's answer";
+	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
+}
+
+static void put_stream(struct text *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
+		       const struct shunt_bytes *rx)
+{
+	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
+	text->comma = true;
+	if (!stream->tuple_known)
+		shunt_rendezvous_learn(stream);
+	if (stream->tuple_known) {
+		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
+		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
+	}
+	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
+	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
+	put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
+	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
+	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
+	put(text, "}");
+}
+
+struct sum {
+	struct text *text;
+	struct shunt_totals totals;
+};
+
+static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
+{
+	sum->tcp += more->tcp;
+	sum->link += more->link;
+	sum->late += more->late;
+	sum->late_tcp += more->late_tcp;
+}
+
+static bool is_connection(struct shunt_stream *stream)
+{
+	return stream->fd >= 0 && stream->role != SHUNT_LISTENER &&
+	       atomic_load(&stream->state) != SHUNT_FRESH;
+}
+
+static int list_stream(struct shunt_stream *stream, void *arg)
+{
+	struct sum *sum = arg;
+	struct shunt_bytes tx = stream->tx.bytes, rx = stream->rx.bytes;
+
+	if (!is_connection(stream))
+		return 0;
+	shunt_carried_add(stream, &tx, &rx);
+	add(&sum->totals.tx, &tx);
+	add(&sum->totals.rx, &rx);
+	put_stream(sum->text, stream, &tx, &rx);
+	return 0;
+}
+
+/* The limit that binds is what was short most. */
+static const char *bound_by(const uint64_t *stalls)
+{
+	int most = SHUNT_LIMIT_NONE;
+
+	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
+		if (stalls[i] > stalls[most])
+			most = i;
+	return shunt_limit_names[most];
+}
+
+/* What was short how often. */
+static void put_stalls(struct text *text, const uint64_t *stalls)
+{
+	put(text, "\"stalls\":{");
+	text->comma = false;
+	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
+		put_number(text, shunt_limit_names[i], stalls[i]);
+	put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
+}
+
+/* Of each lane, what shows whether they share the work. group.lock held. */
+static void put_each_lane(struct text *text, const struct shunt_group *group)
+{
+	put(text, "\"lanes\":[");
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
+		    lane->link->device->context->device->name, bound_by(lane->counters.stalls));
+		text->comma = true;
+		put_number(text, "peer", lane->link->peer_pid);
+		put_number(text, "lane", lane->number);
+		put_number(text, "streams", lane->seats);
+		put_number(text, "wr", lane->sent);
+		put_number(text, "wr_bytes", lane->window.posted);
+		put_number(text, "doorbells", lane->counters.doorbells);
+		put(text, "}");
+	}
+	put(text, "],");
+}
+
+static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
+{
+	struct shunt_tally tally = engine->group.ended;
+	const struct shunt_lane_counters *sum = &tally.counters;
+	uint64_t lanes = 0;
+
+	/* group.lock held */
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
+		shunt_tally_add(&tally, lane);
+	put_number(text, "lanes", lanes);
+	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
+	put_number(text, "doorbells", sum->doorbells);
+	put_number(text, "wr", tally.wrs);
+	put_number(text, "wr_bytes", tally.bytes);
+	put_number(text, "wr_inline", tally.wrs - sum->gathered);
+	put_number(text, "wr_signaled", sum->signaled);
+	put_number(text, "wr_direct", sum->direct);
+	put_number(text, "wr_merged", sum->merged);
+	put_number(text, "wr_control", sum->control);
+	put_number(text, "sends_staged", sum->staged_sends);
+	put_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
+	put_number(text, "sends_held", sum->held);
+	put_number(text, "queue_stalls", sum->queue_stalls);
+	put_number(text, "post_failures", sum->post_failures);
+	put_number(text, "inflight_bytes_max", tally.most_bytes);
+	put_number(text, "inflight_wr_max", tally.most_wrs);
+	put_number(text, "window_cuts", tally.cuts);
+}
+
+/* Of the cost model: nothing without one. */
+static void put_gauges(struct text *text, struct shunt_group *group)
+{
+	struct soft_gauges gauges = { 0 };
+
+	if (group->devices[SHUNT_SOFT].open)
+		soft_read_gauges(group->devices[SHUNT_SOFT].context, &gauges);
+	if (!gauges.wr_max)
+		return;
+	put_number(text, "model_wr", gauges.wr);
+	put_number(text, "model_wr_max", gauges.wr_max);
+	put_number(text, "model_bytes", gauges.bytes);
+	put_number(text, "model_bytes_max", gauges.bytes_max);
+	put_number(text, "model_misses", gauges.misses);
+	put_number(text, "model_pauses", gauges.pauses);
+	put_number(text, "model_busy_ns", gauges.busy_ns);
+	put_number(text, "model_mr_ns", gauges.mr_ns);
+}
+
+/* Memory regions that are registered now. group.lock held. */
+static void put_memory(struct text *text, struct shunt_group *group)
+{
+	uint64_t regions = 0, bytes = 0;
+
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		if (lane->number)
+			continue;	/* a link's memory is all its lanes' */
+		regions += atomic_load(&lane->link->arena.regions);
+		bytes += atomic_load(&lane->link->arena.registered);
+	}
+	put_number(text, "memory_regions", regions);
+	put_number(text, "memory_registered", bytes);
+}
+
+static void put_counters(struct text *text, struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	uint64_t stalls[SHUNT_LIMITS] = { 0 };
+
+	put(text, "\"counters\":{");
+	text->comma = false;
+	put_number(text, "links", atomic_load(&engine->links_up));
+	put_number(text, "failovers", atomic_load(&engine->failovers));
+	put_number(text, "keepalive_probes", atomic_load(&engine->probes));
+	put_number(text, "comebacks", atomic_load(&engine->comebacks));
+	put_number(text, "streams_returned", atomic_load(&engine->returns));
+	put_number(text, "mocked", atomic_load(&engine->mocked));
+	put_number(text, "slow_looks", atomic_load(&engine->slow_looks));
+	put_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
+	put_number(text, "faults", atomic_load(&engine->fault.struck));
+	put_number(text, "upgrades", atomic_load(&engine->upgrades));
+	put_number(text, "handbacks", atomic_load(&engine->handbacks));
+	put_number(text, "claims", atomic_load(&engine->claims));
+	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
+	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	put_number(text, "claims_redirected", atomic_load(&engine->redirects));
+	put_number(text, "connections_told", atomic_load(&engine->haves));
+	put_number(text, "rings_grown", atomic_load(&engine->grows));
+	put_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
+	put_number(text, "sends_registered", atomic_load(&engine->pins));
+	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
+	put_memory(text, group);
+	put_number(text, "polls", group->polls);
+	put_number(text, "polls_empty", group->empty_polls);
+	put_number(text, "completions", group->completions);
+	put_number(text, "arms", group->arms);
+	put_number(text, "events", group->events);
+	put_number(text, "sleeps", group->sleeps);
+	put_number(text, "kicks", group->kicks);
+	put_number(text, "spin_hits", group->spin_hits);
+	put_number(text, "spin_misses", group->spins);
+	put_number(text, "spin_backoffs", group->backoffs);
+	put_lanes(text, engine, stalls);
+	put_gauges(text, group);
+	put(text, "},");
+	put_stalls(text, stalls);
+	put_each_lane(text, group);
+}
+
+static void put_polling(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(engine)->name);
+	text->comma = false;
+	put_number(text, "cqs", engine->config.cqs);
+	put_number(text, "sleep_cost_ns", atomic_load(&engine->group.sleep_cost));
+	put(text, "},");
+}
+
+static void put_reasons(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"reasons\":{");
+	text->comma = false;
+	for (int i = SHUNT_REASON_NONE + 1; i < SHUNT_REASONS; i++)
+		if (engine->reasons[i])
+			put_number(text, shunt_reason_text(i), engine->reasons[i]);
+	put(text, "},");
+}
+
+/* Directions that left the link, by cause. */
+static void put_left(struct text *text, struct shunt_engine *engine)
+{
+	put(text, "\"left\":{");
+	text->comma = false;
+	for (int i = 1; i < SHUNT_LEFTS; i++)
+		put_number(text, shunt_left_text((uint8_t)i), atomic_load(&engine->left[i]));
+	put(text, "},");
+}
+
+/* A name that may hold anything, as a JSON string. */
+static void put_program(struct text *text)
+{
+	put(text, "\"program\":\"");
+	for (const char *c = program_invocation_short_name; *c; c++)
+		put(text, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < 32 ? "?" : "%c", *c);
+	put(text, "\",");
+}
+
+static const char *device_name(struct shunt_engine *engine)
+{
+	if (engine->device_choice == SHUNT_DEVICE_NONE || engine->device_error[0])
+		return "none";
+	return engine->device_choice == SHUNT_DEVICE_VERBS ? "verbs" : "soft";
+}
+
+static const char *device_reason(struct shunt_engine *engine)
+{
+	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
+}
+
+static void put_totals(struct text *text, const struct shunt_totals *totals)
+{
+	put(text, "\"totals\":{");
+	text->comma = false;
+	put_number(text, "streams", totals->streams);
+	put_number(text, "linked", totals->linked);
+	put_number(text, "uncounted", totals->uncounted);
+	put_bytes(text, "tx", NULL, &totals->tx);
+	put_bytes(text, "rx", NULL, &totals->rx);
+	put(text, "},");
+}
+
+char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
+{
+	struct text text = { .start = malloc(8192), .room = 8192 }, list = { .start = malloc(8192), .room = 8192 };
+	struct sum sum = { .text = &list };
+
+	if (!text.start || !list.start)
+		goto fail;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	sum.totals = engine->totals;
+	put(&text, "{\"schema\":%d,\"pid\":%d,", SHUNT_JSON_SCHEMA, (int)engine->pid);
+	put_program(&text);
+	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
+	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
+	put_polling(&text, engine);
+	put_counters(&text, engine);
+	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
+	list.start[0] = '\0';
+	shunt_streams_each(engine, list_stream, &sum);
+	put_totals(&text, &sum.totals);
+	put_reasons(&text, engine);
+	put_left(&text, engine);
+	shunt_lock_leave(&engine->streams_lock);
+	put(&text, "\"streams\":[%s]}\n", list.start);
+	*bytes = text.length;
+	if (text.failed || list.failed)
+		goto fail;
+	free(list.start);
+	return text.start;
+fail:
+	free(list.start);
+	free(text.start);
+	return NULL;
+}
+
+/* --- to a file --- */
+
+void shunt_stats_write(struct shunt_engine *engine)
+{
+	char path[SHUNT_CONFIG_PATH_MAX + 32];
+	const char *why = "out of memory";
+	size_t bytes;
+	char *json;
+
+	if (!shunt_config_path_text(engine->config.stats_path, path, sizeof(path)))
+		return;
+	json = shunt_stats_json(engine, &bytes);
+	if (!json || shunt_outfile_replace(path, json, bytes, engine->sys->write, &why))
+		shunt_log(SHUNT_LOG_WARN, "cannot write the statistics to %s: %s", path, why);
+	free(json);
+}
+
+/* --- to who asks --- */
+
+int shunt_stats_listen(struct shunt_engine *engine)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+								 SOCK_NONBLOCK, 0));
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
+			      (int)engine->pid);
+
+	if (fd < 0)
+		return fd;
+	shunt_porter_guard(engine, fd);
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
+			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
+			       (socklen_t)length) &&
+	    !engine->sys->listen(fd, 16))
+		return fd;
+	shunt_private_close(engine, fd);
+	return -EADDRINUSE;
+}
+
+/* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
+static void answer(struct shunt_engine *engine, int fd)
+{
+	struct timeval patience = { .tv_usec = PATIENCE_US };
+	size_t bytes = 0, done = 0;
+	char *json = shunt_stats_json(engine, &bytes);
+	uint64_t until = shunt_now(engine) + PATIENCE_US * 1000;
+
+	engine->sys->setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	while (json && done < bytes && shunt_now(engine) < until) {
+		struct iovec iov = { json + done, bytes - done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			break;
+		done += (size_t)sent;
+	}
+	free(json);
+}
+
+void shunt_stats_serve(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
+	struct shunt_engine *engine = service->engine;
+	int asking = shunt_porter_shuts(service) ? -EAGAIN : shunt_deaf_accept(engine, service->statistics_fd, 0);
+
+	(void)events;
+	if (asking < 0)
+		return;
+	if (!shunt_trust_commands(engine, asking)) {
+		shunt_porter_dismiss(engine, asking);
+		return;
+	}
+	answer(engine, asking);
+	shunt_private_close(engine, asking);
+}

@@ -1,0 +1,431 @@
+#include "core/base/config.h"
+#include "core/device/fault.h"
+#include "core/device/soft/soft.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define K (1ULL << 10)
+#define M (1ULL << 20)
+#define G (1ULL << 30)
+#define LIVE 1
+#define FIXED 0
+#define SIZE SHUNT_CONFIG_SIZE
+#define POW2 SHUNT_CONFIG_POW2
+#define AUTO SHUNT_CONFIG_AUTO
+
+#define BOOL(NAME, field, DEF, LV, HELP)                                                  \
+	{ .name = "SHUNT_" #NAME, .words = "0|1", .unit = "", .help = HELP, .max = 1,     \
+	  .def = DEF, .type = SHUNT_CONFIG_BOOL, .live = LV,                              \
+	  .offset = offsetof(struct shunt_config, field) },
+#define ENUM(NAME, field, WORDS, DEF, LV, HELP)                                           \
+	{ .name = "SHUNT_" #NAME, .words = WORDS, .unit = "", .help = HELP, .def = DEF,   \
+	  .type = SHUNT_CONFIG_ENUM, .live = LV,                                          \
+	  .offset = offsetof(struct shunt_config, field) },
+#define UINT(NAME, field, MIN, MAX, DEF, FLAGS, UNIT, LV, HELP)                           \
+	{ .name = "SHUNT_" #NAME, .unit = UNIT, .help = HELP, .min = MIN, .max = MAX,     \
+	  .def = DEF, .flags = FLAGS, .type = SHUNT_CONFIG_UINT, .live = LV,              \
+	  .offset = offsetof(struct shunt_config, field) },
+#define PATH(NAME, field, LV, HELP)                                                       \
+	{ .name = "SHUNT_" #NAME, .unit = "", .help = HELP, .type = SHUNT_CONFIG_PATH,    \
+	  .live = LV, .offset = offsetof(struct shunt_config, field) },
+
+#define FORM(NAME, field, CHECK, WORDS, DEF, LV, HELP)                                    \
+	{ .name = "SHUNT_" #NAME, .words = WORDS, .check = CHECK, .unit = "", .text = DEF, \
+	  .help = HELP, .type = SHUNT_CONFIG_FORM, .live = LV,                            \
+	  .offset = offsetof(struct shunt_config, field) },
+
+int shunt_config_device(const char *text, const char **name)
+{
+	static const char *const words[] = { "auto", "soft", "verbs", "none" };
+
+	*name = NULL;
+	if (!*text)
+		return SHUNT_DEVICE_AUTO;
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	if (strncmp(text, "verbs:", 6) || !text[6])
+		return -1;
+	*name = text + 6;
+	return SHUNT_DEVICE_VERBS;
+}
+
+static int device_check(const char *text, char *why, size_t bytes)
+{
+	const char *name;
+
+	(void)why, (void)bytes;
+	return shunt_config_device(text, &name) < 0;
+}
+
+static int model_check(const char *text, char *why, size_t bytes)
+{
+	struct soft_model model;
+
+	(void)why, (void)bytes;
+	return soft_model_parse(text, &model);
+}
+
+static int fault_check(const char *text, char *why, size_t bytes)
+{
+	struct shunt_fault_plan plan;
+
+	return shunt_fault_parse(text, &plan, why, bytes);
+}
+
+const struct shunt_config_row shunt_config_rows[] = {
+#include "core/base/config_table.h"
+};
+
+const size_t shunt_config_count = sizeof(shunt_config_rows) / sizeof(shunt_config_rows[0]);
+
+static uint64_t *number_field(const struct shunt_config_row *row, struct shunt_config *c)
+{
+	return (uint64_t *)((char *)c + row->offset);
+}
+
+static uint64_t number_of(const struct shunt_config_row *row, const struct shunt_config *c)
+{
+	return *(const uint64_t *)((const char *)c + row->offset);
+}
+
+static int is_text(const struct shunt_config_row *row)
+{
+	return row->type == SHUNT_CONFIG_PATH || row->type == SHUNT_CONFIG_FORM;
+}
+
+static const char *default_text(const struct shunt_config_row *row)
+{
+	return row->text ? row->text : "";
+}
+
+static void set_default(const struct shunt_config_row *row, struct shunt_config *c)
+{
+	if (is_text(row))
+		strcpy((char *)c + row->offset, default_text(row));
+	else
+		*number_field(row, c) = row->def;
+}
+
+void shunt_config_defaults(struct shunt_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < shunt_config_count; i++)
+		set_default(&shunt_config_rows[i], c);
+}
+
+/* The index of `text` in "a|b|c", or -1. */
+static int word_index(const char *words, const char *text)
+{
+	size_t len = strlen(text);
+	int index = 0;
+
+	for (const char *word = words; word; index++) {
+		size_t word_len = strcspn(word, "|");
+
+		if (word_len == len && !memcmp(word, text, len))
+			return index;
+		word = word[word_len] ? word + word_len + 1 : NULL;
+	}
+	return -1;
+}
+
+static int word_copy(const char *words, uint64_t index, char *buf, size_t len)
+{
+	while (index-- && *words)
+		words += strcspn(words, "|") + 1;
+	return snprintf(buf, len, "%.*s", (int)strcspn(words, "|"), words);
+}
+
+static unsigned int suffix_shift(char c)
+{
+	switch (c) {
+	case 'K': case 'k': return 10;
+	case 'M': case 'm': return 20;
+	case 'G': case 'g': return 30;
+	}
+	return 0;
+}
+
+/* Digits, and a suffix where allowed; nothing around them. 0, or -1 also where 64 bits overflow. */
+static int parse_number(const char *text, int suffixes, uint64_t *number)
+{
+	uint64_t n = 0;
+	unsigned int shift;
+
+	if (*text < '0' || *text > '9')
+		return -1;
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
+			return -1;
+	shift = suffixes ? suffix_shift(*text) : 0;
+	if (shift)
+		text++;
+	if (*text || n > UINT64_MAX >> shift)
+		return -1;
+	*number = n << shift;
+	return 0;
+}
+
+static uint64_t round_up_pow2(uint64_t n)
+{
+	return n <= 1 ? 1 : 1ULL << (64 - __builtin_clzll(n - 1));
+}
+
+static int parse_uint(const struct shunt_config_row *row, const char *text, uint64_t *number)
+{
+	uint64_t n;
+
+	if (row->flags & AUTO && !strcmp(text, "auto")) {
+		*number = UINT64_MAX;
+		return 0;
+	}
+	if (parse_number(text, row->flags & SIZE, &n) || n < row->min || n > row->max)
+		return -1;
+	*number = row->flags & POW2 ? round_up_pow2(n) : n;
+	return 0;
+}
+
+static int parse_text(const struct shunt_config_row *row, const char *text, size_t room,
+		      struct shunt_config *c)
+{
+	size_t len = strlen(text);
+
+	if (len >= room)
+		return -1;
+	memcpy((char *)c + row->offset, text, len + 1);
+	return 0;
+}
+
+/* Stores `text` in the row's field; -1 and nothing changed if it is not a value of the row. */
+static int parse_value(const struct shunt_config_row *row, const char *text,
+		       struct shunt_config *c)
+{
+	int word;
+
+	switch (row->type) {
+	case SHUNT_CONFIG_BOOL:
+		word = word_index("0|1|no|yes|off|on|false|true", text);
+		if (word < 0)
+			return -1;
+		*number_field(row, c) = (uint64_t)word & 1;
+		return 0;
+	case SHUNT_CONFIG_ENUM:
+		word = word_index(row->words, text);
+		if (word < 0)
+			return -1;
+		*number_field(row, c) = (uint64_t)word;
+		return 0;
+	case SHUNT_CONFIG_UINT:
+		return parse_uint(row, text, number_field(row, c));
+	case SHUNT_CONFIG_PATH:
+		return parse_text(row, text, SHUNT_CONFIG_PATH_MAX, c);
+	case SHUNT_CONFIG_FORM:
+		return row->check(text, NULL, 0) ? -1 : parse_text(row, text, SHUNT_CONFIG_FORM_MAX, c);
+	}
+	return -1;
+}
+
+static const char *number_text(const struct shunt_config_row *row, uint64_t n, char *buf,
+			       size_t len)
+{
+	static const char suffixes[] = "KMG";
+	int step = -1;
+
+	if (row->flags & AUTO && n == UINT64_MAX) {
+		snprintf(buf, len, "auto");
+		return buf;
+	}
+	if (row->flags & SIZE)
+		for (; n && n % K == 0 && step < 2; step++)
+			n /= K;
+	if (step < 0)
+		snprintf(buf, len, "%llu", (unsigned long long)n);
+	else
+		snprintf(buf, len, "%llu%c", (unsigned long long)n, suffixes[step]);
+	return buf;
+}
+
+static const char *simple_text(const struct shunt_config_row *row, uint64_t n, char *buf,
+			       size_t len)
+{
+	if (row->type == SHUNT_CONFIG_ENUM)
+		word_copy(row->words, n, buf, len);
+	else
+		number_text(row, n, buf, len);
+	return buf;
+}
+
+const char *shunt_config_value_text(const struct shunt_config_row *row,
+				    const struct shunt_config *c, char *buf, size_t len)
+{
+	if (!is_text(row))
+		return simple_text(row, number_of(row, c), buf, len);
+	snprintf(buf, len, "%s", (const char *)c + row->offset);
+	return buf;
+}
+
+const char *shunt_config_default_text(const struct shunt_config_row *row, char *buf, size_t len)
+{
+	if (!is_text(row))
+		return simple_text(row, row->def, buf, len);
+	snprintf(buf, len, "%s", default_text(row));
+	return buf;
+}
+
+const char *shunt_config_range_text(const struct shunt_config_row *row, char *buf, size_t len)
+{
+	char min[32], max[32];
+
+	if (row->words)
+		snprintf(buf, len, "%s", row->words);
+	else if (row->type == SHUNT_CONFIG_PATH)
+		snprintf(buf, len, "a path of at most %d bytes", SHUNT_CONFIG_PATH_MAX - 1);
+	else
+		snprintf(buf, len, "%s%s..%s%s%s", row->flags & AUTO ? "auto or " : "",
+			 number_text(row, row->min, min, sizeof(min)), number_text(row, row->max, max, sizeof(max)), *row->unit ? " " : "",
+			 row->unit);
+	return buf;
+}
+
+int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_config *c)
+{
+	if (is_text(row))
+		return strcmp((const char *)c + row->offset, default_text(row)) != 0;
+	return number_of(row, c) != row->def;
+}
+
+static const struct shunt_config_row *row_of(const char *name)
+{
+	for (size_t i = 0; i < shunt_config_count; i++)
+		if (!strcmp(shunt_config_rows[i].name, name))
+			return &shunt_config_rows[i];
+	return NULL;
+}
+
+int shunt_config_known(const char *name)
+{
+	return row_of(name) != NULL;
+}
+
+/* A value from the environment may be anything; a complaint is one short printable line. */
+static const char *quotable(const char *text, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	for (; text[n] && n + 1 < len; n++)
+		buf[n] = text[n] < ' ' || text[n] > '~' ? '?' : text[n];
+	buf[n] = '\0';
+	if (text[n] && len > 4)
+		memcpy(buf + len - 4, "...", 4);
+	return buf;
+}
+
+static void complain_value(const struct shunt_config_row *row, const char *text,
+			   void (*complain)(const char *line, void *arg), void *carg)
+{
+	char line[SHUNT_CONFIG_LINE_MAX], range[128], def[64], quoted[64], why[128] = "", printable[128];
+
+	if (row->check)
+		row->check(text, why, sizeof(why));
+	snprintf(line, sizeof(line), "%s=%s is invalid: %s%sallowed is %s%s; the default is used: %s",
+		 row->name, quotable(text, quoted, sizeof(quoted)), quotable(why, printable, sizeof(printable)), *why ? "; " : "",
+		 shunt_config_range_text(row, range, sizeof(range)),
+		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
+		 *shunt_config_default_text(row, def, sizeof(def)) ? def : "none");
+	complain(line, carg);
+}
+
+/* A ring cannot grow from more to less: such a pair counts as one invalid value. */
+static int check_rings(struct shunt_config *c, void (*complain)(const char *, void *), void *carg)
+{
+	char line[SHUNT_CONFIG_LINE_MAX];
+	struct shunt_config def;
+
+	if (c->ring_min <= c->ring_max)
+		return 0;
+	shunt_config_defaults(&def);
+	snprintf(line, sizeof(line),
+		 "SHUNT_RING_MIN=%lluK is invalid: allowed is at most SHUNT_RING_MAX, here %lluK; "
+		 "the defaults of both are used: %lluK and %lluK",
+		 (unsigned long long)(c->ring_min / K), (unsigned long long)(c->ring_max / K),
+		 (unsigned long long)(def.ring_min / K), (unsigned long long)(def.ring_max / K));
+	if (complain)
+		complain(line, carg);
+	c->ring_min = def.ring_min;
+	c->ring_max = def.ring_max;
+	return 1;
+}
+
+int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
+		      void *arg, void (*complain)(const char *line, void *arg), void *carg)
+{
+	int invalid = 0;
+
+	shunt_config_defaults(c);
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+		const char *text = get(row->name, arg);
+
+		if (!text || !*text || !parse_value(row, text, c))
+			continue;
+		if (complain)
+			complain_value(row, text, complain, carg);
+		invalid++;
+	}
+	invalid += check_rings(c, complain, carg);
+	return invalid;
+}
+
+int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len)
+{
+	const struct shunt_config_row *row = row_of(name);
+	char range[128], quoted[64];
+	struct shunt_config fresh;
+
+	if (!row) {
+		snprintf(why, len, "there is no variable %s", quotable(name, quoted, sizeof(quoted)));
+		return -1;
+	}
+	if (!row->live || is_text(row)) {
+		snprintf(why, len, "%s is decided when a program starts", name);
+		return -1;
+	}
+	if (parse_value(row, text, &fresh)) {
+		snprintf(why, len, "%s=%s is invalid: allowed is %s", name, quotable(text, quoted, sizeof(quoted)),
+			 shunt_config_range_text(row, range, sizeof(range)));
+		return -1;
+	}
+	__atomic_store_n(number_field(row, c), number_of(row, &fresh), __ATOMIC_RELAXED);
+	return 0;
+}
+
+void shunt_config_settle(struct shunt_config *c)
+{
+	if (c->mr_bytes < c->ring_max)
+		c->mr_bytes = c->ring_max;
+}
+
+const char *shunt_config_path_text(const char *path, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	for (; *path; path++) {
+		int put;
+
+		if (path[0] == '%' && path[1] == 'p') {
+			put = snprintf(buf + n, len - n, "%d", (int)getpid());
+			path++;
+		} else {
+			put = snprintf(buf + n, len - n, "%c", *path);
+		}
+		if (put < 0 || (size_t)put >= len - n)
+			return NULL;
+		n += (size_t)put;
+	}
+	buf[n] = '\0';
+	return buf;
+}

@@ -1,0 +1,106 @@
+/*
+ * The configuration of an engine: environment variables SHUNT_*, all of them rows of
+ * core/base/config_table.h. Nothing here allocates memory or uses stdio streams, because the values are
+ * read in a library constructor inside other people's programs.
+ */
+#ifndef SHUNT_CORE_CONFIG_H
+#define SHUNT_CORE_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHUNT_CONFIG_PATH_MAX 1024	/* a path value with its final 0 */
+#define SHUNT_CONFIG_FORM_MAX 256	/* the same of a form */
+#define SHUNT_CONFIG_TEXT_MAX 1088	/* room for any value as text */
+#define SHUNT_CONFIG_LINE_MAX 1536	/* room for any complaint */
+
+/* SHUNT_DEVICE, and what follows "verbs:" (NULL: nothing). -1: it is none of them. */
+enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
+int shunt_config_device(const char *text, const char **name);
+
+/* One field a row, in the units that the row says. Enums hold the index of their word. */
+struct shunt_config {
+#define BOOL(name, field, def, live, help) uint64_t field;
+#define ENUM(name, field, words, def, live, help) uint64_t field;
+#define UINT(name, field, min, max, def, flags, unit, live, help) uint64_t field;
+#define PATH(name, field, live, help) char field[SHUNT_CONFIG_PATH_MAX];
+#define FORM(name, field, check, form, def, live, help) char field[SHUNT_CONFIG_FORM_MAX];
+#include "core/base/config_table.h"
+#undef BOOL
+#undef ENUM
+#undef UINT
+#undef PATH
+#undef FORM
+};
+
+enum shunt_config_type {
+	SHUNT_CONFIG_BOOL,
+	SHUNT_CONFIG_ENUM,
+	SHUNT_CONFIG_UINT,
+	SHUNT_CONFIG_PATH,
+	SHUNT_CONFIG_FORM,
+};
+
+enum {
+	SHUNT_CONFIG_SIZE = 1,	/* takes and shows the suffixes K, M and G */
+	SHUNT_CONFIG_POW2 = 2,	/* rounded up to a power of two */
+	SHUNT_CONFIG_AUTO = 4,	/* "auto" is UINT64_MAX */
+};
+
+/* A row as data. */
+struct shunt_config_row {
+	const char *name;	/* with SHUNT_ */
+	const char *words;	/* ENUM: "a|b|c"; FORM: what it looks like */
+	int (*check)(const char *text, char *why, size_t bytes);	/* FORM: 0 for a good one; perhaps what is wrong */
+	const char *unit;	/* what a plain number counts, or "" */
+	const char *help;
+	const char *text;	/* FORM: the default */
+	uint64_t min, max, def;
+	size_t offset;		/* of the field in struct shunt_config */
+	enum shunt_config_type type;
+	int flags;
+	int live;		/* a running engine may be told a new value */
+};
+
+extern const struct shunt_config_row shunt_config_rows[];
+extern const size_t shunt_config_count;
+
+/* All defaults. */
+void shunt_config_defaults(struct shunt_config *c);
+
+/*
+ * Reads every variable through get(name, arg), which returns NULL for one that is not set; an empty
+ * value counts as not set. An invalid value is replaced by the default, and complain() gets one line (without a newline) that
+ * says so; complain may be NULL. Returns the number of invalid values.
+ */
+int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
+		      void *arg, void (*complain)(const char *line, void *arg), void *carg);
+
+/*
+ * A new value for a running engine, whose other threads read it. 0; or -1, `why` is one line, and nothing has
+ * changed.
+ */
+int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len);
+
+/* Whether `name` ("SHUNT_…") is a variable of the table. */
+int shunt_config_known(const char *name);
+
+/* Value, default and allowed range of a row as text; all return buf. */
+const char *shunt_config_value_text(const struct shunt_config_row *row,
+				    const struct shunt_config *c, char *buf, size_t len);
+const char *shunt_config_default_text(const struct shunt_config_row *row, char *buf, size_t len);
+const char *shunt_config_range_text(const struct shunt_config_row *row, char *buf, size_t len);
+
+/*
+ * Changes what has to follow another value: a memory region, of which rings are carved out, is as large as the largest
+ * ring. After the values have been reviewed (config_review.h).
+ */
+void shunt_config_settle(struct shunt_config *c);
+
+/* `path` with %p replaced by the process id, or NULL where that does not fit. */
+const char *shunt_config_path_text(const char *path, char *buf, size_t len);
+
+/* Whether the row's value differs from its default. */
+int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_config *c);
+
+#endif

@@ -1,0 +1,21 @@
+# Knows nothing of sockets.
+base_sources = \
+	core/base/address.c core/base/address.h \
+	core/base/config.c core/base/config.h \
+	core/base/config_review.c core/base/config_review.h \
+	core/base/config_table.h \
+	core/base/cycles.h \
+	core/base/deadline.c core/base/deadline.h \
+	core/base/iov.h \
+	core/base/lock.c core/base/lock.h \
+	core/base/log.c core/base/log.h \
+	core/base/lsan.c core/base/lsan.h \
+	core/base/narrow.h \
+	core/base/outfile.c core/base/outfile.h \
+	core/base/random.c core/base/random.h \
+	core/base/reason.c core/base/reason.h \
+	core/base/reason_table.h \
+	core/base/scm_rights.c core/base/scm_rights.h \
+	core/base/signal_defer.c core/base/signal_defer.h \
+	core/base/sys.h \
+	core/base/write_nosig.c core/base/write_nosig.h

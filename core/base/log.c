@@ -1,0 +1,291 @@
+#include "core/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/config.h"
+#include "core/base/outfile.h"
+#include "core/base/write_nosig.h"
+#include "core/poll/cancel.h"
+
+/*
+ * One log a process, whatever the number of engines, so these are the file's own. Set before there
+ * are threads; the level may change later, and then nobody minds a message more or less.
+ */
+static enum shunt_log_level wanted = SHUNT_LOG_WARN;
+static struct shunt_log_calls call = { write, poll };
+static char file[2 * SHUNT_CONFIG_PATH_MAX];
+static int file_failed;	/* it has been said that messages go to standard error instead */
+
+/* --- standard error --- */
+
+static struct {
+	dev_t device;
+	ino_t inode;
+	mode_t type;	/* 0: there was none, or a socket of the program's */
+} standard_error;
+static int begun;
+
+/* systemd(1) names the socket to its journal, so that a service can tell it from a client's (systemd.exec(5)). */
+static int is_journal(const struct stat *st)
+{
+	const char *named = getenv("JOURNAL_STREAM");
+	char text[64];
+
+	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	return named && !strcmp(named, text);
+}
+
+__attribute__((constructor)) void shunt_log_begin(void)
+{
+	int saved = errno;
+	struct stat st;
+
+	begun = 1;
+	standard_error.type = 0;
+	if (!fstat(STDERR_FILENO, &st) && (!S_ISSOCK(st.st_mode) || is_journal(&st))) {
+		standard_error.device = st.st_dev;
+		standard_error.inode = st.st_ino;
+		standard_error.type = st.st_mode & S_IFMT;
+	}
+	errno = saved;
+}
+
+/* Also with room for a line: the writer may hold any lock, and must not wait for a reader. */
+static int have_standard_error(void)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct stat st;
+
+	return standard_error.type && !fstat(STDERR_FILENO, &st) && st.st_dev == standard_error.device &&
+	       st.st_ino == standard_error.inode && (st.st_mode & S_IFMT) == standard_error.type &&
+	       call.poll(&room, 1, 0) == 1 && room.revents & POLLOUT;
+}
+
+/* --- how many --- */
+
+/*
+ * A kind of message is a format. Each has a token bucket, kept as the time at which it would be full again. Two formats
+ * may share one, by chance.
+ */
+#define KINDS 64
+
+static struct {
+	_Atomic uint64_t full_at;	/* CLOCK_MONOTONIC, ns */
+	_Atomic unsigned int left_out;	/* since the last that was written */
+} kinds[KINDS];
+
+static const struct {
+	uint64_t burst, interval_ns;	/* so many at once, then one each interval; burst 0: no limit */
+} limits[] = {
+	[SHUNT_LOG_ERROR] = { 64, 5000000000 },
+	[SHUNT_LOG_WARN] = { 64, 5000000000 },
+	[SHUNT_LOG_INFO] = { 1024, 10000000 },
+	[SHUNT_LOG_DEBUG] = { 0, 0 },
+};
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static unsigned int kind_of(const char *format)
+{
+	return (unsigned int)(((uintptr_t)format * 0x9e3779b97f4a7c15) >> 58) % KINDS;
+}
+
+/* Whether a message may be written; *left_out is how many of its kind were not. */
+static int may_write(enum shunt_log_level level, const char *format, unsigned int *left_out)
+{
+	unsigned int kind = kind_of(format);
+	uint64_t full_at, then, time;
+
+	*left_out = 0;
+	if (!limits[level].burst)
+		return 1;
+	time = now();
+	full_at = kinds[kind].full_at;
+	do {
+		then = (full_at > time ? full_at : time) + limits[level].interval_ns;
+		if (then - time > limits[level].burst * limits[level].interval_ns) {
+			kinds[kind].left_out++;
+			return 0;
+		}
+	} while (!atomic_compare_exchange_strong(&kinds[kind].full_at, &full_at, then));
+	*left_out = atomic_exchange(&kinds[kind].left_out, 0);
+	return 1;
+}
+
+/* --- setup --- */
+
+/* An absolute path, so that the file stays the same one when the program changes its directory. */
+static void set_file(const char *path)
+{
+	size_t len = 0;
+
+	if (*path != '/' && getcwd(file, sizeof(file) - 1)) {
+		len = strlen(file);
+		file[len++] = '/';
+	}
+	if (snprintf(file + len, sizeof(file) - len, "%s", path) >= (int)(sizeof(file) - len))
+		file[0] = '\0';
+}
+
+void shunt_log_setup(enum shunt_log_level level, const char *path, const struct shunt_log_calls *calls)
+{
+	int saved = errno;
+
+	if (!begun)	/* another library's constructor came first */
+		shunt_log_begin();
+	file[0] = '\0';
+	file_failed = 0;
+	if (path && *path)
+		set_file(path);
+	memset(kinds, 0, sizeof(kinds));
+	call.write = calls && calls->write ? calls->write : write;
+	call.poll = calls && calls->poll ? calls->poll : poll;
+	shunt_log_set_level(level);
+	errno = saved;
+}
+
+void shunt_log_set_level(enum shunt_log_level level)
+{
+	__atomic_store_n(&wanted, level, __ATOMIC_RELAXED);
+}
+
+int shunt_log_wants(enum shunt_log_level level)
+{
+	return level != SHUNT_LOG_NONE && level <= __atomic_load_n(&wanted, __ATOMIC_RELAXED);
+}
+
+/* --- a line --- */
+
+/* What a message quotes may come from a peer: it must not start lines or move the cursor. */
+static void make_printable(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > '~')
+			text[i] = '?';
+}
+
+/* Appends what has room; `room` counts the newline, which stands in for the final 0. */
+static size_t append(char *line, size_t len, size_t room, const char *format, va_list args)
+{
+	int n = vsnprintf(line + len, room - len, format, args);
+
+	if (n <= 0)
+		return len;
+	return (size_t)n < room - len ? len + (size_t)n : room - 1;
+}
+
+__attribute__((format(printf, 4, 5)))
+static size_t append_text(char *line, size_t len, size_t room, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	len = append(line, len, room, format, args);
+	va_end(args);
+	return len;
+}
+
+static size_t begin_line(char *line, size_t room, enum shunt_log_level level, unsigned int left_out)
+{
+	static const char *const names[] = { "none", "error", "warn", "info", "debug" };
+	size_t len = append_text(line, 0, room, "shunt[%d]: %s: ", (int)getpid(), names[level]);
+
+	return left_out ? append_text(line, len, room, "(after %u like it that were not written) ", left_out) : len;
+}
+
+static size_t end_line(char *line, size_t len)
+{
+	make_printable(line, len);
+	line[len] = '\n';
+	return len + 1;
+}
+
+/* --- writing --- */
+
+/* A line that cannot be written is lost: there is nobody to tell. */
+static void write_to_standard_error(const char *line, size_t len)
+{
+	if (have_standard_error())
+		shunt_quiet_write(call.write, STDERR_FILENO, line, len);
+}
+
+static void say_why(const char *path, const char *why)
+{
+	char line[SHUNT_LOG_LINE_MAX];
+	size_t len;
+
+	if (__atomic_exchange_n(&file_failed, 1, __ATOMIC_RELAXED))
+		return;
+	len = begin_line(line, sizeof(line), SHUNT_LOG_WARN, 0);
+	len = append_text(line, len, sizeof(line), "messages go to standard error, not to %.800s: %s", path, why);
+	write_to_standard_error(line, end_line(line, len));
+}
+
+/*
+ * The file is opened for each message: messages are rare, a descriptor kept open would be one more
+ * that the program can close or reuse under us, and the log can be rotated.
+ */
+static int open_file(void)
+{
+	char path[sizeof(file) + 16];
+	const char *why;
+	int fd;
+
+	if (!file[0] || !shunt_config_path_text(file, path, sizeof(path)))
+		return -1;
+	fd = shunt_outfile_append(path, &why);
+	if (fd < 0)
+		say_why(path, why);
+	return fd;
+}
+
+static void write_line(const char *line, size_t len)
+{
+	int state = shunt_cancel_off();	/* any lock may be held */
+	int fd = open_file();
+
+	if (fd >= 0) {
+		shunt_quiet_write(call.write, fd, line, len);
+		close(fd);
+	} else {
+		write_to_standard_error(line, len);
+	}
+	shunt_cancel_restore(state);
+}
+
+void shunt_log_write(enum shunt_log_level level, const char *format, ...)
+{
+	char line[SHUNT_LOG_LINE_MAX];
+	unsigned int left_out;
+	int saved = errno;
+	va_list args;
+	size_t len;
+
+	if (!shunt_log_wants(level) || !may_write(level, format, &left_out)) {
+		errno = saved;
+		return;
+	}
+	len = begin_line(line, sizeof(line), level, left_out);
+	va_start(args, format);
+	errno = saved;		/* for %m */
+	len = append(line, len, sizeof(line), format, args);
+	va_end(args);
+	write_line(line, end_line(line, len));
+	errno = saved;
+}

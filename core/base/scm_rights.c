@@ -1,0 +1,39 @@
+#include "core/base/scm_rights.h"
+
+#include <string.h>
+#include "core/base/sys.h"
+
+void shunt_fds_attach(struct msghdr *header, char *space, const int *fds, int count)
+{
+	struct cmsghdr *control;
+
+	if (!count)
+		return;
+	header->msg_control = space;
+	header->msg_controllen = CMSG_SPACE(count * sizeof(int));
+	control = CMSG_FIRSTHDR(header);
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_RIGHTS;
+	control->cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(control), fds, count * sizeof(int));
+}
+
+int shunt_fds_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most)
+{
+	int count = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		const int *given = (const int *)CMSG_DATA(c);
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			if (count < most)
+				fds[count++] = given[i];
+			else
+				sys->close(given[i]);
+		}
+	}
+	return count;
+}

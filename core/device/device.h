@@ -1,0 +1,92 @@
+/*
+ * A device as the engine sees it: the verbs API, and what the verbs API has no word for. There are two kinds;
+ * the engine tells them apart by what they can do, never by name.
+ */
+#ifndef SHUNT_CORE_DEVICE_H
+#define SHUNT_CORE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/base/reason.h"
+#include "core/loop/loop.h"
+#include "core/device/verbs.h"
+#include "shunt/wire.h"
+
+struct shunt_engine;
+struct shunt_device_kind;
+
+/* The soft device, and RDMA devices: one for each way that leads to a peer. */
+enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, SHUNT_DEVICES };
+
+struct shunt_device {
+	bool open;
+	uint64_t closed_until;			/* there was none: nobody looks again before; service thread */
+	const struct shunt_device_kind *kind;
+	struct ibv_context *context;
+	const struct shunt_verbs *verbs;
+	struct ibv_comp_channel *channel;	/* of all CQs */
+	struct ibv_device_attr limits;
+	uint8_t port;				/* of the device */
+	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
+	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
+	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
+	struct shunt_engine *engine;
+	/* Of context->ops, where the filter of faults stands in for them (fault.h). */
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
+	void *own;				/* the kind's */
+};
+
+struct shunt_device_kind {
+	const char *name;
+	uint32_t number;	/* as HELLO says it */
+	uint32_t streams;	/* control lines of a link; each is registered as long as the link lives */
+	uint32_t lanes;		/* of a link, where SHUNT_LANES leaves it to us */
+	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
+	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
+	bool gives_pages;	/* pages of a memory region may be given back while it is registered */
+
+	/* Fills context, verbs and port; the device of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
+	int (*open)(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+		    size_t bytes);
+	/* It is the device of this way. NULL: the kind has no ways. */
+	bool (*leads)(const struct shunt_device *device, const struct shunt_way *way);
+	void (*close)(struct shunt_device *device);
+	/* The channel of all CQs; its descriptor is private and does not block. 0 or -errno. */
+	int (*make_channel)(struct shunt_device *device);
+	void (*free_channel)(struct shunt_device *device);
+	/* In a fork's child: closes its copies of the descriptors, and nothing else. */
+	void (*abandon)(struct shunt_device *device);
+
+	/* Address space for the regions of a domain, page aligned, zero until touched; its size. */
+	void *(*make_arena)(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes);
+	void (*free_arena)(struct shunt_device *device, void *arena, size_t bytes);
+	/* Gives pages of it back to the system; they read as zero after. */
+	int (*discard)(struct ibv_pd *pd, void *addr, size_t bytes);
+	/* Why no more of it can be registered; why there are no rings for a stream. */
+	enum shunt_reason (*shortage)(void);
+
+	/* What the peer must know of a QP in INIT, and with which descriptors (the device's); returns how many, or
+	 * -errno. `address` has SHUNT_ADDRESS_BYTES. */
+	int (*tell)(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2]);
+	/* Connects a QP in INIT with what the peer has told; it is in RTS after. 0 or -errno. */
+	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds, int count);
+
+	/* The rest may be NULL. The peer's process is gone: nothing that was posted will be answered. */
+	void (*peer_gone)(struct ibv_qp *qp);
+	/* Where we see the peer's memory; NULL: we do not. */
+	const void *(*peek)(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);
+	/* All that was posted has been carried out. Without it, completions tell. */
+	int (*settled)(struct ibv_qp *qp);
+	/* Where the device counts the WRs that it has not carried out. */
+	const uint32_t *(*backlog)(struct ibv_qp *qp);
+};
+
+struct shunt_files;
+/* Libraries of RDMA devices that have been loaded meanwhile may use our descriptors, too (file.h). */
+void shunt_device_note_helpers(struct shunt_files *files);
+
+extern const struct shunt_device_kind shunt_device_soft;	/* shared memory, one host: core/device/soft */
+extern const struct shunt_device_kind shunt_device_verbs;	/* RDMA devices: core/device/verbs */
+
+#endif

@@ -1,0 +1,140 @@
+/* The soft device as the engine uses it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/device/device.h"
+#include "core/device/soft/soft.h"
+#include "core/engine.h"
+
+#define CQ_ENTRIES 65536
+
+static int keep_descriptor(void *arg, int fd)
+{
+	return shunt_private_adopt(arg, fd);
+}
+
+static void drop_descriptor(void *arg, int fd)
+{
+	shunt_private_close(arg, fd);
+}
+
+/* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
+static void settled(void *arg)
+{
+	shunt_loop_wake(&((struct shunt_engine *)arg)->loop);
+}
+
+static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+			  size_t bytes)
+{
+	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
+				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
+				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = engine->sys->now,
+				  .keep = keep_descriptor, .drop = drop_descriptor,
+				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
+
+	(void)way;
+	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
+	attr.engine_thread = attr.model.on && !engine->manual;
+	device->context = soft_open(&attr, &device->verbs);
+	device->port = 1;
+	if (device->context)
+		return 0;
+	snprintf(error, bytes, "the soft device cannot be opened: out of memory or descriptors");
+	return -errno;
+}
+
+static int soft_kind_make_channel(struct shunt_device *device)
+{
+	device->channel = device->verbs->create_comp_channel(device->context);
+	return device->channel ? 0 : -ENOMEM;
+}
+
+static void soft_kind_free_channel(struct shunt_device *device)
+{
+	device->verbs->destroy_comp_channel(device->channel);
+}
+
+static void soft_kind_close(struct shunt_device *device)
+{
+	soft_close(device->context);
+}
+
+static void soft_kind_abandon(struct shunt_device *device)
+{
+	shunt_private_close(device->engine, device->channel->fd);
+}
+
+static void *soft_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)
+{
+	(void)device;
+	return soft_arena(pd, bytes);
+}
+
+static void soft_kind_free_arena(struct shunt_device *device, void *arena, size_t bytes)
+{
+	(void)device, (void)arena, (void)bytes;	/* goes with its domain */
+}
+
+static enum shunt_reason soft_kind_shortage(void)
+{
+	return SHUNT_REASON_ARENA_FULL;
+}
+
+static int soft_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])
+{
+	struct soft_address told;
+	int result = soft_qp_export(qp, &told, fds);
+
+	_Static_assert(sizeof(told) <= SHUNT_ADDRESS_BYTES, "soft_address must fit");
+	(void)device;
+	if (result)
+		return result;
+	memcpy(address, &told, sizeof(told));
+	return 2;
+}
+
+static int soft_kind_join(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds,
+			  int count)
+{
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .min_rnr_timer = 12 };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 6, .rnr_retry = 7 };
+	struct soft_address told;
+	int result;
+
+	if (count != 2)
+		return -EPROTO;
+	memcpy(&told, address, sizeof(told));
+	result = soft_qp_import(qp, &told, fds);
+	if (result)
+		return result;
+	rtr.dest_qp_num = told.qp_num;
+	if (device->verbs->modify_qp(qp, &rtr, SHUNT_TO_RTR) || device->verbs->modify_qp(qp, &rts, SHUNT_TO_RTS))
+		return -EIO;
+	return 0;
+}
+
+const struct shunt_device_kind shunt_device_soft = {
+	.name = "soft",
+	.number = 1,
+	.streams = 65536,
+	.lanes = 1,	/* its QPs are as fast as memory is: more of them only take some */
+	.max_inline = UINT32_MAX,
+	.zero_based = true,
+	.gives_pages = true,
+	.open = soft_kind_open,
+	.close = soft_kind_close,
+	.make_channel = soft_kind_make_channel,
+	.free_channel = soft_kind_free_channel,
+	.abandon = soft_kind_abandon,
+	.make_arena = soft_kind_arena,
+	.free_arena = soft_kind_free_arena,
+	.discard = soft_arena_discard,
+	.shortage = soft_kind_shortage,
+	.tell = soft_kind_tell,
+	.join = soft_kind_join,
+	.peer_gone = soft_qp_peer_gone,
+	.peek = soft_qp_peek,
+	.settled = soft_qp_settled,
+	.backlog = soft_qp_backlog,
+};

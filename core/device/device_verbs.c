@@ -1,0 +1,363 @@
+/*
+ * RDMA devices of the machine as the engine uses them. Their libraries call libc by name for descriptors that are
+ * ours, so the boundary is told which code that is (file.h: helpers).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include "core/base/random.h"
+#include "core/device/device.h"
+#include "core/device/verbs/verbs.h"
+#include "core/engine.h"
+#include "core/service.h"
+
+#define MAGIC 0x76657231u	/* "ver1" */
+#define RETRIES 6		/* 7 is for ever on some devices (docs/DEVICES.md) */
+#define TIMEOUT_UNIT 4096	/* ns: an ACK timeout is 4.096 us * 2^n (IBTA 9.7.6.1.3) */
+
+struct own {
+	struct verbs_device device;
+	uint32_t salt;		/* PSNs of this life */
+	struct shunt_way way;	/* that it was opened for; all zero: none */
+};
+
+struct address {	/* what the peer must know of a QP */
+	uint32_t magic;
+	uint32_t qp_num;
+	uint32_t psn;
+	uint16_t lid;
+	uint16_t mtu;		/* enum ibv_mtu */
+	union ibv_gid gid;
+};
+_Static_assert(sizeof(struct address) <= SHUNT_ADDRESS_BYTES, "an address must fit");
+
+static struct own *own_of(struct shunt_device *device)
+{
+	return device->own;
+}
+
+/* --- opening --- */
+
+static bool is_helper(const struct shunt_files *files, const char *from)
+{
+	for (unsigned int i = 0; i < atomic_load(&files->helper_count); i++)
+		if (files->helpers[i].from == from)
+			return true;
+	return false;
+}
+
+static int add_helper(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	static const char *const names[] = { "/libibverbs.so", "/librdmacm.so", "-rdmav", "/libmlx", "/libefa.so" };
+	struct shunt_files *files = arg;
+	unsigned int count = atomic_load(&files->helper_count);
+	bool ours = false;
+
+	(void)bytes;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		ours |= strstr(info->dlpi_name, names[i]) != NULL;
+	for (int i = 0; ours && i < info->dlpi_phnum && count < SHUNT_HELPERS; i++) {
+		const char *from = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X) || is_helper(files, from))
+			continue;
+		files->helpers[count].from = from;
+		files->helpers[count].to = from + info->dlpi_phdr[i].p_memsz;
+		atomic_store(&files->helper_count, ++count);
+	}
+	return 0;
+}
+
+void shunt_device_note_helpers(struct shunt_files *files)
+{
+	dl_iterate_phdr(add_helper, files);
+}
+
+static int check(const struct verbs_device *device, char *error, size_t bytes)
+{
+	if (device->context->device->transport_type != IBV_TRANSPORT_IWARP)
+		return 0;
+	/* iWARP has no WRITE_WITH_IMM, which is what a message is. */
+	snprintf(error, bytes, "%s is an iWARP device; Shunt needs RoCE or InfiniBand", device->context->device->name);
+	return -EOPNOTSUPP;
+}
+
+/* Where that fails the descriptor stays as it is: the library will close it by its number. */
+static int adopt(struct shunt_engine *engine, int *fd)
+{
+	int high = shunt_private_copy(engine, *fd);
+
+	if (high < 0)
+		return high;
+	engine->sys->close(*fd);
+	*fd = high;
+	return 0;
+}
+
+static int unblock(struct shunt_engine *engine, int fd)
+{
+	return engine->sys->fcntl(fd, F_SETFL, engine->sys->fcntl(fd, F_GETFL, 0) | O_NONBLOCK) ? -errno : 0;
+}
+
+/* libibverbs closes the descriptors. */
+static void close_device(struct shunt_engine *engine, struct verbs_device *verbs)
+{
+	shunt_private_forget(engine, verbs->context->cmd_fd);
+	shunt_private_forget(engine, verbs->context->async_fd);
+	verbs_close(verbs);
+}
+
+static void fail_lanes(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
+{
+	struct shunt_group *group = &device->engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (lane->link->device == device && (!qp || lane->qp == qp))
+			shunt_link_fail(lane->link, why);
+	shunt_lock_leave(&group->lock);
+}
+
+/* Something may have happened to the device or one of its QPs. */
+static void ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_device *device = shunt_loop_owner(source, struct shunt_device, source);
+	struct ibv_async_event event;
+
+	(void)events;
+	while (!device->verbs->get_async_event(device->context, &event)) {
+		switch (event.event_type) {
+		case IBV_EVENT_QP_FATAL:
+		case IBV_EVENT_QP_REQ_ERR:
+		case IBV_EVENT_QP_ACCESS_ERR:
+			fail_lanes(device, event.element.qp, "its queue pair failed");
+			break;
+		case IBV_EVENT_CQ_ERR:
+			fail_lanes(device, NULL, "a completion queue overflowed");
+			break;
+		case IBV_EVENT_PORT_ERR:
+			fail_lanes(device, NULL, "the device's port is down");
+			break;
+		case IBV_EVENT_DEVICE_FATAL:
+			fail_lanes(device, NULL, "the device failed");
+			break;
+		default:
+			break;
+		}
+		device->verbs->ack_async_event(&event);
+	}
+}
+
+static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way,
+			   char *error, size_t bytes)
+{
+	struct own *own = calloc(1, sizeof(*own));
+	struct verbs_device *verbs = own ? &own->device : NULL;
+	int result = own ? verbs_open(verbs, engine->device_name, way) : -ENOMEM;
+
+	if (result) {
+		snprintf(error, bytes, "%s", own ? verbs->error : "out of memory");
+		goto free_own;
+	}
+	result = check(verbs, error, bytes);
+	if (result)
+		goto close_device;
+	shunt_device_note_helpers(engine->files);
+	result = adopt(engine, &verbs->context->cmd_fd);
+	if (!result)
+		result = adopt(engine, &verbs->context->async_fd);
+	if (!result)
+		result = unblock(engine, verbs->context->async_fd);
+	device->source.ready = ready;
+	if (!result)	/* a QP's death, or the port's, would go unheard */
+		result = shunt_loop_add(&engine->loop, verbs->context->async_fd, &device->source, EPOLLIN);
+	if (result) {
+		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
+		goto close_device;
+	}
+	own->salt = shunt_random(engine, 1 << 24);
+	if (way)
+		own->way = *way;
+	device->own = own;
+	device->context = verbs->context;
+	device->verbs = &verbs->verbs;
+	device->port = verbs->port.number;
+	shunt_log(SHUNT_LOG_INFO, "device %s, port %u", verbs->context->device->name, device->port);
+	return 0;
+
+close_device:
+	close_device(engine, verbs);
+free_own:
+	free(own);
+	return result;
+}
+
+static bool verbs_kind_leads(const struct shunt_device *device, const struct shunt_way *way)
+{
+	const struct own *own = device->own;
+
+	/* The port may not know the way's address: it has chosen another then. */
+	return !strcmp(device->context->device->name, way->device) && device->port == way->port &&
+	       (!memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
+		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
+}
+
+static void verbs_kind_close(struct shunt_device *device)
+{
+	struct own *own = own_of(device);
+
+	close_device(device->engine, &own->device);
+	free(own);
+}
+
+static int verbs_kind_make_channel(struct shunt_device *device)
+{
+	struct shunt_engine *engine = device->engine;
+
+	device->channel = device->verbs->create_comp_channel(device->context);
+	if (!device->channel)
+		return -ENOMEM;
+	if (!adopt(engine, &device->channel->fd) && !unblock(engine, device->channel->fd))
+		return 0;
+	shunt_private_forget(engine, device->channel->fd);
+	device->verbs->destroy_comp_channel(device->channel);
+	return -EMFILE;
+}
+
+static void verbs_kind_free_channel(struct shunt_device *device)
+{
+	shunt_private_forget(device->engine, device->channel->fd);
+	device->verbs->destroy_comp_channel(device->channel);
+}
+
+/* As long as a child had them the kernel would keep the parent's QPs after its death. */
+static void verbs_kind_abandon(struct shunt_device *device)
+{
+	shunt_private_close(device->engine, device->channel->fd);
+	shunt_private_close(device->engine, device->context->cmd_fd);
+	shunt_private_close(device->engine, device->context->async_fd);
+}
+
+/* --- what happens to it --- */
+
+/* --- memory --- */
+
+static void *verbs_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)
+{
+	void *arena = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)device, (void)pd;
+	if (arena == MAP_FAILED)
+		return NULL;
+	/* A child's write would take the page from the device (PF-46). */
+	if (madvise(arena, *bytes, MADV_DONTFORK)) {
+		munmap(arena, *bytes);
+		return NULL;
+	}
+	return arena;
+}
+
+static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size_t bytes)
+{
+	(void)device;
+	munmap(arena, bytes);
+}
+
+/* Registered memory is locked memory. */
+static enum shunt_reason verbs_kind_shortage(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return SHUNT_REASON_NO_REGIONS;
+	return SHUNT_REASON_NOT_LOCKED;
+}
+
+static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)
+{
+	(void)pd;
+	return madvise(addr, bytes, MADV_DONTNEED) ? -errno : 0;
+}
+
+/* --- queue pairs --- */
+
+static uint32_t psn_of(const struct own *own, const struct ibv_qp *qp)
+{
+	return (own->salt + qp->qp_num * 2654435761u) & 0xffffff;
+}
+
+static int verbs_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])
+{
+	const struct own *own = own_of(device);
+	struct address told = { .magic = MAGIC, .qp_num = qp->qp_num, .psn = psn_of(own, qp),
+				.lid = own->device.port.lid, .mtu = (uint16_t)own->device.port.mtu,
+				.gid = own->device.port.gid };
+
+	(void)fds;
+	memcpy(address, &told, sizeof(told));
+	return 0;
+}
+
+/* The timer that, with all retries, is over after `ms`. */
+static uint8_t ack_timeout(uint64_t ms)
+{
+	uint64_t each = ms * 1000000 / (RETRIES + 1) / TIMEOUT_UNIT;
+	uint8_t n = 1;
+
+	while (n < 31 && 2ull << n <= each)
+		n++;
+	return n;
+}
+
+static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds,
+			   int count)
+{
+	const struct own *own = own_of(device);
+	const struct verbs_port *port = &own->device.port;
+	struct address told;
+	struct ibv_qp_attr attr;
+
+	(void)fds;
+	memcpy(&told, address, sizeof(told));
+	if (count || told.magic != MAGIC || told.psn > 0xffffff || told.qp_num > 0xffffff ||
+	    told.mtu < IBV_MTU_256 || told.mtu > IBV_MTU_4096)
+		return -EPROTO;
+	attr = (struct ibv_qp_attr) {
+		.qp_state = IBV_QPS_RTR, .min_rnr_timer = 12, .dest_qp_num = told.qp_num, .rq_psn = told.psn,
+		.path_mtu = told.mtu < port->mtu ? told.mtu : port->mtu, .max_dest_rd_atomic = 1,
+		.ah_attr = { .is_global = 1, .dlid = told.lid, .port_num = port->number,
+			     .grh = { .dgid = told.gid, .sgid_index = port->gid_index, .hop_limit = 64 } },
+	};
+	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTR))
+		return -EIO;
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = ack_timeout(device->engine->config.dead_ms),
+				      .retry_cnt = RETRIES, .rnr_retry = 7, .sq_psn = psn_of(own, qp),
+				      .max_rd_atomic = 1 };
+	return device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTS) ? -EIO : 0;
+}
+
+const struct shunt_device_kind shunt_device_verbs = {
+	.name = "verbs",
+	.number = 2,
+	.streams = 8192,
+	.lanes = 4,	/* RB-21: an RNIC has several engines, and each QP has one of them */
+	.max_inline = 256,
+	.open = verbs_kind_open,
+	.leads = verbs_kind_leads,
+	.close = verbs_kind_close,
+	.make_channel = verbs_kind_make_channel,
+	.free_channel = verbs_kind_free_channel,
+	.abandon = verbs_kind_abandon,
+	.make_arena = verbs_kind_arena,
+	.free_arena = verbs_kind_free_arena,
+	.discard = verbs_kind_discard,
+	.shortage = verbs_kind_shortage,
+	.tell = verbs_kind_tell,
+	.join = verbs_kind_join,
+};

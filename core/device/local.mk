@@ -1,0 +1,9 @@
+# The device boundary and its kinds.
+device_sources = \
+	core/device/device.h \
+	core/device/device_soft.c \
+	core/device/device_verbs.c \
+	core/device/fault.c core/device/fault.h \
+	core/device/fault_device.c \
+	core/device/fault_rules.c \
+	core/device/verbs.h

@@ -1,0 +1,203 @@
+/*
+ * Executing one work request: checks, then a copy between our memory and the peer's, then, where
+ * the opcode consumes a receive, the arrival that announces it. Nothing is touched before it is
+ * certain that the WR can be carried out whole. sq_lock held.
+ */
+#include <string.h>
+#include "core/device/soft/device.h"
+
+static inline bool locals_hold(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t access)
+{
+	for (int i = 0; i < wr->num_sge; i++)
+		if (unlikely(wr->sg_list[i].length && !soft_local_find(qp, &wr->sg_list[i], access)))
+			return false;
+	return true;
+}
+
+static inline bool sources_hold(struct soft_qp *qp, const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_INLINE || locals_hold(qp, wr, 0);
+}
+
+/* The sizes of credits and small messages, without the call. */
+static inline void copy(char *to, const char *from, uint32_t bytes)
+{
+	if (bytes == 8)
+		memcpy(to, from, 8);
+	else
+		memcpy(to, from, bytes);
+}
+
+static inline void gather(char *to, const struct ibv_send_wr *wr)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length)
+			copy(to, (const char *)(uintptr_t)sge->addr, sge->length);
+		to += sge->length;
+	}
+}
+
+static void scatter(const struct ibv_send_wr *wr, const char *from)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length)
+			memcpy((void *)(uintptr_t)sge->addr, from, sge->length);
+		from += sge->length;
+	}
+}
+
+/* May the next arrival be written? Its slot is free once the receive behind it was posted. */
+static inline bool arrival_is_free(struct soft_qp *qp)
+{
+	if (unlikely((int64_t)(qp->peer_posted - qp->written) <= 0))
+		qp->peer_posted = soft_load_acquire(&qp->peer_queue->posted);
+	return likely((int64_t)(qp->peer_posted - qp->written) > 0);
+}
+
+/* The stamp goes last: who sees it sees the payload. */
+static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t opcode,
+				 uint32_t status, uint64_t bytes)
+{
+	struct estate_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
+	uint32_t seq = (uint32_t)(qp->peer_base + ++qp->written);
+	uint32_t immediate = opcode & ESTATE_IMMEDIATE ? wr->imm_data : 0;
+
+	soft_store(&arrival->what, bytes << 32 | immediate);
+	soft_store_release(&arrival->stamp, (uint64_t)seq << 32 | status << 16 | opcode);
+	qp->rang = true;
+	if (wr->send_flags & IBV_SEND_SOLICITED || status != IBV_WC_SUCCESS)
+		qp->rang_solicited = true;
+}
+
+/* The responder fails with us: it reads the fault when it has polled all that came before. */
+static int refuse(struct soft_qp *qp, enum estate_fault fault, int status)
+{
+	soft_store_release(&qp->peer_queue->fault, fault);
+	qp->rang = true;
+	qp->rang_solicited = true;
+	return status;
+}
+
+static inline int execute_write(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes,
+				bool immediate)
+{
+	char *to;
+
+	if (immediate && unlikely(!arrival_is_free(qp)))
+		return SOFT_RNR;
+	if (likely(bytes)) {
+		if (unlikely(!sources_hold(qp, wr)))
+			return IBV_WC_LOC_PROT_ERR;
+		to = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
+				      IBV_ACCESS_REMOTE_WRITE);
+		if (unlikely(!to))
+			return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		gather(to, wr);
+	}
+	if (immediate)
+		arrival_write(qp, wr, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_SUCCESS,
+			      bytes);
+	return IBV_WC_SUCCESS;
+}
+
+/* A receive that cannot take the message fails on its side as well as on ours. */
+static int send_misfit(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t opcode,
+		       int theirs, int ours)
+{
+	arrival_write(qp, wr, opcode, (uint32_t)theirs, 0);
+	return ours;
+}
+
+static int execute_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, bool immediate)
+{
+	uint32_t opcode = IBV_WC_RECV | (immediate ? ESTATE_IMMEDIATE : 0);
+	uint64_t offset;
+	uint32_t room;
+
+	if (unlikely(!arrival_is_free(qp)))
+		return SOFT_RNR;
+	if (unlikely(!sources_hold(qp, wr)))
+		return IBV_WC_LOC_PROT_ERR;
+	if (bytes) {
+		struct estate_rqe *rqe = estate_rqes(qp->peer_queue, qp->peer_mask + 1);
+
+		rqe += qp->written & qp->peer_mask;
+		offset = soft_load(&rqe->offset);
+		room = soft_load(&rqe->length);
+		if (bytes > room)
+			return send_misfit(qp, wr, opcode, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+		if (offset > qp->peer->bytes || bytes > qp->peer->bytes - offset)
+			return send_misfit(qp, wr, opcode, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+		gather(qp->peer->base + offset, wr);
+	}
+	arrival_write(qp, wr, opcode, IBV_WC_SUCCESS, bytes);
+	return IBV_WC_SUCCESS;
+}
+
+static int execute_read(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
+{
+	const char *from;
+
+	if (!bytes)
+		return IBV_WC_SUCCESS;
+	if (unlikely(!locals_hold(qp, wr, IBV_ACCESS_LOCAL_WRITE)))
+		return IBV_WC_LOC_PROT_ERR;
+	from = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
+				IBV_ACCESS_REMOTE_READ);
+	if (unlikely(!from))
+		return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+	scatter(wr, from);
+	return IBV_WC_SUCCESS;
+}
+
+static int execute_atomic(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
+{
+	uint64_t before = wr->wr.atomic.compare_add;
+	uint64_t *at;
+
+	if (bytes != sizeof(before))
+		return IBV_WC_LOC_LEN_ERR;
+	if (!locals_hold(qp, wr, IBV_ACCESS_LOCAL_WRITE))
+		return IBV_WC_LOC_PROT_ERR;
+	if (wr->wr.atomic.remote_addr % sizeof(before))
+		return refuse(qp, ESTATE_FAULT_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+	at = (uint64_t *)soft_remote_find(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
+					  sizeof(before), IBV_ACCESS_REMOTE_ATOMIC);
+	/* A liar may have registered an address that is not aligned where we see it. */
+	if (!at || (uintptr_t)at % sizeof(before))
+		return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		before = __atomic_fetch_add(at, wr->wr.atomic.compare_add, __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n(at, &before, wr->wr.atomic.swap, 0, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	scatter(wr, (const char *)&before);
+	return IBV_WC_SUCCESS;
+}
+
+int soft_execute(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
+{
+	if (unlikely(bytes > SOFT_MAX_MESSAGE))
+		return IBV_WC_LOC_LEN_ERR;
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return execute_write(qp, wr, bytes, true);
+	case IBV_WR_RDMA_WRITE:
+		return execute_write(qp, wr, bytes, false);
+	case IBV_WR_SEND:
+		return execute_send(qp, wr, bytes, false);
+	case IBV_WR_SEND_WITH_IMM:
+		return execute_send(qp, wr, bytes, true);
+	case IBV_WR_RDMA_READ:
+		return execute_read(qp, wr, bytes);
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return execute_atomic(qp, wr, bytes);
+	default:
+		return IBV_WC_LOC_QP_OP_ERR;
+	}
+}

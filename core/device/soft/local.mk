@@ -1,0 +1,22 @@
+# The soft device: every file of core/device/soft.
+soft_sources = \
+	core/device/soft/channel.c \
+	core/device/soft/complete.c \
+	core/device/soft/context.c \
+	core/device/soft/cq.c \
+	core/device/soft/device.h \
+	core/device/soft/execute.c \
+	core/device/soft/lock.h \
+	core/device/soft/model.c \
+	core/device/soft/mr.c \
+	core/device/soft/nic.c \
+	core/device/soft/pd.c \
+	core/device/soft/peer.c \
+	core/device/soft/pending.c \
+	core/device/soft/qp.c \
+	core/device/soft/receive.c \
+	core/device/soft/send.c \
+	core/device/soft/shm_segment.h \
+	core/device/soft/soft.h \
+	core/device/soft/state.c \
+	core/device/soft/thread.c

@@ -1,0 +1,224 @@
+/*
+ * Memory regions. A key is use-count << ESTATE_MR_BITS | slot. The same slot serves a region in
+ * the private table, which local checks read, and in the estate, which the peer reads; only
+ * regions inside the arena appear in the latter, for nothing else can be reached remotely.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "core/device/soft/device.h"
+
+static void slot_publish(struct estate_mr *slot, uint32_t key, int access, uint64_t address,
+			 uint64_t length, uint64_t offset)
+{
+	/* Each store releases the zero in `key` before it: who sees a new field sees the key gone. */
+	soft_store_release(&slot->access, (uint32_t)access);
+	soft_store_release(&slot->address, address);
+	soft_store_release(&slot->length, length);
+	soft_store_release(&slot->offset, offset);
+	soft_store_release(&slot->key, key);
+}
+
+bool soft_region_find(struct estate_mr *table, uint32_t key, struct soft_region *region)
+{
+	struct estate_mr *slot = &table[key & (ESTATE_MR_SLOTS - 1)];
+
+	region->key = 0;
+	if (!key || soft_load_acquire(&slot->key) != key)
+		return false;
+	region->access = soft_load_acquire(&slot->access);
+	region->address = soft_load_acquire(&slot->address);
+	region->length = soft_load_acquire(&slot->length);
+	region->offset = soft_load_acquire(&slot->offset);
+	region->slot = slot;
+	if (soft_load(&slot->key) != key)
+		return false;
+	region->key = key;
+	return true;
+}
+
+static inline bool region_holds(const struct soft_region *region, uint64_t address, uint64_t bytes)
+{
+	uint64_t skip = address - region->address;
+
+	return skip <= region->length && bytes <= region->length - skip;
+}
+
+/* The cached region if it is the one asked for and still registered, else looked up anew. */
+static inline bool region_get(struct soft_region *cache, struct estate_mr *table, uint32_t key)
+{
+	if (likely(cache->key == key && key && soft_load(&cache->slot->key) == key))
+		return true;
+	return soft_region_find(table, key, cache);
+}
+
+bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t access)
+{
+	return region_get(&qp->local, qp->pd->mrs, sge->lkey) &&
+	       (qp->local.access & access) == access &&
+	       region_holds(&qp->local, sge->addr, sge->length);
+}
+
+/* The peer's own word on where its region lies is bounded by what is mapped of its estate. */
+static bool region_is_mapped(struct soft_region *region, const struct soft_peer *peer)
+{
+	if (region->offset <= peer->bytes && region->length <= peer->bytes - region->offset)
+		return true;
+	region->key = 0;
+	return false;
+}
+
+static inline char *remote_at(struct soft_qp *qp, const struct soft_region *region, uint64_t address,
+			      uint64_t bytes, uint32_t access)
+{
+	access &= ~(region->access & soft_load(&qp->peer_queue->access));
+	if (unlikely(access || !region_holds(region, address, bytes)))
+		return NULL;
+	return qp->peer->base + region->offset + (address - region->address);
+}
+
+static __attribute__((noinline)) char *remote_find_anew(struct soft_qp *qp, uint64_t address, uint32_t rkey,
+							uint64_t bytes, uint32_t access)
+{
+	struct soft_region *region = &qp->remote[rkey % SOFT_REMOTES];
+
+	if (!soft_region_find(estate_mrs(qp->peer->base), rkey, region) || !region_is_mapped(region, qp->peer))
+		return NULL;
+	return remote_at(qp, region, address, bytes, access);
+}
+
+char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint64_t bytes,
+		       uint32_t access)
+{
+	struct soft_region *region = &qp->remote[rkey % SOFT_REMOTES];
+
+	if (likely(region->key == rkey && rkey && soft_load(&region->slot->key) == rkey))
+		return remote_at(qp, region, address, bytes, access);
+	return remote_find_anew(qp, address, rkey, bytes, access);
+}
+
+const void *soft_qp_peek(struct ibv_qp *ibqp, uint64_t remote_addr, uint32_t rkey, size_t bytes)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+	struct soft_region region;
+
+	if (!qp->peer || !soft_region_find(estate_mrs(qp->peer->base), rkey, &region) ||
+	    !region_is_mapped(&region, qp->peer))
+		return NULL;
+	if (!(region.access & soft_load(&qp->peer_queue->access) & IBV_ACCESS_REMOTE_READ) ||
+	    !region_holds(&region, remote_addr, bytes))
+		return NULL;
+	return qp->peer->base + region.offset + (remote_addr - region.address);
+}
+
+/* Where in the estate a posted receive's buffer is; the poster copies SENDs there. */
+uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge)
+{
+	struct soft_region region;
+
+	if (!soft_region_find(pd->mrs, sge->lkey, &region) ||
+	    !(region.access & IBV_ACCESS_LOCAL_WRITE) || region.offset == UINT64_MAX ||
+	    !region_holds(&region, sge->addr, sge->length))
+		return ESTATE_RQE_BAD;
+	return region.offset + (sge->addr - region.address);
+}
+
+static int slot_find(struct soft_pd *pd, uint32_t *index)
+{
+	for (uint32_t i = 0; i < ESTATE_MR_SLOTS; i++) {
+		uint32_t at = (pd->mr_next + i) & (ESTATE_MR_SLOTS - 1);
+
+		/* A slot whose keys are used up is retired: no key ever comes back. */
+		if (soft_load(&pd->mrs[at].key) || pd->mr_count[at] >> (32 - ESTATE_MR_BITS))
+			continue;
+		*index = at;
+		pd->mr_next = at + 1;
+		return 0;
+	}
+	return ENOMEM;
+}
+
+static uint64_t arena_offset_of(const struct soft_pd *pd, const void *addr, size_t length)
+{
+	uint64_t offset = (uint64_t)((const char *)addr - pd->estate);
+
+	if (offset < pd->arena_offset || offset > pd->bytes || length > pd->bytes - offset)
+		return UINT64_MAX;
+	return offset;
+}
+
+/* The address by which a peer names the first byte of a region that is `offset` into the estate. */
+static uint64_t remote_address(const struct soft_pd *pd, uint64_t address, uint64_t offset)
+{
+	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
+
+	return context->attr.zero_based ? offset - pd->arena_offset : address;
+}
+
+static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
+{
+	uint64_t offset = arena_offset_of(pd, mr->ibv.addr, mr->ibv.length);
+	uint64_t address = (uint64_t)(uintptr_t)mr->ibv.addr;
+	uint32_t index, key;
+	int err;
+
+	soft_lock(&pd->lock);
+	err = slot_find(pd, &index);
+	if (err)
+		goto out_unlock;
+	key = pd->mr_count[index]++ << ESTATE_MR_BITS | index;
+	mr->ibv.lkey = key;
+	mr->ibv.rkey = key;
+	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, offset);
+	if (offset != UINT64_MAX)
+		slot_publish(&estate_mrs(pd->estate)[index], key, access, remote_address(pd, address, offset),
+			     mr->ibv.length, offset);
+	pd->mr_used++;
+out_unlock:
+	soft_unlock(&pd->lock);
+	return err;
+}
+
+struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, int access)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	struct soft_mr *mr;
+
+	/* Who may write remotely must be able to locally (ibv_reg_mr(3)). */
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	mr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr,
+				   .length = length };
+	if (unlikely(container_of(ibpd->context, struct soft_context, ibv)->attr.model.on))
+		soft_nic_register(container_of(ibpd->context, struct soft_context, ibv), addr, length);
+	errno = slot_take(pd, mr, access);
+	if (errno) {
+		free(mr);
+		return NULL;
+	}
+	return &mr->ibv;
+}
+
+/*
+ * The peer looks at the key with every WR, so from here on it is refused (REM_ACCESS_ERR). A WR that it is carrying
+ * out right now may still write: an RNIC would have us wait for it, here the memory stays mapped, and who gets it
+ * next must know that the peer is through with it.
+ */
+int soft_deregister_mr(struct ibv_mr *ibmr)
+{
+	struct soft_pd *pd = container_of(ibmr->pd, struct soft_pd, ibv);
+	uint32_t index = ibmr->lkey & (ESTATE_MR_SLOTS - 1);
+
+	soft_lock(&pd->lock);
+	soft_store_release(&estate_mrs(pd->estate)[index].key, 0);
+	soft_store_release(&pd->mrs[index].key, 0);
+	pd->mr_used--;
+	soft_unlock(&pd->lock);
+	free(container_of(ibmr, struct soft_mr, ibv));
+	return 0;
+}

@@ -1,0 +1,102 @@
+/*
+ * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
+ * deals with WRs one after the other, and for each QP a unit that does so too. A WR is due, on the wire
+ * and at the peer, when both have dealt with it and the link's delay has passed. The dues of a QP never
+ * decrease, so it does not see its WRs out of order.
+ */
+#include "core/device/soft/device.h"
+
+/* The caller holds the lock; `wr` and `bytes` count what is being posted, too. */
+static uint64_t cache_cost(struct soft_gauges *gauges, const struct soft_model *model)
+{
+	if (!model->cache || gauges->wr <= model->cache)
+		return 0;
+	gauges->misses++;
+	return model->miss * (gauges->wr - model->cache) / gauges->wr;
+}
+
+static uint64_t queue_cost(struct soft_gauges *gauges, const struct soft_model *model)
+{
+	if (!model->queue || gauges->bytes <= model->queue)
+		return 0;
+	gauges->pauses++;
+	return model->pause;
+}
+
+/* A bit takes a nanosecond at 1 Gbit/s. */
+static uint64_t wire_cost(const struct soft_model *model, uint64_t bytes)
+{
+	return model->gbit ? (bytes * 8 + model->gbit / 2) / model->gbit : 0;
+}
+
+static void enter(struct soft_gauges *gauges, uint64_t bytes)
+{
+	gauges->wr++;
+	gauges->bytes += bytes;
+	if (gauges->wr > gauges->wr_max)
+		gauges->wr_max = gauges->wr;
+	if (gauges->bytes > gauges->bytes_max)
+		gauges->bytes_max = gauges->bytes;
+}
+
+static void work(uint64_t *until, uint64_t now, uint64_t cost)
+{
+	*until = (*until < now ? now : *until) + cost;
+}
+
+/* A WR is posted, the first of its call where `doorbell`. When it is due. */
+uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
+{
+	struct soft_context *context = qp->context;
+	const struct soft_model *model = &context->attr.model;
+	struct soft_gauges *gauges = &context->nic.gauges;
+	uint64_t missed, cost, due, now = context->attr.now();
+
+	soft_lock(&context->nic.lock);
+	enter(gauges, bytes);
+	missed = cache_cost(gauges, model);
+	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) + missed +
+	       queue_cost(gauges, model);
+	work(&gauges->busy_until, now, cost);
+	work(&qp->unit_until, now, model->qp ? model->qp + missed : 0);
+	gauges->busy_ns += cost;
+	due = (qp->unit_until > gauges->busy_until ? qp->unit_until : gauges->busy_until) + model->delay;
+	gauges->due = due;
+	soft_unlock(&context->nic.lock);
+	return due;
+}
+
+/* A WR was carried out, or will never be. */
+void soft_nic_leave(struct soft_context *context, uint64_t bytes)
+{
+	soft_lock(&context->nic.lock);
+	context->nic.gauges.wr--;
+	context->nic.gauges.bytes -= bytes;
+	soft_unlock(&context->nic.lock);
+}
+
+/*
+ * The caller registers memory, which takes it some time: the pages are looked up and pinned. Without a thread
+ * the clock may be virtual and stand still: then it is only counted.
+ */
+void soft_nic_register(struct soft_context *context, const void *addr, size_t length)
+{
+	const struct soft_model *model = &context->attr.model;
+	uint64_t first = (uintptr_t)addr / 4096, last = ((uintptr_t)addr + length + 4095) / 4096;
+	uint64_t cost = model->mr + model->page * (last - first), until;
+
+	soft_lock(&context->nic.lock);
+	context->nic.gauges.mr_ns += cost;
+	soft_unlock(&context->nic.lock);
+	for (until = context->attr.now() + cost; context->thread && context->attr.now() < until;)
+		soft_relax();
+}
+
+void soft_read_gauges(struct ibv_context *ibcontext, struct soft_gauges *gauges)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	soft_lock(&context->nic.lock);
+	*gauges = context->nic.gauges;
+	soft_unlock(&context->nic.lock);
+}

@@ -1,0 +1,155 @@
+#define _GNU_SOURCE
+/* Protection domains: a domain is an estate, a sealed memfd that the peer may map. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/device/soft/device.h"
+
+#define ARENA_BYTES_MIN (16ull << 20)
+#define ESTATE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static uint64_t page_round(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+/* Sealed so that neither side can take pages away under the other, nor add a seal later. */
+static int estate_create(struct ibv_context *context, uint64_t bytes)
+{
+	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, ESTATE_SEALS)) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	return soft_fd_keep(context, fd);
+}
+
+static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
+{
+	int saved;
+
+	pd->bytes = pd->arena_offset + page_round(arena_bytes);
+	pd->fd = estate_create(pd->ibv.context, pd->bytes);
+	if (pd->fd < 0)
+		return errno;
+	pd->estate = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
+	if (pd->estate != MAP_FAILED) {
+		madvise(pd->estate, pd->bytes, MADV_DONTFORK);	/* a child would have no use for it, but pay for its size */
+		return 0;
+	}
+	saved = errno;
+	soft_fd_drop(pd->ibv.context, pd->fd);
+	return saved;
+}
+
+/* Address space may be scarce: take what there is, down to 16 MiB. */
+static int estate_map_some(struct soft_pd *pd, uint64_t arena_bytes)
+{
+	int err = estate_map(pd, arena_bytes);
+
+	while (err && arena_bytes / 2 >= ARENA_BYTES_MIN) {
+		arena_bytes /= 2;
+		err = estate_map(pd, arena_bytes);
+	}
+	return err;
+}
+
+struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+	struct soft_pd *pd = calloc(1, sizeof(*pd));
+	struct estate_header *header;
+
+	if (!pd)
+		return NULL;
+	pd->ibv.context = ibcontext;
+	pd->queue_bytes = (estate_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
+	pd->arena_offset = page_round(ESTATE_QUEUE_OFFSET + ESTATE_QUEUES * pd->queue_bytes);
+	errno = estate_map_some(pd, context->attr.arena_bytes);
+	if (errno) {
+		free(pd);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < ESTATE_MR_SLOTS; i++)
+		pd->mr_count[i] = 1;
+	header = (struct estate_header *)pd->estate;
+	header->magic = ESTATE_MAGIC;
+	header->version = ESTATE_VERSION;
+	header->estate_bytes = pd->bytes;
+	return &pd->ibv;
+}
+
+int soft_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+
+	if (pd->mr_used || pd->qp_used)
+		return EBUSY;
+	munmap(pd->estate, pd->bytes);
+	soft_fd_drop(pd->ibv.context, pd->fd);
+	free(pd);
+	return 0;
+}
+
+int soft_queue_take(struct soft_pd *pd, uint32_t *index)
+{
+	int err = ENOMEM;
+
+	soft_lock(&pd->lock);
+	if (~pd->queues_used) {
+		*index = (uint32_t)__builtin_ctzll(~pd->queues_used);
+		pd->queues_used |= 1ull << *index;
+		pd->qp_used++;
+		err = 0;
+	}
+	soft_unlock(&pd->lock);
+	return err;
+}
+
+void soft_queue_give(struct soft_pd *pd, uint32_t index)
+{
+	soft_lock(&pd->lock);
+	pd->queues_used &= ~(1ull << index);
+	pd->qp_used--;
+	soft_unlock(&pd->lock);
+}
+
+struct estate_queue *soft_queue_at(struct soft_pd *pd, uint32_t index)
+{
+	return (struct estate_queue *)(pd->estate + ESTATE_QUEUE_OFFSET + index * pd->queue_bytes);
+}
+
+void *soft_arena(struct ibv_pd *ibpd, size_t *bytes)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+
+	*bytes = pd->bytes - pd->arena_offset;
+	return pd->estate + pd->arena_offset;
+}
+
+int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	uint64_t offset = (uint64_t)((char *)addr - pd->estate);
+
+	if (offset < pd->arena_offset || offset > pd->bytes || bytes > pd->bytes - offset)
+		return -EINVAL;
+	if (!bytes)
+		return 0;
+	/* libc's fallocate() is a cancellation point, and a reader that gives back its ring comes here (core/poll/cancel.h). */
+	if (syscall(SYS_fallocate, pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,221 @@
+/* The other end of a QP: telling it where we are, mapping what it told us, waking it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "core/device/soft/device.h"
+
+int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2])
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+
+	*address = (struct soft_address){
+		.magic = ESTATE_ADDRESS_MAGIC,
+		.qp_num = ibqp->qp_num,
+		.queue_offset = (uint64_t)((char *)qp->queue - qp->pd->estate),
+		.estate_bytes = qp->pd->bytes,
+		.rq_depth = qp->rq_mask + 1,
+	};
+	fds[0] = qp->pd->fd;
+	fds[1] = qp->recv_cq->ibv.channel ? qp->recv_cq->ibv.channel->fd : -1;
+	return 0;
+}
+
+static bool address_is_sane(const struct soft_address *address)
+{
+	uint64_t bytes = address->estate_bytes, offset = address->queue_offset;
+
+	if (address->magic != ESTATE_ADDRESS_MAGIC || bytes < ESTATE_BYTES_MIN || bytes > ESTATE_BYTES_MAX)
+		return false;
+	if (!address->rq_depth || address->rq_depth & (address->rq_depth - 1) ||
+	    address->rq_depth > ESTATE_DEPTH_MAX)
+		return false;
+	return offset >= ESTATE_QUEUE_OFFSET && !(offset % 128) && offset <= bytes &&
+	       estate_queue_bytes(address->rq_depth) <= bytes - offset;
+}
+
+/*
+ * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
+ * memfd carries the same seals, but its pages may not exist).
+ */
+static bool estate_is_safe(int fd, const struct soft_address *address, struct stat *stat)
+{
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
+	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		return false;
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
+	       (uint64_t)stat->st_size == address->estate_bytes;
+}
+
+/* Anything else might block the poster, or be a file of value. */
+static bool is_eventfd(int fd)
+{
+	char path[32], target[32];
+	ssize_t bytes;
+	int flags = fcntl(fd, F_GETFL);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	bytes = readlink(path, target, sizeof(target) - 1);
+	if (bytes < 0)
+		return flags >= 0 && errno != EBADF; /* no /proc: cannot tell */
+	target[bytes] = 0;
+	return flags & O_NONBLOCK && !strcmp(target, "anon_inode:[eventfd]");
+}
+
+/* pd->lock held around the list; mapping itself is done by the caller's thread alone. */
+static struct soft_peer *peer_find(struct soft_pd *pd, const struct stat *stat)
+{
+	struct soft_peer *peer = NULL;
+
+	for (peer = pd->peers; peer; peer = peer->next)
+		if (peer->device == stat->st_dev && peer->inode == stat->st_ino)
+			return peer;
+	return NULL;
+}
+
+static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat)
+{
+	const struct estate_header *header;
+
+	peer->device = stat->st_dev;
+	peer->inode = stat->st_ino;
+	peer->bytes = (uint64_t)stat->st_size;
+	peer->base = mmap(NULL, peer->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (peer->base == MAP_FAILED)
+		return -errno;
+	madvise(peer->base, peer->bytes, MADV_DONTFORK);
+	header = (const struct estate_header *)peer->base;
+	if (header->magic == ESTATE_MAGIC && header->version == ESTATE_VERSION &&
+	    header->estate_bytes == peer->bytes)
+		return 0;
+	munmap(peer->base, peer->bytes);
+	return -EPROTO;
+}
+
+static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
+{
+	struct soft_peer **at;
+
+	soft_lock(&pd->lock);
+	if (--peer->users) {
+		soft_unlock(&pd->lock);
+		return;
+	}
+	for (at = &pd->peers; *at != peer; at = &(*at)->next)
+		;
+	*at = peer->next;
+	soft_unlock(&pd->lock);
+	munmap(peer->base, peer->bytes);
+	free(peer);
+}
+
+static int peer_get(struct soft_pd *pd, int fd, const struct stat *stat, struct soft_peer **result)
+{
+	struct soft_peer *fresh = calloc(1, sizeof(*fresh)), *known;
+	int err = fresh ? peer_map(fresh, fd, stat) : -ENOMEM;
+
+	if (err) {
+		free(fresh);
+		return err;
+	}
+	fresh->users = 1;
+	soft_lock(&pd->lock);
+	known = peer_find(pd, stat);
+	if (known) {
+		known->users++;
+	} else {
+		fresh->next = pd->peers;
+		pd->peers = fresh;
+	}
+	soft_unlock(&pd->lock);
+	*result = known ? known : fresh;
+	if (known) {
+		munmap(fresh->base, fresh->bytes);
+		free(fresh);
+	}
+	return 0;
+}
+
+/* sq_lock held, or nobody else knows the QP. */
+void soft_peer_drop(struct soft_qp *qp)
+{
+	struct soft_peer *peer = qp->peer;
+
+	if (!peer)
+		return;
+	qp->peer = NULL;
+	qp->peer_queue = NULL;
+	memset(qp->remote, 0, sizeof(qp->remote));
+	if (qp->wake_fd >= 0)
+		soft_fd_drop(qp->ibv.context, qp->wake_fd);
+	qp->wake_fd = -1;
+	peer_put(qp->pd, peer);
+}
+
+static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, struct soft_peer *peer,
+		       int wake_fd)
+{
+	soft_lock(&qp->sq_lock);
+	soft_peer_drop(qp);
+	qp->peer = peer;
+	qp->peer_queue = (struct estate_queue *)(peer->base + address->queue_offset);
+	qp->peer_mask = address->rq_depth - 1;
+	qp->peer_generation = soft_load_acquire(&qp->peer_queue->generation);
+	qp->peer_base = estate_base(qp->peer_generation);
+	qp->peer_posted = 0;
+	qp->written = 0;
+	qp->wake_fd = wake_fd;
+	qp->attr.dest_qp_num = address->qp_num;
+	atomic_fetch_and(&qp->slow, ~(uint32_t)SOFT_SLOW_GONE);
+	soft_unlock(&qp->sq_lock);
+}
+
+int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, const int fds[2])
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+	uint32_t state = soft_load(&qp->state);
+	struct soft_peer *peer = NULL;
+	struct stat stat;
+	int err, wake_fd = -1;
+
+	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
+		return -EINVAL;
+	if (!address_is_sane(address) || !estate_is_safe(fds[0], address, &stat) ||
+	    (fds[1] >= 0 && !is_eventfd(fds[1])))
+		return -EPROTO;
+	if (fds[1] >= 0) {
+		wake_fd = soft_fd_keep(qp->ibv.context, fcntl(fds[1], F_DUPFD_CLOEXEC, 0));
+		if (wake_fd < 0)
+			return -errno;
+	}
+	err = peer_get(qp->pd, fds[0], &stat, &peer);
+	if (err) {
+		if (wake_fd >= 0)
+			soft_fd_drop(qp->ibv.context, wake_fd);
+		return err;
+	}
+	peer_adopt(qp, address, peer, wake_fd);
+	return 0;
+}
+
+void soft_qp_peer_gone(struct ibv_qp *ibqp)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+
+	atomic_fetch_or(&qp->slow, SOFT_SLOW_GONE);
+}
+
+void soft_peer_wake(struct soft_qp *qp)
+{
+	soft_eventfd_add(qp->wake_fd);
+}

@@ -1,0 +1,185 @@
+/*
+ * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
+ *
+ * A protection domain owns one sealed memfd, its *estate*: the queues of its QPs, its table of
+ * memory regions, and an arena that regions are registered in. The peer of a QP maps the whole
+ * estate, so a domain belongs to one link and no third process ever maps it. Remote access
+ * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
+ * local use (lkey). Everything that is read from a peer's estate is hostile until checked.
+ *
+ * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
+ * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
+ */
+#ifndef SHUNT_CORE_SOFT_H
+#define SHUNT_CORE_SOFT_H
+
+#include <stdint.h>
+#include "core/device/verbs.h"
+
+/*
+ * What an RNIC would cost (RB-27, XR-E5): the soft device is far faster than one, so the shapes of
+ * the papers' figures do not show on it. With the model on, a WR is carried out and completes when
+ * the modelled device would have come to it, instead of during post_send. All times in ns; 0 of
+ * anything is free or without limit.
+ *
+ * field      of each                       connectx3  where the number is from
+ * doorbell   call of post_send             100        assumption: a write to the device's registers
+ * wqe        WR, chained or not            30         assumption: 33 million messages a second
+ * gbit       byte: 8 / gbit ns             56         announcement of the NIC: FDR InfiniBand
+ * delay      WR, not in the pipeline       850        the same: less than 1 µs
+ * cache      WRs outstanding               128        assumption: puts RDMAbox's peak (Fig. 1) at 4 threads
+ * miss       WR beyond the cache           400        assumption: a read over PCIe, part of it hidden
+ * qp         WR of the same QP             0          off; one unit of the NIC works on a QP, its WRs in order
+ * queue      bytes outstanding             0          off; a buffer on the way, as in X-RDMA's incast (Fig. 10)
+ * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
+ * mr         registration of memory        20000      assumption; with `page` it costs as much as a copy at
+ * page       4 KiB page of it              320        928 KB where a core copies 10 GB/s (RDMAbox, Fig. 5)
+ *
+ * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
+ * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
+ * posted then. The rest of a chain is fetched together with its head, so a doorbell is paid once.
+ *
+ * `qp` is a second limit, each QP's own: a WR takes its unit `qp`, and what the cache costs, after the
+ * QP's last one. Whichever is later, that or the pipeline, counts. So one QP alone does not use the whole
+ * device, as is known of RNICs (Kalia et al., Design Guidelines for High Performance RDMA Systems, ATC
+ * 2016: a QP is served by one processing unit).
+ */
+struct soft_model {
+	int on;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page;
+};
+
+/*
+ * "" is off; else a preset (connectx3), or "key=value,…" over a model in which all is free, or both:
+ * "connectx3,cache=64". queue takes the suffixes K, M, G. 0, or -EINVAL and *model as it was.
+ */
+int soft_model_parse(const char *text, struct soft_model *model);
+
+/* How a device is made. Zero in any field means the default in brackets. */
+struct soft_attr {
+	uint32_t max_qp_wr;	/* work requests in one SQ or RQ, rounded up to 2^n [4096] */
+	uint32_t max_cqe;	/* entries of one CQ [65536] */
+	uint32_t max_inline;	/* bytes that IBV_SEND_INLINE may carry [1 GiB - 1] */
+	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
+	int zero_based;		/* 1: a peer calls the first byte of an arena 0. 0: as its owner does, which tells
+				 * the peer where the arena lies in this process [0] */
+	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
+				 * thread of the device executes them later (SD-14) */
+	struct soft_model model; /* [off]. Without engine_thread, WRs are carried out when they are due
+				 * and their QP is posted to or a CQ of it is polled */
+	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers and the model [CLOCK_MONOTONIC] */
+	/* Where the device's descriptors live: keep moves a new one (the new number, or -errno and fd
+	 * is closed), drop closes a kept one. [as they are; close] */
+	int (*keep)(void *arg, int fd);
+	void (*drop)(void *arg, int fd);
+	void *keep_arg;
+	/* With engine_thread: a QP of which soft_qp_settled() has said no has become settled. Called by
+	 * the thread with locks of the device held: it may not call the device. [nobody is told] */
+	void (*settled)(void *arg);
+	void *settled_arg;
+};
+
+/* Opens the device; *verbs receives the table of its calls. NULL and errno on failure. */
+struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs);
+void soft_close(struct ibv_context *context);
+
+/* The arena of a domain: page aligned, zero until touched. */
+void *soft_arena(struct ibv_pd *pd, size_t *bytes);
+
+/* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
+int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
+
+/* What the peer must know of a QP; travels in a rendezvous message as it stands. */
+struct soft_address {
+	uint32_t magic;
+	uint32_t qp_num;
+	uint64_t queue_offset;	/* of the QP's receive side in the estate */
+	uint64_t estate_bytes;
+	uint32_t rq_depth;
+	uint32_t reserved;
+};
+
+/*
+ * The QP's address and its two descriptors: fds[0] the estate (sealed memfd), fds[1] the eventfd
+ * that wakes its receive CQ's completion channel (-1 where the CQ has none). They stay the
+ * device's; pass them with SCM_RIGHTS.
+ */
+int soft_qp_export(struct ibv_qp *qp, struct soft_address *address, int fds[2]);
+
+/*
+ * Maps the peer's estate after checking its seals, size and layout. fds are duplicated as needed and
+ * stay the caller's. 0 or -errno (-EPROTO: what the peer sent is not an estate). To be called in
+ * INIT, before RTR. Importing several QPs of one peer estate maps it once.
+ */
+int soft_qp_import(struct ibv_qp *qp, const struct soft_address *address, const int fds[2]);
+
+/* The peer's process is gone (its link's socket closed): WRs time out as if nobody answered (SD-09). */
+void soft_qp_peer_gone(struct ibv_qp *qp);
+
+/*
+ * Where this process sees the peer's memory that the peer calls `remote_addr` (a copy that an RDMA
+ * READ would fetch, without the READ). NULL if [remote_addr, +bytes) is not readable under rkey.
+ */
+const void *soft_qp_peek(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);
+
+/* Every WR that post_send took has been executed: its bytes are in the peer's memory. */
+int soft_qp_settled(struct ibv_qp *qp);
+
+/* Where the QP counts the WRs that post_send took and that have not been executed. Read atomically. */
+const uint32_t *soft_qp_backlog(struct ibv_qp *qp);
+
+/* Counted per QP; exact (SD-04). Read without a lock by statistics. */
+struct soft_counters {
+	uint64_t doorbells;	/* calls of post_send */
+	uint64_t wr;		/* work requests posted to the SQ */
+	uint64_t wr_bytes;
+	uint64_t inline_wr;
+	uint64_t signaled;
+	uint64_t arrivals;	/* receive completions polled */
+	uint64_t rnr;		/* times a WR found no posted receive */
+	uint64_t wakes;		/* eventfd writes: system calls made for the peer */
+};
+const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
+
+/* What the modelled device does; all zero while the model is off. */
+struct soft_gauges {
+	uint64_t wr, wr_max;	/* outstanding now, and at most */
+	uint64_t bytes, bytes_max; /* of the same */
+	uint64_t misses;	/* WRs posted beyond the cache */
+	uint64_t pauses;	/* WRs posted beyond the queue */
+	uint64_t busy_ns;	/* that the pipeline has worked or will have for what is posted */
+	uint64_t busy_until;	/* by attr.now: when it is through with what is posted */
+	uint64_t due;		/* the same: when the WR that was posted last will be complete */
+	uint64_t mr_ns;		/* that registrations have taken */
+};
+void soft_read_gauges(struct ibv_context *context, struct soft_gauges *gauges);
+
+/* Faults that a test injects below the engine (SD-12, XR-37), per QP; atomic stores. */
+enum soft_fault {
+	SOFT_FAULT_NONE = 0,
+	SOFT_FAULT_STALL,	/* WRs are accepted but not executed until NONE is set again */
+	SOFT_FAULT_DROP,	/* WRs vanish: after (retry_cnt+1) * timeout the QP fails with RETRY_EXC */
+	SOFT_FAULT_KILL,	/* the QP goes to ERROR now */
+};
+void soft_qp_fault(struct ibv_qp *qp, enum soft_fault fault);
+
+/* post_send fails with ENOMEM at WR number `nth` from now (1 = the next); 0 switches it off (PF-10). */
+void soft_qp_fail_post(struct ibv_qp *qp, unsigned int nth);
+
+struct soft_trace {	/* one WR that post_send has taken (SD-13) */
+	uint64_t time;		/* by attr.now */
+	uint64_t doorbell;	/* which post_send call: WRs of one chain have the same */
+	uint64_t wr_id;
+	uint32_t qp_num;
+	uint32_t bytes;
+	uint32_t opcode;	/* enum ibv_wr_opcode */
+	uint32_t flags;		/* enum ibv_send_flags */
+};
+
+/*
+ * For tests: from now on WR number n is recorded in ring[n % entries], n counting from 0. `ring` is the
+ * caller's and stays until it is replaced; NULL ends it. Not while another thread posts.
+ */
+void soft_qp_trace(struct ibv_qp *qp, struct soft_trace *ring, uint32_t entries);
+
+#endif

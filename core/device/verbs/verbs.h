@@ -1,0 +1,55 @@
+/*
+ * The verbs device: an RDMA device of this machine, through rdma-core's libibverbs. The library is
+ * opened with dlopen when somebody asks for a device, so that whoever does not, and a machine that
+ * has no rdma-core, gets by without it.
+ */
+#ifndef SHUNT_CORE_VERBS_VERBS_H
+#define SHUNT_CORE_VERBS_VERBS_H
+
+#include <stdint.h>
+#include "core/device/verbs.h"
+
+/* Where QPs of the device leave the machine, and what their peers must know of it. */
+struct verbs_port {
+	uint8_t number;
+	uint8_t gid_index;	/* by RoCEv2 over IPv4, where there is such an address */
+	uint16_t lid;		/* 0 on Ethernet */
+	enum ibv_mtu mtu;	/* that is in use */
+	union ibv_gid gid;
+};
+
+/* The calls beyond struct shunt_verbs that opening takes; of the same library. */
+struct verbs_setup {
+	struct ibv_device **(*get_device_list)(int *count);
+	void (*free_device_list)(struct ibv_device **list);
+	struct ibv_context *(*open_device)(struct ibv_device *device);
+	int (*close_device)(struct ibv_context *context);
+	int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index,
+			    struct ibv_gid_entry *entry, uint32_t flags, size_t size);
+};
+
+struct verbs_device {
+	struct shunt_verbs verbs;
+	struct ibv_context *context;
+	struct verbs_port port;
+	struct verbs_setup setup;
+	void *library;
+	char error[160];	/* why the last call failed, in words */
+};
+
+/*
+ * Opens the device of a way, with the port and the address of that; or the device of this name, or the first that has an
+ * active port (both NULL). 0, or -errno and device->error: -ENOENT no libibverbs, -ENOSYS one that lacks a call, -ENODEV
+ * no such device, -ENETDOWN no active port, or what the device said.
+ */
+int verbs_open(struct verbs_device *device, const char *name, const struct shunt_way *way);
+
+/* The context must be without objects. */
+void verbs_close(struct verbs_device *device);
+
+/* library.c: opens the library `file` and finds the calls; verbs_library_close undoes it. */
+int verbs_library_open(struct verbs_device *device, const char *file);
+void verbs_library_close(struct verbs_device *device);
+
+#endif

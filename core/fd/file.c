@@ -1,0 +1,226 @@
+/*
+ * The table of descriptors: what the program does with their numbers.
+ */
+#include <errno.h>
+#include "core/engine.h"
+#include "core/stream/uring.h"
+#include "core/wait/epset.h"
+#include "core/wait/watch.h"
+
+void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
+{
+	struct shunt_stream *stream;
+
+	if (fd < 0 || (size_t)fd >= engine->files->limit)
+		return;
+	stream = shunt_streams_new(engine, fd, nonblocking);
+	if (stream)
+		shunt_files_set(engine->files, fd, &stream->file);
+}
+
+static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
+{
+	struct shunt_file *file = shunt_file(engine, fd);
+
+	return file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
+}
+
+static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
+{
+	enum shunt_reason stays = atomic_load(&engine->stays);
+
+	stream->role = role;
+	stream->born = shunt_now(engine);
+	atomic_store(&stream->state, stays ? SHUNT_PLAIN : SHUNT_CANDIDATE);
+	shunt_lock_take(&engine->streams_lock);
+	engine->totals.streams++;
+	if (stays)
+		shunt_streams_note(engine, stream, stays);
+	shunt_lock_leave(&engine->streams_lock);
+	if (engine->device_choice == SHUNT_DEVICE_NONE)
+		shunt_streams_plain(engine, stream, SHUNT_REASON_DEVICE_NONE);
+}
+
+void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length)
+{
+	struct shunt_stream *stream = stream_at(engine, fd);
+
+	if (!stream || (result && result != -EINPROGRESS && result != -EINTR))
+		return;
+	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
+		shunt_brief_begins(stream, address, length);
+		become_candidate(engine, stream, SHUNT_CONNECTOR);
+	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */
+	}
+}
+
+void shunt_file_accepting(struct shunt_engine *engine, struct shunt_file *file)
+{
+	struct shunt_stream *stream = (struct shunt_stream *)file;
+
+	if (file->kind == SHUNT_FILE_STREAM && stream->role == SHUNT_LISTENER && stream->rendezvous)
+		shunt_listen_accepts(engine, stream->rendezvous);
+}
+
+void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking)
+{
+	struct shunt_stream *from = stream_at(engine, listener), *stream;
+
+	shunt_file_socket(engine, fd, nonblocking);
+	stream = stream_at(engine, fd);
+	if (!stream)
+		return;
+	stream->rendezvous = from ? from->rendezvous : NULL;
+	become_candidate(engine, stream, SHUNT_ACCEPTOR);
+}
+
+void shunt_file_listening(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = stream_at(engine, fd);
+
+	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE || atomic_load(&engine->uring) == SHUNT_URING_RULES)
+		return;
+	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
+		return;	/* only its backlog changes */
+	stream->role = SHUNT_LISTENER;
+	shunt_listen_offer(engine, fd);
+}
+
+/* Two threads may have found it at once. */
+void shunt_file_adopted(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = shunt_streams_new(engine, fd, false);
+	bool known;
+
+	if (!stream)
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	known = shunt_file(engine, fd) || (size_t)fd >= engine->files->limit;
+	if (known)
+		stream->fd = -1;
+	else
+		shunt_files_set(engine->files, fd, &stream->file);
+	shunt_lock_leave(&engine->streams_lock);
+	if (known)
+		shunt_streams_vacate(stream);
+	else
+		shunt_file_listening(engine, fd);
+}
+
+void shunt_file_epoll(struct shunt_engine *engine, int fd)
+{
+	struct shunt_epset *set;
+
+	if (fd < 0 || (size_t)fd >= engine->files->limit)
+		return;
+	set = shunt_epset_create(engine, fd);
+	if (set)
+		shunt_files_set(engine->files, fd, &set->file);
+}
+
+void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
+{
+	struct shunt_file *file = shunt_file(engine, old);
+
+	if (!file || file->kind == SHUNT_FILE_PRIVATE)
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	if (file->kind == SHUNT_FILE_STREAM)
+		((struct shunt_stream *)file)->numbers++;
+	else
+		((struct shunt_epset *)file)->numbers++;
+	shunt_files_set(engine->files, fd, file);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+/* --- they go --- */
+
+void shunt_file_dissolving(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = stream_at(engine, fd);
+	bool nonblocking;
+
+	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
+		return;
+	nonblocking = atomic_load(&stream->nonblocking);
+	stream->dissolving = true;
+	shunt_streams_end(engine, stream, fd);
+	shunt_file_socket(engine, fd, nonblocking);
+}
+
+static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
+{
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++)
+		if (shunt_file(engine, fd) == file)
+			return fd;
+	return -1;
+}
+
+/* A registration in an epoll set was made with this number of the stream. */
+static bool is_watched(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_watch *watch;
+
+	shunt_lock_take(&group->lock);
+	for (watch = stream->watches; watch && watch->fd != fd; watch = watch->next_of_stream)
+		;
+	shunt_lock_leave(&group->lock);
+	return watch != NULL;
+}
+
+static void close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	bool many = stream->numbers > 1, last;
+
+	/* A registration outlives the number it was made with, but nobody can move it any more. */
+	if (many && is_watched(engine, stream, fd))
+		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_NUMBER_CLOSED);
+	if (many) {	/* who is at work for the stream may be in a call with this number */
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+	}
+	shunt_lock_take(&engine->streams_lock);
+	last = --stream->numbers == 0;
+	if (!last) {
+		shunt_files_close(engine->files, fd);
+		if (stream->fd == fd)
+			stream->fd = another_number(engine, &stream->file);
+	}
+	shunt_lock_leave(&engine->streams_lock);
+	if (many) {
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+	}
+	if (last && !shunt_streams_orphan(engine, stream, fd))
+		shunt_streams_end(engine, stream, fd);
+}
+
+static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int fd)
+{
+	bool last;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_files_close(engine->files, fd);
+	last = --set->numbers == 0;
+	if (!last && set->fd == fd)
+		set->fd = another_number(engine, &set->file);
+	shunt_lock_leave(&engine->streams_lock);
+	if (last)
+		shunt_epset_close(engine, set);
+}
+
+void shunt_file_closing(struct shunt_engine *engine, int fd)
+{
+	struct shunt_file *file = shunt_file(engine, fd);
+	int saved = errno;
+
+	if (!file || file->kind == SHUNT_FILE_PRIVATE)
+		return;
+	if (file->kind == SHUNT_FILE_STREAM)
+		close_stream(engine, (struct shunt_stream *)file, fd);
+	else
+		close_set(engine, (struct shunt_epset *)file, fd);
+	errno = saved;
+}

@@ -1,0 +1,80 @@
+/*
+ * What this process knows of its descriptors: one table, indexed by number.
+ *
+ * A slot is NULL for everything that is not Shunt's business; a call on such a descriptor costs
+ * one look at the table. Otherwise it points at a struct that begins with a shunt_file and whose
+ * kind says which. Entries are type-stable: the memory of a stream is only ever reused for
+ * streams, so a thread that holds a stale pointer may take its lock and look again.
+ */
+#ifndef SHUNT_CORE_FILE_H
+#define SHUNT_CORE_FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/base/narrow.h"
+
+enum shunt_file_kind {
+	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
+	SHUNT_FILE_EPOLL,	/* an epoll descriptor: struct shunt_epset */
+	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
+	/* The program has closed the number: what is open there may be Shunt's, on its way up (own_fds.c). */
+	SHUNT_FILE_CLOSED,
+};
+
+struct shunt_file {
+	enum shunt_file_kind kind;
+};
+
+#define SHUNT_HELPERS 64	/* libibverbs alone loads some twenty */
+
+struct shunt_files {
+	size_t limit;				/* descriptors below this number have a slot */
+	_Atomic size_t top;			/* no slot at or above this number was ever used */
+	_Atomic unsigned int making;		/* threads that are making descriptors of our own (own_fds.c) */
+	_Atomic unsigned int made;		/* how often somebody has begun to */
+	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
+	struct shunt_file closed;		/* in the slots of all numbers of this kind */
+	/* Code of others that works for us, and so may use our descriptors: libraries of a device. Written before
+	 * the count. */
+	struct { const char *from, *to; } helpers[SHUNT_HELPERS];
+	_Atomic unsigned int helper_count;
+	_Atomic(struct shunt_file *) slot[];
+};
+
+static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int fd)
+{
+	if ((size_t)(unsigned int)fd >= files->limit)
+		return NULL;
+	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
+}
+
+/* The slots of all numbers below this one are to be looked at, by who looks at all. */
+static inline int shunt_files_top(const struct shunt_files *files)
+{
+	return shunt_narrow_int(atomic_load(&files->top));
+}
+
+static inline bool shunt_files_closed(struct shunt_files *files, int fd)
+{
+	return shunt_files_get(files, fd) == &files->closed;
+}
+
+static inline void shunt_files_set(struct shunt_files *files, int fd, struct shunt_file *file)
+{
+	size_t top = atomic_load_explicit(&files->top, memory_order_relaxed);
+
+	if ((size_t)(unsigned int)fd >= files->limit)
+		return;
+	atomic_store_explicit(&files->slot[fd], file, memory_order_release);
+	while ((size_t)fd >= top &&
+	       !atomic_compare_exchange_weak(&files->top, &top, (size_t)fd + 1))
+		;
+}
+
+static inline void shunt_files_close(struct shunt_files *files, int fd)
+{
+	shunt_files_set(files, fd, &files->closed);
+}
+
+#endif

@@ -1,0 +1,5 @@
+# Descriptors of our own among the program's.
+fd_sources = \
+	core/fd/file.c core/fd/file.h \
+	core/fd/own_fds.c \
+	core/fd/thread.c core/fd/thread.h

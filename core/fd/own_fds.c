@@ -1,0 +1,232 @@
+/*
+ * Descriptors of our own: near the top of the table, close-on-exec, and invisible to the program
+ * (PF-48, PF-65).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/fd/thread.h"
+
+/* High enough that programs do not meet them, low enough that the kernel's table, which fork()
+ * copies up to the highest number, stays small. */
+#define FLOOR 16384
+
+static int floor_for(struct shunt_engine *engine)
+{
+	struct rlimit limit;
+	int top = shunt_narrow_int(engine->files->limit);
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < (rlim_t)top)
+		top = (int)limit.rlim_cur;	/* less than it was */
+	return top / 2 < FLOOR ? top / 2 : FLOOR;
+}
+
+static int name(struct shunt_engine *engine, int fd)
+{
+	static struct shunt_file mark = { SHUNT_FILE_PRIVATE };
+
+	if (fd < 0 || (size_t)fd >= engine->files->limit)
+		return -EMFILE;
+	shunt_files_set(engine->files, fd, &mark);
+	return 0;
+}
+
+/*
+ * Makers and closers wait for each other, but never for long: a closer may be stuck in a lingering
+ * close, and a maker may wait for a lock whose holder runs a signal handler that closes.
+ */
+#define PATIENCE 20000000	/* ns */
+
+static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others)
+{
+	uint64_t until = 0;
+
+	while (atomic_load(others)) {
+		uint64_t now = shunt_now(engine);
+
+		until = until ? until : now + PATIENCE;
+		if (now >= until)
+			return;
+		sched_yield();
+	}
+}
+
+void shunt_private_begin(struct shunt_engine *engine)
+{
+	if (shunt_thread.making++)
+		return;
+	atomic_fetch_add(&engine->files->making, 1);
+	atomic_fetch_add(&engine->files->made, 1);
+	if (!shunt_thread.closing)
+		await_none(engine, &engine->files->closing);
+}
+
+void shunt_private_end(struct shunt_engine *engine)
+{
+	if (!--shunt_thread.making)
+		atomic_fetch_sub(&engine->files->making, 1);
+}
+
+void shunt_numbers_await(struct shunt_engine *engine)
+{
+	if (!shunt_thread.making)
+		await_none(engine, &engine->files->making);
+}
+
+unsigned int shunt_numbers_made(struct shunt_engine *engine)
+{
+	shunt_numbers_await(engine);
+	return atomic_load(&engine->files->made);
+}
+
+/* Again and again, until nobody else was making one meanwhile. A fork waits: its child would keep the second name. */
+int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigned int before)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct shunt_files *files = engine->files;
+	int saved = errno;
+
+	while (fd > least && atomic_load(&files->made) != before && !shunt_thread.making) {
+		int command = sys->fcntl(fd, F_GETFD) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
+		int other;
+
+		before = shunt_numbers_made(engine) + 1;	/* ours is one, too */
+		shunt_private_begin(engine);
+		other = sys->fcntl(fd, command, least);
+		if (other >= 0)
+			sys->close(other < fd ? fd : other);
+		shunt_private_end(engine);
+		if (other >= 0 && other < fd)
+			fd = other;
+	}
+	errno = saved;
+	return fd;
+}
+
+void shunt_numbers_enter(struct shunt_engine *engine)
+{
+	shunt_numbers_await(engine);
+	shunt_thread.closing++;
+	atomic_fetch_add(&engine->files->closing, 1);
+	shunt_numbers_await(engine);
+}
+
+void shunt_numbers_leave(struct shunt_engine *engine)
+{
+	atomic_fetch_sub(&engine->files->closing, 1);
+	shunt_thread.closing--;
+}
+
+/* Another thread may have given it to a new file. */
+static void replace(struct shunt_files *files, int fd, struct shunt_file *from, struct shunt_file *to)
+{
+	if ((size_t)(unsigned int)fd < files->limit)
+		atomic_compare_exchange_strong(&files->slot[fd], &from, to);
+}
+
+void shunt_numbers_closed(struct shunt_engine *engine, int fd)
+{
+	replace(engine->files, fd, NULL, &engine->files->closed);
+}
+
+static bool is_open(struct shunt_engine *engine, int fd)
+{
+	return engine->sys->fcntl(fd, F_GETFD) >= 0;
+}
+
+/*
+ * While nobody makes descriptors of our own, what is open at a number that the program has closed is
+ * the program's again. True: it is, or a maker is so slow that nobody can tell, and the next call
+ * looks again. A maker itself may be using a number of ours.
+ */
+static bool look(struct shunt_engine *engine, int fd)
+{
+	struct shunt_files *files = engine->files;
+	int saved = errno;
+	bool open = !atomic_load(&files->making) || is_open(engine, fd);
+
+	if (open) {
+		shunt_numbers_enter(engine);
+		open = is_open(engine, fd);
+		if (open && !atomic_load(&files->making))
+			replace(files, fd, &files->closed, NULL);
+		shunt_numbers_leave(engine);
+	}
+	errno = saved;
+	return open;
+}
+
+bool shunt_numbers_gone(struct shunt_engine *engine, int fd)
+{
+	return shunt_files_closed(engine->files, fd) && !shunt_thread.making;
+}
+
+struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
+{
+	bool usable = !shunt_numbers_gone(engine, fd) || look(engine, fd);
+	struct shunt_file *file = shunt_files_get(engine->files, fd);
+
+	return file == &engine->files->closed && usable ? NULL : file;
+}
+
+int shunt_private_adopt(struct shunt_engine *engine, int fd)
+{
+	int high, result = -errno;
+
+	if (fd < 0)
+		return result;
+	high = shunt_private_copy(engine, fd);
+	engine->sys->close(fd);
+	return high;
+}
+
+int shunt_private_copy(struct shunt_engine *engine, int fd)
+{
+	int high;
+
+	shunt_private_begin(engine);
+	high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
+	if (high < 0) {
+		high = -errno;
+	} else if (name(engine, high)) {
+		engine->sys->close(high);
+		high = -EMFILE;
+	}
+	shunt_private_end(engine);
+	return high;
+}
+
+void shunt_private_forget(struct shunt_engine *engine, int fd)
+{
+	if (fd >= 0 && (size_t)fd < engine->files->limit)
+		shunt_files_set(engine->files, fd, NULL);
+}
+
+void shunt_private_close(struct shunt_engine *engine, int fd)
+{
+	if (fd < 0)
+		return;
+	shunt_private_begin(engine);	/* a fork between the two would give its child one that nobody knows */
+	shunt_private_forget(engine, fd);
+	engine->sys->close(fd);
+	shunt_private_end(engine);
+}
+
+/*
+ * The table also knows what hung on nothing yet when the fork came, as a peer that another thread was letting in: the
+ * child would keep that one from seeing our end. A handler that has forked may return to a sleep, which needs its parker.
+ */
+void shunt_private_abandon(struct shunt_engine *engine)
+{
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+
+		if (!file || file->kind != SHUNT_FILE_PRIVATE || fd == shunt_thread.sleep_fd - 1)
+			continue;
+		shunt_private_forget(engine, fd);
+		engine->sys->close(fd);
+	}
+}

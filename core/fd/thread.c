@@ -1,0 +1,133 @@
+#include <errno.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/fd/thread.h"
+
+#define MISSES_MAX 6	/* at worst every 64th wait spins */
+#define MISSES_DISPLACED 10	/* every 1024th where there are more runnable threads than cores */
+#define EXPIRED_MOST 16	/* in a row say nothing: between them a program does what it waits for the time of */
+#define DISPLACED_COUNTS 3	/* one displacement tells as much as so many misses: an interrupt is one, too */
+
+#define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
+
+__thread struct shunt_thread shunt_thread;
+
+uint64_t shunt_thread_budget(struct shunt_engine *engine)
+{
+	uint64_t most = 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed);
+	uint64_t budget = engine->config.spin_us * 1000;
+
+	if (shunt_thread.skip) {
+		shunt_thread.skip--;
+		return 0;
+	}
+	if (engine->single_core)
+		return 0;
+	return most && budget > most ? most : budget;
+}
+
+static uint32_t next_misses(uint32_t misses, bool displaced)
+{
+	if (displaced)
+		return misses + DISPLACED_COUNTS < MISSES_DISPLACED ? misses + DISPLACED_COUNTS : MISSES_DISPLACED;
+	return misses < MISSES_MAX ? misses + 1 : misses;
+}
+
+/*
+ * What a displaced spin finds says nothing for spinning: the core was needed, and perhaps by whom we waited for. A wait that
+ * was shorter than its spin might have been says nothing against it: a sleep would have been longer. But a program that waits
+ * for such short times alone, and finds nothing, does that for hours perhaps.
+ */
+void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced)
+{
+	struct shunt_group *group = &engine->group;
+
+	__atomic_fetch_add(how == SHUNT_SPUN_FOUND ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
+	if (how == SHUNT_SPUN_FOUND && !displaced) {
+		shunt_thread.misses = shunt_thread.expired = 0;
+		return;
+	}
+	if (how == SHUNT_SPUN_EXPIRED && !displaced && shunt_thread.expired < EXPIRED_MOST) {
+		shunt_thread.expired++;
+		return;
+	}
+	shunt_thread.misses = next_misses(shunt_thread.misses, displaced);
+	shunt_thread.skip = (1u << shunt_thread.misses) - 1;
+	__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
+}
+
+/* Runs in a signal handler: the wait it interrupts must not fall asleep after it. */
+void shunt_thread_signalled(bool restart)
+{
+	int fd = shunt_thread.sleep_fd - 1;
+	uint64_t one = 1;
+	int saved = errno;
+
+	shunt_thread.signalled |= restart ? SHUNT_SIGNAL_RESTARTS : SHUNT_SIGNAL_BREAKS;
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		errno = saved;	/* the counter is full: readable all the same */
+	errno = saved;
+}
+
+struct shunt_thread shunt_thread_interrupt(void)
+{
+	return shunt_thread;
+}
+
+void shunt_thread_resume(const struct shunt_thread *before)
+{
+	shunt_thread.sleep_fd = before->sleep_fd;
+	shunt_thread.restarts = before->restarts;
+	shunt_thread.moved = before->moved;
+	shunt_thread.signalled = before->signalled;
+}
+
+int shunt_parker_take(struct shunt_engine *engine)
+{
+	int fd = -1;
+
+	shunt_lock_take(&engine->parkers_lock);
+	if (engine->parker_count)
+		fd = engine->parkers[--engine->parker_count];
+	shunt_lock_leave(&engine->parkers_lock);
+	if (fd < 0)
+		fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return fd < 0 ? -1 : fd;
+}
+
+uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
+{
+	uint64_t soon;
+
+	if (fd >= 0)
+		return deadline;
+	soon = shunt_now(engine) + UNPARKED;
+	return soon < deadline ? soon : deadline;
+}
+
+void shunt_parker_give(struct shunt_engine *engine, int fd)
+{
+	const int room = sizeof(engine->parkers) / sizeof(engine->parkers[0]);
+
+	if (fd < 0)
+		return;
+	shunt_lock_take(&engine->parkers_lock);
+	if (engine->parker_count < room) {
+		engine->parkers[engine->parker_count++] = fd;
+		fd = -1;
+	}
+	shunt_lock_leave(&engine->parkers_lock);
+	if (fd >= 0)
+		shunt_private_close(engine, fd);
+}
+
+void shunt_parker_drain(struct shunt_engine *engine, int fd)
+{
+	uint64_t count;
+	int saved = errno;
+
+	if (engine->sys->read(fd, &count, sizeof(count)) < 0)
+		errno = saved;
+}

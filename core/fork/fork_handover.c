@@ -1,0 +1,325 @@
+/*
+ * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who
+ * used it first (fork_slots.h). Another that touches such a stream marks it in the page that relatives
+ * share, and knocks at the door of that one, which hands the stream back to the kernel; from then
+ * on both are ordinary owners of an ordinary socket.
+ *
+ * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is
+ * hung up on when there is an answer in the page. So a child may have changed its user, and a
+ * stranger who knocks costs a look.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "core/service.h"
+#include "core/poll/cancel.h"
+#include "core/loop/deaf.h"
+#include "core/fork/fork_slots.h"
+#include "core/link/trust.h"
+
+#define PATIENCE 6000000000ull	/* ns until an owner that does not answer is given up */
+#define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
+#define KNOCKS 16		/* that are looked at before others are heard */
+
+static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+				   "shunt/rights/%d", (int)pid);
+}
+
+/* --- who touches it --- */
+
+static bool is_dead(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+/*
+ * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question.
+ * -EAGAIN: many knock just now, and it is alive. Another error: nobody is there whose link the
+ * stream could be on.
+ */
+static int knock(struct shunt_engine *engine, pid_t owner, int to)
+{
+	struct sockaddr_un address;
+	socklen_t length = name_of(owner, &address);
+	struct ucred peer;
+
+	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
+		return errno == EAGAIN && is_dead(owner) ? -ECONNREFUSED : -errno;
+	/*
+	 * In another PID namespace it has no number. Any process may take the name of one that has
+	 * ended.
+	 */
+	return shunt_trust_peer(engine, to, &peer) && (peer.pid == owner || !peer.pid) ? 0 : -EPERM;
+}
+
+/* Until it hangs up, or (none) a while. */
+static void await(struct shunt_engine *engine, int to, uint64_t until)
+{
+	struct pollfd waiting = { .fd = to, .events = POLLIN };
+	uint64_t now = shunt_now(engine), left = to < 0 ? AGAIN : until > now ? until - now : 0;
+	struct timespec patience = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
+
+	engine->sys->ppoll(&waiting, 1, &patience, NULL);
+}
+
+/* The owner's answer; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
+static enum shunt_told told(const struct shunt_question *asked, struct shunt_stream *stream)
+{
+	if (asked)
+		return shunt_shared_told(asked);
+	if (atomic_load(&stream->wanted))
+		return SHUNT_TOLD_NOTHING;
+	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
+	       SHUNT_TOLD_YES : SHUNT_TOLD_NO;
+}
+
+/* In a child of vfork() the table of descriptors is the parent's memory, but not the parent's. */
+static int open_foreign(struct shunt_engine *engine)
+{
+	return engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static int open_private(struct shunt_engine *engine)
+{
+	return shunt_private_make(engine, open_foreign(engine));
+}
+
+static void close_own(struct shunt_engine *engine, int fd, bool foreign)
+{
+	if (!foreign)
+		shunt_private_close(engine, fd);
+	else if (fd >= 0)
+		engine->sys->close(fd);
+}
+
+/*
+ * It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to
+ * ask. No lock held.
+ */
+static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked,
+	       struct shunt_stream *stream)
+{
+	uint64_t until = shunt_now(engine) + PATIENCE;
+	enum shunt_told answer;
+	int result = 0, to;
+
+	while ((answer = told(asked, stream)) == SHUNT_TOLD_NOTHING && shunt_now(engine) < until) {
+		to = asked ? open_private(engine) : open_foreign(engine);
+		result = to < 0 ? -EMFILE : knock(engine, owner, to);
+		if (!result)
+			await(engine, to, until);
+		close_own(engine, to, !asked);
+		if (result && result != -EAGAIN)
+			return result;
+		if (told(asked, stream) == SHUNT_TOLD_NOTHING)	/* it was somebody else's turn */
+			await(engine, -1, until);
+	}
+	if (answer == SHUNT_TOLD_NOTHING)
+		return -EAGAIN;
+	return answer == SHUNT_TOLD_YES ? 0 : -EBUSY;
+}
+
+/* From a child of vfork(): the memory is the parent's, whose service thread goes on. */
+int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result, state = shunt_cancel_off();
+
+	atomic_store(&stream->wanted, true);
+	result = ask(engine, engine->pid, NULL, stream);
+	shunt_cancel_restore(state);
+	return result;
+}
+
+/* There is nobody any more who could have it, or it cannot be had. */
+static bool is_final(int result)
+{
+	return !result || result == -ECONNREFUSED || result == -EPERM || result == -EBUSY;
+}
+
+static void settle(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN) {
+		shunt_streams_because(stream->engine, stream, SHUNT_REASON_FORK);
+		atomic_store(&stream->state, SHUNT_PLAIN);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	int saved = errno, result = -EAGAIN, state;
+	struct shunt_question asked;
+	pid_t owner;
+
+	if (atomic_load(&stream->state) != SHUNT_FOREIGN)
+		return 0;
+	state = shunt_cancel_off();
+	shunt_streams_hold(stream);	/* another thread may close it */
+	if (stream->slot) {	/* else there were too many to be counted */
+		owner = shunt_shared_ask(stream, &asked);
+		/* 0: it has been handed back meanwhile. */
+		result = owner ? ask(engine, owner, &asked, stream) : 0;
+	}
+	if (result)
+		shunt_log(SHUNT_LOG_WARN,
+			  "descriptor %d: its owner did not hand it over (error %d)",
+			  fd, -result);
+	if (is_final(result))
+		settle(stream);
+	shunt_streams_unhold(stream);
+	shunt_cancel_restore(state);
+	errno = saved;
+	/* To use the socket now would mix up its bytes. The kernel, too, may be short of memory for a moment. */
+	return is_final(result) ? result : -ENOMEM;
+}
+
+/* --- whose link it is on --- */
+
+int shunt_rights_listen(struct shunt_engine *engine)
+{
+	struct sockaddr_un address;
+	socklen_t length = name_of(engine->pid, &address);
+	int fd = open_private(engine), result;
+
+	if (fd < 0)
+		return fd;
+	shunt_porter_guard(engine, fd);
+	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) &&
+	    !engine->sys->listen(fd, 128))
+		return fd;
+	result = -errno;
+	shunt_private_close(engine, fd);
+	return result;
+}
+
+void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int fd = atomic_exchange(&stream->retire_fd, -1);
+
+	if (fd < 0)
+		return;
+	shunt_shared_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
+	atomic_store(&stream->wanted, false);
+	shunt_porter_dismiss(engine, fd);
+	shunt_streams_unhold(stream);
+}
+
+/* Not while the peer's nonce is expected: neither owner may find that. */
+static bool waits_for_proof(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->state) == SHUNT_LINKED &&
+	       !stream->rx.final;
+}
+
+static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
+	if (atomic_load(&stream->retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
+		shunt_rights_answer(engine, stream);
+}
+
+void shunt_rights_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	atomic_store(&stream->retire_fd, fd);
+	hand_over(engine, stream);
+}
+
+struct search {
+	struct shunt_stream *found;
+};
+
+static int is_waiting(struct shunt_stream *stream, void *arg)
+{
+	struct search *search = arg;
+
+	if (atomic_load(&stream->retire_fd) < 0 || atomic_load(&stream->retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+		return 0;
+	search->found = stream;
+	stream->holds++;
+	return 1;
+}
+
+void shunt_rights_proven(struct shunt_engine *engine)
+{
+	struct search search;
+
+	do {
+		search.found = NULL;
+		shunt_lock_take(&engine->streams_lock);
+		shunt_streams_each(engine, is_waiting, &search);
+		shunt_lock_leave(&engine->streams_lock);
+		if (!search.found)
+			return;
+		hand_over(engine, search.found);
+		shunt_streams_unhold(search.found);
+	} while (true);
+}
+
+static bool is_wanted(const struct shunt_stream *stream)
+{
+	return shunt_shared_is_asked(stream) ||
+	       atomic_load(&((struct shunt_stream *)stream)->wanted);
+}
+
+/*
+ * One that somebody waits for whom nobody answers yet; those that are on no link are answered here.
+ */
+static int find_wanted(struct shunt_stream *stream, void *arg)
+{
+	struct search *search = arg;
+
+	if (stream->fd < 0 || !is_wanted(stream))
+		return 0;
+	if (atomic_load(&stream->state) != SHUNT_LINKED) {
+		shunt_shared_tell(stream, true);
+		atomic_store(&stream->wanted, false);
+		return 0;
+	}
+	if (search->found || atomic_load(&stream->retire_fd) >= 0)
+		return 0;
+	search->found = stream;
+	stream->holds++;
+	return 0;
+}
+
+static void hear_knock(struct shunt_engine *engine, int fd)
+{
+	struct search search = { .found = NULL };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, find_wanted, &search);
+	shunt_lock_leave(&engine->streams_lock);
+	if (search.found)
+		shunt_rights_asked(engine, search.found, fd);
+	else
+		shunt_porter_dismiss(engine, fd);
+}
+
+void shunt_rights_serve(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, rights_source);
+	struct shunt_engine *engine = service->engine;
+
+	(void)events;
+	if (shunt_porter_shuts(service))
+		return;
+	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
+		int fd = shunt_deaf_accept(engine, service->rights_fd, SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		hear_knock(engine, fd);
+	}
+}

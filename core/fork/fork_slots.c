@@ -1,0 +1,297 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include "core/fork/fork_slots.h"
+#include "core/service.h"
+
+/*
+ * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next
+ * generation: to whoever still names the old one, the connection is the kernel's. So a slot may be
+ * taken back at any time, and a process that was killed, which has told nobody, costs a slot and
+ * makes closing slower, no more.
+ */
+#define OWNER_BITS 22			/* pids are below 2^22 */
+#define OWNER_MASK ((1ull << OWNER_BITS) - 1)
+#define ON_LINK (1ull << OWNER_BITS)
+#define ASKED (ON_LINK << 1)		/* a relative wants the owner to hand it back to the kernel */
+#define HANDED (ON_LINK << 2)		/* it has */
+#define HOLDER (ON_LINK << 3)
+#define HOLDERS_MAX 0x7fff
+#define GENERATION_SHIFT 40
+
+#define PAGES_BYTES (1 << 20)		/* backed on touch */
+#define WANTED 64
+#define SLOTS (PAGES_BYTES / sizeof(uint64_t) - WANTED)
+
+struct shunt_shared {			/* all of it is seen and written by relatives only */
+	_Atomic uint32_t hint;		/* where a free slot may be */
+	_Atomic uint32_t wanted_count;
+	_Atomic uint32_t wanted[WANTED - 2];	/* what rendezvous point at */
+	_Atomic uint64_t slot[SLOTS];
+};
+
+_Static_assert(sizeof(struct shunt_shared) <= PAGES_BYTES, "a slot too many");
+
+static uint32_t generation_of(uint64_t word)
+{
+	return (uint32_t)(word >> GENERATION_SHIFT);	/* no more than is left of it */
+}
+
+static uint32_t holders_of(uint64_t word)
+{
+	return word / HOLDER & HOLDERS_MAX;
+}
+
+static pid_t owner_of(uint64_t word)
+{
+	return word & OWNER_MASK;
+}
+
+static uint64_t given_up(uint64_t word)
+{
+	return (uint64_t)(generation_of(word) + 1) << GENERATION_SHIFT;
+}
+
+/* The slot's word while it is this stream's. */
+static bool look(const struct shunt_stream *stream, uint64_t *word)
+{
+	if (!stream->slot)
+		return false;
+	*word = atomic_load(stream->slot);
+	return generation_of(*word) == stream->slot_generation;
+}
+
+/* --- slots --- */
+
+bool shunt_shared_prepare(struct shunt_engine *engine)
+{
+	void *made;
+
+	if (engine->shared)
+		return true;
+	made = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (made != MAP_FAILED)
+		engine->shared = made;
+	return engine->shared;
+}
+
+static struct shunt_shared *pages(struct shunt_engine *engine)
+{
+	return shunt_shared_prepare(engine) ? engine->shared : NULL;
+}
+
+/* Its owner has been killed: what others hold of it is the kernel's. */
+static bool is_orphan(uint64_t word)
+{
+	return owner_of(word) && kill(owner_of(word), 0) && errno == ESRCH;
+}
+
+static bool take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint64_t owner, bool orphans)
+{
+	uint64_t word = atomic_load(slot), taken;
+
+	if (holders_of(word) && !(orphans && is_orphan(word)))
+		return false;
+	taken = given_up(word) | HOLDER | owner;
+	if (!atomic_compare_exchange_strong(slot, &word, taken))
+		return false;
+	stream->slot_generation = generation_of(taken);
+	stream->slot_left = false;
+	stream->slot = slot;
+	return true;
+}
+
+static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t owner)
+{
+	struct shunt_shared *shared = pages(engine);
+
+	for (int orphans = 0; shared && orphans < 2; orphans++) {
+		for (uint32_t i = 0; i < SLOTS; i++) {
+			uint32_t at = atomic_fetch_add_explicit(&shared->hint, 1, memory_order_relaxed) % SLOTS;
+
+			if (take(stream, &shared->slot[at], owner, orphans))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* --- who has it --- */
+
+enum shunt_whose shunt_shared_touch(struct shunt_stream *stream)
+{
+	pid_t pid = stream->engine->pid;
+	uint64_t word;
+
+	if (!stream->slot)
+		return SHUNT_OURS;
+	while (look(stream, &word)) {
+		if (owner_of(word) == pid)
+			return SHUNT_OURS;
+		if (word & ON_LINK)
+			return SHUNT_ANOTHERS;
+		if (!owner_of(word) && atomic_compare_exchange_strong(stream->slot, &word, word | pid))
+			return SHUNT_OURS;
+		if (owner_of(word) && owner_of(word) != pid)
+			shunt_shared_settle(stream);	/* two have touched it */
+	}
+	return SHUNT_KERNELS;
+}
+
+bool shunt_shared_commit(struct shunt_stream *stream)
+{
+	pid_t pid = stream->engine->pid;
+	uint64_t word;
+
+	if (!stream->slot)
+		return true;
+	while (look(stream, &word) && owner_of(word) == pid)
+		if (atomic_compare_exchange_strong(stream->slot, &word, word | ON_LINK))
+			return true;
+	return false;
+}
+
+bool shunt_shared_settle(struct shunt_stream *stream)
+{
+	pid_t pid = stream->engine->pid;
+	uint64_t word;
+
+	while (look(stream, &word)) {
+		if (word & ON_LINK && owner_of(word) != pid)
+			return false;
+		if (atomic_compare_exchange_strong(stream->slot, &word, given_up(word)))
+			break;
+	}
+	return true;
+}
+
+void shunt_shared_leave(struct shunt_stream *stream)
+{
+	pid_t pid = stream->engine->pid;
+	uint64_t word, left;
+
+	while (!stream->slot_left && look(stream, &word)) {
+		if (owner_of(word) == pid || holders_of(word) <= 1)
+			left = given_up(word);
+		else
+			left = holders_of(word) == HOLDERS_MAX ? word : word - HOLDER;
+		if (atomic_compare_exchange_strong(stream->slot, &word, left))
+			break;
+	}
+	stream->slot_left = true;
+}
+
+bool shunt_shared_held(const struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	return stream->shared || (look(stream, &word) && holders_of(word) > 1);
+}
+
+bool shunt_shared_counts(const struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	return look(stream, &word);
+}
+
+/* --- it is asked for --- */
+
+pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked)
+{
+	uint64_t word;
+
+	*asked = (struct shunt_question) { stream->slot, stream->slot_generation };
+	while (look(stream, &word) && word & ON_LINK && !(word & HANDED))
+		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word,
+								   word | ASKED))
+			return owner_of(word);
+	return 0;
+}
+
+enum shunt_told shunt_shared_told(const struct shunt_question *asked)
+{
+	uint64_t word = atomic_load(asked->slot);
+
+	if (generation_of(word) != asked->generation || word & HANDED || !(word & ON_LINK))
+		return SHUNT_TOLD_YES;
+	return word & ASKED ? SHUNT_TOLD_NOTHING : SHUNT_TOLD_NO;
+}
+
+bool shunt_shared_is_asked(const struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	return look(stream, &word) && word & ASKED;
+}
+
+void shunt_shared_tell(struct shunt_stream *stream, bool handed)
+{
+	uint64_t word;
+
+	while (look(stream, &word) && owner_of(word) == stream->engine->pid)
+		if (atomic_compare_exchange_strong(stream->slot, &word,
+						   (word & ~ASKED) | (handed ? HANDED : 0)))
+			break;
+}
+
+/* --- before a fork --- */
+
+/* The child will hold it as well. Who is counted no more stays counted. */
+static void add_holder(struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	while (look(stream, &word) && holders_of(word) < HOLDERS_MAX)
+		if (atomic_compare_exchange_strong(stream->slot, &word, word + HOLDER))
+			return;
+}
+
+static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream, uint8_t state)
+{
+	uint64_t word;
+
+	if (look(stream, &word))
+		return true;
+	if (sharing->full || state == SHUNT_FOREIGN)
+		return false;
+	sharing->full = !new_slot(sharing->engine, stream, state == SHUNT_LINKED ? ON_LINK | sharing->engine->pid : 0);
+	return !sharing->full;
+}
+
+int shunt_shared_add(struct shunt_stream *stream, void *arg)
+{
+	uint8_t state = atomic_load(&stream->state);
+
+	if (stream->fd < 0 || stream->shared || (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
+		return 0;
+	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched)) {
+		shunt_shared_settle(stream);
+		return 0;
+	}
+	if (!has_slot(arg, stream, state))
+		return 0;
+	add_holder(stream);
+	/* A thread that uses it now sees the slot, or is seen here. */
+	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched))
+		shunt_shared_settle(stream);
+	return 0;
+}
+
+void shunt_shared_wanted(struct shunt_engine *engine)
+{
+	uint32_t at;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		if (r->wanted != &r->own_wanted || !pages(engine))
+			continue;
+		at = atomic_fetch_add(&engine->shared->wanted_count, 1);
+		if (at >= WANTED - 2)
+			break;
+		engine->shared->wanted[at] = r->own_wanted;
+		r->wanted = &engine->shared->wanted[at];
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+}

@@ -1,0 +1,60 @@
+/*
+ * Connections that a fork has given two owners. A page that all descendants see has a slot for each: who has used it
+ * first, whether he has it on a link, and how many processes hold it. Who touches it owns it; where two touch it, it
+ * is the kernel's for ever.
+ */
+#ifndef SHUNT_CORE_SHARED_H
+#define SHUNT_CORE_SHARED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+enum shunt_whose { SHUNT_OURS, SHUNT_KERNELS, SHUNT_ANOTHERS };
+
+struct shunt_sharing {
+	struct shunt_engine *engine;
+	bool full;	/* there is no slot left */
+};
+
+/* Before a fork, for each stream: a slot for what both processes will hold. 0. streams_lock held. */
+int shunt_shared_add(struct shunt_stream *stream, void *sharing);
+/* The same: the children see when claims come for what the owner does not have, and need not ask for it. */
+void shunt_shared_wanted(struct shunt_engine *engine);
+/* It is used for the first time by this process. A stream that nobody shares is ours. */
+enum shunt_whose shunt_shared_touch(struct shunt_stream *stream);
+/* It moves to a link of ours. False: somebody else has touched it. */
+bool shunt_shared_commit(struct shunt_stream *stream);
+/* It is to be the kernel's for all. False: it is on another process's link, who must be asked. */
+bool shunt_shared_settle(struct shunt_stream *stream);
+/* We hold it no more; once. */
+void shunt_shared_leave(struct shunt_stream *stream);
+/* Has it a slot that counts who holds it? */
+bool shunt_shared_counts(const struct shunt_stream *stream);
+/* Does another process hold it, as far as we know? */
+bool shunt_shared_held(const struct shunt_stream *stream);
+
+/*
+ * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark
+ * there is all that is asked: who could make it holds the socket. Its owner, to be woken now
+ * (fork_handover.c); 0: nobody's link has it.
+ */
+struct shunt_question {
+	_Atomic uint64_t *slot;
+	uint32_t generation;
+};
+enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
+
+pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked);
+/* The owner's answer. Any time later, also when the stream is gone. */
+enum shunt_told shunt_shared_told(const struct shunt_question *asked);
+/* The owner's side: does somebody ask? And the answer. */
+bool shunt_shared_is_asked(const struct shunt_stream *stream);
+void shunt_shared_tell(struct shunt_stream *stream, bool handed);
+/* Without the page a child could not have back what is on a link. Before there is one. */
+bool shunt_shared_prepare(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,283 @@
+#include "core/lane/chain.h"
+#include <errno.h>
+#include <stdlib.h>
+#include "core/engine.h"
+#include "core/lane/send_buffer.h"
+#include "core/lane/wr.h"
+
+#define CHAIN_MAX 64	/* of SHUNT_CHAIN */
+
+struct shunt_chain {
+	struct shunt_lane *lane;
+	uint32_t count, limit;
+	uint64_t bytes;				/* of data in it */
+	uint32_t kept;				/* WRs whose bytes a stage keeps until they are complete */
+	uint64_t number;			/* of chains so far */
+	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
+	uint32_t work[CHAIN_MAX];		/* what the WR serves */
+	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
+	struct ibv_send_wr wr[CHAIN_MAX];
+	struct ibv_sge sge[CHAIN_MAX];
+};
+
+int shunt_chain_init(struct shunt_lane *lane)
+{
+	const struct shunt_config *config = &lane->link->engine->config;
+	struct shunt_chain *chain = malloc(sizeof(*chain));
+
+	if (!chain)
+		return -ENOMEM;
+	shunt_chain_begin(chain);
+	chain->number = 1;
+	chain->lane = lane;
+	chain->limit = lane->chains ? shunt_narrow_u32(config->chain_max) : 1;
+	lane->chain = chain;
+	return 0;
+}
+
+void shunt_chain_fini(struct shunt_lane *lane)
+{
+	free(lane->chain);
+	lane->chain = NULL;
+}
+
+void shunt_chain_begin(struct shunt_chain *chain)
+{
+	chain->count = 0;
+	chain->bytes = 0;
+	chain->kept = 0;
+}
+
+bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
+{
+	return stream->in_chain == chain->number;
+}
+
+/* What was collected is posted first if that is what takes it; a sender that never waits gets its completions here. */
+static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+{
+	struct shunt_lane *lane = chain->lane;
+	enum shunt_limit limit;
+
+	if (chain->count == chain->limit && !shunt_chain_flush(chain))
+		return false;
+	limit = shunt_wr_admit(lane, chain->count, chain->bytes, bytes, reserve);
+	if (!limit)
+		return true;
+	if (!shunt_chain_flush(chain))
+		return false;
+	shunt_group_poll(lane->link->engine);
+	limit = shunt_wr_admit(lane, chain->count, chain->bytes, bytes, reserve);
+	if (!limit)
+		return true;
+	lane->counters.stalls[limit]++;
+	return false;
+}
+
+/* Room for one more WR. */
+static inline bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
+{
+	if (__builtin_expect(chain->count < chain->limit &&
+			     shunt_wr_admit(chain->lane, chain->count, chain->bytes, bytes, reserve) == SHUNT_LIMIT_NONE, 1))
+		return true;
+	return make_room(chain, bytes, reserve);
+}
+
+/* --- the chain --- */
+
+/* What the chain's WRs number `from` and on stood for was not posted: it is work again (PF-10). */
+static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
+{
+	struct shunt_lane *lane = chain->lane;
+
+	for (uint32_t i = from; i < count; i++) {
+		if (chain->work[i] == SHUNT_WORK_DATA)
+			shunt_wr_not_posted(lane, chain->sge[i].length);
+		if (chain->owner[i])
+			shunt_lane_enqueue(lane, chain->owner[i], chain->work[i]);
+		else
+			atomic_store(&lane->lane_due, true);
+	}
+}
+
+/* Bytes up to `end` have been posted, with WR `number`. */
+static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool kept)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	lane->counters.merged++;
+	tx->last_wr = number;
+	shunt_stage_posted(&tx->stage, end);
+	if (__builtin_expect(kept, 0))
+		atomic_store(&tx->stage.kept_wr, number);
+	atomic_store_explicit(&tx->posted, end, memory_order_release);
+	if (__builtin_expect(kept, 0) && !shunt_stage_roomy(stream))
+		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
+		lane->hooks->roomy(stream);
+}
+
+/* The seat may go, once nothing that was posted for it is fetched any more. */
+static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
+{
+	stream->let_go = true;
+	stream->tx.last_wr = number;
+	if (shunt_lane_keeps(lane))
+		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+	else
+		lane->hooks->released(stream);
+}
+
+/* TCP may go on as soon as it has arrived. */
+static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.handed, true);
+	if (!atomic_exchange(&stream->tx.wants_handed, false))
+		return;
+	atomic_store(&lane->unsettled, true);
+	shunt_request_watch(lane->link->engine);
+}
+
+/* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */
+static bool is_kept(const struct shunt_chain *chain, uint32_t i)
+{
+	const struct ibv_send_wr *wr = &chain->wr[i];
+
+	return chain->lane->retains || !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (i && wr[-1].opcode == IBV_WR_RDMA_WRITE && !(wr[-1].send_flags & IBV_SEND_INLINE));
+}
+
+/* WR number i has been posted. */
+static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
+{
+	struct shunt_stream *stream = chain->owner[i];
+	struct shunt_lane *lane = chain->lane;
+
+	switch (chain->work[i]) {
+	case SHUNT_WORK_DATA:
+		if (chain->wr[i].opcode == IBV_WR_RDMA_WRITE) {	/* what is behind it tells of it */
+			lane->reads++;
+			lane->counters.merged++;
+			return;
+		}
+		posted_data(lane, stream, number, chain->value[i], is_kept(chain, i));
+		return;
+	case SHUNT_WORK_FIN:
+		stream->tx.fin_wr = number;
+		if (stream->tx.lingers)
+			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		break;
+	case SHUNT_WORK_HANDBACK:
+		posted_handback(lane, stream);
+		break;
+	case SHUNT_WORK_RELEASE:
+		posted_release(lane, stream, number);
+		break;
+	}
+	lane->counters.control++;
+}
+
+bool shunt_chain_flush(struct shunt_chain *chain)
+{
+	struct shunt_lane *lane = chain->lane;
+	uint32_t count = chain->count;
+	uint64_t before = lane->sent;
+	uint32_t taken;
+
+	if (!count)
+		return true;
+	shunt_wr_expect(lane, chain->bytes);
+	if (__builtin_expect(chain->kept || lane->retains, 0) && !(chain->wr[count - 1].send_flags & IBV_SEND_SIGNALED)) {
+		shunt_wr_signal(lane, before + count, lane->window.posted);	/* somebody may wait for their room */
+		chain->wr[count - 1].send_flags |= IBV_SEND_SIGNALED;
+	}
+	shunt_chain_begin(chain);
+	chain->number++;
+	for (uint32_t i = 0; i < count; i++) {
+		if (i + 1 < count)
+			chain->wr[i].next = &chain->wr[i + 1];
+		if (chain->work[i] == SHUNT_WORK_DATA)
+			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
+	}
+	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
+	taken = shunt_wr_post(lane, &chain->wr[0], count);
+	if (taken > lane->counters.chain_max)
+		lane->counters.chain_max = taken;
+	for (uint32_t i = 0; i < taken; i++)
+		posted(chain, i, before + i + 1);
+	undo(chain, taken, count);
+	return taken == count;
+}
+
+static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work, uint64_t value)
+{
+	uint32_t i = chain->count++;
+
+	chain->owner[i] = stream;
+	chain->work[i] = work;
+	chain->value[i] = value;
+	if (stream)
+		stream->in_chain = chain->number;
+	return i;
+}
+
+bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
+			 uint32_t work, uint64_t value)
+{
+	struct shunt_lane *lane = chain->lane;
+	uint32_t id = stream ? stream->peer_id : 0;
+	uint32_t word = stream ? type : lane->number;
+	uint64_t number;
+	uint32_t i;
+
+	if (!room(chain, 0, stream ? lane->reserve : 0))
+		return false;
+	i = next(chain, stream, work, value);
+	number = lane->sent + i + 1;
+	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
+	shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
+	     shunt_wr_flags(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
+		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) | IBV_SEND_SOLICITED,
+	     number, shunt_imm_make(type, id),
+	     lane->peer_controls + id * sizeof(struct shunt_control) + word * 8, lane->rkey);
+	return true;
+}
+
+enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = chain->lane;
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_stage *stage = &tx->stage;
+	uint64_t staged = atomic_load_explicit(&tx->staged, memory_order_acquire);
+	uint64_t limit = shunt_tx_limit(tx), end = staged < limit ? staged : limit;
+	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+	enum shunt_wr_part part_of = SHUNT_WR_WHOLE;
+
+	while (offset < end) {
+		uint32_t whole = shunt_stage_piece(stage, offset, end), piece = shunt_wr_piece(lane, tx, offset, whole);
+		bool behind = part_of == SHUNT_WR_AHEAD;
+		uint64_t number;
+		uint32_t i;
+
+		part_of = behind ? SHUNT_WR_BEHIND : SHUNT_WR_WHOLE;
+		if (!behind && shunt_wr_goes_round(lane, tx, offset, piece, whole) && chain->count + 2 <= chain->limit &&
+		    shunt_wr_admit_two(lane, chain->count, chain->bytes, piece, whole - piece))
+			part_of = SHUNT_WR_AHEAD;
+		if (part_of == SHUNT_WR_WHOLE && !room(chain, piece, lane->reserve))
+			return SHUNT_CHAIN_STALLED;
+		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
+		number = lane->sent + i + 1;
+		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
+						   .lkey = stage->lkey };
+		chain->kept += piece > lane->max_inline;
+		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
+		     shunt_wr_flags(lane, number, chain->bytes, piece, true, false), number,
+		     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id),
+		     shunt_wr_place(tx, offset), tx->ring_rkey);
+		if (part_of == SHUNT_WR_AHEAD)
+			shunt_wr_silence(&chain->wr[i]);
+		chain->bytes += piece;
+		offset += piece;
+	}
+	return offset < staged ? SHUNT_CHAIN_RING_FULL : SHUNT_CHAIN_ALL;
+}

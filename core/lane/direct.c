@@ -1,0 +1,120 @@
+#include "core/lane/direct.h"
+#include "core/engine.h"
+#include "core/lane/wr.h"
+#include "core/lane/zero_copy.h"
+
+#define SGES 16	/* at most lane.max_sges are used */
+
+/* A sender that never waits gets its completions here. */
+static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint32_t bytes)
+{
+	enum shunt_limit limit;
+
+	shunt_group_poll(lane->link->engine);
+	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
+	if (limit)
+		lane->counters.stalls[limit]++;
+	return !limit;
+}
+
+static inline bool admitted(struct shunt_lane *lane, uint32_t bytes)
+{
+	return __builtin_expect(shunt_wr_admit(lane, 0, 0, bytes, lane->reserve) == SHUNT_LIMIT_NONE, 1) ||
+	       admitted_now(lane, bytes);
+}
+
+/* One WR of at most `bytes` from iov at `skip`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
+static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
+				  const struct iovec *iov, int iovcnt, size_t skip, uint32_t bytes,
+				  uint64_t offset, enum shunt_wr_part part_of)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct ibv_sge sge[SGES];
+	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
+	struct ibv_send_wr wr;
+	uint32_t length = 0;
+	int sges = 0, flags;
+
+	for (; iovcnt && length < bytes && sges < (int)lane->max_sges; iov++, iovcnt--) {
+		uint32_t part = bytes - length;
+
+		if (skip >= iov->iov_len) {
+			skip -= iov->iov_len;
+			continue;
+		}
+		if (part > iov->iov_len - skip)
+			part = (uint32_t)(iov->iov_len - skip);
+		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part, .lkey = lkey };
+		length += part;
+		skip = 0;
+	}
+	/* Who has pinned its buffer waits for this WR (zero_copy.c). */
+	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
+	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
+	     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id), shunt_wr_place(tx, offset),
+	     tx->ring_rkey);
+	if (part_of == SHUNT_WR_AHEAD)
+		shunt_wr_silence(&wr);
+	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
+	if (__builtin_expect(length < bytes, 0))
+		shunt_window_return(&lane->window, bytes - length);
+	shunt_wr_expect(lane, length);
+	if (!shunt_wr_post(lane, &wr, 1)) {
+		shunt_wr_not_posted(lane, length);
+		return 0;
+	}
+	lane->counters.direct++;
+	if (part_of == SHUNT_WR_AHEAD) {
+		lane->reads++;
+		return length;
+	}
+	tx->last_wr = lane->sent;
+	if (__builtin_expect(tx->pin != NULL, 0))
+		shunt_pin_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
+	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
+	return length;
+}
+
+/* All `bytes`, of which `first` are before the ring's end, or none. */
+static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
+						     struct shunt_stream *stream,
+						     const struct iovec *iov, int iovcnt,
+						     size_t skip, uint32_t first, uint32_t bytes)
+{
+	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
+
+	if (!post_piece(lane, stream, iov, iovcnt, skip, first, offset, SHUNT_WR_AHEAD)) {
+		shunt_window_return(&lane->window, bytes - first);
+		return 0;
+	}
+	return post_piece(lane, stream, iov, iovcnt, skip + first, bytes - first, offset + first, SHUNT_WR_BEHIND) ? bytes : 0;
+}
+
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	size_t taken = 0;
+
+	while (taken < bytes) {
+		uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+		size_t left = bytes - taken;
+		uint32_t length = shunt_wr_piece(lane, tx, offset, left), both = shunt_narrow_u32(left);
+
+		if (shunt_wr_goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= SGES &&
+		    !tx->pin && shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
+			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, both);
+		} else {
+			if (!admitted(lane, length))
+				break;
+			length = post_piece(lane, stream, iov, iovcnt, skip + taken, length, offset, SHUNT_WR_WHOLE);
+		}
+		if (!length)
+			break;
+		taken += length;
+		/* A large send lets the others in between its fragments (XR-22). */
+		if (__builtin_expect(taken < bytes && atomic_load_explicit(&lane->waiting, memory_order_relaxed), 0))
+			shunt_lane_serve(lane);
+	}
+	return taken;
+}

@@ -1,0 +1,15 @@
+/* The short way of a send: work requests that are posted at once, from the program's own buffer (RB-02). lane.lock held. */
+#ifndef SHUNT_CORE_DIRECT_H
+#define SHUNT_CORE_DIRECT_H
+
+#include <sys/uio.h>
+#include "core/lane/lane.h"
+
+/*
+ * Posts up to `bytes` of iov at `skip` straight from the program's buffers, as WRs of their own; nothing is
+ * under construction, and nothing of the stream is staged. Returns how many bytes the QP took.
+ */
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes);
+
+#endif

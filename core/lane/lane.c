@@ -1,0 +1,273 @@
+#include <errno.h>
+#include <sys/uio.h>
+#include "core/lane/chain.h"
+#include "core/lane/direct.h"
+#include "core/engine.h"
+#include "core/stream/gather.h"
+#include "core/lane/zero_copy.h"
+#include "core/lane/roster.h"
+#include "core/lane/send_buffer.h"
+#include "core/loop/request.h"
+
+enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
+
+int shunt_lane_init(struct shunt_lane *lane)
+{
+	struct shunt_engine *engine = lane->link->engine;
+	const struct shunt_config *config = &engine->config;
+	uint64_t every;
+	int result;
+
+	lane->hooks = engine->lane_hooks;
+	lane->reserve = SHUNT_CONTROL_RESERVE;
+	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
+	lane->sq_depth = lane->link->device->sq_depth;
+	lane->rq_depth = lane->link->device->rq_depth;
+	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
+	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
+	result = shunt_window_init(&lane->window, config, lane->sq_depth, &engine->group.inflight);
+	if (result)
+		return result;
+	/* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
+	every = config->signal_every < lane->sq_depth / 2 ? config->signal_every : lane->sq_depth / 2;
+	if (every > lane->window.wrs / 2)
+		every = lane->window.wrs / 2;
+	lane->signal_every = every ? shunt_narrow_u32(every) : 1;
+	return shunt_chain_init(lane);
+}
+
+void shunt_lane_fini(struct shunt_lane *lane)
+{
+	shunt_window_fini(&lane->window);
+	shunt_chain_fini(lane);
+}
+
+/* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
+static bool is_clear(const struct shunt_stream *stream)
+{
+	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) == stream->tx.offset &&
+	       !(atomic_load_explicit(&stream->lane_work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
+}
+
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&lane->lock);
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
+		shunt_lane_serve(lane);
+	if (atomic_load(&tx->offer) && is_clear(stream) && !atomic_load(&lane->failed))
+		shunt_lane_take_offer(lane, stream);
+	shunt_lane_leave(lane);
+	return !atomic_load(&tx->offer);
+}
+
+size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			 size_t bytes, uint64_t most, bool apart)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	bytes = shunt_stage_take(stream, iov, skip, bytes, most, apart);
+	if (bytes)
+		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
+	return bytes;
+}
+
+static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
+			  const struct iovec *iov, size_t skip, size_t bytes)
+{
+	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset);
+
+	if (bytes > room)
+		bytes = room;
+	if (bytes)
+		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_STAGE_BYTES, !lane->merges);
+	if (!bytes)
+		return 0;
+	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
+	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
+	return bytes;
+}
+
+/* The short way, if nothing is before these bytes. lane.lock held. */
+static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			  int iovcnt, size_t skip, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	size_t taken, room;
+
+	shunt_lane_look(lane);
+	if (__builtin_expect(lane->late, 0)) {
+		shunt_group_poll(lane->link->engine);
+		if (shunt_lane_under_way(lane, stream) && bytes < lane->frag_bytes &&
+		    bytes <= shunt_tx_room(tx, tx->offset))
+			return 0;
+	}
+	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
+		shunt_lane_take_offer(lane, stream);
+	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
+	    !shunt_pin_has(stream, iov, iovcnt))
+		return 0;
+	room = shunt_tx_room(tx, tx->offset);
+	taken = shunt_direct_send(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
+	tx->offset += taken;
+	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
+	return taken;
+}
+
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
+		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+{
+	size_t taken = 0;
+
+	if (shunt_lock_try(&lane->lock)) {
+		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
+				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
+			shunt_lane_serve(lane);
+		if (is_clear(stream) && __builtin_expect(!atomic_load_explicit(&lane->failed, memory_order_relaxed), 1))
+			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
+		shunt_lane_leave(lane);
+	}
+	if (__builtin_expect(taken < bytes && !atomic_load(&lane->failed), 0))
+		taken += send_staged(lane, stream, iov, skip + taken, bytes - taken);
+	return taken;
+}
+
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	atomic_store_explicit(&stream->tx.gathering, false, memory_order_relaxed);
+	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
+}
+
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			 size_t skip, size_t bytes)
+{
+	struct shunt_engine *engine = lane->link->engine;
+	struct shunt_tx *tx = &stream->tx;
+	size_t room = shunt_tx_room(tx, tx->offset);
+	size_t taken = shunt_lane_accept(stream, iov, skip, bytes < room ? bytes : room,
+				    SHUNT_STAGE_BYTES, false);
+
+	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_STAGE_BYTES) {
+		shunt_lane_push(lane, stream);
+	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);
+		atomic_store_explicit(&tx->gathering, true, memory_order_release);
+		shunt_gather_begin(engine);
+	}
+	return taken;
+}
+
+bool shunt_lane_arrived(struct shunt_lane *lane)
+{
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+
+	return kind->settled && !atomic_load_explicit(&lane->mute_since, memory_order_relaxed) ? kind->settled(lane->qp) :
+	       __atomic_load_n(&lane->sent, __ATOMIC_RELAXED) == atomic_load(&lane->retired);
+}
+
+uint64_t shunt_lane_awaited(struct shunt_lane *lane)
+{
+	uint64_t number;
+
+	shunt_lock_take(&lane->lock);
+	number = lane->last_signaled;
+	shunt_lane_leave(lane);
+	return number;
+}
+
+uint64_t shunt_lane_messages(struct shunt_lane *lane)
+{
+	uint64_t count;
+
+	shunt_lock_take(&lane->lock);
+	count = lane->sent - lane->reads;
+	shunt_lane_leave(lane);
+	return count;
+}
+
+bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
+{
+	struct shunt_group *group = &lane->link->engine->group;
+	bool heard;
+
+	shunt_lock_take(&group->lock);
+	heard = lane->received >= messages;
+	shunt_lock_leave(&group->lock);
+	if (heard)
+		return true;
+	atomic_store(&lane->unsettled, true);
+	shunt_request_watch(lane->link->engine);
+	return false;
+}
+
+bool shunt_lane_settled(struct shunt_lane *lane)
+{
+	if (shunt_lane_arrived(lane))
+		return true;
+	atomic_store(&lane->unsettled, true);
+	/* A device with a thread may have told the service thread before it could see the mark. */
+	if (shunt_lane_arrived(lane))
+		shunt_loop_wake(&lane->link->engine->loop);
+	else
+		shunt_request_watch(lane->link->engine);
+	return false;
+}
+
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->released))
+		return true;
+	shunt_lane_kick(lane);
+	shunt_group_poll_fully(lane->link->engine);
+	atomic_store(&stream->tx.wants_handed, true);
+	if (!atomic_load(&stream->tx.handed))
+		return false;	/* a window keeps it back: who posts it sees the mark */
+	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
+}
+
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	shunt_lock_take(&lane->lock);
+	atomic_store(&stream->lane_work, 0);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+}
+
+/* --- receives --- */
+
+int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
+{
+	struct ibv_recv_wr wr[64], *bad;
+
+	while (count) {
+		uint32_t n = count < 64 ? count : 64;
+
+		for (uint32_t i = 0; i < n; i++)
+			wr[i] = (struct ibv_recv_wr) { .next = i + 1 < n ? &wr[i + 1] : NULL,
+						       .wr_id = (uintptr_t)lane };
+		if (ibv_post_recv(lane->qp, wr, &bad))
+			return -EIO;
+		count -= n;
+		lane->reposted += n;
+	}
+	lane->repost_at = lane->reposted - lane->rq_depth + lane->rq_depth / 8;
+	return 0;
+}
+
+void shunt_lane_repost(struct shunt_lane *lane)
+{
+	if (atomic_load(&lane->failed))
+		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
+	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -
+							    lane->reposted))) {
+		shunt_link_fail(lane->link, "no more receives can be posted");
+		return;
+	}
+	if (lane->reposted - lane->granted < lane->rq_depth / 2)
+		return;
+	lane->granted = lane->reposted;
+	atomic_store(&lane->lane_value, lane->reposted);
+	atomic_store(&lane->lane_due, true);
+	shunt_roster_kick(lane->link->engine, lane);
+}

@@ -1,0 +1,160 @@
+/*
+ * A lane: one RC QP of a link, and the merge queue in front of it (RB-01…05).
+ *
+ * A send on an idle lane is posted at once, straight from the program's buffer when it fits
+ * inline. When the lane is busy or out of credit, bytes are staged per stream; whoever holds the lane
+ * serves everybody's: contiguous bytes of a stream become one WR, several streams one chain with
+ * one doorbell, as SHUNT_BATCH allows. Later arrivals leave at once: they mark the lane dirty, and the holder
+ * looks again after it has left the lock, so no flush is lost (PF-07).
+ *
+ * Nothing ever waits in order to be merged. Bytes are held back only while the stream has a WR that is
+ * known to be under way and will say when it is done (CP-01), or because the program says so (MSG_MORE).
+ */
+#ifndef SHUNT_CORE_LANE_H
+#define SHUNT_CORE_LANE_H
+
+#include "core/base/lock.h"
+#include "core/device/verbs.h"
+#include "core/lane/lane_stats.h"
+#include "core/lane/window.h"
+#include "core/peer/mock.h"
+#include "core/stream/stream.h"
+
+#define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
+#define SHUNT_INLINE_LEAST 8	/* what a control message takes */
+
+struct shunt_chain;
+
+/*
+ * What a lane asks of the room above, about one of its streams. lane.lock held. Nothing here is called for a
+ * message that goes the short way.
+ */
+struct shunt_lane_hooks {
+	/* WRs of the stream may be complete: who waits for that is told. True: something still waits. */
+	bool (*done)(struct shunt_stream *stream);
+	/* A sender that was told to wait may find room. */
+	void (*roomy)(struct shunt_stream *stream);
+	/* The peer's ring has no room for what is staged. */
+	void (*stuck)(struct shunt_stream *stream);
+	/* RELEASE has been posted, and the device needs nothing of the stream any more. */
+	void (*released)(struct shunt_stream *stream);
+};
+
+struct shunt_lane {
+	struct shunt_link *link;
+	const struct shunt_lane_hooks *hooks;
+	struct ibv_qp *qp;
+	uint32_t rkey;			/* of the peer's control lines */
+	uint32_t number;		/* in its link; the peer's has the same */
+	uint32_t serial;		/* of this process' lanes, from 0: rules of faults name it */
+	uint64_t peer_controls;		/* address of the peer's control lines */
+	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
+	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
+	bool merges, chains;		/* SHUNT_BATCH */
+	bool fetches;			/* the device fetches what is longer than max_inline itself, from
+					 * registered memory, until the WR is complete */
+	bool retains;			/* what was posted is kept until it has arrived (DESIGN 6) */
+	_Atomic bool failed;		/* its link is over: nothing more is accepted for it */
+	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count, NULL if it has none */
+
+	_Alignas(64) struct shunt_lock lock;
+	_Atomic bool dirty;		/* there may be work that the holder has not seen */
+	_Atomic bool refused;		/* the QP did not take a WR: no completion tells when it would */
+	bool late;			/* the device had WRs that it has not carried out yet */
+	uint32_t unsignaled;
+	uint64_t sent;			/* WRs posted to the SQ: messages to the peer, and READs */
+	uint64_t reads;			/* of them: READs, probes and WRITEs without a word, which take no receive of the peer's */
+	uint64_t last_signaled;		/* the number of one of them */
+	_Atomic uint64_t retired;	/* P: WRs known to be complete */
+	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
+	struct shunt_lane_counters counters;
+	struct shunt_chain *chain;	/* under construction */
+	struct shunt_window window;
+
+	_Alignas(64) struct shunt_lock queue_lock;
+	struct shunt_stream *first, *last;	/* the merge queue */
+	_Atomic uint32_t waiting;	/* streams in it */
+	struct shunt_stream *held;	/* wait for a completion of their own */
+	_Atomic uint32_t holding;	/* how many do */
+
+	/* group.lock */
+	_Alignas(64) uint64_t received;	/* messages polled */
+	uint64_t flushed;		/* receives that the end of the QP has given back */
+	uint64_t granted;		/* `allowed` as we last told the peer */
+	uint64_t reposted;
+	uint64_t repost_at;	/* `received` from which on more are to be posted */
+	uint32_t rq_depth;
+	uint32_t seats;		/* streams that it carries */
+	bool repost_due;	/* in group.repost_lanes */
+	_Atomic bool lane_due;		/* a LANE message is to be sent */
+	_Atomic uint64_t lane_value;
+	bool kicked;			/* in group.kick_lanes */
+	struct shunt_lane *next_kick, *next_repost;
+	struct shunt_lane *next_in_group;
+	struct shunt_slow slow;		/* service thread */
+	_Atomic uint64_t mute_since;	/* nothing that is posted reaches anybody (fault.h); 0: no such thing */
+	uint64_t mute_wr;		/* the first that did not */
+	bool unheld;			/* group.lock: a poll holds none of its completions back (fault_device.c) */
+	_Atomic bool unsettled;		/* somebody waits until all that was posted has arrived */
+
+	/* service thread: keepalive.c */
+	uint64_t seen_sent, seen_received;	/* at the last look */
+	uint64_t probe;			/* number of the WR that asks whether the peer is there */
+};
+
+/* Bytes of a stage stay until their WRs are complete; so does a seat. */
+static inline bool shunt_lane_keeps(const struct shunt_lane *lane)
+{
+	return lane->fetches || lane->retains;
+}
+
+/* `link` and `number` are set. */
+int shunt_lane_init(struct shunt_lane *lane);
+void shunt_lane_fini(struct shunt_lane *lane);
+
+/*
+ * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock
+ * held, stream on the link. Returns how many bytes were taken: less than asked when there is no
+ * room; 0 when there is none at all.
+ */
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
+		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes);
+/* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
+			 size_t skip, size_t bytes);
+/*
+ * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
+ * learns of them. `apart`: see shunt_stage_take(). tx.lock held. Returns how many.
+ */
+size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			 size_t bytes, uint64_t most, bool apart);
+/* Posts what was gathered. tx.lock held. */
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
+
+/*
+ * Uses the ring that the peer has offered from here on, though there is nothing to send. tx.lock held, stream on
+ * the link. False: something is staged or queued, or the lane cannot post; the next send does it, if none comes
+ * somebody has to try again.
+ */
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
+
+/* Nothing that is queued for the stream will be posted any more. */
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
+/* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
+/* The number of the last WR that asks for a completion; 0: none does. No lock right of lane.lock held. */
+uint64_t shunt_lane_awaited(struct shunt_lane *lane);
+/* How many messages the peer has been sent. No lock right of lane.lock held. */
+uint64_t shunt_lane_messages(struct shunt_lane *lane);
+/* The peer's have come up to this one. False: the service thread looks again. */
+bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages);
+/* Everything posted has arrived. False: the service thread looks again. */
+bool shunt_lane_settled(struct shunt_lane *lane);
+/* The same, and nobody is told. */
+bool shunt_lane_arrived(struct shunt_lane *lane);
+
+/* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */
+void shunt_lane_repost(struct shunt_lane *lane);
+int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count);
+
+#endif

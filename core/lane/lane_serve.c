@@ -1,0 +1,234 @@
+#include "core/lane/lane_serve.h"
+#include "core/engine.h"
+#include "core/lane/chain.h"
+#include "core/loop/request.h"
+
+void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire), used = offer;
+	uint64_t at = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+
+	atomic_store(&tx->turning, true);
+	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
+	    shunt_chain_flush(lane->chain)) {
+		tx->old_address = tx->ring_address;
+		tx->old_bytes = tx->ring_bytes;
+		tx->old_rkey = tx->ring_rkey;
+		tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
+		tx->ring_bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
+		tx->ring_rkey = shunt_ring_rkey(offer);
+		tx->ring_from = at;
+		tx->grow_asked = false;
+		atomic_store(&tx->most, 0);
+		atomic_compare_exchange_strong(&tx->offer, &used, 0);
+	}
+	atomic_store(&tx->turning, false);
+}
+
+static const struct {
+	uint32_t work;
+	enum shunt_imm type;
+} controls[] = {	/* in the order in which a stream's work is served; DATA comes after the first */
+	{ SHUNT_WORK_UPGRADE, SHUNT_IMM_UPGRADE },
+	{ SHUNT_WORK_BLOCKED, SHUNT_IMM_BLOCKED },
+	{ SHUNT_WORK_HANDBACK, SHUNT_IMM_HANDBACK },
+	{ SHUNT_WORK_FIN, SHUNT_IMM_FIN },
+	{ SHUNT_WORK_RESET, SHUNT_IMM_RESET },
+	{ SHUNT_WORK_CREDIT, SHUNT_IMM_CREDIT },
+	{ SHUNT_WORK_SWITCHED, SHUNT_IMM_SWITCHED },
+	{ SHUNT_WORK_RING, SHUNT_IMM_RING },
+	{ SHUNT_WORK_RELEASE, SHUNT_IMM_RELEASE },
+};
+
+/*
+ * Up to where the link's bytes have been read. Those of TCP behind them make no room, and a peer whose stream is
+ * the kernel's by now does not count them.
+ */
+static uint64_t read_of_link(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire), tail = atomic_load(&rx->tail);
+
+	return head < tail ? head : tail;
+}
+
+static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
+{
+	switch (type) {
+	case SHUNT_IMM_UPGRADE:
+		return atomic_load(&stream->tx.upgrade_at);
+	case SHUNT_IMM_HANDBACK:
+		return atomic_load(&stream->tx.handback_at);
+	case SHUNT_IMM_FIN:
+		return atomic_load(&stream->tx.fin);
+	case SHUNT_IMM_CREDIT:
+		return read_of_link(&stream->rx);
+	case SHUNT_IMM_RELEASE:
+		return atomic_load(&stream->rx.head);
+	case SHUNT_IMM_SWITCHED:
+		return atomic_load(&stream->rx.switched);
+	case SHUNT_IMM_RING:
+		return atomic_load(&stream->rx.offered);
+	default:
+		return 0;
+	}
+}
+
+/* Only bytes, and not many: they may as well wait for the stream's last WR. */
+static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t bytes = atomic_load(&tx->staged) - atomic_load(&tx->posted);
+
+	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA && shunt_lane_under_way(lane, stream) &&
+	       !atomic_load(&tx->shut) && bytes && bytes < lane->frag_bytes;
+}
+
+/* Nobody will read what has no room: the peer has closed, or one of us resets the connection. */
+static bool is_unwanted(const struct shunt_stream *stream, uint32_t work)
+{
+	return work & SHUNT_WORK_RESET || atomic_load(&stream->released) ||
+	       atomic_load(&stream->tx.dead);
+}
+
+/*
+ * The peer takes FIN, HANDBACK and RING_FROM only behind the last byte that it has got. After the
+ * first two the ring is not changed, so nothing names `posted` any more.
+ */
+static void drop_rest(struct shunt_stream *stream, uint32_t work)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t posted = atomic_load(&tx->posted);
+
+	if (work & SHUNT_WORK_FIN)
+		atomic_store(&tx->fin, posted);
+	if (work & SHUNT_WORK_HANDBACK)
+		atomic_store(&tx->handback_at, posted);
+	if (work & SHUNT_WORK_BEHIND_DATA & ~(uint32_t)SHUNT_WORK_DATA)
+		atomic_store(&tx->posted, atomic_load(&tx->staged));
+}
+
+/*
+ * Posts the stream's bytes, as far as they have room. *behind: the work that has to wait with the
+ * rest of them. False: no credit, or the window is closed.
+ */
+static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t *work,
+		       uint32_t *behind)
+{
+	struct shunt_tx *tx = &stream->tx;
+	enum shunt_chain_took took;
+
+	for (;;) {
+		took = shunt_chain_data(lane->chain, stream);
+		if (took == SHUNT_CHAIN_STALLED)
+			return false;
+		if (took == SHUNT_CHAIN_ALL)
+			break;
+		if (!shunt_chain_flush(lane->chain))
+			return false;
+		if (is_unwanted(stream, *work)) {
+			drop_rest(stream, *work);
+			break;
+		}
+		if (atomic_load(&tx->offer))
+			shunt_lane_take_offer(lane, stream);
+		if (!shunt_tx_room(tx, atomic_load(&tx->posted))) {
+			lane->hooks->stuck(stream);
+			*behind = *work & SHUNT_WORK_BEHIND_DATA;
+			break;
+		}
+	}
+	*work &= ~(SHUNT_WORK_DATA | *behind);
+	return true;
+}
+
+/* Serves one stream's work. False: credit ran out; what is left is queued again. */
+static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+{
+	struct shunt_chain *chain = lane->chain;
+	uint32_t behind = 0;
+	bool released;
+
+	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
+	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
+		goto stalled;
+	released = stream->let_go;
+	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
+		if (lane->hooks->done(stream))
+			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		work &= ~SHUNT_WORK_DONE;
+	}
+	if (released)
+		return true;	/* nothing may follow RELEASE */
+	if (may_hold(lane, stream, work)) {
+		lane->counters.held++;
+		shunt_lane_hold(lane, stream, work);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+		if (work & controls[i].work) {
+			if (!shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
+						 control_value(stream, controls[i].type)))
+				goto stalled;
+			work &= ~controls[i].work;
+		}
+		if (i == 0 && work & SHUNT_WORK_DATA && !serve_data(lane, stream, &work, &behind))
+			goto stalled;
+	}
+	if (__builtin_expect(behind, 0))
+		shunt_lane_hold(lane, stream, behind);	/* until the next credit, or ring */
+	return true;
+stalled:
+	shunt_lane_enqueue(lane, stream, work | behind);
+	return false;
+}
+
+void shunt_lane_serve(struct shunt_lane *lane)
+{
+	struct shunt_chain *chain = lane->chain;
+	struct shunt_stream *stream;
+	uint32_t work = 0;
+
+	if (atomic_load(&lane->failed))
+		return;
+	shunt_chain_begin(chain);
+	shunt_lane_look(lane);
+	if (atomic_load_explicit(&lane->holding, memory_order_relaxed))
+		shunt_lane_requeue(lane);
+	if (atomic_exchange(&lane->lane_due, false) &&
+	    !shunt_chain_control(chain, NULL, SHUNT_IMM_LANE, 0, atomic_load(&lane->lane_value)))
+		atomic_store(&lane->lane_due, true);
+	while ((stream = shunt_lane_dequeue(lane, &work)) != NULL) {
+		if (!serve_stream(lane, stream, work)) {
+			lane->counters.queue_stalls++;
+			break;
+		}
+	}
+	shunt_chain_flush(chain);
+}
+
+void shunt_lane_kick(struct shunt_lane *lane)
+{
+	do {
+		atomic_store(&lane->dirty, true);
+		if (!shunt_lock_try(&lane->lock))
+			return;	/* its holder looks at `dirty` after leaving */
+		atomic_store(&lane->dirty, false);
+		shunt_lane_serve(lane);
+		shunt_lock_leave(&lane->lock);
+	} while (atomic_load(&lane->dirty));
+	if (shunt_lane_stalled(lane))
+		shunt_request_watch(lane->link->engine);
+}
+
+void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+{
+	shunt_lane_enqueue(lane, stream, work);
+	shunt_lane_kick(lane);
+}
+
+bool shunt_lane_stalled(struct shunt_lane *lane)
+{
+	return (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->unsettled) ||
+		atomic_load(&lane->lane_due)) && !atomic_load(&lane->failed);
+}

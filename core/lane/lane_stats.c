@@ -1,0 +1,34 @@
+#include <sys/uio.h>
+#include "core/lane/lane_stats.h"
+#include "core/lane/lane.h"
+
+static void raise_to(uint64_t *most, uint64_t value)
+{
+	if (value > *most)
+		*most = value;
+}
+
+void shunt_tally_add(struct shunt_tally *tally, const struct shunt_lane *lane)
+{
+	struct shunt_lane_counters *sum = &tally->counters;
+	const struct shunt_lane_counters *c = &lane->counters;
+
+	sum->doorbells += c->doorbells;
+	sum->gathered += c->gathered;
+	sum->signaled += c->signaled;
+	sum->direct += c->direct;
+	sum->merged += c->merged;
+	sum->staged_sends += c->staged_sends;
+	sum->control += c->control;
+	sum->held += c->held;
+	sum->queue_stalls += c->queue_stalls;
+	sum->post_failures += c->post_failures;
+	for (int i = 0; i < SHUNT_LIMITS; i++)
+		sum->stalls[i] += c->stalls[i];
+	raise_to(&sum->chain_max, c->chain_max);
+	tally->wrs += lane->sent;
+	tally->bytes += lane->window.posted;
+	tally->cuts += lane->window.cuts;
+	raise_to(&tally->most_wrs, lane->window.most_wrs);
+	raise_to(&tally->most_bytes, shunt_window_most(&lane->window));
+}

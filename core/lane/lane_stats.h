@@ -1,0 +1,25 @@
+/* What lanes have counted, for the statistics: that of links which have ended is kept by the group. */
+#ifndef SHUNT_CORE_TALLY_H
+#define SHUNT_CORE_TALLY_H
+
+#include <stdint.h>
+#include "core/lane/window.h"
+
+struct shunt_lane;
+
+struct shunt_lane_counters {	/* besides lane.sent, the WRs, and window.posted, their data bytes */
+	uint64_t doorbells, signaled, direct, merged, staged_sends;
+	uint64_t gathered;	/* WRs that were not inline */
+	uint64_t chain_max, control, queue_stalls, post_failures, held;
+	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
+};
+
+struct shunt_tally {	/* of several lanes */
+	struct shunt_lane_counters counters;
+	uint64_t wrs, bytes, cuts;
+	uint64_t most_wrs, most_bytes;	/* in flight on one of them */
+};
+
+void shunt_tally_add(struct shunt_tally *tally, const struct shunt_lane *lane);
+
+#endif

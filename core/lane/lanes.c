@@ -1,0 +1,202 @@
+#include "core/lane/lanes.h"
+#include "core/poll/devices.h"
+#include <errno.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/lane/roster.h"
+#include "core/lane/zero_copy.h"
+
+uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device)
+{
+	return engine->config.lanes == SHUNT_LANES_AUTO ? device->kind->lanes :
+	       shunt_narrow_u32(engine->config.lanes);
+}
+
+/* --- making one --- */
+
+/* Once in a process: it is the device's property, not the link's. */
+static void choose_pin_from(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	uint64_t from = engine->config.mr_threshold;
+
+	if (from == SHUNT_PIN_AUTO) {
+		from = shunt_pin_measure(link->device->verbs, link->pd, engine->sys->now);
+		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
+			  (unsigned long long)from);
+	}
+	engine->pin_from_chosen = true;
+	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
+}
+
+/* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
+static struct ibv_qp *create_qp(struct shunt_link *link, struct ibv_qp_init_attr *init)
+{
+	uint32_t most = link->device->kind->max_inline;
+	struct ibv_qp *qp;
+
+	if (init->cap.max_inline_data > most)
+		init->cap.max_inline_data = most;
+	for (;;) {
+		struct ibv_qp_init_attr asked = *init;
+
+		qp = link->device->verbs->create_qp(link->pd, &asked);
+		if (qp || init->cap.max_inline_data < 2 * SHUNT_INLINE_LEAST) {
+			*init = asked;
+			return qp;
+		}
+		init->cap.max_inline_data /= 2;
+	}
+}
+
+static int make_queue_pair(struct shunt_lane *lane)
+{
+	struct shunt_link *link = lane->link;
+	struct shunt_engine *engine = link->engine;
+	const struct shunt_device *device = link->device;
+	struct ibv_cq *cq = shunt_devices_cq(engine, link->device);
+	struct ibv_qp_init_attr init = {
+		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
+			 .max_send_sge = device->limits.max_sge < 16 ? device->limits.max_sge : 16, .max_recv_sge = 1,
+			 .max_inline_data = shunt_narrow_u32(engine->config.inline_bytes) },
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+
+	if (!cq)
+		return -ENOMEM;
+	lane->qp = create_qp(link, &init);
+	if (!lane->qp)
+		return -ENOMEM;
+	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
+		return -EOPNOTSUPP;
+	lane->max_inline = init.cap.max_inline_data;
+	lane->max_sges = init.cap.max_send_sge;
+	lane->fetches = lane->max_inline < lane->frag_bytes;
+	lane->retains = engine->config.retain || !device->kind->peek;
+	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
+	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
+		return -EIO;
+	if (lane->fetches && !engine->pin_from_chosen)
+		choose_pin_from(link);
+	return shunt_lane_post_receives(lane, lane->rq_depth);
+}
+
+static void unmake(struct shunt_lane *lane)
+{
+	if (lane->qp)
+		lane->link->device->verbs->destroy_qp(lane->qp);
+	shunt_lane_fini(lane);
+	memset(lane, 0, sizeof(*lane));
+}
+
+/* --- all of a link --- */
+
+/* Who polls may look at all of them (shunt_link_fail). */
+static void set_count(struct shunt_link *link, uint32_t count)
+{
+	shunt_lock_take(&link->engine->group.lock);
+	link->lane_count = count;
+	shunt_lock_leave(&link->engine->group.lock);
+}
+
+int shunt_lanes_make(struct shunt_link *link, uint32_t count)
+{
+	int result = -ENOMEM;
+
+	while (link->lane_count < count) {
+		struct shunt_lane *lane = &link->lanes[link->lane_count];
+
+		lane->link = link;
+		lane->number = link->lane_count;
+		result = shunt_lane_init(lane);
+		if (!result)
+			result = make_queue_pair(lane);
+		if (result) {
+			unmake(lane);
+			break;
+		}
+		shunt_roster_add(link->engine, lane);
+		set_count(link, link->lane_count + 1);
+	}
+	return link->lane_count ? 0 : result;
+}
+
+void shunt_lanes_keep(struct shunt_link *link, uint32_t count)
+{
+	while (link->lane_count > count) {
+		struct shunt_lane *lane = &link->lanes[link->lane_count - 1];
+
+		set_count(link, link->lane_count - 1);
+		shunt_roster_remove(link->engine, lane);
+		unmake(lane);
+	}
+}
+
+int shunt_lanes_tell(struct shunt_link *link, struct shunt_hello *hello, int fds[2])
+{
+	int count = 0;
+
+	_Static_assert(sizeof(hello->address[0]) == SHUNT_ADDRESS_BYTES, "an address must fit");
+	hello->lanes = link->lane_count;
+	hello->receives = link->lanes[0].rq_depth;
+	hello->retains = link->lanes[0].retains;
+	for (uint32_t i = 0; i < link->lane_count && count >= 0; i++)	/* the descriptors are the same for all */
+		count = link->device->kind->tell(link->device, link->lanes[i].qp, hello->address[i], fds);
+	return count;
+}
+
+int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, const int *fds, int count)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		struct shunt_lane *lane = &link->lanes[i];
+		int result = link->device->kind->join(link->device, lane->qp, hello->address[i], fds, count);
+
+		if (result)
+			return result;
+		lane->rkey = hello->rkey;
+		lane->peer_controls = hello->arena_address;
+		lane->granted = lane->reposted;
+		atomic_store(&lane->allowed, hello->receives);
+	}
+	return 0;
+}
+
+struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
+{
+	struct shunt_lane *least = &link->lanes[0];
+
+	shunt_lock_take(&link->engine->group.lock);
+	for (uint32_t i = 1; i < link->lane_count; i++)
+		if (link->lanes[i].seats < least->seats)
+			least = &link->lanes[i];
+	shunt_lock_leave(&link->engine->group.lock);
+	return least;
+}
+
+/* --- the end --- */
+
+void shunt_lanes_abandon(struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		shunt_lane_abandon(&link->lanes[i]);
+}
+
+void shunt_lanes_stop(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	shunt_link_condemn(link);
+	shunt_lock_take(&engine->group.lock);	/* who polls may just be posting receives; nobody does after this */
+	shunt_lock_leave(&engine->group.lock);
+	for (uint32_t i = 0; i < link->lane_count; i++) {
+		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
+		shunt_lock_take(&link->lanes[i].lock);	/* who has posted before has noted it after this */
+		shunt_lock_leave(&link->lanes[i].lock);
+	}
+	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
+	atomic_fetch_sub(&engine->links_up, 1);
+	shunt_lanes_abandon(link);
+}

@@ -1,0 +1,90 @@
+/*
+ * What was written to the peer's ring, from there: where the device shows it, by looking; elsewhere by RDMA READ, of
+ * which the peer takes no notice. For a retirement, so it may take a round trip; the lane is kept meanwhile.
+ */
+#include "core/lane/remote_read.h"
+#include <sched.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/lane/wr.h"
+
+/* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
+static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uint32_t *bytes,
+		      uint32_t *rkey)
+{
+	bool old = from < tx->ring_from && tx->old_bytes;
+	uint32_t size = old ? tx->old_bytes : tx->ring_bytes, at = (uint32_t)(from & (size - 1));
+	uint64_t end = old && tx->ring_from < to ? tx->ring_from : to;
+
+	*bytes = size - at < end - from ? size - at : (uint32_t)(end - from);
+	*rkey = old ? tx->old_rkey : tx->ring_rkey;
+	return (old ? tx->old_address : tx->ring_address) + at;
+}
+
+/* A peer that does not answer keeps this thread once, and no other time. */
+static bool await(struct shunt_lane *lane, uint64_t number)
+{
+	struct shunt_engine *engine = lane->link->engine;
+	uint64_t until = shunt_now(engine) + engine->config.dead_ms * 1000000;
+
+	while (atomic_load(&lane->retired) < number) {
+		if (shunt_now(engine) >= until)
+			shunt_link_fail(lane->link, "the peer's device does not answer");
+		if (atomic_load(&lane->failed))
+			return false;
+		if (!shunt_group_poll(engine))
+			sched_yield();
+	}
+	return true;
+}
+
+static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, uint8_t *out, uint64_t addr, uint32_t rkey,
+		       uint32_t bytes)
+{
+	uint64_t number;
+
+	return shunt_wr_read(lane, &(struct ibv_sge) { (uintptr_t)out, bytes, mr->lkey }, addr, rkey, &number) &&
+	       await(lane, number);
+}
+
+static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	struct shunt_lane *lane = stream->lane;
+	const struct shunt_verbs *verbs = lane->link->device->verbs;
+	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+			    verbs->register_mr(lane->link->pd, out, to - from, IBV_ACCESS_LOCAL_WRITE);
+	bool good = mr != NULL;
+
+	while (good && from < to) {
+		uint32_t bytes, rkey;
+		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
+
+		good = read_piece(lane, mr, out, addr, rkey, bytes);
+		out += bytes;
+		from += bytes;
+	}
+	if (mr)
+		verbs->deregister_mr(mr);
+	return good;
+}
+
+bool shunt_fetch_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	struct shunt_lane *lane = stream->lane;
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+
+	if (!kind->peek || lane->retains)
+		return read_ring(stream, out, from, to);
+	while (from < to) {
+		uint32_t bytes, rkey;
+		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
+		const void *seen = kind->peek(lane->qp, addr, rkey, bytes);
+
+		if (!seen)
+			return false;
+		memcpy(out, seen, bytes);
+		out += bytes;
+		from += bytes;
+	}
+	return true;
+}

@@ -1,0 +1,159 @@
+#include "core/engine.h"
+#include "core/lane/lane.h"
+#include "core/lane/lane_stats.h"
+#include "core/lane/roster.h"
+#include "core/poll/devices.h"
+
+static void count(struct shunt_group *group, const struct shunt_lane *lane, int change)
+{
+	if (lane->qp)
+		shunt_devices_count(group, lane->qp->send_cq, change);
+}
+
+void shunt_roster_add(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	lane->serial = engine->fault.lanes++;
+	lane->next_in_group = group->lanes;
+	group->lanes = lane;
+	count(group, lane, 1);
+	shunt_lock_leave(&group->lock);
+}
+
+void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane **p = &group->lanes; *p; p = &(*p)->next_in_group) {
+		if (*p == lane) {
+			*p = lane->next_in_group;
+			shunt_tally_add(&group->ended, lane);
+			count(group, lane, -1);
+			break;
+		}
+	}
+	for (struct shunt_lane **p = &group->kick_lanes; *p; p = &(*p)->next_kick) {
+		if (*p == lane) {
+			*p = lane->next_kick;
+			break;
+		}
+	}
+	while (!shunt_lock_try(&lane->lock)) {	/* who serves it leaves it with group.lock held (shunt_roster_next) */
+		shunt_lock_leave(&group->lock);
+		shunt_lock_take(&lane->lock);
+		shunt_lock_leave(&lane->lock);
+		shunt_lock_take(&group->lock);
+	}
+	shunt_lock_leave(&lane->lock);
+	shunt_lock_leave(&group->lock);
+}
+
+/* Each device has numbers of its own: the CQ tells them apart. */
+struct shunt_lane *shunt_roster_find(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num)
+{
+	struct shunt_lane *lane = engine->group.lanes;
+
+	while (lane && (lane->qp->qp_num != qp_num || lane->qp->send_cq != cq))
+		lane = lane->next_in_group;
+	return lane;
+}
+
+bool shunt_roster_settled(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	bool settled = true;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		settled &= atomic_load(&lane->failed) || shunt_lane_arrived(lane);
+	shunt_lock_leave(&group->lock);
+	return settled;
+}
+
+bool shunt_roster_idle(struct shunt_engine *engine, bool *served)
+{
+	struct shunt_group *group = &engine->group;
+	bool idle = true;
+
+	*served = false;
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
+		if (shunt_lock_try(&lane->lock))
+			shunt_lock_leave(&lane->lock);
+		else
+			*served = true;
+		idle &= !shunt_lane_stalled(lane);
+		shunt_roster_kick(engine, lane);	/* also for who has left us a mark meanwhile */
+	}
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return idle;
+}
+
+/* --- what a poll leaves to be done for them --- */
+
+void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (lane->repost_due)
+		return;
+	lane->repost_due = true;
+	lane->next_repost = group->repost_lanes;
+	group->repost_lanes = lane;
+}
+
+void shunt_roster_post(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_lane *lane;
+
+	while ((lane = group->repost_lanes) != NULL) {
+		group->repost_lanes = lane->next_repost;
+		lane->repost_due = false;
+		shunt_lane_repost(lane);
+	}
+}
+
+void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (lane->kicked)
+		return;
+	lane->kicked = true;
+	lane->next_kick = group->kick_lanes;
+	group->kick_lanes = lane;
+	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
+}
+
+struct shunt_lane *shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled)
+{
+	struct shunt_lane *lane;
+
+	if (served) {
+		shunt_lock_leave(&served->lock);
+		*stalled |= shunt_lane_stalled(served);
+		if (atomic_load(&served->dirty) && shunt_lock_try(&served->lock))
+			return served;
+	}
+	while ((lane = group->kick_lanes) != NULL) {
+		group->kick_lanes = lane->next_kick;
+		lane->kicked = false;
+		atomic_store(&lane->dirty, true);
+		if (shunt_lock_try(&lane->lock))
+			return lane;
+	}
+	return NULL;
+}
+
+bool shunt_roster_stalls(struct shunt_engine *engine)
+{
+	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+		if (shunt_lane_stalled(lane))
+			return true;
+	return false;
+}

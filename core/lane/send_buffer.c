@@ -1,0 +1,336 @@
+#include "core/lane/send_buffer.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/engine.h"
+#include "core/loop/request.h"
+
+#define WIDEST (1u << 26)	/* that a stage may become */
+
+struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldest first */
+	_Atomic uint32_t first, last;	/* lane.lock; tx.lock */
+	_Atomic uint64_t at[SHUNT_STAGE_CUTS];
+};
+
+/* --- its memory --- */
+
+/* Small ones are many, and mapping is a system call. */
+static uint8_t *map(uint64_t bytes)
+{
+	void *memory;
+
+	if (bytes <= SHUNT_STAGE_BYTES)
+		return malloc(bytes);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	return memory;
+}
+
+static void unmap(const struct shunt_stage *stage)
+{
+	if (stage->size > SHUNT_STAGE_BYTES)
+		munmap(stage->bytes, stage->size);
+	else
+		free(stage->bytes);
+}
+
+static bool make_buffer(struct shunt_stream *stream, struct shunt_stage *stage, uint32_t size)
+{
+	struct shunt_link *link = stream->link;
+	const struct ibv_mr *mr;
+
+	if (!stream->lane->fetches) {
+		stage->bytes = map(size);
+	} else {
+		stage->place = shunt_arena_take(&link->arena, size, &mr);
+		if (stage->place == UINT64_MAX)
+			return false;
+		stage->bytes = link->arena_base + stage->place;
+		stage->lkey = mr->lkey;
+	}
+	stage->size = stage->bytes ? size : 0;
+	return stage->bytes != NULL;
+}
+
+static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
+{
+	if (!stream->lane->fetches)
+		unmap(stage);
+	else if (shunt_arena_give(&stream->link->arena, stage->place, stage->size))
+		shunt_request_memory(stream->engine);
+	stage->bytes = NULL;
+	stage->size = 0;
+}
+
+bool shunt_stage_ready(struct shunt_stream *stream, bool apart)
+{
+	struct shunt_stage *stage = &stream->tx.stage;
+
+	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_STAGE_BYTES))
+		return false;
+	if (apart && !stage->cuts)
+		stage->cuts = calloc(1, sizeof(*stage->cuts));
+	return !apart || stage->cuts;
+}
+
+void shunt_stage_leave(struct shunt_stream *stream)
+{
+	if (stream->tx.stage.bytes && stream->lane->fetches)
+		drop_buffer(stream, &stream->tx.stage);
+}
+
+void shunt_stage_free(struct shunt_stage *stage)
+{
+	unmap(stage);
+	free(stage->cuts);
+	stage->bytes = NULL;
+	stage->size = 0;
+	stage->cuts = NULL;
+}
+
+/* --- its room --- */
+
+void shunt_stage_begin(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	atomic_store(&tx->staged, tx->offset);
+	atomic_store(&tx->posted, tx->offset);
+	atomic_store(&tx->exposed, tx->offset);
+	atomic_store(&tx->stage.kept_wr, 0);
+	atomic_store(&tx->stage.reusable, tx->offset);
+	tx->stage.mark_wr = 0;
+	tx->stage.mark_offset = tx->offset;
+}
+
+/*
+ * Stream offset up to which bytes may be overwritten. What is posted is kept until the last of its WRs
+ * is complete. While more are posted that is never so; then it is true of those that a mark was set behind.
+ */
+static uint64_t reusable(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_stage *stage = &tx->stage;
+	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
+	uint64_t retired, offset;
+
+	if (!shunt_lane_keeps(stream->lane))
+		return posted;
+	retired = atomic_load_explicit(&stream->lane->retired, memory_order_acquire);
+	if (retired < stage->mark_wr)
+		return atomic_load(&stage->reusable);
+	offset = stage->mark_offset;
+	stage->mark_wr = atomic_load(&stage->kept_wr);	/* set before `posted`: not of an earlier WR */
+	stage->mark_offset = posted;
+	if (retired >= stage->mark_wr)
+		offset = posted;
+	atomic_store(&stage->reusable, offset);
+	return offset;
+}
+
+int64_t shunt_stage_used(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_stage *stage = &tx->stage;
+	uint64_t from = atomic_load(&tx->posted), kept = atomic_load(&stage->kept_wr);
+
+	if (__builtin_expect(kept != 0, 0) && atomic_load(&stream->lane->retired) < kept)
+		from = atomic_load(&stage->reusable);
+	return (int64_t)(atomic_load(&tx->staged) - from);
+}
+
+bool shunt_stage_roomy(const struct shunt_stream *stream)
+{
+	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
+
+	return shunt_stage_used(stream) <= SHUNT_STAGE_BYTES / 2 &&
+	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_STAGE_CUTS / 2);
+}
+
+/* Copies from iov at `skip`, wrapping. */
+static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
+{
+	while (bytes) {
+		size_t at = offset & (stage->size - 1);
+		size_t part;
+
+		while (skip >= iov->iov_len)
+			skip -= (iov++)->iov_len;
+		part = iov->iov_len - skip;
+		if (part > bytes)
+			part = bytes;
+		if (part > stage->size - at)
+			part = stage->size - at;
+		memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
+		offset += part;
+		skip += part;
+		bytes -= part;
+	}
+}
+
+size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			size_t bytes, uint64_t most, bool apart)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_cuts *cuts;
+	uint64_t used;
+
+	if (!shunt_stage_ready(stream, apart))
+		return 0;
+	cuts = tx->stage.cuts;
+	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_STAGE_CUTS)
+		return 0;
+	used = tx->offset - reusable(stream);	/* also what went past it, inline */
+	if (most > tx->stage.size)
+		most = tx->stage.size;
+	if (used >= most || !bytes)
+		return 0;
+	if (bytes > most - used)
+		bytes = most - used;
+	copy(&tx->stage, tx->offset, iov, skip, bytes);
+	tx->offset += bytes;
+	if (apart) {
+		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_STAGE_CUTS - 1)], tx->offset,
+				      memory_order_relaxed);
+		atomic_store_explicit(&cuts->last, cuts->last + 1, memory_order_release);
+	}
+	atomic_store_explicit(&tx->staged, tx->offset, memory_order_release);
+	return bytes;
+}
+
+bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	if (from >= to)
+		return true;
+	if (!tx->stage.bytes || to - from > tx->stage.size ||
+	    from < atomic_load(&tx->stage.reusable))
+		return false;
+	while (from < to) {
+		uint64_t part = tx->stage.size - (from & (tx->stage.size - 1));
+
+		if (part > to - from)
+			part = to - from;
+		memcpy(out, shunt_stage_at(&tx->stage, from), part);
+		out += part;
+		from += part;
+	}
+	return true;
+}
+
+/* --- a wider one --- */
+
+/* The power of two that is at least as large, and that there can be. */
+static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
+{
+	uint64_t size = SHUNT_STAGE_BYTES, most = WIDEST;
+
+	if (stream->lane->fetches)
+		most = shunt_arena_most(&stream->link->arena);
+
+	while (size < bytes && size * 2 <= most)
+		size *= 2;
+	return (uint32_t)size;
+}
+
+bool shunt_stage_may_widen(const struct shunt_stream *stream)
+{
+	const struct shunt_stage *stage = &stream->tx.stage;
+	uint64_t kept = atomic_load(&stage->kept_wr);
+
+	return __builtin_expect(!kept, 1) || atomic_load(&stage->size) > SHUNT_STAGE_BYTES ||
+	       atomic_load(&stream->lane->retired) >= kept;
+}
+
+int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t size = width(stream, bytes);
+	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
+	struct shunt_stage wide = tx->stage;
+
+	if (tx->stage.bytes && tx->stage.size >= size)
+		return 0;
+	if (tx->stage.bytes && reusable(stream) < posted)
+		return -EBUSY;
+	while (!make_buffer(stream, &wide, size)) {
+		size /= 2;
+		atomic_store(&tx->most, size);
+		if (size <= tx->stage.size)
+			return 0;
+		if (size < SHUNT_STAGE_BYTES)
+			return -ENOMEM;
+	}
+	for (uint64_t part; posted < staged; posted += part) {
+		part = shunt_stage_span(&tx->stage, posted, staged);
+		part = shunt_stage_span(&wide, posted, posted + part);
+		memcpy(shunt_stage_at(&wide, posted), shunt_stage_at(&tx->stage, posted), part);
+	}
+	if (tx->stage.bytes)
+		drop_buffer(stream, &tx->stage);
+	tx->stage.bytes = wide.bytes;
+	tx->stage.size = wide.size;
+	tx->stage.place = wide.place;
+	tx->stage.lkey = wide.lkey;
+	if (size > SHUNT_STAGE_BYTES)
+		shunt_request_memory(stream->engine);
+	return 0;
+}
+
+bool shunt_stage_narrow(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->lane;
+	bool empty;
+
+	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+		return false;
+	shunt_lock_take(&lane->lock);
+	empty = atomic_load(&tx->posted) == atomic_load(&tx->staged) &&
+		reusable(stream) == atomic_load(&tx->posted);
+	if (empty)
+		drop_buffer(stream, &tx->stage);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	return !empty && !atomic_load(&tx->dead);
+}
+
+/* --- what lies in it --- */
+
+/* The first end of a send behind `offset`, or `end`. */
+static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
+{
+	uint32_t last = atomic_load_explicit(&cuts->last, memory_order_acquire);
+
+	for (uint32_t i = cuts->first; i != last; i++) {
+		uint64_t at = atomic_load_explicit(&cuts->at[i & (SHUNT_STAGE_CUTS - 1)], memory_order_relaxed);
+
+		if (at > offset)
+			return at < end ? at : end;
+	}
+	return end;
+}
+
+uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
+{
+	if (stage->cuts)
+		end = next_cut(stage->cuts, offset, end);
+	return (uint32_t)shunt_stage_span(stage, offset, end);	/* at most its size */
+}
+
+void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)
+{
+	struct shunt_cuts *cuts = stage->cuts;
+	uint32_t last;
+
+	if (!cuts)
+		return;
+	last = atomic_load_explicit(&cuts->last, memory_order_acquire);
+	while (cuts->first != last &&
+	       atomic_load_explicit(&cuts->at[cuts->first & (SHUNT_STAGE_CUTS - 1)], memory_order_relaxed) <= offset)
+		atomic_store_explicit(&cuts->first, cuts->first + 1, memory_order_release);
+}

@@ -1,0 +1,31 @@
+#include "core/lane/wr.h"
+
+/* One that takes no receive of the peer's, and says when it is complete. */
+static bool post_apart(struct shunt_lane *lane, struct ibv_send_wr *wr, uint64_t *number)
+{
+	if (shunt_wr_slots(lane, 0, 0) == SHUNT_LIMIT_SQ)
+		return false;
+	wr->wr_id = lane->sent + 1;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	shunt_wr_signal(lane, lane->sent + 1, lane->window.posted);
+	if (!shunt_wr_post(lane, wr, 1))
+		return false;
+	lane->reads++;
+	*number = lane->sent;
+	return true;
+}
+
+bool shunt_wr_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, uint32_t rkey, uint64_t *number)
+{
+	struct ibv_send_wr wr = { .sg_list = to, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	return post_apart(lane, &wr, number);
+}
+
+bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };	/* without bytes the key is not looked at */
+
+	return post_apart(lane, &wr, number);
+}

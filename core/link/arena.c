@@ -1,0 +1,267 @@
+/*
+ * Inside a block, buddies. `tree` has a byte for each power-of-two part of the block: node 1 is the block
+ * itself, 2n and 2n+1 are the halves of n, the last nodes are the 4 KiB parts. A byte says how large the largest
+ * free part below the node is: 0 none, 1 4 KiB, 2 8 KiB, … What is below a node that is handed out, or wholly
+ * free, is not touched, so a free node's halves are both free.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/link/arena.h"
+#include "core/base/narrow.h"
+#include "core/device/fault.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define BLOCKS_MIN 2	/* in a small arena they are smaller, so that it is not lost on one stream */
+
+static uint32_t log2_of(uint64_t bytes)
+{
+	return 63 - __builtin_clzll(bytes);
+}
+
+/* The tree's byte for a part of that size: at most SHUNT_ARENA_MAX_LOG - SHUNT_ARENA_MIN_LOG + 1. */
+static uint8_t size_of(uint32_t log)
+{
+	return (uint8_t)(log - SHUNT_ARENA_MIN_LOG + 1);
+}
+
+/* --- registering --- */
+
+static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, uint64_t bytes)
+{
+	const struct shunt_arena_memory *memory = &arena->memory;
+	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+			    memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
+
+	if (mr) {
+		atomic_fetch_add_explicit(&arena->regions, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&arena->registered, bytes, memory_order_relaxed);
+	}
+	return mr;
+}
+
+static void deregister_part(struct shunt_arena *arena, struct ibv_mr *mr, uint64_t bytes)
+{
+	if (!mr)
+		return;
+	arena->memory.verbs->deregister_mr(mr);
+	atomic_fetch_sub_explicit(&arena->regions, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&arena->registered, bytes, memory_order_relaxed);
+}
+
+/* All of a block is free. */
+static void plant(uint8_t *tree, uint32_t levels)
+{
+	for (uint32_t depth = 0; depth < levels; depth++)
+		memset(tree + (1u << depth), levels - depth, 1u << depth);
+}
+
+static uint32_t levels_of(const struct shunt_arena *arena)
+{
+	return arena->block_log - SHUNT_ARENA_MIN_LOG + 1;
+}
+
+static bool block_register(struct shunt_arena *arena, uint32_t i)
+{
+	struct shunt_arena_block *block = &arena->blocks[i];
+	uint8_t *tree = malloc(1u << levels_of(arena));
+
+	if (!tree)
+		return false;
+	block->mr = register_part(arena, (uint64_t)i << arena->block_log, 1u << arena->block_log);
+	if (!block->mr) {
+		free(tree);
+		return false;
+	}
+	plant(tree, levels_of(arena));
+	block->tree = tree;
+	block->stale = false;
+	return true;
+}
+
+static void block_deregister(struct shunt_arena *arena, uint32_t i)
+{
+	struct shunt_arena_block *block = &arena->blocks[i];
+
+	deregister_part(arena, block->mr, 1u << arena->block_log);
+	free(block->tree);
+	block->mr = NULL;
+	block->tree = NULL;
+}
+
+/* --- life --- */
+
+static uint64_t blocks_of(const struct shunt_arena_memory *memory, uint32_t log)
+{
+	uint64_t lines = (memory->reserved + (1u << log) - 1) >> log, all = memory->bytes >> log;
+
+	return all > lines ? all - lines : 0;
+}
+
+/* The device must have a region for each block beside the lines; and there must be blocks. */
+static uint32_t fitting_log(const struct shunt_arena_memory *memory)
+{
+	uint32_t log = log2_of(memory->block_bytes);
+
+	while (log < SHUNT_ARENA_MAX_LOG && blocks_of(memory, log) >= memory->regions)
+		log++;
+	while (log > SHUNT_ARENA_MIN_LOG && blocks_of(memory, log) < BLOCKS_MIN)
+		log--;
+	return log;
+}
+
+int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory *memory)
+{
+	*arena = (struct shunt_arena) { .memory = *memory, .block_log = fitting_log(memory) };
+	arena->count = shunt_narrow_u32(memory->bytes >> arena->block_log);
+	arena->first = shunt_narrow_u32(arena->count - blocks_of(memory, arena->block_log));
+	arena->blocks = calloc(arena->count ? arena->count : 1, sizeof(*arena->blocks));
+	if (!arena->blocks)
+		return -ENOMEM;
+	arena->lines = register_part(arena, 0, memory->reserved);
+	return arena->lines ? 0 : -ENOMEM;
+}
+
+void shunt_arena_fini(struct shunt_arena *arena)
+{
+	if (!arena->blocks)
+		return;
+	for (uint32_t i = arena->first; i < arena->count; i++)
+		if (arena->blocks[i].mr)
+			block_deregister(arena, i);
+	deregister_part(arena, arena->lines, arena->memory.reserved);
+	free(arena->blocks);
+	arena->lines = NULL;
+	arena->blocks = NULL;
+	arena->first = arena->count = 0;
+}
+
+uint64_t shunt_arena_most(const struct shunt_arena *arena)
+{
+	return 1ull << arena->block_log;
+}
+
+/* --- inside a block --- */
+
+static uint32_t node_of(const struct shunt_arena *arena, uint64_t offset, uint32_t log)
+{
+	uint32_t within = (uint32_t)(offset & ((1u << arena->block_log) - 1));
+
+	return (1u << (arena->block_log - log)) + (within >> log);
+}
+
+/* A node has changed: what is above it follows. */
+static void climb(uint8_t *tree, uint32_t node, uint8_t size)
+{
+	while ((node >>= 1)) {
+		uint8_t left = tree[2 * node], right = tree[2 * node + 1];
+
+		if (left == size && right == size)
+			tree[node] = (uint8_t)(size + 1);	/* of the level above */
+		else
+			tree[node] = left > right ? left : right;
+		size++;
+	}
+}
+
+/* From the smaller of what is large enough, so that what is large stays so. */
+static uint64_t block_take(struct shunt_arena *arena, uint32_t i, uint32_t log)
+{
+	struct shunt_arena_block *block = &arena->blocks[i];
+	uint8_t size = size_of(log);
+	uint32_t node = 1;
+	uint8_t *tree = block->tree;
+
+	for (uint32_t level = arena->block_log; level > log; level--) {
+		uint8_t left = tree[2 * node], right = tree[2 * node + 1];
+
+		node = 2 * node + (left < size || (right >= size && right < left));
+	}
+	tree[node] = 0;
+	climb(tree, node, size);
+	block->taken += 1u << log;
+	block->stale = false;
+	return ((uint64_t)i << arena->block_log) + ((uint64_t)(node - (1u << (arena->block_log - log))) << log);
+}
+
+/* --- taking and giving --- */
+
+/* One in use, else an empty one, else a new one; so the others become empty. Returns count: there is none. */
+static uint32_t choose(struct shunt_arena *arena, uint32_t size)
+{
+	uint32_t empty = arena->count, fresh = arena->count;
+
+	for (uint32_t i = arena->first; i < arena->count; i++) {
+		struct shunt_arena_block *block = &arena->blocks[i];
+
+		if (block->mr && block->taken && block->tree[1] >= size)
+			return i;
+		if (block->mr && !block->taken && empty == arena->count)
+			empty = i;
+		if (!block->mr && fresh == arena->count)
+			fresh = i;
+	}
+	if (empty < arena->count)
+		return empty;
+	return fresh < arena->count && block_register(arena, fresh) ? fresh : arena->count;
+}
+
+uint64_t shunt_arena_take(struct shunt_arena *arena, uint64_t bytes, const struct ibv_mr **mr)
+{
+	uint32_t log = log2_of(bytes), i;
+	uint64_t offset = UINT64_MAX;
+
+	if (log > arena->block_log)
+		return UINT64_MAX;
+	shunt_lock_take(&arena->lock);
+	i = choose(arena, size_of(log));
+	if (i < arena->count) {
+		offset = block_take(arena, i, log);
+		*mr = arena->blocks[i].mr;
+	}
+	shunt_lock_leave(&arena->lock);
+	return offset;
+}
+
+bool shunt_arena_give(struct shunt_arena *arena, uint64_t offset, uint64_t bytes)
+{
+	struct shunt_arena_block *block = &arena->blocks[offset >> arena->block_log];
+	uint32_t log = log2_of(bytes), node = node_of(arena, offset, log);
+	bool empty = false;
+
+	shunt_lock_take(&arena->lock);
+	if (!block->mr || block->tree[node]) {
+		arena->strays++;
+	} else {
+		block->tree[node] = size_of(log);
+		climb(block->tree, node, block->tree[node]);
+		block->taken -= 1u << log;
+		empty = !block->taken;
+	}
+	shunt_lock_leave(&arena->lock);
+	return empty;
+}
+
+bool shunt_arena_tidy(struct shunt_arena *arena)
+{
+	const struct shunt_arena_memory *memory = &arena->memory;
+	bool again = false;
+
+	shunt_lock_take(&arena->lock);
+	for (uint32_t i = arena->first; i < arena->count; i++) {
+		struct shunt_arena_block *block = &arena->blocks[i];
+
+		if (!block->mr || block->taken)
+			continue;
+		if (block->stale) {
+			block_deregister(arena, i);
+			memory->discard(memory->pd, memory->base + ((uint64_t)i << arena->block_log),
+					1u << arena->block_log);
+		} else {
+			block->stale = true;
+			again = true;
+		}
+	}
+	shunt_lock_leave(&arena->lock);
+	return again;
+}

@@ -1,0 +1,68 @@
+/*
+ * The arena of a link: address space, backed on touch, that RDMA reaches. It begins with the control lines,
+ * which are a memory region of their own for as long as the link lives. Behind them it is divided into blocks
+ * of equal size (SHUNT_MR), out of which rings are carved, and stages where the device fetches from them:
+ * powers of two from 4 KiB. A block is a memory region while something is in it; it is registered when no other
+ * has room, and let go, with its pages, when it has been empty for a while (XR-14).
+ *
+ * What has been given back may be handed out again at once, so a ring is given back when its peer is known
+ * never to write there again, and a stage when nothing is fetched from it any more.
+ */
+#ifndef SHUNT_CORE_ARENA_H
+#define SHUNT_CORE_ARENA_H
+
+#include <stdint.h>
+#include "core/base/lock.h"
+#include "core/device/verbs.h"
+
+#define SHUNT_ARENA_MIN_LOG 12
+#define SHUNT_ARENA_MAX_LOG 26
+
+/* What an arena is made of. */
+struct shunt_arena_memory {
+	const struct shunt_verbs *verbs;
+	struct ibv_pd *pd;
+	/* Gives pages of a block back to the system. */
+	int (*discard)(struct ibv_pd *pd, void *address, size_t bytes);
+	uint8_t *base;		/* page aligned */
+	size_t bytes;
+	uint64_t reserved;	/* of them, at the beginning: the control lines */
+	uint64_t block_bytes;	/* a power of two from 4 KiB to 64 MiB */
+	uint32_t regions;	/* most memory regions that the domain can have */
+};
+
+struct shunt_arena_block {
+	struct ibv_mr *mr;	/* NULL: not registered */
+	uint8_t *tree;		/* of the buddies: see arena.c */
+	uint32_t taken;		/* bytes */
+	bool stale;		/* was empty at the last look */
+};
+
+struct shunt_arena {
+	/* Innermost: only locks of the device are taken inside. It registers under it, so that two who need a
+	 * block get one; who waits meanwhile sets up a stream or changes its ring. */
+	struct shunt_lock lock;
+	struct shunt_arena_memory memory;
+	struct ibv_mr *lines;	/* the control lines */
+	uint32_t block_log;	/* SHUNT_MR, made to fit the arena and the device */
+	uint32_t first, count;	/* blocks count from the beginning of the arena; those before `first` are lines */
+	struct shunt_arena_block *blocks;
+	uint32_t strays;	/* times that something was given back which was not out: the engine errs */
+	_Atomic uint32_t regions;	/* registered now, and how many bytes; read by the statistics */
+	_Atomic uint64_t registered;
+};
+
+/* 0 or -errno; either way fini is allowed, as it is for zeroes. */
+int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory *memory);
+/* Deregisters everything: the QP that reaches it is gone. */
+void shunt_arena_fini(struct shunt_arena *arena);
+/* The largest ring there can be. */
+uint64_t shunt_arena_most(const struct shunt_arena *arena);
+/* Offset of `bytes` (a power of two), and the region they are in; UINT64_MAX: there is no room. */
+uint64_t shunt_arena_take(struct shunt_arena *arena, uint64_t bytes, const struct ibv_mr **mr);
+/* Takes it back. True: its block is empty now, and should be looked at. */
+bool shunt_arena_give(struct shunt_arena *arena, uint64_t offset, uint64_t bytes);
+/* Lets go of the blocks that were empty at the last look, too. True: others are empty, look again. */
+bool shunt_arena_tidy(struct shunt_arena *arena);
+
+#endif

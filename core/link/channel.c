@@ -1,0 +1,338 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/link/channel.h"
+#include "core/base/scm_rights.h"
+#include "core/engine.h"
+#include "core/link/trust.h"
+
+struct shunt_outgoing {
+	struct shunt_outgoing *next;
+	size_t bytes, sent;
+	int count;
+	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
+	union {
+		struct shunt_message message;
+		uint8_t data[sizeof(struct shunt_message)];
+	};
+};
+
+/* --- sending --- */
+
+/* So many of the bytes, or -errno. A Unix channel takes all or nothing. */
+static ssize_t put(struct shunt_channel *channel, const void *data, size_t bytes, const int *fds, int count)
+{
+	struct iovec iov = { (void *)data, bytes };
+	char space[CMSG_SPACE(SHUNT_CHANNEL_FDS * sizeof(int))] = { 0 };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	shunt_fds_attach(&header, space, fds, count);
+	sent = channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent;
+}
+
+static void drop_first(struct shunt_channel *channel)
+{
+	struct shunt_outgoing *out = channel->first;
+
+	channel->first = out->next;
+	if (!channel->first)
+		channel->last = NULL;
+	for (int i = 0; i < out->count; i++)
+		shunt_private_close(channel->engine, out->fds[i]);
+	free(out);
+}
+
+/* Keeps what is left of `data` after `sent` bytes, with its own hold on the descriptors. */
+static int keep(struct shunt_channel *channel, const void *data, size_t bytes, size_t sent, const int *fds, int count)
+{
+	struct shunt_outgoing *out = calloc(1, sizeof(*out));
+
+	if (!out)
+		return -ENOMEM;
+	memcpy(out->data, data, bytes);
+	out->bytes = bytes;
+	out->sent = sent;
+	for (int i = 0; i < count; i++) {
+		out->fds[i] = shunt_private_copy(channel->engine, fds[i]);
+		if (out->fds[i] < 0) {
+			while (i--)
+				shunt_private_close(channel->engine, out->fds[i]);
+			free(out);
+			return -EMFILE;
+		}
+	}
+	out->count = count;
+	if (channel->last)
+		channel->last->next = out;
+	else
+		channel->first = out;
+	channel->last = out;
+	return 0;
+}
+
+int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count)
+{
+	ssize_t sent = -EAGAIN;
+	int result;
+
+	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
+		return -EINVAL;
+	if (!channel->first)
+		sent = put(channel, message, sizeof(*message), fds, count);
+	if (sent < 0 && sent != -EAGAIN)
+		return (int)sent;	/* -errno */
+	if (sent == sizeof(*message))
+		return 0;
+	result = keep(channel, message, sizeof(*message), sent < 0 ? 0 : sent, fds, count);
+	/* The peer would take what comes next for the rest of this. */
+	if (result && sent > 0)
+		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
+	return result;
+}
+
+void shunt_channel_flush(struct shunt_channel *channel)
+{
+	while (channel->first) {
+		struct shunt_outgoing *out = channel->first;
+		ssize_t sent = put(channel, out->data + out->sent, out->bytes - out->sent, out->fds, out->count);
+
+		if (sent == -EAGAIN)
+			return;
+		if (sent >= 0)
+			out->sent += sent;
+		if (sent < 0 || out->sent == out->bytes)
+			drop_first(channel);
+	}
+}
+
+bool shunt_channel_waits(const struct shunt_channel *channel)
+{
+	return channel->first;
+}
+
+/* --- receiving --- */
+
+static int wrong(struct shunt_channel *channel, const char *what)
+{
+	channel->wrong = what;
+	return -EPROTO;
+}
+
+/* The kernel's word for it: these are of the time at which it was sent. */
+static bool is_sent_by(const struct msghdr *header, const struct ucred *peer)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(header);
+	struct ucred sender;
+
+	if (!control || control->cmsg_level != SOL_SOCKET ||
+	    control->cmsg_type != SCM_CREDENTIALS ||
+	    control->cmsg_len != CMSG_LEN(sizeof(sender)))
+		return false;
+	memcpy(&sender, CMSG_DATA(control), sizeof(sender));
+	return sender.pid == peer->pid && sender.uid == peer->uid && sender.gid == peer->gid;
+}
+
+static int check_knock(struct shunt_channel *channel, const struct shunt_message *message,
+		       const struct msghdr *header)
+{
+	const int off = 0;
+	struct ucred peer;
+
+	channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	if ((message->type == SHUNT_MSG_KNOCK || message->type == SHUNT_MSG_HELLO) &&
+	    message->hello.magic == SHUNT_WIRE_MAGIC &&
+	    message->hello.version != SHUNT_WIRE_VERSION) {
+		channel->other_version = true;
+		return wrong(channel, "it speaks another version");
+	}
+	if (message->type != SHUNT_MSG_KNOCK || message->hello.magic != SHUNT_WIRE_MAGIC)
+		return wrong(channel, "it does not knock first");
+	if (!shunt_trust_peer(channel->engine, channel->fd, &peer) || !is_sent_by(header, &peer))
+		return wrong(channel, "it is not the process that was asked");
+	channel->awaits_knock = false;
+	channel->known = true;
+	return 1;
+}
+
+static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
+{
+	const struct shunt_sys *sys = channel->engine->sys;
+	struct iovec iov = { message, sizeof(*message) };
+	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got;
+
+	_Static_assert(sizeof(space) >= CMSG_SPACE(sizeof(struct ucred)), "credentials must fit");
+	/* Where there is no room for descriptors the kernel drops them. */
+	if (channel->awaits_knock)
+		header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
+	else if (channel->takes_fds)
+		header.msg_controllen = sizeof(space);
+	header.msg_control = header.msg_controllen ? space : NULL;
+	got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	/* It was closed with messages of ours unread: that is said once, and before what it has sent itself. */
+	if (got < 0 && errno == ECONNRESET)
+		got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	*count = shunt_fds_take(sys, &header, fds, SHUNT_CHANNEL_FDS);
+	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		if (channel->awaits_knock)
+			return check_knock(channel, message, &header);
+		channel->takes_fds &= message->type != SHUNT_MSG_HELLO;
+		return 1;
+	}
+	while (*count)
+		sys->close(fds[--*count]);
+	return got ? wrong(channel, "a message of the wrong size, or with descriptors") : -EPIPE;
+}
+
+/* Sizes and numbers are each side's own: a peer that writes them otherwise must not be read at all. */
+static int check_first(struct shunt_channel *channel)
+{
+	const struct shunt_message *message = &channel->in.message;
+
+	if (message->hello.magic == __builtin_bswap32(SHUNT_WIRE_MAGIC))
+		return wrong(channel, "its byte order is another one");
+	if (message->type != SHUNT_MSG_HELLO || message->hello.magic != SHUNT_WIRE_MAGIC)
+		return wrong(channel, "it does not introduce itself");
+	channel->begun = true;
+	return 0;
+}
+
+static int receive_stream(struct shunt_channel *channel, struct shunt_message *message)
+{
+	struct iovec iov = { channel->in.bytes + channel->in_bytes, sizeof(*message) - channel->in_bytes };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got;
+
+	if (channel->wrong)
+		return -EPROTO;
+	got = channel->engine->sys->recvmsg(channel->fd, &header, MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!got)
+		return -EPIPE;
+	channel->in_bytes += got;
+	if (channel->in_bytes < sizeof(*message))
+		return 0;
+	channel->in_bytes = 0;
+	if (!channel->begun && check_first(channel))
+		return -EPROTO;
+	*message = channel->in.message;
+	return 1;
+}
+
+int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *message, int fds[SHUNT_CHANNEL_FDS],
+			  int *count)
+{
+	*count = 0;
+	return channel->kind == SHUNT_CHANNEL_UNIX ? receive_packet(channel, message, fds, count) :
+						     receive_stream(channel, message);
+}
+
+/* --- life --- */
+
+void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
+			int fd)
+{
+	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd,
+					    .takes_fds = kind == SHUNT_CHANNEL_UNIX };
+}
+
+/* By us: for the kernel to add them (SO_PASSCRED), a socket without a name would have to get one. */
+static int send_credentials(struct shunt_channel *channel, struct shunt_message *message,
+			    const struct ucred *self)
+{
+	char space[CMSG_SPACE(sizeof(*self))] = { 0 };
+	struct iovec iov = { message, sizeof(*message) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				 .msg_controllen = sizeof(space) };
+	struct cmsghdr *control = CMSG_FIRSTHDR(&header);
+
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_CREDENTIALS;
+	control->cmsg_len = CMSG_LEN(sizeof(*self));
+	memcpy(CMSG_DATA(control), self, sizeof(*self));
+	return channel->engine->sys->sendmsg(channel->fd, &header,
+					     MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int shunt_channel_knock(struct shunt_channel *channel)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_KNOCK };
+	const int on = 1;
+	struct ucred self;
+	int result = shunt_trust_self(channel->engine, &self);
+
+	message.hello.magic = SHUNT_WIRE_MAGIC;
+	message.hello.version = SHUNT_WIRE_VERSION;
+	if (!result)
+		result = send_credentials(channel, &message, &self);
+	channel->awaits_knock = true;
+	if (channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return -errno;
+	return result;
+}
+
+void shunt_channel_close(struct shunt_channel *channel)
+{
+	while (channel->first)
+		drop_first(channel);
+	shunt_private_close(channel->engine, channel->fd);
+	channel->fd = -1;
+}
+
+/* The kernel probes an idle peer after a third of the time, and twice more. */
+int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms)
+{
+	const int seconds = silence_ms > 3000 ? silence_ms / 3000 : 1;
+	const struct option {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, seconds },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, seconds },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 2 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (engine->sys->setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int)))
+			return -errno;
+	return 0;
+}
+
+static socklen_t size_of(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
+			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
+{
+	const struct shunt_sys *sys = engine->sys;
+	int fd = shunt_private_make(engine, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+							IPPROTO_TCP));
+	int result;
+
+	if (fd < 0)
+		return fd;
+	shunt_channel_init(channel, engine, SHUNT_CHANNEL_TCP, fd);
+	result = shunt_channel_options(engine, fd, silence_ms);
+	if (!result && from && sys->bind(fd, from, size_of(from)))
+		result = -errno;
+	if (!result && sys->connect(fd, to, size_of(to)) && errno != EINPROGRESS)
+		result = -errno;
+	if (!result)
+		result = keep(channel, cookie, SHUNT_COOKIE_BYTES, 0, NULL, 0);
+	if (result)
+		shunt_channel_close(channel);
+	return result;
+}

@@ -1,0 +1,93 @@
+/*
+ * The channel of a link: messages of one size, in order, between two processes.
+ *
+ *   unix   a SOCK_SEQPACKET socket within one host: a packet a message; a HELLO may have two descriptors.
+ *   tcp    a stream between two hosts: no descriptors. The connecting side begins it with a cookie,
+ *          which remote_listener.c takes off at the other end. The first message must be a HELLO of our byte order.
+ *
+ * Both are non-blocking. What a channel has no room for is kept, in order, until it has. A channel may
+ * be moved by assignment. Its owner guards the sending half (send, flush, waits, close) with a lock;
+ * the receiving half is one thread's.
+ */
+#ifndef SHUNT_CORE_CHANNEL_H
+#define SHUNT_CORE_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "shunt/wire.h"
+
+struct shunt_device;
+struct shunt_engine;
+struct shunt_outgoing;	/* what the channel had no room for */
+
+enum shunt_channel_kind { SHUNT_CHANNEL_UNIX, SHUNT_CHANNEL_TCP };
+
+#define SHUNT_CHANNEL_FDS 2	/* that a message may have */
+#define SHUNT_COOKIE_BYTES 16
+
+struct shunt_channel {
+	struct shunt_engine *engine;
+	enum shunt_channel_kind kind;
+	int fd;			/* private, ours; -1: closed */
+	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
+	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
+	bool known;		/* unix: both have */
+	bool other_version;	/* unix: which is why the peer's knock was wrong */
+	bool takes_fds;		/* unix: a HELLO is due, which alone may have descriptors */
+	struct shunt_outgoing *first, *last;
+	const char *wrong;	/* after -EPROTO: in words */
+
+	/* tcp */
+	bool begun;		/* a first message has come and was a HELLO */
+	size_t in_bytes;
+	union {			/* of the next message, so far */
+		struct shunt_message message;
+		uint8_t bytes[sizeof(struct shunt_message)];
+	} in;
+};
+
+/* Around a connected descriptor of our own (a tcp one that has been let in, too). */
+void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
+			int fd);
+
+/*
+ * A unix channel's first message, KNOCK. The peer's must come next, and from the very process that
+ * the kernel named when the socket was connected: the credentials of a listening socket are those
+ * of listen(), its owner may have changed since. 0 or -errno.
+ */
+int shunt_channel_knock(struct shunt_channel *channel);
+
+/*
+ * A tcp channel to a gate, from the address `from` (its port counts too; NULL: any). The connection is
+ * made while messages are already being kept. A peer that is silent for `silence_ms`, also while it
+ * connects, ends it. 0 or -errno.
+ */
+int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
+			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms);
+
+/*
+ * Options of a tcp channel's socket: no delay, and an end when the peer's host has not answered for
+ * `silence_ms`. What waits to be acknowledged, or for room at the peer, ends it at that time; an idle
+ * connection is looked after in whole seconds, and ends after two at the earliest. 0 or -errno.
+ */
+int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms);
+
+/* Sends a message, or keeps it. fds stay the caller's. 0 or -errno: it is not sent. */
+int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count);
+/* There is room: sends what was kept. */
+void shunt_channel_flush(struct shunt_channel *channel);
+/* Is anything kept? Then somebody should flush when there is room. */
+bool shunt_channel_waits(const struct shunt_channel *channel);
+
+/*
+ * The next message and its descriptors, which are the caller's then. 1; 0: there is none yet;
+ * -EPROTO: the peer does not speak as it should, see channel->wrong; another -errno: it is gone.
+ */
+int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *message, int fds[SHUNT_CHANNEL_FDS],
+			  int *count);
+
+/* What was kept is forgotten. May be called again. */
+void shunt_channel_close(struct shunt_channel *channel);
+
+#endif

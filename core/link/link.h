@@ -1,0 +1,99 @@
+/*
+ * A link: what two processes share. It holds lanes, our arena (control lines and rings that the
+ * peer writes), the table of streams by our number, and the channel for everything slow. It dies
+ * with either process.
+ */
+#ifndef SHUNT_CORE_LINK_H
+#define SHUNT_CORE_LINK_H
+
+#include "core/base/lock.h"
+#include "core/lane/lane.h"
+#include "core/link/arena.h"
+#include "core/link/channel.h"
+#include "core/loop/loop.h"
+#include "core/recovery/reconnect.h"
+
+struct shunt_engine;
+
+/* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
+enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_BROKEN, SHUNT_LINK_DEAD };
+
+struct shunt_link {
+	struct shunt_source source;	/* of the service thread's epoll */
+	struct shunt_engine *engine;
+	_Atomic uint8_t state;
+	bool initiator;		/* we connected to the peer's rendezvous */
+	bool met;		/* the peer has knocked, or need not: service thread */
+	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
+	struct shunt_device *device;
+	struct ibv_pd *pd;
+	uint8_t *arena_base;
+	struct shunt_arena arena;
+	uint64_t peer_arena;	/* address and size as the peer told us, checked */
+	uint64_t peer_arena_bytes;
+	uint32_t peer_streams;
+	uint32_t peer_pid;	/* from the kernel; another host's is the peer's word, for messages alone */
+	bool peer_retains;
+	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
+	uint32_t peer_receives;	/* depth of its receive queue */
+	uint64_t hello_by;	/* ns: when it has to have said HELLO, at the accepting end */
+	uint32_t parked;	/* its claims that wait for our program; service thread */
+
+	struct shunt_stream **table;	/* by our number, 0 is the lanes' own; written under group.lock */
+	uint32_t table_size;
+	uint32_t next_id;
+	uint32_t top;		/* numbers from here on were never used; service thread */
+	uint32_t seated;		/* entries in use */
+	struct shunt_stream *refused;	/* their seats are let go when nothing on its way names them; service thread */
+	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
+	const char *failure;
+	_Atomic bool failed;	/* of no use any more; so are all its lanes */
+	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
+	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	bool resumed;		/* the peer has told of all streams; service thread */
+
+	struct shunt_line line;	/* which it is of, and the name of its rendezvous without the leading NUL */
+	bool on_trial, tried;	/* the queue pair's predecessor has died: it has to show that it works */
+	uint64_t bring_at;	/* when streams of the line are looked at again; SHUNT_NEVER: they all are here */
+	bool wants_write;
+	struct shunt_lock send_lock;
+	struct shunt_link *next;
+
+	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
+	struct shunt_lane lanes[];
+};
+
+/* The channel has room. Service thread. */
+void shunt_link_writable(struct shunt_link *link);
+/* What the channel's descriptor is registered for. */
+static inline uint32_t shunt_link_events(const struct shunt_link *link)
+{
+	return link->wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+/* Tells every stream's waiters and epoll sets. Service thread. */
+void shunt_link_tell(struct shunt_link *link, uint32_t what);
+/* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
+int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+
+void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
+/* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */
+bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes);
+/* Whether the peer may have such a seat for a stream. */
+bool shunt_link_place_is_sound(const struct shunt_link *link, const struct shunt_place *place);
+
+static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, uint32_t id)
+{
+	return id < link->table_size ? __atomic_load_n(&link->table[id], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* For messages, behind the peer's process id: " of another host", or nothing. */
+const char *shunt_link_where(const struct shunt_link *link);
+/* The peer broke the protocol: logged once, the link dies, the process lives. group.lock may be held. */
+void shunt_link_distrust(struct shunt_link *link, const char *what);
+/* The link is of no use any more; the service thread will bury it. Any lock may be held. */
+void shunt_link_fail(struct shunt_link *link, const char *why);
+
+/* Its lanes take nothing more. True: this call has done it. Any lock may be held. */
+bool shunt_link_condemn(struct shunt_link *link);
+
+#endif

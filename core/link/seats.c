@@ -1,0 +1,89 @@
+#include "core/link/seats.h"
+#include <errno.h>
+#include <string.h>
+#include "core/engine.h"
+
+static uint32_t free_id(struct shunt_link *link)
+{
+	uint32_t limit = link->table_size < link->peer_streams ? link->table_size : link->peer_streams;
+
+	for (uint32_t tried = 1; tried < limit; tried++) {
+		uint32_t id = link->next_id;
+
+		link->next_id = id + 1 < limit ? id + 1 : 1;
+		if (!link->table[id])
+			return id;
+	}
+	return 0;
+}
+
+int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
+		    struct shunt_place *place)
+{
+	uint32_t bytes = shunt_narrow_u32(link->engine->config.ring_min);
+	const struct ibv_mr *mr;
+	uint32_t id;
+	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
+	struct shunt_rx *rx = &stream->rx;
+
+	if (offset == UINT64_MAX)
+		return -ENOMEM;
+	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&link->engine->group.lock);
+	id = free_id(link);
+	if (id) {
+		stream->link = link;
+		stream->lane = lane;
+		lane->seats++;
+		stream->id = id;
+		stream->control = (struct shunt_control *)link->arena_base + id;
+		memset(stream->control, 0, sizeof(*stream->control));
+		rx->ring = link->arena_base + offset;
+		rx->ring_bytes = rx->link_bytes = bytes;
+		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
+		link->seated++;
+		if (link->top <= id)
+			link->top = id + 1;
+	}
+	shunt_lock_leave(&link->engine->group.lock);
+	shunt_lock_leave(&rx->lock);
+	if (!id) {
+		shunt_link_give_ring(link, link->arena_base + offset, bytes);
+		return -ENOSPC;
+	}
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = id, .rkey = mr->rkey,
+					.lane = lane->number };
+	return 0;
+}
+
+struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	stream = shunt_link_stream(link, id);
+	if (stream)
+		stream->holds++;
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+	return stream;
+}
+
+void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t next = atomic_exchange(&rx->next_bytes, 0);
+
+	if (next)
+		shunt_link_give_ring(link, rx->next_ring, next);
+	shunt_link_give_ring(link, rx->ring, rx->ring_bytes);
+	shunt_lock_take(&link->engine->group.lock);
+	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
+	link->seated--;
+	stream->lane->seats--;
+	stream->link = NULL;
+	shunt_lock_leave(&link->engine->group.lock);
+}
+

@@ -1,0 +1,163 @@
+#include "core/link/trust.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "core/engine.h"
+
+#define DUMPABLE 1	/* PR_GET_DUMPABLE: by its user; 2 is by root only */
+#define LINK_BYTES 64	/* "pid:[4026531836]" and its like are shorter */
+
+enum shunt_reason shunt_trust_reason(int error)
+{
+	switch (error) {
+	case -ENOKEY:
+		return SHUNT_REASON_UNTRACED;
+	case -EPERM:
+		return SHUNT_REASON_OTHER_USER;
+	case -EACCES:
+		return SHUNT_REASON_UNTRACEABLE;
+	case -EXDEV:
+		return SHUNT_REASON_OTHER_NAMESPACE;
+	case -ENOTDIR:
+		return SHUNT_REASON_NO_PROC;
+	default:
+		return SHUNT_REASON_NONE;
+	}
+}
+
+/* --- what the peer could do --- */
+
+int shunt_trust_self(struct shunt_engine *engine, struct ucred *self)
+{
+	const struct shunt_sys *sys = engine->sys;
+	uid_t user[3];
+	gid_t group[3];
+
+	if (sys->getresuid(&user[0], &user[1], &user[2]) ||
+	    sys->getresgid(&group[0], &group[1], &group[2]))
+		return -ENOKEY;
+	*self = (struct ucred) { .pid = getpid(), .uid = user[1], .gid = group[1] };
+	if (user[0] != user[1] || user[1] != user[2] || group[0] != group[1] ||
+	    group[1] != group[2])
+		return -ENOKEY;
+	return sys->prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == DUMPABLE ? 0 : -ENOKEY;
+}
+
+struct capabilities {
+	uint64_t effective, permitted;
+};
+
+static bool capabilities_of(const struct shunt_sys *sys, pid_t pid, struct capabilities *them)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3,
+						   .pid = pid };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	memset(data, 0, sizeof(data));
+	if (sys->capget(&header, data))
+		return false;
+	them->effective = (uint64_t)data[1].effective << 32 | data[0].effective;
+	them->permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+	return true;
+}
+
+/* A process with capabilities is traced by those only that have them, too. */
+static bool has_ours(const struct shunt_sys *sys, pid_t pid)
+{
+	struct capabilities ours, peers;
+
+	return capabilities_of(sys, 0, &ours) && capabilities_of(sys, pid, &peers) &&
+	       !(ours.permitted & ~peers.effective);
+}
+
+/* --- what we could do --- */
+
+static int read_link(const struct shunt_sys *sys, const char *path, char text[LINK_BYTES])
+{
+	ssize_t got = sys->readlink(path, text, LINK_BYTES - 1);
+
+	if (got <= 0)
+		return -errno;
+	text[got] = 0;
+	return 0;
+}
+
+/*
+ * Numbers of processes in /proc mean what they mean to us: it may be the /proc of another PID
+ * namespace.
+ */
+static bool proc_is_ours(const struct shunt_sys *sys)
+{
+	char text[LINK_BYTES];
+
+	return !read_link(sys, "/proc/self", text) && atoi(text) == getpid();
+}
+
+static int shares_namespace(struct shunt_engine *engine, pid_t pid, const char *kind)
+{
+	char path[LINK_BYTES], ours[LINK_BYTES], theirs[LINK_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	if (read_link(engine->sys, path, ours))
+		return -ENOTDIR;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
+	if (read_link(engine->sys, path, theirs))
+		return -EACCES;
+	return strcmp(ours, theirs) ? -EXDEV : 0;
+}
+
+static int may_trace(struct shunt_engine *engine, pid_t pid)
+{
+	int result;
+
+	if (!proc_is_ours(engine->sys))
+		return -ENOTDIR;
+	result = shares_namespace(engine, pid, "user");
+	return result ? result : shares_namespace(engine, pid, "pid");
+}
+
+/* --- the question --- */
+
+bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer)
+{
+	socklen_t length = sizeof(*peer);
+
+	memset(peer, 0, sizeof(*peer));
+	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length);
+}
+
+static int ask(struct shunt_engine *engine, int fd)
+{
+	struct ucred peer, self;
+	int result = shunt_trust_self(engine, &self);
+
+	if (result)
+		return result;
+	if (!shunt_trust_peer(engine, fd, &peer) || peer.uid != self.uid || peer.gid != self.gid)
+		return -EPERM;
+	if (peer.pid <= 0)	/* it has no number here */
+		return -EXDEV;
+	return has_ours(engine->sys, peer.pid) ? may_trace(engine, peer.pid) : -EACCES;
+}
+
+int shunt_trust_ask(struct shunt_engine *engine, int fd)
+{
+	int saved = errno, result = ask(engine, fd);
+
+	errno = saved;
+	return result;
+}
+
+bool shunt_trust_commands(struct shunt_engine *engine, int fd)
+{
+	struct ucred peer;
+
+	return (shunt_trust_peer(engine, fd, &peer) && peer.uid == 0) ||
+	       !shunt_trust_ask(engine, fd);
+}

@@ -1,0 +1,39 @@
+/*
+ * May the process at the other end of a Unix socket be linked? Two processes of one host are linked
+ * if each of them could ptrace the other (ptrace(2), "access mode checking"). Such a peer needs no
+ * lie: it could take the sockets and the memory themselves. So what it states, a connection's tuple
+ * for one, needs no proof, and no socket of a program is ever passed.
+ *
+ * Each process asks this about its peer, at every use. That we could trace the peer, the kernel
+ * says: /proc/PID/ns/ can be read by exactly those (PTRACE_MODE_READ). That the peer could trace us
+ * follows from the rule: its user, group and capabilities, and nothing of ours that forbids it.
+ * Both are to see each other: one user namespace, one PID namespace.
+ */
+#ifndef SHUNT_CORE_TRUST_H
+#define SHUNT_CORE_TRUST_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include "core/base/reason.h"
+
+struct shunt_engine;
+
+/*
+ * 0 if our own user could trace us: the process is dumpable, and its real, effective and saved ids
+ * are equal. Otherwise -ENOKEY: it gets no links. `self` is ours to tell a peer.
+ */
+int shunt_trust_self(struct shunt_engine *engine, struct ucred *self);
+
+/* The peer as of connect() or listen(), from the kernel. False: there is none. */
+bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer);
+/*
+ * 0: the process at the other end of the socket may be linked. Otherwise -errno, see
+ * shunt_trust_reason().
+ */
+int shunt_trust_ask(struct shunt_engine *engine, int fd);
+/* May it read statistics and give commands? Root may, and who may be linked. */
+bool shunt_trust_commands(struct shunt_engine *engine, int fd);
+/* Why it may not, of those errors; none: it is another error. */
+enum shunt_reason shunt_trust_reason(int error);
+
+#endif

@@ -1,0 +1,63 @@
+#include "core/loop/deaf.h"
+#include <errno.h>
+#include "core/service.h"
+
+static void listen_to(struct shunt_service *service, int fd, struct shunt_source *source,
+		      uint32_t events)
+{
+	if (fd >= 0)
+		shunt_loop_change(&service->engine->loop, fd, source, events);
+}
+
+static void listen_to_all(struct shunt_service *service, uint32_t events)
+{
+	struct shunt_engine *engine = service->engine;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		listen_to(service, r->fd, &r->source, events);
+		listen_to(service, r->have_fd, &r->have_source, events);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	listen_to(service, service->process.fd, &service->process.source, events);
+	listen_to(service, service->statistics_fd, &service->statistics_source, events);
+	listen_to(service, service->admin.fd, &service->admin.source, events);
+	listen_to(service, service->rights_fd, &service->rights_source, events);
+}
+
+void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool deaf)
+{
+	uint8_t before = service->deaf;
+
+	service->deaf = (uint8_t)(deaf ? before | why : before & ~why);
+	if (deaf || (before && !service->deaf))	/* also a door that has been made meanwhile */
+		listen_to_all(service, service->deaf ? 0 : EPOLLIN);
+}
+
+static bool is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
+}
+
+int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
+{
+	struct shunt_service *service = engine->service;
+	int come = shunt_private_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | flags));
+
+	if (!is_shortage(come))
+		return come;
+	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
+	shunt_task_at(&service->tasks.doors, service->deaf_until);
+	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
+	return come;
+}
+
+void shunt_deaf_look(struct shunt_service *service)
+{
+	if (!(service->deaf & SHUNT_DEAF_SHORT))
+		return;
+	if (shunt_now(service->engine) < service->deaf_until)
+		shunt_task_at(&service->tasks.doors, service->deaf_until);
+	else
+		shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
+}

@@ -1,0 +1,215 @@
+#include "core/loop/porter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/loop/deaf.h"
+#include "core/service.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+#define STACK_BYTES (128 * 1024)
+
+/* --- at the door --- */
+
+void shunt_porter_guard(struct shunt_engine *engine, int door)
+{
+	const int off = 0;
+
+	if (engine->sys->setsockopt(door, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)))
+		atomic_store(&engine->porter.unguarded, true);
+}
+
+void shunt_porter_trust(struct shunt_engine *engine, int fd)
+{
+	const int on = 1;
+
+	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+}
+
+bool shunt_porter_is_full(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	bool full;
+
+	if (!atomic_load(&porter->unguarded))
+		return false;
+	shunt_lock_take(&porter->lock);
+	full = porter->count >= SHUNT_PORTER_MOST;
+	if (full)
+		atomic_store(&porter->shut, true);
+	shunt_lock_leave(&porter->lock);
+	return full;
+}
+
+/* --- all of them --- */
+
+bool shunt_porter_shuts(struct shunt_service *service)
+{
+	bool shuts = shunt_porter_is_full(service->engine);
+
+	if (shuts)
+		shunt_deaf_set(service, SHUNT_DEAF_CROWDED, true);
+	return shuts;
+}
+
+/* A door that has been made meanwhile shuts them again when somebody comes. */
+static void open_doors(struct shunt_service *service)
+{
+	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(service->engine))
+		return;
+	atomic_store(&service->engine->porter.shut, false);
+	shunt_deaf_set(service, SHUNT_DEAF_CROWDED, false);
+}
+
+void shunt_porter_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, doors);
+
+	open_doors(service);
+	shunt_deaf_look(service);
+}
+
+/* --- the thread --- */
+
+/* -1: there is none, and the thread is over. */
+static int next_to_go(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	int fd = -1;
+
+	shunt_lock_take(&porter->lock);
+	if (porter->count)
+		fd = porter->waiting[--porter->count];
+	else
+		porter->at_work = false;
+	shunt_lock_leave(&porter->lock);
+	if (fd >= 0 && atomic_load(&porter->shut))
+		shunt_loop_post(&engine->loop, &engine->service->tasks.doors);
+	return fd;
+}
+
+/* Another file takes its number first. That is what takes time: no number is in the making. */
+static void let_go(struct shunt_engine *engine, int fd)
+{
+	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
+	shunt_private_close(engine, fd);
+}
+
+static void *run(void *arg)
+{
+	struct shunt_engine *engine = arg;
+	int fd;
+
+	atomic_store(&engine->porter.tid, (pid_t)syscall(SYS_gettid));
+	while ((fd = next_to_go(engine)) >= 0)
+		let_go(engine, fd);
+	return NULL;
+}
+
+/* Without a thread they wait: the next stranger asks for one again. */
+static bool start(struct shunt_engine *engine)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int failed;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&thread, &attr, run, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return !failed;
+}
+
+/* True: it waits; `make` a thread for it. */
+static bool enqueue(struct shunt_porter *porter, int fd, bool *make)
+{
+	bool room;
+
+	shunt_lock_take(&porter->lock);
+	room = porter->count < SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD;
+	if (room)
+		porter->waiting[porter->count++] = fd;
+	*make = !porter->at_work;
+	porter->at_work = true;
+	shunt_lock_leave(&porter->lock);
+	return room;
+}
+
+void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
+{
+	struct shunt_porter *porter = &engine->porter;
+	int saved = errno;
+	bool make = false;
+
+	if (fd < 0)
+		return;
+	if (!atomic_load(&porter->unguarded) || engine->manual) {
+		shunt_private_close(engine, fd);
+		errno = saved;
+		return;
+	}
+	engine->sys->shutdown(fd, SHUT_RDWR);
+	if (!enqueue(porter, fd, &make))	/* only where several doors are closed at once */
+		shunt_private_close(engine, fd);
+	if (make && !start(engine)) {
+		shunt_lock_take(&porter->lock);
+		porter->at_work = false;
+		shunt_lock_leave(&porter->lock);
+	}
+	errno = saved;
+}
+
+bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
+{
+	pid_t tid = atomic_load(&engine->porter.tid);
+
+	while (tid && !syscall(SYS_tgkill, engine->pid, tid, 0)) {
+		if (shunt_now(engine) >= until)
+			return false;
+		sched_yield();
+		tid = atomic_load(&engine->porter.tid);
+	}
+	return true;
+}
+
+/* --- a door is closed --- */
+
+static int come_in(struct shunt_engine *engine, int door)
+{
+	return shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL,
+							       SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+/* Nobody can come any more, and who has come is taken out first: the rest is closed in no time. */
+void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd)
+{
+	const struct shunt_sys *sys = engine->sys;
+	int fd;
+
+	if (door >= 0 && atomic_load(&engine->porter.unguarded)) {
+		sys->shutdown(door, SHUT_RD);
+		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(engine, door)) >= 0)
+			crowd->fd[crowd->count++] = fd;
+	}
+	shunt_private_close(engine, door);
+}
+
+void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd)
+{
+	while (crowd->count)
+		shunt_porter_dismiss(engine, crowd->fd[--crowd->count]);
+}

@@ -1,0 +1,69 @@
+/*
+ * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who
+ * may not be linked (trust.h), is hung up on before anything is received.
+ *
+ * That may take time: close() of a socket also closes the descriptors in its queue, and a TCP
+ * socket with SO_LINGER and unsent bytes keeps the closing thread for as long as its sender likes.
+ * Since Linux 6.16 a door refuses descriptors (SO_PASSRIGHTS), and so do the sockets that it
+ * accepts. On an older kernel strangers are let go of by a thread that has nothing else to do: it
+ * holds no lock, is made for the first stranger, and ends with the last. When too many wait for it
+ * the doors are shut.
+ */
+#ifndef SHUNT_CORE_PORTER_H
+#define SHUNT_CORE_PORTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "core/base/lock.h"
+
+struct shunt_engine;
+struct shunt_service;
+struct shunt_task;
+
+#define SHUNT_PORTER_MOST 64	/* strangers wait to be let go of: the doors are shut */
+#define SHUNT_PORTER_CROWD 192	/* more than the backlog of a door */
+
+struct shunt_porter {
+	struct shunt_lock lock;		/* of the next three; an innermost one */
+	int waiting[SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD];
+	uint32_t count;
+	bool at_work;			/* there is a thread */
+	_Atomic pid_t tid;		/* its id, or that of the last one; 0: there was none */
+	_Atomic bool unguarded;		/* the kernel lets strangers send descriptors */
+	_Atomic bool shut;		/* the doors are, until there is room again */
+};
+
+/* Connections that waited at a door when it was closed. */
+struct shunt_crowd {
+	int fd[SHUNT_PORTER_CROWD];
+	int count;
+};
+
+/* A door is made. */
+void shunt_porter_guard(struct shunt_engine *engine, int door);
+/* The peer that has come in there may be linked: it may send descriptors now. */
+void shunt_porter_trust(struct shunt_engine *engine, int fd);
+/*
+ * A stranger's private descriptor goes; the stranger hears of it at once. No lock held but the
+ * service thread's.
+ */
+void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
+/* No more strangers can be taken. */
+bool shunt_porter_is_full(struct shunt_engine *engine);
+/* A peer has come to a door. True: there is no room, so all doors are shut. Service thread, as is the next. */
+bool shunt_porter_shuts(struct shunt_service *service);
+/* There may be room again, or descriptors. */
+void shunt_porter_run(struct shunt_task *task);
+
+/*
+ * The door's name is free when this returns. Any lock may be held; the crowd is added to, and
+ * dismissed when none is.
+ */
+void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
+void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
+
+/* Until there is no such thread, at most until then (shunt_now()). False: a stranger holds it up. */
+bool shunt_porter_await(struct shunt_engine *engine, uint64_t until);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * What the rooms below ask of the service thread. It polls for completions in the program's stead while a
+ * lane waits for one, or while what arrives must be refused: the program may never poll again (PF-21). Any
+ * thread asks; any lock may be held.
+ */
+#ifndef SHUNT_CORE_REQUEST_H
+#define SHUNT_CORE_REQUEST_H
+
+#include <stdbool.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* A lane has work that waits for credit. */
+void shunt_request_watch(struct shunt_engine *engine);
+/* A QP did not take a WR: the service thread offers it again in a while, also if it rests by now. */
+void shunt_request_retry(struct shunt_engine *engine);
+/* Data for the stream is to be answered by a reset. tx.lock held. */
+void shunt_request_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
+
+/* There may be memory to let go: reclaim.c. */
+void shunt_request_memory(struct shunt_engine *engine);
+/* A device has WRs that it has not carried out: the rule of mock.h. */
+void shunt_request_completions(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,133 @@
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <linux/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/peer/attach.h"
+#include "core/engine.h"
+#include "core/fork/fork_slots.h"
+#include "core/lane/send_buffer.h"
+#include "core/stream/proof.h"
+#include "core/wait/epset.h"
+
+/*
+ * The kernel's own count of what was written to and read from the socket; what we counted must
+ * agree, or somebody else uses it too. The counters cannot be read at one instant: a difference
+ * counts only if the queues stood still around them.
+ */
+static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const struct shunt_sys *sys = engine->sys;
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+	int unsent[2] = { 0, 0 }, unread[2] = { 0, 0 };
+	uint64_t written, read;
+
+	if (sys->ioctl(stream->fd, SIOCINQ, &unread[0]) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent[0]) ||
+	    sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	    sys->ioctl(stream->fd, SIOCINQ, &unread[1]) || sys->ioctl(stream->fd, SIOCOUTQ, &unsent[1]))
+		return false;
+	if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) ||
+	    info.tcpi_state != 1 /* TCP_ESTABLISHED: in other states a FIN is counted too */)
+		return true;
+	written = info.tcpi_bytes_acked + unsent[0] - (stream->role == SHUNT_CONNECTOR);
+	read = info.tcpi_bytes_received - unread[0];
+	return (unsent[0] != unsent[1] || written == stream->tx.bytes.tcp + stream->tx.resent) &&
+	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.aside);
+}
+
+/* Both locks held, seat taken. */
+static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
+		  const struct shunt_place *peer)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	stream->peer_id = peer->stream;
+	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
+	tx->ring_bytes = peer->ring_bytes;
+	tx->ring_rkey = peer->rkey;
+	tx->flip_at = SHUNT_NEVER;
+	shunt_stage_begin(stream);
+	shunt_mock_begin(stream);
+	shunt_comeback_done(stream);
+	atomic_store(&stream->state, SHUNT_LINKED);
+	if (tx->shut) {	/* ended before: the link must say it too */
+		atomic_store(&tx->fin, tx->offset);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
+	}
+	shunt_lock_take(&engine->streams_lock);
+	engine->totals.linked++;
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
+		       struct shunt_message *accept)
+{
+	int result;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
+	if (stream->tx.shut && stream->rx.shut)
+		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
+	if (atomic_load(&stream->rx.told))
+		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
+	if (stream->shared)
+		result = -EBUSY;	/* a fork's child may be using it by now */
+	if (!result && !kernel_agrees(engine, stream))
+		result = -EBUSY;
+	if (!result)
+		result = shunt_epset_prepare(engine, stream);
+	if (!result && !shunt_shared_commit(stream))
+		result = -EBUSY;
+	if (!result)
+		begin(engine, stream, peer);
+	if (!result && accept) {
+		accept->accept.tcp = shunt_mock_wants_tcp(stream);
+		result = shunt_link_send(stream->link, accept, NULL, 0);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	if (!result) {
+		shunt_track_settle(engine, stream);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	}
+	shunt_lock_leave(&stream->rx.lock);
+	return result;
+}
+
+void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->agreed, true);
+	/* Who accepted writes nothing into TCP before the claimant has shown that it is the peer. */
+	if (stream->role == SHUNT_ACCEPTOR && shunt_proof_pending(&stream->rx)) {
+		shunt_lock_leave(&stream->tx.lock);
+		return;
+	}
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->asked) == SHUNT_NOT_ASKED) {
+		atomic_store(&stream->tx.want_link, true);
+		shunt_track_choose(engine, stream);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool unused;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	unused = !atomic_load(&stream->tx.announced) && !atomic_load(&stream->rx.announced) &&
+		 !atomic_load(&stream->tx.want_link);
+	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
+		atomic_store(&stream->state, SHUNT_CANDIDATE);
+	if (unused)
+		shunt_lane_forget(stream->lane, stream);
+	shunt_lock_leave(&stream->tx.lock);
+	if (unused)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+	return unused;
+}

@@ -1,0 +1,354 @@
+#include "core/peer/claim.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/peer/remote.h"
+#include "core/peer/attach.h"
+#include "core/peer/claim_grant.h"
+#include "core/peer/claim_refuse.h"
+#include "core/stream/decision.h"
+#include "core/lane/lanes.h"
+#include "core/peer/listener_owner.h"
+#include "core/peer/listener_worker.h"
+#include "core/leave.h"
+#include "core/peer/link_make.h"
+#include "core/peer/links.h"
+#include "core/stream/proof.h"
+#include "core/peer/redirect.h"
+#include "core/stream/rings.h"
+#include "core/link/seats.h"
+#include "core/service.h"
+#include "core/link/trust.h"
+#include "core/stream/uring.h"
+
+#define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
+
+static void begin_claim(struct shunt_stream *stream)
+{
+	shunt_streams_hold(stream);
+	stream->claimed = true;
+}
+
+static void end_claim(struct shunt_stream *stream)
+{
+	if (!stream->claimed)
+		return;
+	stream->claimed = false;
+	shunt_streams_unhold(stream);
+}
+
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	shunt_streams_vacate(stream);
+	if (!shunt_comeback_later(stream))
+		shunt_streams_plain(engine, stream, reason);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	end_claim(stream);
+}
+
+/* --- the connecting side --- */
+
+/* Why nobody is asked there now. */
+static enum shunt_reason refusal_of(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct shunt_name name;
+	uint64_t now = shunt_now(service->engine);
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &name);
+	for (int i = 0; i < SHUNT_REFUSED_SLOTS; i++) {
+		struct shunt_refused *refused = &service->refused[i];
+
+		if (refused->until > now && refused->name.length == name.length &&
+		    !memcmp(refused->name.text, name.text, name.length))
+			return refused->reason;
+	}
+	return SHUNT_REASON_NONE;
+}
+
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple, enum shunt_reason reason)
+{
+	struct shunt_refused *refused = &service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
+	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
+	refused->reason = reason;
+}
+
+/* close() takes this lock before: a call under way on the number would keep the socket open. */
+int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result = 0;
+
+	shunt_lock_take(&engine->streams_lock);
+	if (!stream->tuple_known)
+		result = shunt_rendezvous_learn(stream);
+	shunt_lock_leave(&engine->streams_lock);
+	return result;
+}
+
+bool shunt_claim_is_trusted(struct shunt_link *link)
+{
+	struct ucred self;
+
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || !shunt_trust_self(link->engine, &self);
+}
+
+static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_message message = { .type = SHUNT_MSG_CLAIM };
+
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
+		shunt_claim_stays(engine, stream, SHUNT_REASON_CLOSED);
+		return;
+	}
+	if (!shunt_claim_is_trusted(link)) {
+		shunt_claim_stays(engine, stream, shunt_trust_reason(-ENOKEY));
+		return;
+	}
+	message.claim.tuple = stream->tuple;
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX)
+		message.claim.network = stream->network;
+	if (shunt_seats_take(link, stream, shunt_lanes_emptiest(link), &message.claim.place)) {
+		shunt_claim_stays(engine, stream, link->device->kind->shortage());
+		return;
+	}
+	if (link->nonces && !shunt_proof_demand(stream, message.claim.nonce)) {
+		shunt_claim_stays(engine, stream, SHUNT_REASON_NO_RANDOM);
+		return;
+	}
+	atomic_fetch_add(&engine->claims, 1);
+	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u", link->peer_pid, stream->id,
+			    stream->lane->number);
+	if (shunt_link_send(link, &message, NULL, 0))
+		shunt_claim_stays(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
+}
+
+void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
+{
+	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_comeback_tried(link)) {
+		send_claim(link, stream);
+		return;
+	}
+	stream->next_offer = link->waiting;
+	link->waiting = stream;
+}
+
+void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream)
+{
+	begin_claim(stream);
+	shunt_claim_on(link, stream);
+}
+
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	remember_refusal(service, &stream->tuple, reason);
+	shunt_claim_stays(service->engine, stream, reason);
+}
+
+static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names);
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD ||
+		    atomic_load(&link->failed))
+			continue;
+		if (shunt_rendezvous_is_among(&link->line.name, names, count))
+			return link;
+	}
+	return NULL;
+}
+
+struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
+					enum shunt_reason *reason)
+{
+	struct shunt_channel channel;
+	struct shunt_link *link;
+
+	*reason = shunt_trust_reason(fd);
+	if (!*reason)
+		*reason = SHUNT_REASON_NO_SHUNT;
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		*reason = SHUNT_REASON_NO_MEMORY;
+	if (fd < 0)
+		return NULL;
+	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
+	link = shunt_link_create(service->engine, &channel, true);
+	*reason = shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
+		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
+	if (!link)
+		return NULL;
+	link->line.name = *name;
+	shunt_links_add(service, link);
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
+}
+
+static void claim(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_link *link = link_to(service, &stream->tuple);
+	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
+	struct shunt_name name;
+	int fd;
+
+	if (reason) {
+		shunt_claim_stays(engine, stream, reason);
+		return;
+	}
+	if (!link && !shunt_rendezvous_is_local(engine, &stream->tuple)) {
+		shunt_abroad_claim(service, stream);
+		return;
+	}
+	if (!link) {
+		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name);
+		shunt_decision_step(stream, "rendezvous %s: %s (%d)", name.text + 1, fd < 0 ? "error" : "connected", abs(fd));
+		link = shunt_claim_new_link(service, fd, &name, &reason);
+	}
+	if (link)
+		shunt_claim_on(link, stream);
+	else
+		shunt_claim_fails(service, stream, reason);
+}
+
+void shunt_claim_link_up(struct shunt_link *link)
+{
+	struct shunt_stream *stream;
+
+	if (!shunt_comeback_tried(link))
+		return;
+	while ((stream = link->waiting) != NULL) {
+		link->waiting = stream->next_offer;
+		send_claim(link, stream);
+	}
+}
+
+static void wait_connected(struct shunt_service *service, struct shunt_stream *stream)
+{
+	stream->next_offer = service->connecting;
+	service->connecting = stream;
+}
+
+static void offer_connector(struct shunt_service *service, struct shunt_stream *stream)
+{
+	int result = atomic_load(&stream->state) == SHUNT_CANDIDATE ?
+		shunt_claim_learn(service->engine, stream) : -EBADF;
+
+	if (!result)
+		claim(service, stream);
+	else if (result == -ENOTCONN &&
+		 shunt_now(service->engine) - stream->born < service->engine->config.claim_ms * 1000000)
+		wait_connected(service, stream);
+	else
+		shunt_claim_stays(service->engine, stream, SHUNT_REASON_NOT_CONNECTED);
+}
+
+void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
+{
+	if (shunt_uring_forbids(service->engine)) {
+		shunt_claim_stays(service->engine, stream, SHUNT_REASON_URING);
+	} else if (stream->role == SHUNT_CONNECTOR) {
+		shunt_decision_step(stream, "used for the first time");
+		begin_claim(stream);
+		offer_connector(service, stream);
+	} else {
+		shunt_claim_match(service, stream);
+	}
+	shunt_streams_unhold(stream);
+}
+
+/* --- answers --- */
+
+void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+{
+	const struct shunt_place *place = &message->accept.place;
+	struct shunt_message answer = { .type = SHUNT_MSG_CONFIRM, .stream = place->stream };
+	struct shunt_engine *engine = link->engine;
+
+	if (!link->initiator || !shunt_link_place_is_sound(link, place) || !stream->claimed ||
+	    place->lane != stream->lane->number || message->accept.tcp > 1) {
+		shunt_link_distrust(link, "an acceptance out of turn");
+		return;
+	}
+	if (link->nonces)
+		shunt_proof_owe(stream, message->accept.nonce);
+	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
+		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
+		stream->peer_id = place->stream;
+		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
+		answer.type = SHUNT_MSG_REFUSE;
+		shunt_link_send(link, &answer, NULL, 0);
+		return;
+	}
+	shunt_mock_asked(stream, message->accept.tcp);
+	answer.tcp = shunt_mock_wants_tcp(stream);
+	shunt_attach_allow(engine, stream);
+	shunt_link_send(link, &answer, NULL, 0);
+	shunt_decision_linked(stream);
+	end_claim(stream);
+}
+
+/* --- what does not come --- */
+
+/* Whom we asked has ended; the connection may be another process's that accepts there, too. Once. */
+static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
+{
+	if (stream->asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
+		shunt_claim_stays(link->engine, stream, SHUNT_REASON_BROKE);
+		return;
+	}
+	stream->asked_twice = true;
+	shunt_streams_vacate(stream);
+	wait_connected(link->engine->service, stream);
+}
+
+/* One that distrusts us says nothing, and one of another version cannot. */
+static enum shunt_reason why_never_up(const struct shunt_link *link)
+{
+	if (link->channel.other_version)
+		return SHUNT_REASON_OTHER_VERSION;
+	return link->met ? SHUNT_REASON_BROKE_EARLY : SHUNT_REASON_NOT_LET_IN;
+}
+
+void shunt_claim_link_down(struct shunt_link *link)
+{
+	struct shunt_service *service = link->engine->service;
+	enum shunt_reason reason = why_never_up(link);
+	struct shunt_stream *stream;
+
+	shunt_claim_forget(link);
+	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
+	while ((stream = link->waiting) != NULL) {
+		link->waiting = stream->next_offer;
+		shunt_claim_fails(service, stream, reason);
+	}
+	shunt_seats_each(link, stream)
+		if (stream->claimed)
+			claim_again(link, stream);
+}
+
+static void retry_connecting(struct shunt_service *service)
+{
+	struct shunt_stream *stream = service->connecting;
+
+	service->connecting = NULL;
+	while (stream) {
+		struct shunt_stream *next = stream->next_offer;
+
+		offer_connector(service, stream);
+		stream = next;
+	}
+}
+
+void shunt_claim_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, claim);
+
+	if (service->connecting && !atomic_load(&service->leaving))
+		retry_connecting(service);
+	shunt_claim_miss(service);
+	if (service->connecting)
+		shunt_task_at(task, shunt_now(service->engine) + CONNECTING);
+}

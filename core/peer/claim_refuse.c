@@ -1,0 +1,82 @@
+#include "core/peer/claim_refuse.h"
+#include "core/peer/attach.h"
+#include "core/peer/claim.h"
+#include "core/service.h"
+#include "core/stream/decision.h"
+
+/* What the acceptor had sent before it knew has been heard: the channel may be faster than that. */
+static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
+{
+	stream->claimed = true;
+	shunt_claim_stays(link->engine, stream, SHUNT_REASON_NOT_HAD);
+}
+
+/* All that names it has arrived: the claimant may free its seat when it has heard that, too. */
+static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = stream->peer_id,
+					 .sent = shunt_lane_messages(stream->lane) };
+
+	shunt_link_send(link, &message, NULL, 0);
+	shunt_claim_stays(link->engine, stream, SHUNT_REASON_PEER_CLOSED);
+}
+
+void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
+{
+	struct shunt_stream **p = &link->refused, *stream;
+
+	while ((stream = *p) != NULL) {
+		if (lane && (stream->lane != lane ||
+			     (link->initiator && !shunt_lane_heard(stream->lane, stream->named_until)))) {
+			p = &stream->next_offer;
+			continue;
+		}
+		*p = stream->next_offer;
+		atomic_store(&stream->leaving, false);
+		if (link->initiator)
+			let_claim_go(link, stream);
+		else
+			let_grant_go(link, stream);
+		shunt_streams_unhold(stream);
+	}
+}
+
+static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
+{
+	shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
+	stream->next_offer = link->refused;
+	link->refused = stream;
+	if (link->initiator || shunt_lane_settled(stream->lane))
+		shunt_claim_settled(link, stream->lane);
+}
+
+/* A RELEASE would let the seat go, too: it comes before this, and is seen, or after, and is none (inbound.c). */
+static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
+{
+	bool done;
+
+	if (atomic_exchange(&stream->leaving, true))
+		return false;
+	done = !atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream);
+	if (!done)
+		atomic_store(&stream->leaving, false);
+	return done;
+}
+
+void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)
+{
+	if (link->initiator && stream->claimed) {
+		if (!stream->line)
+			shunt_streams_because(link->engine, stream, shunt_decision_told(why));
+		shunt_group_poll_fully(link->engine);
+		stream->claimed = false;	/* that is answered; the hold goes with the seat */
+		stream->named_until = sent;
+		await_settled(link, stream);
+	} else if (link->initiator) {
+		shunt_link_distrust(link, "a refusal out of turn");
+	} else if (reverts(link, stream)) {
+		await_settled(link, stream);
+	} else {
+		shunt_link_distrust(link, "a REFUSE after a switch, a release or another REFUSE");
+	}
+}

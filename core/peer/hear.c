@@ -1,0 +1,171 @@
+#include "core/peer/hear.h"
+#include <errno.h>
+#include "core/link/seats.h"
+#include "core/peer/attach.h"
+#include "core/peer/claim.h"
+#include "core/peer/claim_grant.h"
+#include "core/peer/claim_refuse.h"
+#include "core/peer/link_end.h"
+#include "core/peer/link_make.h"
+#include "core/peer/redirect.h"
+#include "core/service.h"
+#include "core/stream/proof.h"
+#include "core/stream/rings.h"
+
+#define MESSAGES 64	/* of one link before the others are heard */
+
+static bool answers_claim(const struct shunt_message *message)
+{
+	return message->type == SHUNT_MSG_ACCEPT || message->type == SHUNT_MSG_REFUSE ||
+	       message->type == SHUNT_MSG_REDIRECT;
+}
+
+static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32_t tcp)
+{
+	if (tcp > 1)
+		shunt_link_distrust(link, "a MOCK of an unknown track");
+	else
+		shunt_mock_asked(stream, tcp);
+}
+
+static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+{
+	if (!stream->peer_id && !answers_claim(message)) {
+		shunt_link_distrust(link, "it speaks of a connection before it has accepted it");
+		return;
+	}
+	switch (message->type) {
+	case SHUNT_MSG_ACCEPT:
+		shunt_claim_accepted(link, stream, message);
+		break;
+	case SHUNT_MSG_CONFIRM:
+		on_mock(link, stream, message->tcp);
+		shunt_attach_allow(link->engine, stream);
+		break;
+	case SHUNT_MSG_REFUSE:
+		shunt_claim_refused(link, stream, message->sent, message->why);
+		break;
+	case SHUNT_MSG_REDIRECT:
+		shunt_redirect_follow(link, stream, message->process);
+		break;
+	case SHUNT_MSG_GROW:
+		shunt_rings_grow(link->engine, stream);
+		break;
+	case SHUNT_MSG_SHRINK:
+		shunt_rings_shrink(link, stream, &message->shrink);
+		break;
+	case SHUNT_MSG_EXPECT:
+		shunt_proof_write(link->engine, stream);
+		break;
+	case SHUNT_MSG_MOCK:
+		on_mock(link, stream, message->tcp);
+		break;
+	case SHUNT_MSG_RETIRE:
+		shunt_retire_asked(link->engine, stream, message->retire.offset,
+				   message->retire.announced);
+		break;
+	case SHUNT_MSG_RETIRED:
+		shunt_retire_answered(link->engine, stream, !message->reason);
+		break;
+	default:
+		shunt_link_distrust(link, "a message of unknown type");
+	}
+}
+
+static void resume(struct shunt_link *link, const struct shunt_message *message)
+{
+	if (atomic_load(&link->state) == SHUNT_LINK_UP)
+		shunt_link_break(link, "the peer has given up its queue pair");
+	if (atomic_load(&link->state) != SHUNT_LINK_DEAD)
+		shunt_failover_message(link, message);
+}
+
+void shunt_hear_message(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count)
+{
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_KNOCK) {
+		shunt_link_meet(link);
+		return;
+	}
+	if (message->type == SHUNT_MSG_HELLO) {
+		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
+		if (link->line.number)
+			return;	/* it was said to the link before this one */
+		shunt_link_distrust(link, "a message before its introduction");
+		return;
+	}
+	if (message->type == SHUNT_MSG_RESUME || message->type == SHUNT_MSG_RESUMED) {
+		resume(link, message);
+		return;
+	}
+	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	    message->type != SHUNT_MSG_EXPECT)
+		return;
+	if (message->type == SHUNT_MSG_CLAIM) {
+		shunt_claim_heard(link, message);
+		return;
+	}
+	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
+	stream = shunt_seats_hold(link, message->stream);
+	if (!stream)
+		return;	/* closed by both already */
+	hear_of(link, stream, message);
+	shunt_streams_unhold(stream);
+}
+
+/* What TCP says of a host that has gone, its connections say, too: ETIMEDOUT, or what routers have told. */
+static void lose(struct shunt_link *link, int error)
+{
+	if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH)
+		link->lost = error;
+	shunt_link_kill(link, link->lost ? "the peer's host does not answer" : "the peer is gone");
+}
+
+/* One message. False: there is none, or nobody to send one. */
+static bool hear(struct shunt_link *link)
+{
+	struct shunt_message message;
+	int fds[SHUNT_CHANNEL_FDS], count;
+	int result = shunt_channel_receive(&link->channel, &message, fds, &count);
+
+	if (!result)
+		return false;
+	if (result == -EPROTO && link->channel.other_version)	/* no fault of the peer: nothing was believed yet */
+		shunt_link_kill(link, link->channel.wrong);
+	else if (result == -EPROTO)
+		shunt_link_distrust(link, link->channel.wrong);
+	else if (result < 0)
+		lose(link, -result);
+	else
+		shunt_hear_message(link, &message, fds, count);
+	while (count--)
+		link->engine->sys->close(fds[count]);
+	/* What follows the end of a failover is not for this link any more. */
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
+}
+
+static void readable(struct shunt_link *link)
+{
+	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
+
+	for (int i = 0; i < MESSAGES && more; i++) {
+		shunt_private_begin(link->engine);
+		more = hear(link);
+		shunt_private_end(link->engine);
+	}
+}
+
+void shunt_hear_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_link *link = shunt_loop_owner(source, struct shunt_link, source);
+
+	if (events & EPOLLOUT)
+		shunt_link_writable(link);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		readable(link);
+}

@@ -1,0 +1,102 @@
+#include "core/peer/link_end.h"
+#include <stdlib.h>
+#include "core/engine.h"
+#include "core/lane/lanes.h"
+#include "core/lane/zero_copy.h"
+#include "core/link/seats.h"
+#include "core/peer/claim.h"
+#include "core/service.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
+
+/* A sender may be at it: the number must not become another's meanwhile. */
+static void hang_up(struct shunt_link *link)
+{
+	shunt_lock_take(&link->send_lock);
+	shunt_loop_remove(&link->engine->loop, link->channel.fd);
+	shunt_channel_close(&link->channel);
+	shunt_lock_leave(&link->send_lock);
+}
+
+/* The link will bring nothing more for the stream. */
+static void leave_stream(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t state;
+
+	if (atomic_load(&stream->state) == SHUNT_LINKED && (!stream->rx.final || atomic_load(&stream->tx.halted)))
+		shunt_loss_detach(engine, stream);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_linger_dead(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!shunt_pin_fetched(stream))
+		shunt_pin_tell(stream);
+	shunt_rights_answer(engine, stream);
+	state = atomic_load(&stream->state);
+	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->tx.pin))
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+}
+
+void shunt_link_kill(struct shunt_link *link, const char *reason)
+{
+	struct shunt_engine *engine = link->engine;
+	uint8_t before = atomic_load(&link->state);
+	struct shunt_stream *stream;
+	bool over;
+
+	if (before == SHUNT_LINK_DEAD)
+		return;
+	over = shunt_failover_over(link) && !atomic_load(&link->distrusted);
+	if (before == SHUNT_LINK_UP)
+		shunt_lanes_stop(link);
+	if (before == SHUNT_LINK_BROKEN && link->pd)
+		atomic_fetch_sub(&engine->breaking, 1);
+	shunt_link_condemn(link);
+	atomic_store(&link->state, SHUNT_LINK_DEAD);
+	shunt_log(SHUNT_LOG_INFO, "link to process %u%s ended: %s", link->peer_pid,
+		  shunt_link_where(link), reason);
+	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
+		link->device->kind->peer_gone(link->lanes[i].qp);
+	if (!over || !shunt_comeback_take(link))
+		hang_up(link);
+	shunt_lanes_abandon(link);
+	shunt_claim_link_down(link);
+	shunt_seats_each(link, stream)
+		leave_stream(engine, stream);
+}
+
+void shunt_link_break(struct shunt_link *link, const char *why)
+{
+	if (!shunt_failover_begin(link, why)) {
+		shunt_link_kill(link, link->failure);
+		return;
+	}
+	shunt_claim_link_down(link);
+	shunt_failover_tell(link);
+}
+
+void shunt_link_strip(struct shunt_link *link)
+{
+	struct shunt_device *device = link->device;
+
+	if (!link->pd)
+		return;
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN)	/* nobody has to wait for its peer any more */
+		atomic_fetch_sub(&link->engine->breaking, 1);
+	shunt_lanes_keep(link, 0);
+	shunt_arena_fini(&link->arena);
+	if (link->arena_base)
+		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
+	device->verbs->dealloc_pd(link->pd);
+	link->arena_base = NULL;
+	link->pd = NULL;
+}
+
+void shunt_link_destroy(struct shunt_link *link)
+{
+	shunt_link_strip(link);
+	shunt_channel_close(&link->channel);
+	free(link->table);
+	free(link);
+}

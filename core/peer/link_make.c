@@ -1,0 +1,217 @@
+#include "core/peer/link_make.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/lane/lanes.h"
+#include "core/link/trust.h"
+#include "core/peer/claim.h"
+#include "core/peer/hear.h"
+#include "core/peer/limits.h"
+#include "core/peer/link_end.h"
+#include "core/poll/devices.h"
+#include "core/recovery/keepalive.h"
+
+static int make_memory(struct shunt_link *link)
+{
+	struct shunt_device *device = link->device;
+	uint32_t streams = device->kind->streams;
+	struct shunt_arena_memory memory = { .verbs = device->verbs, .discard = device->kind->discard,
+					     .block_bytes = link->engine->config.mr_bytes,
+					     .bytes = link->engine->config.arena_bytes,
+					     .reserved = streams * sizeof(struct shunt_control),
+					     .regions = device->limits.max_mr };
+
+	link->pd = device->verbs->alloc_pd(device->context);
+	if (!link->pd)
+		return -ENOMEM;
+	memory.pd = link->pd;
+	memory.base = link->arena_base = device->kind->make_arena(device, link->pd, &memory.bytes);
+	if (!memory.base || shunt_arena_init(&link->arena, &memory))
+		return -ENOMEM;
+	link->table = calloc(streams, sizeof(*link->table));
+	link->table_size = link->table ? streams : 0;
+	link->next_id = 1;
+	return link->table ? 0 : -ENOMEM;
+}
+
+/* All else there is, it has. */
+static bool lacks_memory(const struct shunt_link *link)
+{
+	return link->arena_base && !link->arena.lines;
+}
+
+static int say_hello(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
+	struct shunt_hello *hello = &message.hello;
+	int fds[2];
+	int count = shunt_lanes_tell(link, hello, fds);
+
+	if (count < 0)
+		return count;
+	hello->magic = SHUNT_WIRE_MAGIC;
+	hello->version = SHUNT_WIRE_VERSION;
+	hello->arena_address = link->device->kind->zero_based ? 0 : (uintptr_t)link->arena_base;
+	hello->arena_bytes = link->arena.memory.bytes;
+	hello->rkey = link->arena.lines->rkey;
+	hello->streams = link->table_size;
+	hello->pid = link->engine->pid;
+	hello->kind = link->device->kind->number;
+	hello->nonces = link->nonces;
+	return shunt_link_send(link, &message, fds, count);
+}
+
+/* Within one host an initiator says HELLO, and shares memory, when it knows whom it speaks to. */
+static int introduce(struct shunt_link *link)
+{
+	if (!link->met)
+		return shunt_channel_knock(&link->channel);
+	return link->initiator ? say_hello(link) : 0;
+}
+
+/* Who hangs up at once, as on another user, is heard of like any peer that ends. */
+static bool is_said(int result)
+{
+	return !result || result == -EPIPE || result == -ECONNRESET;
+}
+
+/* Memory is shared within one host only. */
+static enum shunt_which device_for(const struct shunt_engine *engine, const struct shunt_channel *channel)
+{
+	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
+}
+
+/* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
+static struct shunt_link *allocate(struct shunt_engine *engine, const struct shunt_device *device)
+{
+	size_t bytes = sizeof(struct shunt_link) + shunt_lanes_wanted(engine, device) * sizeof(struct shunt_lane);
+	struct shunt_link *link;
+
+	if (posix_memalign((void **)&link, 64, bytes))
+		return NULL;
+	memset(link, 0, bytes);
+	return link;
+}
+
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
+{
+	struct shunt_link *link = NULL;
+	struct shunt_device *device;
+	struct ucred peer;
+
+	shunt_private_begin(engine);
+	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
+		goto close_channel;
+	device = channel->device ? channel->device : shunt_devices_open(engine, device_for(engine, channel));
+	if (device)
+		link = allocate(engine, device);
+	if (!link)
+		goto close_channel;	/* the device has said why */
+	link->source.ready = shunt_hear_ready;
+	link->engine = engine;
+	link->device = device;
+	link->channel = *channel;
+	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_trust_peer(engine, channel->fd, &peer))
+		link->peer_pid = (uint32_t)peer.pid;
+	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
+	link->initiator = initiator;
+	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
+	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
+	if (make_memory(link))
+		goto destroy;
+	if (initiator && shunt_lanes_make(link, shunt_lanes_wanted(engine, device)))
+		goto destroy;
+	if (!is_said(introduce(link)))
+		goto destroy;
+	shunt_private_end(engine);
+	return link;
+
+destroy:
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
+		  lacks_memory(link) ? shunt_reason_text(device->kind->shortage()) : "out of memory, descriptors or queues");
+	shunt_link_destroy(link);
+	shunt_private_end(engine);
+	return NULL;
+close_channel:
+	shunt_channel_close(channel);
+	shunt_private_end(engine);
+	return NULL;
+}
+
+void shunt_link_meet(struct shunt_link *link)
+{
+	if (link->met) {
+		shunt_link_distrust(link, "it knocks twice");
+		return;
+	}
+	link->met = true;
+	if (link->initiator && !is_said(say_hello(link)))
+		shunt_link_kill(link, "its channel does not take a HELLO");
+}
+
+/* What a peer may tell us about itself without being believed. */
+static const char *check_hello(struct shunt_link *link, const struct shunt_hello *hello)
+{
+	uint64_t controls = (uint64_t)hello->streams * sizeof(struct shunt_control);
+
+	if (hello->magic != SHUNT_WIRE_MAGIC || hello->version != SHUNT_WIRE_VERSION)
+		return "it speaks another version";
+	if (atomic_load(&link->state) != SHUNT_LINK_HELLO)
+		return "it introduces itself twice";
+	if (hello->kind != link->device->kind->number)
+		return "it uses another kind of device (SHUNT_DEVICE)";
+	if (hello->nonces != link->nonces)
+		return "it proves its connections in another way (SHUNT_PROOF)";
+	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
+	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 ||
+	    hello->lanes < 1 || hello->lanes > (link->initiator ? link->lane_count : SHUNT_LANES_MAX) ||
+	    hello->arena_bytes < controls || hello->arena_address + hello->arena_bytes < hello->arena_address)
+		return "its numbers make no sense";
+	return NULL;
+}
+
+/* As many lanes as the peer has, or fewer. */
+static int agree(struct shunt_link *link, uint32_t lanes)
+{
+	uint32_t wanted = shunt_lanes_wanted(link->engine, link->device);
+
+	if (!link->initiator)
+		return shunt_lanes_make(link, lanes < wanted ? lanes : wanted);
+	shunt_lanes_keep(link, lanes);
+	return 0;
+}
+
+void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		      int count)
+{
+	const struct shunt_hello *hello = &message->hello;
+	const char *wrong = check_hello(link, hello);
+
+	if (!wrong && agree(link, hello->lanes)) {
+		shunt_link_kill(link, "there are no queues for it: out of memory or descriptors");
+		return;
+	}
+	if (!wrong && shunt_lanes_join(link, hello, fds, count))
+		wrong = "its queue pairs cannot be reached";
+	if (wrong) {
+		shunt_link_distrust(link, wrong);
+		return;
+	}
+	link->peer_arena = hello->arena_address;
+	link->peer_arena_bytes = hello->arena_bytes;
+	link->peer_streams = hello->streams;
+	link->peer_receives = hello->receives;
+	if (link->channel.kind == SHUNT_CHANNEL_TCP)
+		link->peer_pid = hello->pid;	/* no kernel of ours knows it */
+	link->peer_retains = hello->retains;
+	if (!link->initiator && say_hello(link)) {
+		shunt_link_kill(link, "its channel does not take an answer");
+		return;
+	}
+	link->line.up_at = shunt_now(link->engine);
+	atomic_store(&link->state, SHUNT_LINK_UP);
+	atomic_fetch_add(&link->engine->links_up, 1);
+	shunt_keepalive_begin(link);
+	shunt_claim_link_up(link);
+}

@@ -1,0 +1,21 @@
+/*
+ * The making of a link: our half around a channel, and the introduction (HELLO) by which both ends learn
+ * of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.
+ */
+#ifndef SHUNT_CORE_LINK_MAKE_H
+#define SHUNT_CORE_LINK_MAKE_H
+
+#include "core/link/link.h"
+
+/*
+ * Builds the local half around a connected channel, which it takes; the first message is sent. NULL:
+ * there is none, and the channel is closed.
+ */
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
+/* The peer has knocked. */
+void shunt_link_meet(struct shunt_link *link);
+/* The peer has introduced itself. fds stay the caller's. */
+void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		      int count);
+
+#endif

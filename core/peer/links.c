@@ -1,0 +1,99 @@
+#include "core/peer/links.h"
+#include <errno.h>
+#include "core/peer/claim.h"
+#include "core/peer/claim_refuse.h"
+#include "core/peer/limits.h"
+#include "core/peer/link_end.h"
+#include "core/peer/link_make.h"
+#include "core/recovery/keepalive.h"
+#include "core/service.h"
+
+void shunt_links_list(struct shunt_service *service, struct shunt_link *link)
+{
+	link->next = service->links;
+	service->links = link;
+	shunt_task_at(&service->tasks.limits, link->initiator ? SHUNT_NEVER : link->hello_by);
+}
+
+void shunt_links_add(struct shunt_service *service, struct shunt_link *link)
+{
+	shunt_links_list(service, link);
+	if (shunt_loop_add(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link)))
+		shunt_link_kill(link, "out of memory");
+}
+
+void shunt_links_welcome(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, source);
+	struct shunt_service *service = rendezvous->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+	int fd;
+
+	(void)events;
+	if (shunt_porter_shuts(service))
+		return;
+	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
+		if (!shunt_limits_link(service, fd)) {
+			shunt_private_close(engine, fd);
+			continue;
+		}
+		shunt_porter_trust(engine, fd);
+		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+		link = shunt_link_create(engine, &channel, false);
+		if (link)
+			shunt_links_add(service, link);
+	}
+	if (fd == -EPERM)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process came, and is not let in",
+			  rendezvous->name.text + 1);
+}
+
+/* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
+static void settle(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		for (uint32_t i = 0; i < link->lane_count; i++) {
+			struct shunt_lane *lane = &link->lanes[i];
+
+			if (!atomic_exchange(&lane->unsettled, false) || !shunt_lane_settled(lane))
+				continue;
+			shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
+			shunt_claim_settled(link, lane);
+			shunt_claim_link_up(link);	/* it may have had to show that it works */
+		}
+	}
+}
+
+void shunt_links_bury(struct shunt_service *service)
+{
+	for (struct shunt_link **p = &service->links; *p;) {
+		struct shunt_link *link = *p;
+
+		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
+		    (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
+			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
+		else if (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_UP)
+			shunt_link_break(link, link->failure ? link->failure : "a queue pair failed");
+		if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && !link->seated)
+			shunt_link_strip(link);
+		if (atomic_load(&link->state) == SHUNT_LINK_DEAD && !link->seated) {
+			*p = link->next;
+			shunt_keepalive_forget(link);
+			shunt_link_destroy(link);
+			continue;
+		}
+		p = &link->next;
+	}
+}
+
+void shunt_links_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, links);
+
+	settle(service);
+	shunt_links_bury(service);
+	if (shunt_streams_reap(service->engine))
+		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
+}

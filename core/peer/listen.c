@@ -1,0 +1,242 @@
+/*
+ * The addresses that this process listens at: each has a rendezvous, ours or another process's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/leave.h"
+#include "core/peer/links.h"
+#include "core/peer/listen.h"
+#include "core/peer/listener_owner.h"
+#include "core/peer/listener_worker.h"
+#include "core/peer/remote.h"
+#include "core/service.h"
+
+/* First where co-listeners come in, so that whoever has the one name has the other. */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+		      struct shunt_crowd *crowd)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_name have;
+	int have_fd, fd;
+
+	shunt_rendezvous_have(&rendezvous->name, &have);
+	have_fd = shunt_rendezvous_offer(engine, &have);
+	fd = have_fd == -EADDRINUSE ? have_fd : shunt_rendezvous_offer(engine, &rendezvous->name);
+	if (fd < 0) {
+		shunt_porter_close(engine, have_fd, crowd);
+		return fd;
+	}
+	atomic_store(atomic_load(&rendezvous->wanted), 0);
+	rendezvous->have_fd = have_fd;
+	rendezvous->fd = fd;
+	rendezvous->tried_abroad = false;
+	rendezvous->service = service;
+	shunt_loop_add(&engine->loop, fd, &rendezvous->source, EPOLLIN);
+	if (have_fd >= 0)
+		shunt_loop_add(&engine->loop, have_fd, &rendezvous->have_source, EPOLLIN);
+	return 0;
+}
+
+static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, const struct shunt_name *name)
+{
+	struct shunt_rendezvous *r = engine->rendezvous;
+
+	while (r && (r->name.length != name->length || memcmp(r->name.text, name->text, name->length)))
+		r = r->next;
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->source.ready = shunt_links_welcome;
+	r->have_source.ready = shunt_have_welcome;
+	r->owner_source.ready = shunt_join_hear;
+	r->name = *name;
+	r->fd = r->have_fd = r->owner_fd = -1;
+	r->wanted = &r->own_wanted;
+	r->next = engine->rendezvous;
+	engine->rendezvous = r;
+	return r;
+}
+
+void shunt_listen_offer(struct shunt_engine *engine, int fd)
+{
+	struct shunt_stream *stream = (struct shunt_stream *)shunt_file(engine, fd);
+	struct shunt_rendezvous *r = NULL;
+	struct shunt_crowd crowd = { .count = 0 };
+	int saved = errno, result;
+	struct shunt_name name;
+
+	if (!engine->serve(engine))
+		return;
+	shunt_lock_take(&engine->rendezvous_lock);
+	result = shunt_rendezvous_of(engine, fd, &name);
+	if (!result && shunt_leave_is_due(engine))	/* the names have been given up, or are about to be */
+		result = -EBUSY;
+	if (!result)
+		r = rendezvous_for(engine, &name);
+	if (r) {
+		stream->rendezvous = r;
+		if (!r->listener)
+			r->listener = stream;
+		r->leave_at = 0;
+		if (r->fd < 0)
+			result = shunt_listen_bind(engine->service, r, &crowd);
+		if (result == -EADDRINUSE)
+			atomic_store(&r->joining, true);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+	if (result)
+		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
+			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
+	errno = saved;
+}
+
+void shunt_listen_again(struct shunt_engine *engine)
+{
+	struct shunt_crowd crowd = { .count = 0 };
+
+	if (!engine->serve(engine))
+		return;
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		if (r->listener && r->fd < 0 && !shunt_leave_is_due(engine) &&
+		    shunt_listen_bind(engine->service, r, &crowd) == -EADDRINUSE)
+			atomic_store(&r->joining, true);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
+}
+
+void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)
+{
+	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->joining) || engine->pid != getpid() ||
+	    !engine->serve(engine))
+		return;
+	atomic_store(&rendezvous->joining, true);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.join);
+}
+
+struct other {
+	struct shunt_rendezvous *rendezvous;
+	struct shunt_stream *found;	/* listens there, too */
+	bool claimable;			/* a connection that was accepted there may be claimed */
+};
+
+static int look_at_other(struct shunt_stream *stream, void *arg)
+{
+	struct other *other = arg;
+
+	if (stream->fd < 0 || stream->rendezvous != other->rendezvous)
+		return 0;
+	if (stream->role == SHUNT_LISTENER)
+		other->found = stream;
+	other->claimable |= stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->state) == SHUNT_CANDIDATE;
+	return other->found != NULL;
+}
+
+/* rendezvous_lock held. */
+static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r,
+		  struct shunt_crowd *crowd)
+{
+	shunt_porter_close(engine, r->fd, crowd);
+	shunt_porter_close(engine, r->have_fd, crowd);
+	r->fd = r->have_fd = -1;
+	r->leave_at = 0;
+}
+
+/* The memory stays: the service thread may be about to look at it, and connections name it. Listeners are few. */
+void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct other other = { .rendezvous = stream->rendezvous };
+	struct shunt_rendezvous *r = stream->rendezvous;
+	struct shunt_crowd crowd = { .count = 0 };
+
+	if (!r)
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->rendezvous_lock);
+	if (r->listener == stream) {
+		shunt_streams_each(engine, look_at_other, &other);
+		r->listener = other.found;
+		/* A program may listen for one connection only; who made that claims it when it uses it first. */
+		if (!r->listener && r->fd >= 0 && other.claimable)
+			r->leave_at = shunt_now(engine) + engine->config.claim_ms * 1000000;
+		else if (!r->listener && r->fd >= 0)
+			leave(engine, r, &crowd);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_lock_leave(&engine->streams_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+	if (!engine->service)
+		return;
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
+}
+
+/* Co-listeners and owners follow. */
+static void others_follow(struct shunt_service *service)
+{
+	shunt_task_at(&service->tasks.join, 0);
+	shunt_task_at(&service->tasks.have, 0);
+}
+
+void shunt_listen_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, listen);
+
+	if (!atomic_load(&service->leaving))
+		shunt_abroad_listen(service);
+	shunt_task_at(&service->tasks.withdraw, 0);
+	others_follow(service);
+}
+
+void shunt_listen_run_withdraw(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, withdraw);
+	struct shunt_engine *engine = service->engine;
+	struct shunt_crowd crowd = { .count = 0 };
+	uint64_t now = shunt_now(engine);
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		if (!r->leave_at)
+			continue;
+		if (r->leave_at <= now) {
+			leave(engine, r, &crowd);
+			shunt_task_at(&service->tasks.listen, 0);
+			others_follow(service);
+		} else {
+			shunt_task_at(task, r->leave_at);
+		}
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+}
+
+/* The addresses are the child's too; it joins who owns their names when it accepts there. */
+static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
+{
+	shunt_private_close(engine, r->fd);
+	shunt_private_close(engine, r->have_fd);
+	shunt_private_close(engine, r->owner_fd);
+	r->fd = r->have_fd = r->owner_fd = -1;
+	r->joining = r->alone = r->turned_away = r->strangers = false;
+	r->own_wanted = 0;
+	r->wanted_until = r->look_at = r->leave_at = 0;
+	r->failures = 0;
+	r->service = NULL;
+	r->abroad = NULL;
+	r->tried_abroad = false;
+}
+
+void shunt_listen_abandon(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		abandon(engine, r);
+	shunt_lock_leave(&engine->rendezvous_lock);
+}

@@ -1,0 +1,21 @@
+/*
+ * The addresses that this process listens at; more of it in engine.h. Errors are -errno.
+ */
+#ifndef SHUNT_CORE_LISTEN_H
+#define SHUNT_CORE_LISTEN_H
+
+#include "core/peer/rendezvous.h"
+
+/*
+ * Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h.
+ */
+int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+		      struct shunt_crowd *crowd);
+/* Rendezvous have been added or withdrawn. */
+void shunt_listen_run(struct shunt_task *task);
+/* Names whose last listener was closed go a while after it. */
+void shunt_listen_run_withdraw(struct shunt_task *task);
+/* In a fork's child. */
+void shunt_listen_abandon(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * Several processes may accept at one address: workers that inherited a listener, SO_REUSEPORT, a program that
+ * is being replaced. One of them owns the rendezvous, so claims for what the others have come to it. They come in
+ * here, at a name of their own, and say which connections they have; who claims one is sent there.
+ *
+ * They need not say it as long as nobody claims what we do not have: so accepting from plain peers costs them nothing.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/peer/listener_owner.h"
+#include "core/link/trust.h"
+#include "core/peer/claim_grant.h"
+#include "core/peer/limits.h"
+
+#define TELLERS_MAX 1024
+#define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
+#define HAD_BUCKETS 512
+#define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
+#define MESSAGES 64			/* of one teller before the others are heard */
+
+struct shunt_teller {
+	struct shunt_source source;
+	int fd;
+	pid_t pid;
+	bool joined;
+	struct shunt_rendezvous *at;
+	struct shunt_teller *next;
+};
+
+struct shunt_had {
+	struct shunt_tuple tuple;	/* as who has it sees it */
+	pid_t pid;
+	uint64_t deadline;
+};
+
+/* --- messages --- */
+
+int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have)
+{
+	struct iovec iov = { have, sizeof(*have) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	have->magic = SHUNT_WIRE_MAGIC;
+	have->version = SHUNT_WIRE_VERSION;
+	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
+{
+	struct iovec iov = { have, sizeof(*have) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
+	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!got)
+		return -EPIPE;
+	return got == sizeof(*have) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && have->magic == SHUNT_WIRE_MAGIC &&
+	       have->version == SHUNT_WIRE_VERSION ? 1 : -EPROTO;
+}
+
+/* --- what others have --- */
+
+static struct shunt_had *bucket(struct shunt_service *service, const struct shunt_tuple *tuple, bool reverse)
+{
+	const uint8_t *near = reverse ? tuple->peer : tuple->local, *far = reverse ? tuple->local : tuple->peer;
+	uint32_t near_port = reverse ? tuple->peer_port : tuple->local_port;
+	uint32_t hash = near_port << 16 | (reverse ? tuple->local_port : tuple->peer_port);
+
+	for (int i = 0; i < 16; i++)
+		hash = (hash ^ near[i] ^ far[i] << 8) * 0x9e3779b1u;
+	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
+}
+
+static void remember(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_had *place;
+
+	if (!service->had)
+		service->had = calloc(HAD_BUCKETS * HAD_PLACES, sizeof(*service->had));
+	if (!service->had)
+		return;
+	place = bucket(service, tuple, false);
+	for (int i = 1; i < HAD_PLACES; i++)
+		if (place[i].deadline < place->deadline)
+			place = &place[i];
+	*place = (struct shunt_had) { *tuple, pid, shunt_now(engine) + engine->config.claim_ms * 1000000 };
+}
+
+static void forget(struct shunt_service *service, pid_t pid)
+{
+	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
+		if (service->had[i].pid == pid)
+			service->had[i] = (struct shunt_had) { .pid = 0 };
+}
+
+/* --- who wants to know --- */
+
+static void tell_wanted(struct shunt_service *service, struct shunt_teller *teller, bool on)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
+
+	if (teller->joined)
+		shunt_have_send(service->engine, teller->fd, &have);
+}
+
+static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
+{
+	if (atomic_exchange(atomic_load(&r->wanted), on) == on && !!r->wanted_until == on)
+		return;
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		if (teller->at == r)
+			tell_wanted(service, teller, on);
+}
+
+static void want(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	uint64_t until = shunt_now(service->engine) + WANTED_NS;
+
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = service->engine->rendezvous; r; r = r->next) {
+		if (r->fd < 0 || !shunt_rendezvous_covers(&r->name, claimed->peer, claimed->peer_port))
+			continue;
+		set_wanted(service, r, true);
+		r->wanted_until = until;
+		shunt_task_at(&service->tasks.have, until);
+	}
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+}
+
+pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	uint64_t now = shunt_now(service->engine);
+	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
+
+	want(service, claimed);
+	for (int i = 0; place && i < HAD_PLACES; i++) {
+		pid_t pid = place[i].pid;
+
+		if (!pid || place[i].deadline < now || !shunt_tuple_reversed(&place[i].tuple, claimed))
+			continue;
+		place[i] = (struct shunt_had) { .pid = 0 };
+		return pid;
+	}
+	return 0;
+}
+
+/* --- those who tell --- */
+
+static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
+{
+	struct shunt_teller **p = &service->tellers;
+
+	forget(service, teller->pid);
+	while (*p != teller)
+		p = &(*p)->next;
+	*p = teller->next;
+	service->teller_count--;
+	shunt_private_close(service->engine, teller->fd);
+	free(teller);
+}
+
+static uint32_t tellers_of(const struct shunt_service *service, pid_t pid)
+{
+	uint32_t count = 0;
+
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		count += teller->pid == pid;
+	return count;
+}
+
+bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
+{
+	struct shunt_engine *engine = service->engine;
+	bool any = false;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r && !any; r = r->next)
+		any = r->strangers && shunt_rendezvous_covers(&r->name, claimed->peer, claimed->peer_port);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	return any;
+}
+
+/* False: such a message is none. */
+static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
+{
+	if (have->type == SHUNT_HAVE_JOIN && !teller->joined) {
+		teller->joined = true;
+		if (teller->at->wanted_until)
+			tell_wanted(service, teller, true);
+		return true;
+	}
+	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || teller->pid <= 0 ||
+	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
+		return false;
+	if (!shunt_claim_is_had(service, &have->tuple, teller->pid))
+		remember(service, &have->tuple, teller->pid);
+	return true;
+}
+
+static void hear(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_teller *teller = shunt_loop_owner(source, struct shunt_teller, source);
+	struct shunt_service *service = teller->at->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_have have;
+	int result = 1;
+
+	(void)events;
+	for (int i = 0; i < MESSAGES && result > 0; i++) {
+		result = shunt_have_receive(engine, teller->fd, &have);
+		if (result > 0 && !on_message(service, teller, &have))
+			result = -EPROTO;
+	}
+	if (result < 0)
+		dismiss(service, teller);
+}
+
+static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_teller *teller = NULL;
+	struct ucred peer;
+	pid_t pid;
+
+	pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
+	if (service->teller_count < TELLERS_MAX &&
+	    shunt_limits_allow(service, (uint32_t)pid, tellers_of(service, pid), SHUNT_TELLERS_PER_PROCESS,
+			       "connections for what it accepts"))
+		teller = calloc(1, sizeof(*teller));
+	if (!teller) {
+		shunt_private_close(service->engine, fd);
+		return;
+	}
+	teller->source.ready = hear;
+	teller->fd = fd;
+	teller->at = r;
+	teller->pid = pid;
+	teller->next = service->tellers;
+	service->tellers = teller;
+	service->teller_count++;
+	if (shunt_loop_add(&service->engine->loop, fd, &teller->source, EPOLLIN))
+		dismiss(service, teller);
+}
+
+void shunt_have_welcome(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, have_source);
+	struct shunt_service *service = rendezvous->service;
+	int fd;
+
+	(void)events;
+	if (shunt_porter_shuts(service))
+		return;
+	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
+		let_in(service, rendezvous, fd);
+	if (!shunt_trust_reason(fd))
+		return;
+	if (!rendezvous->strangers)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",
+			  rendezvous->name.text + 1);
+	rendezvous->strangers = true;
+}
+
+/* --- what is over --- */
+
+static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	set_wanted(service, r, false);
+	r->wanted_until = 0;
+}
+
+void shunt_have_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, have);
+	struct shunt_teller *teller = service->tellers, *next;
+	uint64_t now = shunt_now(service->engine);
+
+	for (; teller; teller = next) {
+		next = teller->next;
+		if (teller->at->fd < 0)	/* withdrawn: one of them will offer it again */
+			dismiss(service, teller);
+	}
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = service->engine->rendezvous; r; r = r->next) {
+		if (r->fd < 0 || !r->wanted_until)
+			continue;
+		if (r->wanted_until <= now)
+			end_wanted(service, r);
+		else
+			shunt_task_at(task, r->wanted_until);
+	}
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+}
+
+void shunt_have_abandon(struct shunt_service *service)
+{
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
+		shunt_private_close(service->engine, teller->fd);
+}

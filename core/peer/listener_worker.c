@@ -1,0 +1,191 @@
+/*
+ * We accept at an address whose rendezvous another process owns: it is told of what we have (listener_owner.c), so that who
+ * claims it is sent to us. When the owner ends, whoever still listens there tries to take its place.
+ */
+#include <errno.h>
+#include <string.h>
+#include "core/link/trust.h"
+#include "core/peer/links.h"
+#include "core/peer/listen.h"
+#include "core/peer/listener_owner.h"
+#include "core/peer/listener_worker.h"
+
+#define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
+#define LOOK_LOG 7		/* at most so often */
+#define SOON 1000000ull		/* ns: the first time */
+
+/* --- the owner --- */
+
+static uint64_t again(struct shunt_service *service, uint32_t failures)
+{
+	return shunt_now(service->engine) + (LOOK_NS << (failures < LOOK_LOG ? failures : LOOK_LOG));
+}
+
+static void turn_away(struct shunt_rendezvous *r)
+{
+	if (!r->turned_away)
+		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: its owner does not let this process in; what it accepts there stays on TCP",
+			  r->name.text + 1);
+	r->turned_away = true;
+}
+
+static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	shunt_private_close(service->engine, r->owner_fd);
+	r->owner_fd = -1;
+	if (shunt_now(service->engine) >= r->look_at) {
+		r->failures = 0;
+		r->look_at = 0;
+		r->turned_away = false;
+	} else {	/* it hung up, as on any process of another user */
+		r->look_at = again(service, r->failures++);
+		turn_away(r);
+	}
+	shunt_task_at(&service->tasks.join, r->look_at);
+	atomic_store(&r->alone, true);
+	r->own_wanted = 0;	/* the next one says it again */
+}
+
+static int untell(struct shunt_stream *stream, void *rendezvous)
+{
+	if (stream->told && stream->rendezvous == rendezvous) {
+		stream->told = false;
+		atomic_store(&stream->used, false);
+	}
+	return 0;
+}
+
+/* The next owner knows nothing of what this one was told: it is told when it is used again. */
+static void forget_owner(struct shunt_service *service, struct shunt_rendezvous *r)
+{
+	struct shunt_engine *engine = service->engine;
+
+	lose_owner(service, r);
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, untell, r);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+static void join(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
+
+	r->owner_fd = fd;
+	r->service = service;
+	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
+	if (shunt_loop_add(&service->engine->loop, fd, &r->owner_source, EPOLLIN) ||
+	    shunt_have_send(service->engine, fd, &have)) {
+		lose_owner(service, r);
+		return;
+	}
+	atomic_store(&r->alone, false);
+}
+
+/* rendezvous_lock held. */
+static void look(struct shunt_service *service, struct shunt_rendezvous *r,
+		 struct shunt_crowd *crowd)
+{
+	struct shunt_name have;
+	int fd;
+
+	shunt_rendezvous_have(&r->name, &have);
+	fd = shunt_rendezvous_knock(service->engine, &have);
+	if (fd >= 0) {
+		join(service, r, fd);
+		return;
+	}
+	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r, crowd)) {
+		r->turned_away = false;
+		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
+		shunt_task_at(&service->tasks.listen, 0);
+		return;
+	}
+	if (shunt_trust_reason(fd))
+		turn_away(r);
+	atomic_store(&r->alone, true);
+	r->look_at = again(service, r->failures++);
+}
+
+static bool must_look(const struct shunt_rendezvous *r)
+{
+	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
+}
+
+void shunt_join_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, join);
+	struct shunt_engine *engine = service->engine;
+	uint64_t now = shunt_now(engine);
+	struct shunt_crowd crowd = { .count = 0 };
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		if (must_look(r) && r->look_at <= now)
+			look(service, r, &crowd);
+		if (must_look(r))
+			shunt_task_at(task, r->look_at > now ? r->look_at : now + SOON);
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+}
+
+void shunt_join_hear(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *r = shunt_loop_owner(source, struct shunt_rendezvous, owner_source);
+	struct shunt_service *service = r->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_have have;
+	int result;
+
+	(void)events;
+	if (r->owner_fd < 0)
+		return;
+	while ((result = shunt_have_receive(engine, r->owner_fd, &have)) > 0) {
+		if (have.type != SHUNT_HAVE_WANTED || have.on > 1) {
+			result = -EPROTO;
+			break;
+		}
+		atomic_store(atomic_load(&r->wanted), have.on);
+	}
+	if (result < 0)
+		forget_owner(service, r);
+	if (result == -EPROTO)	/* it is not asked again at once */
+		r->look_at = again(service, LOOK_LOG);
+}
+
+/* --- what we have --- */
+
+/* Where we are found by who is sent to us. */
+static bool offer_process(struct shunt_service *service)
+{
+	struct shunt_rendezvous *process = &service->process;
+	struct shunt_engine *engine = service->engine;
+
+	if (process->fd >= 0)
+		return true;
+	shunt_rendezvous_process(engine->pid, &process->name);
+	process->fd = shunt_rendezvous_offer(engine, &process->name);
+	if (process->fd < 0)
+		return false;
+	process->service = service;
+	process->source.ready = shunt_links_welcome;
+	return !shunt_loop_add(&engine->loop, process->fd, &process->source, EPOLLIN);
+}
+
+void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_rendezvous *r = stream->rendezvous;
+	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
+
+	if (!atomic_exchange(&r->joining, true))
+		shunt_join_run(&service->tasks.join);
+	if (r->owner_fd < 0)
+		atomic_store(&stream->used, false);	/* again, when there is one */
+	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
+		return;
+	have.tuple = stream->tuple;
+	if (shunt_have_send(service->engine, r->owner_fd, &have))
+		return;
+	stream->told = true;
+	atomic_fetch_add(&service->engine->haves, 1);
+}

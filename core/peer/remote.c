@@ -1,0 +1,351 @@
+#include "core/peer/remote.h"
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/base/address.h"
+#include "core/leave.h"
+#include "core/peer/claim.h"
+#include "core/peer/link_make.h"
+#include "core/peer/links.h"
+#include "core/peer/remote_ask.h"
+#include "core/poll/devices.h"
+#include "core/service.h"
+#include "core/stream/decision.h"
+
+#define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
+#define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
+
+struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const struct cm_route *route)
+{
+	struct shunt_way way = { .port = route->port, .gid = route->sgid };
+
+	memcpy(way.device, route->device, sizeof(way.device));
+	return shunt_devices_open_way(engine, &way);
+}
+
+/* --- what peers ask --- */
+
+static void let_in(void *gate_arg, void *ticket_arg, int fd)
+{
+	struct shunt_abroad *abroad = gate_arg;
+	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_TCP, fd);
+	channel.device = ticket_arg;
+	link = shunt_link_create(engine, &channel, false);
+	if (link)
+		shunt_links_add(abroad->service, link);
+}
+
+static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	bool v6 = local->any.sa_family == AF_INET6;
+	struct shunt_gate *gate = &abroad->gates[v6];
+	union cm_address any = { 0 };
+
+	if (gate->fd >= 0)
+		return gate;
+	any.any.sa_family = local->any.sa_family;
+	gate->engine = engine;
+	gate->patience = TICKET_NS;
+	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
+	gate->arg = abroad;
+	gate->let_in = let_in;
+	if (shunt_gate_open(gate, &any.any)) {
+		gate->fd = -1;
+		return NULL;
+	}
+	if (shunt_loop_add(&engine->loop, gate->fd, &abroad->gate_source, EPOLLIN)) {
+		shunt_gate_close(gate);
+		gate->fd = -1;
+		return NULL;
+	}
+	return gate;
+}
+
+/* Another process has come to a listener: it is told where to come with its channel. */
+static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
+		       uint8_t *out)
+{
+	struct shunt_rendezvous *rendezvous = listener_arg;
+	struct shunt_abroad *abroad = rendezvous->service->abroad;
+	struct abroad_answer answer = { .magic = SHUNT_ABROAD_MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct shunt_device *device;
+	struct abroad_question asked;
+	struct shunt_gate *gate;
+
+	if (bytes != sizeof(asked))
+		return -1;
+	memcpy(&asked, question, sizeof(asked));
+	if (asked.magic != SHUNT_ABROAD_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+		return -1;
+	gate = gate_for(abroad, &route->local);
+	device = gate ? shunt_abroad_device(abroad->service->engine, route) : NULL;
+	if (!device || shunt_gate_expect(gate, device, answer.cookie))
+		return -1;
+	answer.port = gate->port;
+	memcpy(out, &answer, sizeof(answer));
+	return sizeof(answer);
+}
+
+/* --- opening --- */
+
+/* Nothing is opened on machines that have none. */
+static bool machine_has_device(struct shunt_engine *engine)
+{
+	struct dirent *entry;
+	bool any = false;
+	DIR *dir;
+
+	shunt_private_begin(engine);
+	dir = opendir("/sys/class/infiniband");
+	while (dir && !any && (entry = readdir(dir)) != NULL)
+		any = entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	shunt_private_end(engine);
+	return any;
+}
+
+static bool is_wanted(struct shunt_engine *engine)
+{
+	return engine->device_choice == SHUNT_DEVICE_VERBS ||
+	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device(engine));
+}
+
+static int keep_descriptor(void *arg, int fd)
+{
+	return shunt_private_copy(arg, fd);
+}
+
+static void drop_descriptor(void *arg, int fd)
+{
+	shunt_private_close(arg, fd);
+}
+
+static const struct cm_callbacks callbacks = {
+	.question = on_question, .answer = shunt_abroad_answered, .keep = keep_descriptor, .drop = drop_descriptor,
+};
+
+static void step(struct shunt_abroad *abroad)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+
+	shunt_private_begin(engine);
+	cm_step(&abroad->cm, shunt_abroad_ms(engine));
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_step(&abroad->gates[i]);
+	shunt_private_end(engine);
+}
+
+void shunt_abroad_hear(struct shunt_service *service)
+{
+	step(service->abroad);
+}
+
+static void cm_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, cm_source)->service);
+}
+
+static void gate_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, gate_source)->service);
+}
+
+static bool open_all(struct shunt_abroad *abroad)
+{
+	struct shunt_service *service = abroad->service;
+	struct shunt_engine *engine = service->engine;
+
+	if (!shunt_devices_open(engine, SHUNT_VERBS))
+		return false;
+	if (cm_open(&abroad->cm, &callbacks, engine)) {
+		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);
+		return false;
+	}
+	shunt_device_note_helpers(engine->files);
+	abroad->cm_source.ready = cm_ready;
+	if (shunt_loop_add(&engine->loop, cm_fd(&abroad->cm), &abroad->cm_source, EPOLLIN)) {
+		cm_close(&abroad->cm);
+		return false;
+	}
+	return true;
+}
+
+/* NULL: there is no way to other hosts. */
+static struct shunt_abroad *get(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_engine *engine = service->engine;
+
+	if (!abroad) {
+		if (!is_wanted(engine))
+			return NULL;
+		abroad = calloc(1, sizeof(*abroad));
+		if (!abroad)
+			return NULL;
+		abroad->service = service;
+		abroad->gate_source.ready = gate_ready;
+		abroad->gates[0].fd = abroad->gates[1].fd = -1;
+		service->abroad = abroad;
+	}
+	if (abroad->open || shunt_now(engine) < abroad->closed_until)
+		return abroad->open ? abroad : NULL;
+	shunt_private_begin(engine);
+	abroad->open = open_all(abroad);
+	shunt_private_end(engine);
+	if (!abroad->open)
+		abroad->closed_until = shunt_now(engine) + CLOSED_NS;
+	return abroad->open ? abroad : NULL;
+}
+
+/* --- listening --- */
+
+/* Where a rendezvous is to be offered to other hosts. rendezvous_lock held: the listener is open. */
+static bool address_of_listener(struct shunt_engine *engine, const struct shunt_rendezvous *rendezvous,
+				union cm_address *address, bool *only_v6)
+{
+	socklen_t length = sizeof(*address);
+	int fd = rendezvous->listener->fd;
+
+	if (fd < 0 || engine->sys->getsockname(fd, &address->any, &length))
+		return false;
+	*only_v6 = shunt_address_only_v6(engine, fd, address->any.sa_family);
+	return true;
+}
+
+/* Calls of the connection manager may take their time: not under the lock. */
+static void renew(struct shunt_abroad *abroad, struct shunt_rendezvous *rendezvous)
+{
+	struct shunt_service *service = abroad->service;
+	struct shunt_engine *engine = service->engine;
+	union cm_address address;
+	bool stale, wanted, only_v6 = false;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	stale = rendezvous->abroad && (rendezvous->fd < 0 || !rendezvous->tried_abroad);
+	wanted = rendezvous->fd >= 0 && !rendezvous->tried_abroad && rendezvous->listener &&
+		 address_of_listener(engine, rendezvous, &address, &only_v6);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	if (stale) {
+		cm_unlisten(&abroad->cm, rendezvous->abroad);
+		rendezvous->abroad = NULL;
+	}
+	rendezvous->tried_abroad |= wanted;
+	if (!wanted)
+		return;
+	rendezvous->service = service;
+	shunt_private_begin(engine);
+	if (cm_listen(&abroad->cm, &address.any, only_v6, rendezvous, &rendezvous->abroad))
+		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s", ntohs(address.v4.sin_port),
+			  abroad->cm.error);
+	shunt_private_end(engine);
+}
+
+void shunt_abroad_listen(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = get(service);
+	struct shunt_rendezvous *rendezvous;
+
+	if (!abroad)
+		return;
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	rendezvous = service->engine->rendezvous;	/* none is ever taken out of the list */
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+	for (; rendezvous; rendezvous = rendezvous->next)
+		renew(abroad, rendezvous);
+}
+
+void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_abroad *abroad = get(service);
+
+	if (!abroad || !shunt_abroad_ask(abroad, stream))
+		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
+}
+
+/* --- the service thread --- */
+
+static uint64_t first_due(struct shunt_abroad *abroad)
+{
+	uint64_t due = cm_next_deadline(&abroad->cm);
+
+	due = due == CM_NEVER ? SHUNT_NEVER : due * 1000000;
+	for (int i = 0; i < 2; i++) {
+		uint64_t gate = abroad->gates[i].fd >= 0 ? shunt_gate_due(&abroad->gates[i]) : SHUNT_NEVER;
+
+		if (gate < due)
+			due = gate;
+	}
+	return due;
+}
+
+void shunt_abroad_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, abroad);
+	struct shunt_abroad *abroad = service->abroad;
+
+	if (!abroad || !abroad->open)
+		return;
+	if (first_due(abroad) <= shunt_now(service->engine))
+		step(abroad);
+	shunt_task_at(task, first_due(abroad));
+}
+
+void shunt_abroad_forget(struct shunt_service *service)
+{
+	struct shunt_abroad *abroad = service->abroad;
+
+	if (!abroad)
+		return;
+	service->abroad = NULL;
+	if (abroad->open) {
+		cm_forget(&abroad->cm);
+		for (int i = 0; i < 2; i++)
+			if (abroad->gates[i].fd >= 0)
+				shunt_gate_close(&abroad->gates[i]);
+	}
+	shunt_abroad_drop(abroad, SHUNT_REASON_NONE);
+	free(abroad);
+}
+
+static void unlist(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		r->abroad = NULL;	/* it went with the connection manager */
+		r->tried_abroad = false;
+	}
+	shunt_lock_leave(&engine->rendezvous_lock);
+}
+
+void shunt_abroad_end(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+	struct shunt_abroad *abroad = service->abroad;
+
+	if (!abroad)
+		return;
+	shunt_private_begin(engine);
+	if (abroad->open)
+		cm_close(&abroad->cm);
+	for (int i = 0; i < 2; i++)
+		if (abroad->gates[i].fd >= 0)
+			shunt_gate_close(&abroad->gates[i]);
+	shunt_private_end(engine);
+	unlist(engine);
+	shunt_abroad_drop(abroad, shunt_leave_reason(engine));
+	service->abroad = NULL;
+	free(abroad);
+}

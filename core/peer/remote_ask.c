@@ -1,0 +1,166 @@
+#include "core/peer/remote_ask.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/address.h"
+#include "core/peer/claim.h"
+#include "core/peer/link_make.h"
+#include "core/peer/links.h"
+#include "core/service.h"
+#include "core/stream/decision.h"
+
+struct inquiry {		/* one that is under way, and the streams that wait for it */
+	struct shunt_service *service;
+	struct shunt_tuple tuple;
+	struct shunt_stream *streams;
+	struct inquiry *next;
+};
+
+static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (shunt_address_is_v4(ip)) {
+		address->v4.sin_family = AF_INET;
+		address->v4.sin_port = port;
+		memcpy(&address->v4.sin_addr, ip + 12, 4);
+	} else {
+		address->v6.sin6_family = AF_INET6;
+		address->v6.sin6_port = port;
+		memcpy(&address->v6.sin6_addr, ip, 16);
+	}
+}
+
+static enum shunt_reason why(int status)
+{
+	switch (status) {
+	case -ECONNREFUSED:
+	case -EPROTO:
+		return SHUNT_REASON_NO_SHUNT;
+	case -ETIMEDOUT:
+		return SHUNT_REASON_HOST_SILENT;
+	case -ENODEV:
+		return SHUNT_REASON_NO_ROUTE;
+	default:
+		return SHUNT_REASON_HOST_UNASKED;
+	}
+}
+
+static struct shunt_link *link_by(struct inquiry *inquiry, const struct abroad_answer *answer, const struct cm_route *route)
+{
+	struct shunt_service *service = inquiry->service;
+	struct shunt_engine *engine = service->engine;
+	struct shunt_channel channel;
+	struct shunt_device *device;
+	struct shunt_link *link;
+	struct shunt_name name;
+	union cm_address peer;
+
+	if (answer->magic != SHUNT_ABROAD_MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
+		return NULL;
+	device = shunt_abroad_device(engine, route);
+	if (!device)
+		return NULL;
+	address_of(inquiry->tuple.peer, answer->port, &peer);
+	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie,
+				  shunt_narrow_u32(engine->config.silence_s * 1000)))
+		return NULL;
+	channel.device = device;
+	link = shunt_link_create(engine, &channel, true);
+	if (!link)
+		return NULL;
+	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
+	link->line.name = name;
+	shunt_links_add(service, link);
+	return link;
+}
+
+void shunt_abroad_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
+{
+	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
+	struct shunt_link *link = NULL;
+	struct shunt_stream *stream;
+	struct abroad_answer answer;
+
+	while (*p != inquiry)
+		p = &(*p)->next;
+	*p = inquiry->next;
+	if (!status && bytes == sizeof(answer)) {
+		memcpy(&answer, given, sizeof(answer));
+		link = link_by(inquiry, &answer, route);
+	}
+	while ((stream = inquiry->streams) != NULL) {
+		inquiry->streams = stream->next_offer;
+		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
+		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
+			shunt_claim_on(link, stream);
+		else
+			shunt_claim_fails(inquiry->service, stream, status ? why(status) : SHUNT_REASON_NO_LINK);
+	}
+	free(inquiry);
+}
+
+static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+{
+	struct inquiry *inquiry = abroad->inquiries;
+
+	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
+		inquiry = inquiry->next;
+	return inquiry;
+}
+
+static struct inquiry *ask(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+{
+	struct shunt_engine *engine = abroad->service->engine;
+	struct abroad_question question = { SHUNT_ABROAD_MAGIC, SHUNT_WIRE_VERSION };
+	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
+	union cm_address local, peer;
+	int result;
+
+	if (!inquiry)
+		return NULL;
+	inquiry->service = abroad->service;
+	inquiry->tuple = *tuple;
+	address_of(tuple->local, 0, &local);
+	address_of(tuple->peer, tuple->peer_port, &peer);
+	shunt_private_begin(engine);
+	result = cm_ask(&abroad->cm, &local.any, &peer.any, &question, sizeof(question),
+			shunt_abroad_ms(engine) + engine->config.claim_ms, inquiry, NULL);
+	shunt_private_end(engine);
+	if (result) {
+		free(inquiry);
+		return NULL;
+	}
+	inquiry->next = abroad->inquiries;
+	abroad->inquiries = inquiry;
+	return inquiry;
+}
+
+bool shunt_abroad_ask(struct shunt_abroad *abroad, struct shunt_stream *stream)
+{
+	struct inquiry *inquiry = find(abroad, &stream->tuple);
+
+	if (!inquiry)
+		inquiry = ask(abroad, &stream->tuple);
+	if (!inquiry)
+		return false;
+	shunt_decision_step(stream, "the peer's host is asked");
+	stream->next_offer = inquiry->streams;
+	inquiry->streams = stream;
+	return true;
+}
+
+void shunt_abroad_drop(struct shunt_abroad *abroad, enum shunt_reason reason)
+{
+	struct inquiry *inquiry;
+	struct shunt_stream *stream;
+
+	while ((inquiry = abroad->inquiries) != NULL) {
+		abroad->inquiries = inquiry->next;
+		while (reason && (stream = inquiry->streams) != NULL) {
+			inquiry->streams = stream->next_offer;
+			shunt_claim_stays(abroad->service->engine, stream, reason);
+		}
+		free(inquiry);
+	}
+}

@@ -1,0 +1,69 @@
+/*
+ * A gate: where processes of other hosts come in with the channels of their links. A TCP listener on a
+ * port of its own. Who is expected has been given a ticket, a cookie for one use and a limited time;
+ * whoever connects must show one as his first bytes, or is turned away. Of a connection that has shown
+ * nothing yet nothing is believed: there are few of them at a time, they have a deadline, and when one
+ * more comes the oldest goes.
+ *
+ * One thread. Times in nanoseconds of sys->now. The owner sleeps on gate->fd (readable: there is
+ * something to do) until shunt_gate_due() at the latest, then calls shunt_gate_step().
+ */
+#ifndef SHUNT_CORE_GATE_H
+#define SHUNT_CORE_GATE_H
+
+#include "core/link/channel.h"
+
+#define SHUNT_GATE_TICKETS 64
+#define SHUNT_GATE_GUESTS 16
+
+struct shunt_ticket {
+	void *arg;
+	uint64_t deadline;
+	bool valid;
+	uint8_t cookie[SHUNT_COOKIE_BYTES];
+};
+
+struct shunt_guest {
+	int fd;			/* -1: free */
+	size_t bytes;		/* shown so far */
+	uint64_t deadline;
+	uint8_t cookie[SHUNT_COOKIE_BYTES];
+};
+
+struct shunt_gate {
+	struct shunt_engine *engine;
+	int fd;			/* an epoll of the next and the guests'; private */
+	int listener;
+	uint16_t port;		/* network order */
+	uint64_t paused;	/* out of descriptors: nobody is accepted before */
+	uint64_t patience;	/* ns that a guest or a ticket has */
+	uint32_t silence_ms;	/* see shunt_channel_options() */
+	void *arg;
+
+	/* He has shown the ticket of this argument: the connection is the callee's, private and non-blocking. */
+	void (*let_in)(void *gate_arg, void *ticket_arg, int fd);
+	/* Nobody has shown it in time, or the gate is closed. May be NULL. */
+	void (*expired)(void *gate_arg, void *ticket_arg);
+
+	uint64_t turned_away;	/* for the statistics */
+	struct shunt_ticket tickets[SHUNT_GATE_TICKETS];
+	struct shunt_guest guests[SHUNT_GATE_GUESTS];
+};
+
+/*
+ * Opens it at a local address, whose port is ignored. The members engine, patience, silence_ms, arg
+ * and the two callbacks have been set. 0 or -errno.
+ */
+int shunt_gate_open(struct shunt_gate *gate, const struct sockaddr *local);
+
+/* A ticket and its cookie; it ends in one of the callbacks, never from within this call. 0, or -ENOSPC: too many. */
+int shunt_gate_expect(struct shunt_gate *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES]);
+/* Takes it back: no callback. */
+void shunt_gate_cancel(struct shunt_gate *gate, void *arg);
+
+void shunt_gate_step(struct shunt_gate *gate);
+/* UINT64_MAX: never. */
+uint64_t shunt_gate_due(const struct shunt_gate *gate);
+void shunt_gate_close(struct shunt_gate *gate);
+
+#endif

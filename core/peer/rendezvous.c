@@ -1,0 +1,260 @@
+/*
+ * Finding the peer's process: an abstract Unix name per listening address (DESIGN 5.3). Abstract
+ * names belong to the network namespace, as the addresses do.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "core/base/address.h"
+#include "core/link/trust.h"
+#include "core/loop/deaf.h"
+#include "core/peer/rendezvous.h"
+#include "core/service.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+static int normalise(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
+{
+	if (address->ss_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+
+		memcpy(out, (const uint8_t[]) { SHUNT_ADDRESS_V4 }, 12);
+		memcpy(out + 12, &v4->sin_addr, 4);
+		*port = v4->sin_port;
+		return 0;
+	}
+	if (address->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+
+		memcpy(out, &v6->sin6_addr, 16);
+		*port = v6->sin6_port;
+		return 0;
+	}
+	return -EAFNOSUPPORT;
+}
+
+int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+
+	if (engine->sys->getsockname(fd, (struct sockaddr *)&address, &length))
+		return -errno;
+	if (normalise(&address, tuple->local, &tuple->local_port))
+		return -EAFNOSUPPORT;
+	length = sizeof(address);
+	if (engine->sys->getpeername(fd, (struct sockaddr *)&address, &length))
+		return -errno;
+	return normalise(&address, tuple->peer, &tuple->peer_port);
+}
+
+/* Addresses mean something else in another network namespace. 0: the kernel does not say. */
+static uint64_t network_of(struct shunt_engine *engine, int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t length = sizeof(cookie);
+
+	return engine->sys->getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) ?
+	       0 : cookie;
+}
+
+int shunt_rendezvous_learn(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	int result = stream->fd < 0 ? -EBADF :
+		     shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple);
+
+	stream->tuple_known = !result;
+	if (!result)
+		stream->network = network_of(engine, stream->fd);
+	return result;
+}
+
+/* The peer's address is one of this host's: it can be bound. */
+static bool can_bind(struct shunt_engine *engine, const uint8_t address[16])
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	bool local = false;
+	int fd;
+
+	memcpy(&v6.sin6_addr, address, 16);
+	shunt_private_begin(engine);
+	fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
+		engine->sys->close(fd);
+	}
+	shunt_private_end(engine);
+	return local;
+}
+
+bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple)
+{
+	if (!memcmp(tuple->local, tuple->peer, 16))
+		return true;
+	if (shunt_address_is_v4(tuple->peer) && tuple->peer[12] == 127)
+		return true;
+	return can_bind(engine, tuple->peer);
+}
+
+void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
+			   struct shunt_name *name)
+{
+	char text[INET6_ADDRSTRLEN] = "*";
+
+	if (!any)
+		inet_ntop(AF_INET6, address, text, sizeof(text));
+	name->text[0] = 0;
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/tcp/%s:%u", text,
+				    ntohs(port));
+}
+
+/* Redis and others listen on 0.0.0.0 and, apart, on :: for IPv6 only: two names. */
+static void wildcard_name(const uint8_t address[16], uint16_t port, bool any, bool only_v6,
+			  struct shunt_name *name)
+{
+	shunt_rendezvous_name(address, port, any, name);
+	if (!any || !only_v6)
+		return;
+	name->text[0] = 0;
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/tcp/*6:%u", ntohs(port));
+}
+
+int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES])
+{
+	int count = 0;
+
+	wildcard_name(address, port, false, false, &names[count++]);
+	if (!shunt_address_is_v4(address))
+		wildcard_name(address, port, true, true, &names[count++]);
+	wildcard_name(address, port, true, false, &names[count++]);
+	return count;
+}
+
+bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count)
+{
+	while (count--)
+		if (names[count].length == name->length && !memcmp(names[count].text, name->text, name->length))
+			return true;
+	return false;
+}
+
+bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port)
+{
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(address, port, names);
+
+	return shunt_rendezvous_is_among(name, names, count);
+}
+
+static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	memcpy(address->sun_path, name->text, name->length);
+	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + (socklen_t)name->length;
+}
+
+static int channel_socket(struct shunt_engine *engine)
+{
+	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+							       SOCK_NONBLOCK, 0));
+}
+
+/* A name's owner may be any process, and so may a caller at ours. */
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name)
+{
+	struct sockaddr_un address;
+	socklen_t length = unix_address(name, &address);
+	int fd = channel_socket(engine);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ?
+		 -errno : shunt_trust_ask(engine, fd);
+	if (!result)
+		return fd;
+	shunt_private_close(engine, fd);
+	return result;
+}
+
+int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
+			     struct shunt_name *name)
+{
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names), fd = -ECONNREFUSED;
+
+	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
+		*name = names[i];
+		fd = shunt_rendezvous_knock(engine, name);
+	}
+	return fd;
+}
+
+int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name)
+{
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+	static const uint8_t zero[16];
+	uint8_t ip[16];
+	uint16_t port;
+	int result;
+	bool any;
+
+	if (engine->sys->getsockname(fd, (struct sockaddr *)&bound, &length))
+		return -errno;
+	result = normalise(&bound, ip, &port);
+	if (result)
+		return result;
+	any = !memcmp(ip + 12, zero, 4) && (shunt_address_is_v4(ip) || !memcmp(ip, zero, 12));
+	wildcard_name(ip, port, any, shunt_address_only_v6(engine, fd, bound.ss_family), name);
+	return 0;
+}
+
+void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have)
+{
+	have->text[0] = 0;
+	have->length = 1 + snprintf(have->text + 1, sizeof(have->text) - 1, "shunt/have/%.*s",
+				    (int)(name->length - sizeof("shunt/tcp/")), name->text + sizeof("shunt/tcp/"));
+}
+
+void shunt_rendezvous_process(pid_t pid, struct shunt_name *name)
+{
+	name->text[0] = 0;
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%d", (int)pid);
+}
+
+int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
+{
+	struct sockaddr_un address;
+	socklen_t length = unix_address(name, &address);
+	int channel = channel_socket(engine), result;
+
+	if (channel < 0)
+		return channel;
+	shunt_porter_guard(engine, channel);
+	if (!engine->sys->bind(channel, (struct sockaddr *)&address, length) &&
+	    !engine->sys->listen(channel, 128))
+		return channel;
+	result = -errno;
+	shunt_private_close(engine, channel);
+	return result;
+}
+
+int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
+{
+	int come = shunt_deaf_accept(engine, fd, SOCK_NONBLOCK);
+	int result = come < 0 ? come : shunt_trust_ask(engine, come);
+
+	if (!result)
+		return come;
+	shunt_porter_dismiss(engine, come);
+	return result;
+}

@@ -1,0 +1,84 @@
+/*
+ * Finding the peer's process: an abstract Unix name for each listening address (DESIGN 5.3). Errors are
+ * -errno. No lock unless one is named.
+ */
+#ifndef SHUNT_CORE_RENDEZVOUS_H
+#define SHUNT_CORE_RENDEZVOUS_H
+
+#include <string.h>
+#include "core/engine.h"
+#include "core/loop/loop.h"
+
+struct cm_listener;
+struct shunt_service;
+
+/*
+ * One listening address of ours: what we offer there or, where another process was first, our connection to that
+ * one. The memory stays as long as the process, and a fork's child goes on with a copy. engine.rendezvous_lock, but
+ * for what is named otherwise.
+ */
+struct shunt_rendezvous {
+	struct shunt_source source;
+	struct shunt_name name;
+	_Atomic int fd;			/* ours; -1: we do not own the name */
+	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
+	struct shunt_service *service;
+	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
+	bool tried_abroad;
+	bool strangers;			/* a process of another user accepts there, too; the same */
+	struct shunt_source have_source;
+	int have_fd;			/* where others who accept there come in (listener_owner.c) */
+	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
+	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
+	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
+	uint64_t wanted_until;		/* service thread, as are the next */
+	_Atomic bool joining;		/* any thread: we accept there without owning the name (listener_worker.c) */
+	struct shunt_source owner_source;
+	int owner_fd;			/* to the owner; -1 */
+	_Atomic bool alone;		/* any thread reads it: no owner has been found */
+	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
+	uint64_t look_at;		/* when to look for one again */
+	uint32_t failures;		/* to find one, in a row */
+	struct shunt_rendezvous *next;
+};
+
+/* The same connection, seen from its other end? */
+static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
+{
+	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
+	       a->local_port == b->peer_port && a->peer_port == b->local_port;
+}
+
+/* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
+int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
+/*
+ * The same of a stream, and its network. streams_lock held: close() takes it before, or a call
+ * under way would delay it.
+ */
+int shunt_rendezvous_learn(struct shunt_stream *stream);
+bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
+/* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */
+int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
+			     struct shunt_name *name);
+/* The name of the rendezvous for a peer address; `any`: for its port on every address. */
+void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
+			   struct shunt_name *name);
+/* The name of the rendezvous for the address that `fd` listens on. 0 or -errno. */
+int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *name);
+/* The names that a listener which takes connections to the address may have, the most exact first; how many. */
+int shunt_rendezvous_names(const uint8_t address[16], uint16_t port, struct shunt_name names[SHUNT_NAMES]);
+bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt_name *names, int count);
+/* Does a listener of that name take connections to the address? */
+bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
+/* Where its owner's co-listeners come in. */
+void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
+/* The name of one process, for claims that were sent to it. */
+void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
+/* Takes the name: a listening private descriptor, or -errno. */
+int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
+/* A channel to who has the name, if the two processes may be linked, or -errno. */
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
+/* The next peer that has come and may be linked, or -errno. */
+int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
+
+#endif

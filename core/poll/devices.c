@@ -1,0 +1,275 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/poll/devices.h"
+#include "core/engine.h"
+#include "core/poll/sleeper.h"
+
+#define CLOSED_NS 10000000000ull	/* between two looks for a device */
+#define CQ_ENTRIES 65536	/* or what the device has */
+
+static int entries_of(const struct shunt_device *device)
+{
+	return device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
+}
+
+static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
+{
+	return cq->context == device->context;
+}
+
+static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < group->cq_count; i++) {
+		if (is_of(group->cqs[i], device))
+			device->verbs->destroy_cq(group->cqs[i]);
+		else
+			group->cqs[kept++] = group->cqs[i];
+	}
+	group->cq_count = kept;
+}
+
+/* All of a device are on one channel. group.lock held. */
+static bool add_cq(struct shunt_group *group, struct shunt_device *device)
+{
+	struct ibv_cq *cq;
+
+	if (group->cq_count == SHUNT_CQS_MAX)
+		return false;
+	cq = device->verbs->create_cq(device->context, entries_of(device), device, device->channel, 0);
+	if (!cq)
+		return false;
+	group->cq_lanes[group->cq_count] = 0;
+	group->cqs[group->cq_count++] = cq;
+	return true;
+}
+
+uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most)
+{
+	uint32_t depth = 1;
+
+	while (depth <= most / 2 && 2 * (uint64_t)depth <= wanted)
+		depth *= 2;
+	return depth;
+}
+
+/* Its channel, its limits, its first CQs. */
+static int prepare(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t count = 0;
+
+	if (device->kind->make_channel(device))
+		return -ENOMEM;
+	if (device->verbs->query_device(device->context, &device->limits))
+		goto free_channel;
+	device->rq_depth = shunt_devices_depth(engine->config.rq_depth, device->limits.max_qp_wr);
+	device->sq_depth = shunt_devices_depth(engine->config.sq_depth, device->limits.max_qp_wr);
+	device->cq_room = entries_of(device) / (device->rq_depth + device->sq_depth);
+	shunt_lock_take(&group->lock);
+	while (count < engine->config.cqs && add_cq(group, device))
+		count++;
+	shunt_lock_leave(&group->lock);
+	if (device->cq_room && count)
+		return 0;
+free_channel:
+	device->kind->free_channel(device);
+	return -ENOMEM;
+}
+
+/* --- what is slept on --- */
+
+static int open_devices(const struct shunt_group *group)
+{
+	int open = 0;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		open += group->devices[i].open;
+	return open;
+}
+
+static int join(struct shunt_engine *engine, int epfd, const struct shunt_device *device)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, device->channel->fd, &event) ? -ENOMEM : 0;
+}
+
+/* A second device: the channels of both in one. */
+static int join_channels(struct shunt_engine *engine, const struct shunt_device *second)
+{
+	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	int result = epfd < 0 ? epfd : join(engine, epfd, second);
+
+	for (int i = 0; i < SHUNT_DEVICES && !result; i++)
+		if (engine->group.devices[i].open)
+			result = join(engine, epfd, &engine->group.devices[i]);
+	if (result && epfd >= 0)
+		shunt_private_close(engine, epfd);
+	return result ? result : epfd;
+}
+
+static int make_bell(struct shunt_engine *engine, const struct shunt_device *device)
+{
+	int result;
+
+	switch (open_devices(&engine->group)) {
+	case 0:
+		return device->channel->fd;
+	case 1:
+		return join_channels(engine, device);
+	default:
+		result = join(engine, engine->group.bell, device);
+		return result ? result : engine->group.bell;
+	}
+}
+
+/* Who fell asleep before sleeps on something else: all are woken to look again. */
+static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	int bell = make_bell(engine, device);
+
+	if (bell < 0)
+		return bell;
+	shunt_lock_take(&group->lock);
+	atomic_store(&group->bell, bell);
+	device->open = true;
+	group->open = true;
+	shunt_fault_attach(device);
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
+		shunt_sleeper_kick(engine, sleeper);
+	shunt_lock_leave(&group->lock);
+	return 0;
+}
+
+/* --- devices --- */
+
+/* Nobody tries again before a while has passed. */
+static struct shunt_device *no_device(struct shunt_device *device, const char *error)
+{
+	struct shunt_engine *engine = device->engine;
+
+	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
+	shunt_lock_take(&engine->group.lock);
+	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
+	shunt_lock_leave(&engine->group.lock);
+	device->closed_until = shunt_now(engine) + CLOSED_NS;
+	return NULL;
+}
+
+static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_which which, const struct shunt_way *way)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_device *device = &group->devices[which];
+	char error[sizeof(engine->device_error)];
+
+	if (shunt_now(engine) < device->closed_until)
+		return NULL;
+	device->engine = engine;
+	device->kind = which == SHUNT_SOFT ? &shunt_device_soft : &shunt_device_verbs;
+	if (device->kind->open(device, engine, way, error, sizeof(error)))
+		return no_device(device, error);
+	if (prepare(engine, device))
+		goto close_device;
+	if (hang_bell(engine, device))
+		goto destroy_cqs;
+	shunt_lock_take(&group->lock);
+	engine->device_error[0] = 0;
+	shunt_lock_leave(&group->lock);
+	return device;
+
+destroy_cqs:
+	shunt_lock_take(&group->lock);
+	destroy_cqs(group, device);
+	shunt_lock_leave(&group->lock);
+	device->kind->free_channel(device);
+close_device:
+	device->kind->close(device);
+	return no_device(device, "the device has no queues for us: out of memory or descriptors");
+}
+
+struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which)
+{
+	struct shunt_device *device = &engine->group.devices[which];
+
+	return device->open ? device : open_device(engine, which, NULL);
+}
+
+struct shunt_device *shunt_devices_open_way(struct shunt_engine *engine, const struct shunt_way *way)
+{
+	int unused = -1;
+
+	if (engine->device_name && strcmp(engine->device_name, way->device))
+		return shunt_devices_open(engine, SHUNT_VERBS);	/* whoever names a device means it */
+	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++) {
+		struct shunt_device *device = &engine->group.devices[i];
+
+		if (device->open && device->kind->leads(device, way))
+			return device;
+		if (!device->open && unused < 0)
+			unused = i;
+	}
+	return unused < 0 ? NULL : open_device(engine, unused, way);
+}
+
+void shunt_devices_close(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (open_devices(group) > 1)
+		shunt_private_close(engine, group->bell);
+	group->open = false;
+	for (int i = 0; i < SHUNT_DEVICES; i++) {
+		struct shunt_device *device = &group->devices[i];
+
+		if (!device->open)
+			continue;
+		destroy_cqs(group, device);
+		device->kind->free_channel(device);
+		device->kind->close(device);
+		device->open = false;
+	}
+}
+
+void shunt_devices_abandon(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	const struct shunt_hooks *hooks = group->hooks;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			group->devices[i].kind->abandon(&group->devices[i]);
+	if (open_devices(group) > 1)
+		shunt_private_close(engine, group->bell);
+	memset(group, 0, sizeof(*group));
+	group->hooks = hooks;
+}
+
+struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device *device)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t least = UINT32_MAX;
+	bool full;
+
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		if (is_of(group->cqs[i], device) && (least == UINT32_MAX || group->cq_lanes[i] < group->cq_lanes[least]))
+			least = i;
+	if (least != UINT32_MAX && group->cq_lanes[least] < device->cq_room)
+		return group->cqs[least];
+	shunt_lock_take(&group->lock);
+	least = group->cq_count;
+	full = !add_cq(group, device);
+	shunt_lock_leave(&group->lock);
+	return full ? NULL : group->cqs[least];
+}
+
+void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int change)
+{
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		if (group->cqs[i] == cq)
+			group->cq_lanes[i] += change;
+}

@@ -1,0 +1,27 @@
+/*
+ * The devices of a process: opened as links need them, each with a completion channel and CQs, and what a thread sleeps on
+ * for all of them. Service thread, where nothing else is said.
+ */
+#ifndef SHUNT_CORE_DEVICES_H
+#define SHUNT_CORE_DEVICES_H
+
+#include "core/device/device.h"
+
+struct shunt_engine;
+struct shunt_group;
+
+/* Opens the device on first use. NULL: there is none. */
+struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which);
+/* The RDMA device that leads to a peer, with the port and the address of that way. NULL: there is none, or they are too many. */
+struct shunt_device *shunt_devices_open_way(struct shunt_engine *engine, const struct shunt_way *way);
+void shunt_devices_close(struct shunt_engine *engine);
+/* The largest power of two that is no more than either; of queues. */
+uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most);
+/* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
+void shunt_devices_abandon(struct shunt_engine *engine);
+/* The CQ for a new lane: one that has the fewest. NULL: no room for more. */
+struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device *device);
+/* So many lanes more complete in the CQ. group.lock held. */
+void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int change);
+
+#endif

@@ -1,0 +1,217 @@
+#include "core/engine.h"
+#include "core/loop/request.h"
+#include "core/poll/polling.h"
+#include "core/poll/sleeper.h"
+
+#define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
+#define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
+
+/*
+ * All CQs in turn, until each has less than it was asked for, or the limit is reached: one limit for all, so that
+ * a poll does not cost more where there are more of them (PF-34).
+ */
+static int poll_cqs(struct shunt_engine *engine, int limit)
+{
+	struct shunt_group *group = &engine->group;
+	const int batch = shunt_narrow_int(engine->config.poll_batch);
+	struct ibv_wc wc[BATCH_MAX];
+	const struct shunt_hooks *hooks = group->hooks;
+	uint32_t emptied = 0;	/* CQs in a row */
+	int total = 0;
+
+	while (emptied < group->cq_count && total < limit) {
+		int room = limit - total < batch ? limit - total : batch;
+		struct ibv_cq *cq = group->cqs[group->cq_turn];
+		int n = ibv_poll_cq(cq, room, wc);
+
+		for (int i = 0; i < n; i++)
+			hooks->apply(engine, cq, &wc[i]);
+		if (n > 0)
+			total += n;
+		emptied = n < room ? emptied + 1 : 0;
+		if (++group->cq_turn >= group->cq_count)
+			group->cq_turn = 0;
+	}
+	group->more = emptied < group->cq_count;
+	return total;
+}
+
+/* An event was taken from who sleeps on the channel: it needs another. */
+static bool rearm(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	atomic_store(&group->rearm, false);
+	if (!group->leader && !group->service_asleep)
+		return false;
+	shunt_group_arm(engine);
+	return true;
+}
+
+/* Who sleeps on the channel will hear nothing of what was there before it was armed. */
+static void wake_who_is_armed(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (group->leader)
+		shunt_sleeper_kick(engine, group->leader);
+	if (group->service_asleep)
+		shunt_loop_wake(&engine->loop);
+}
+
+static int poll_some(struct shunt_engine *engine, int limit)
+{
+	struct shunt_group *group = &engine->group;
+	bool rearmed = false;
+	int total;
+
+	if (!group->open)
+		return 0;
+	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
+	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
+		rearmed = rearm(engine);
+	total = poll_cqs(engine, limit);
+	if (__builtin_expect(rearmed && group->more, 0))
+		wake_who_is_armed(engine);
+	if (!total) {
+		group->empty_polls++;
+		return 0;
+	}
+	group->completions += total;
+	if (__builtin_expect(group->repost_lanes != NULL, 0))
+		group->hooks->repost(engine);
+	return total;
+}
+
+int shunt_group_poll_locked(struct shunt_engine *engine)
+{
+	return poll_some(engine, shunt_narrow_int(engine->config.poll_batch * POLL_ROUNDS));
+}
+
+int shunt_group_poll(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	int n;
+
+	if (!shunt_lock_try(&group->lock))
+		return 0;
+	n = shunt_group_poll_locked(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return n;
+}
+
+void shunt_group_poll_fully(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	int n;
+
+	do {
+		shunt_lock_take(&group->lock);
+		n = shunt_group_poll_locked(engine);
+		shunt_lock_leave(&group->lock);
+		shunt_group_after(engine, group);
+	} while (n);
+}
+
+/* --- events --- */
+
+/* Every chain ends in a solicited WR: who waits for arrivals is not woken by sends (CP-05). */
+void shunt_group_arm(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	bool arrivals_only;
+
+	if (!group->open)
+		return;
+	arrivals_only = !group->service_asleep && !group->hooks->stalls(engine);
+	group->arms++;
+	for (uint32_t i = 0; i < group->cq_count; i++)
+		ibv_req_notify_cq(group->cqs[i], arrivals_only);
+}
+
+/* Any CQ may have one. No lock of ours is held, but the device takes its own. */
+static uint32_t take_events(struct shunt_device *device, uint32_t most)
+{
+	uint32_t taken = 0;
+	struct ibv_cq *cq;
+	void *context;
+
+	shunt_inside_enter();
+	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
+		device->verbs->ack_cq_events(cq, 1);
+		taken++;
+	}
+	shunt_inside_leave();
+	return taken;
+}
+
+void shunt_group_take_event(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	uint32_t taken = 0;
+
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			taken += take_events(&group->devices[i], group->cq_count);
+	if (!taken)
+		return;
+	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);
+	/* It may have been meant for a leader that sleeps on: the next poll asks for another. */
+	atomic_store(&group->rearm, true);
+}
+
+/* Some of what a wake-up takes. True: it takes more. */
+static bool take_some(struct shunt_engine *engine)
+{
+	const struct shunt_polling *mode = shunt_polling(engine);
+	int n;
+
+	if (mode->bounded) {
+		poll_some(engine, shunt_narrow_int(engine->config.poll_batch));
+		return false;
+	}
+	n = shunt_group_poll_locked(engine);
+	return mode->drains ? n > 0 : engine->group.more;
+}
+
+void shunt_group_hear_locked(struct shunt_engine *engine)
+{
+	while (take_some(engine))
+		;
+}
+
+void shunt_group_hear(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	bool more;
+
+	shunt_group_take_event(engine);
+	do {
+		shunt_lock_take(&group->lock);
+		more = take_some(engine);
+		shunt_lock_leave(&group->lock);
+		shunt_group_after(engine, group);
+	} while (more);
+}
+
+/* --- who is told --- */
+
+void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	if (stream->watches)
+		engine->group.hooks->notify(engine, stream, what);
+	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next) {
+		on->sleeper->told = true;
+		shunt_sleeper_kick(engine, on->sleeper);
+	}
+}
+
+void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	shunt_group_notify(engine, stream, what);
+	shunt_lock_leave(&group->lock);
+}

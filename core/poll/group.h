@@ -1,0 +1,108 @@
+/*
+ * The poll group: the CQs, and the threads and epoll sets that care about them.
+ *
+ * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
+ * the epoll sets and sleeping threads they concern (sleeper.h).
+ */
+#ifndef SHUNT_CORE_GROUP_H
+#define SHUNT_CORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/lock.h"
+#include "core/device/device.h"
+#include "core/lane/lane_stats.h"
+
+#define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
+
+struct shunt_engine;
+struct shunt_epset;
+struct shunt_lane;
+struct shunt_sleeper;
+struct shunt_stream;
+
+/* What polling calls above itself; set with the engine, and never changed. group.lock held, but for `settle`. */
+struct shunt_hooks {
+	/* What a completion means. */
+	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
+	/* Something changed on a stream that has watches; as shunt_group_notify(). */
+	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+	/* Receives are posted again on the lanes of group.repost_lanes. */
+	void (*repost)(struct shunt_engine *engine);
+	/* A lane has work that the completion of a send may make possible. */
+	bool (*stalls)(struct shunt_engine *engine);
+	/* Lanes are served, and streams pass their switches, until none of group.kick_lanes and group.settle is left. */
+	void (*settle)(struct shunt_engine *engine);
+};
+
+struct shunt_group {
+	struct shunt_lock lock;
+	const struct shunt_hooks *hooks;
+	_Atomic bool open;		/* there is a device */
+	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
+	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
+	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
+	uint32_t cq_count;
+	uint32_t cq_turn;		/* which is polled first */
+	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
+	bool more;			/* the last poll did not empty the CQs */
+	struct shunt_sleeper *sleepers;
+	struct shunt_sleeper *leader;		/* sleeps on the channel */
+	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
+	int channel_fd;			/* as this number: the bell of that time */
+	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
+	struct shunt_lane *lanes;		/* all that complete here */
+	struct shunt_tally ended;		/* what those that are gone had counted */
+	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
+	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
+	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
+	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */
+	bool service_asleep;			/* so does the service thread, beside the leader */
+	_Atomic bool rearm;			/* an event was taken; who sleeps on the channel needs another */
+	_Atomic bool after_due;			/* one of the two lists is not empty */
+	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
+	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks;
+	uint64_t spins, spin_hits;	/* that found nothing, that found something */
+	uint64_t backoffs;		/* times a thread gave up spinning for a while */
+};
+
+/*
+ * Takes what completions there are, up to a limit, and applies them. Returns how many. May be called with stream and
+ * lane locks held; does nothing when another thread is polling.
+ */
+int shunt_group_poll(struct shunt_engine *engine);
+/* Takes all there are now, waiting for another thread's poll. No lock right of group.lock held. */
+void shunt_group_poll_fully(struct shunt_engine *engine);
+/* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
+int shunt_group_poll_locked(struct shunt_engine *engine);
+
+/* What polls have left to be done. No lock held but of a stream. */
+
+static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_group *group)
+{
+	if (__builtin_expect(atomic_load_explicit(&group->after_due, memory_order_relaxed), 0))
+		group->hooks->settle(engine);
+}
+
+/*
+ * Asks for an event on the next completion of any CQ: what is there already raises none, so whoever arms polls
+ * before it sleeps. group.lock held.
+ */
+void shunt_group_arm(struct shunt_engine *engine);
+/* Takes the events that ended a sleep. */
+void shunt_group_take_event(struct shunt_engine *engine);
+/* The same, and as many completions as SHUNT_POLL takes with one wake-up. No lock right of group.lock held. */
+void shunt_group_hear(struct shunt_engine *engine);
+/* As shunt_group_poll_locked(), after an event was taken. */
+void shunt_group_hear_locked(struct shunt_engine *engine);
+
+/*
+ * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
+ * group.lock held.
+ */
+void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+/* The same from outside the lock. */
+void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+
+
+#endif

@@ -1,0 +1,8 @@
+# Completions, spinning, sleeping, waking.
+poll_sources = \
+	core/poll/cancel.c core/poll/cancel.h \
+	core/poll/devices.c core/poll/devices.h \
+	core/poll/group.c core/poll/group.h \
+	core/poll/polling.c core/poll/polling.h \
+	core/poll/sleepcost.c core/poll/sleepcost.h \
+	core/poll/sleeper.c core/poll/sleeper.h

@@ -1,0 +1,98 @@
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/engine.h"
+#include "core/poll/sleepcost.h"
+
+#define ROUNDS 8
+#define PATIENCE 800000		/* ns that the program may lose in all */
+#define SETTLE 20000		/* ns that a thread needs at most to fall asleep */
+#define OVER UINT32_MAX		/* no more turns; odd */
+
+/* True: it slept and was woken. */
+static bool wait_while(struct shunt_sleepcost *cost, uint32_t turn, uint64_t patience)
+{
+	struct timespec timeout = { 0, patience };
+
+	return !syscall(SYS_futex, &cost->turn, FUTEX_WAIT_PRIVATE, turn, patience ? &timeout : NULL, NULL, 0);
+}
+
+/* True: somebody slept. */
+static bool wake(struct shunt_sleepcost *cost)
+{
+	return syscall(SYS_futex, &cost->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) == 1;
+}
+
+void shunt_sleepcost_partner(struct shunt_sleepcost *cost)
+{
+	uint32_t turn;
+
+	while ((turn = atomic_load(&cost->turn)) != OVER) {
+		if (!(turn & 1)) {
+			wait_while(cost, turn, 0);
+			continue;
+		}
+		atomic_store(&cost->cpu, sched_getcpu());
+		if (atomic_compare_exchange_strong(&cost->turn, &turn, turn + 1))
+			wake(cost);
+	}
+}
+
+/* Until the partner has had its turn, or time is up. True: in time, and this thread has slept meanwhile. */
+static bool await_turn(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
+		       uint64_t until)
+{
+	bool slept = false;
+	uint64_t now;
+
+	while (atomic_load(&cost->turn) == turn) {
+		now = shunt_now(engine);
+		if (now >= until)
+			return false;
+		slept = wait_while(cost, turn, until - now);
+	}
+	return slept;
+}
+
+/* One round trip; 0 where it does not count: both must have slept, on two cores. */
+static uint64_t round_trip(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
+			   uint64_t until)
+{
+	uint64_t start = shunt_now(engine);
+	bool slept;
+
+	atomic_store(&cost->turn, turn);
+	slept = wake(cost);
+	slept &= await_turn(engine, cost, turn, until);
+	return slept && atomic_load(&cost->cpu) != sched_getcpu() ? shunt_now(engine) - start : 0;
+}
+
+/* The partner falls asleep meanwhile. */
+static void pass(struct shunt_engine *engine)
+{
+	uint64_t until = shunt_now(engine) + SETTLE;
+
+	while (shunt_now(engine) < until)
+		shunt_pause();
+}
+
+uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleepcost *cost)
+{
+	uint64_t until = shunt_now(engine) + PATIENCE, shortest = 0;
+	int saved = errno;
+
+	for (uint32_t turn = 1; turn < 2 * ROUNDS && shunt_now(engine) < until; turn += 2) {
+		uint64_t took;
+
+		pass(engine);
+		took = round_trip(engine, cost, turn, until);
+		if (took && (!shortest || took < shortest))
+			shortest = took;
+	}
+	atomic_store(&cost->turn, OVER);
+	wake(cost);
+	errno = saved;
+	return shortest;
+}

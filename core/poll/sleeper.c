@@ -1,0 +1,91 @@
+#include <errno.h>
+#include "core/engine.h"
+#include "core/poll/sleeper.h"
+
+void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (!sleeper->asleep)
+		return;
+	sleeper->asleep = false;
+	engine->group.kicks++;
+	if (sleeper->kick_fd < 0)
+		return;		/* it wakes by itself, soon */
+	if (engine->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
+		shunt_log(SHUNT_LOG_ERROR, "cannot wake a thread: error %d", errno);
+	errno = saved;
+}
+
+void shunt_sleeper_cancelled(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next) {
+		if (!sleeper->heeds)
+			continue;
+		sleeper->told = true;
+		shunt_sleeper_kick(engine, sleeper);
+	}
+	shunt_lock_leave(&group->lock);
+}
+
+void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &engine->group;
+
+	sleeper->previous = NULL;
+	sleeper->next = group->sleepers;
+	if (group->sleepers)
+		group->sleepers->previous = sleeper;
+	group->sleepers = sleeper;
+	sleeper->leader = false;
+	shunt_sleeper_lead(engine, sleeper);
+}
+
+void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready)
+{
+	struct shunt_group *group = &engine->group;
+
+	sleeper->asleep = !ready && !(group->open && group->more);
+	if (sleeper->asleep)
+		group->sleeps++;
+}
+
+/*
+ * Without a leader, whoever leaves wakes the next to become it: also one that was woken to lead and does not
+ * come back.
+ */
+void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (sleeper->previous)
+		sleeper->previous->next = sleeper->next;
+	else
+		group->sleepers = sleeper->next;
+	if (sleeper->next)
+		sleeper->next->previous = sleeper->previous;
+	if (group->leader == sleeper)
+		group->leader = NULL;
+	if (group->open && !group->leader && group->sleepers)
+		shunt_sleeper_kick(engine, group->sleepers);
+}
+
+bool shunt_sleeper_is_ours(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper)
+{
+	return sleeper->forks == engine->forks;
+}
+
+bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (!group->open || group->leader)
+		return false;
+	sleeper->leader = true;
+	group->leader = sleeper;
+	return true;
+}

@@ -1,0 +1,342 @@
+/*
+ * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
+ * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how
+ * far the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what
+ * has not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/base/deadline.h"
+#include "core/fd/thread.h"
+#include "core/lane/lanes.h"
+#include "core/lane/zero_copy.h"
+#include "core/leave.h"
+#include "core/link/seats.h"
+#include "core/service.h"
+#include "core/stream/again.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
+#include "core/stream/proof.h"
+#include "core/stream/user_timeout.h"
+
+#define FLUSH_NS 1000000000ull	/* that a device may take to give back the receives of a dead QP */
+
+/* --- the queue pair --- */
+
+/* What was posted is either delivered or given back: nothing will arrive after this. group.lock held. */
+static bool is_flushed(const struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		if (link->lanes[i].received + link->lanes[i].flushed < link->lanes[i].reposted)
+			return false;
+	return true;
+}
+
+static bool look(struct shunt_engine *engine, const struct shunt_link *link)
+{
+	struct shunt_group *group = &engine->group;
+	bool flushed;
+
+	shunt_lock_take(&group->lock);
+	shunt_group_arm(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&group->lock);
+	flushed = is_flushed(link);
+	shunt_lock_leave(&group->lock);
+	return flushed;
+}
+
+static void await_flush(struct shunt_engine *engine, const struct shunt_link *link)
+{
+	uint64_t until = shunt_now(engine) + FLUSH_NS;
+	struct pollfd fd = { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
+	struct timespec left;
+
+	while (!look(engine, link) && shunt_now(engine) < until)
+		if (engine->sys->ppoll(&fd, 1, shunt_deadline_left(engine, until, &left), NULL) > 0)
+			shunt_group_take_event(engine);
+}
+
+/* --- telling the peer --- */
+
+/* The reader takes what has been delivered, then TCP; the sender waits. Both locks held. */
+static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_lock_take(&engine->group.lock);
+	rx->final = true;
+	if (rx->track == SHUNT_LINK)
+		atomic_store(&rx->boundary, atomic_load(&rx->tail));
+	shunt_lock_leave(&engine->group.lock);
+	if (tx->track == SHUNT_LINK)
+		shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	atomic_store(&stream->lane_work, 0);
+}
+
+/* What the peer should have had by the link. tx.lock held. */
+static uint64_t sent_by_link(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	bool given = tx->track == SHUNT_LINK || atomic_load(&tx->unpassed);
+
+	if (!given || atomic_load(&stream->asked) == SHUNT_GIVEN)
+		return 0;
+	return tx->track == SHUNT_LINK ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
+}
+
+/* The program has sent bytes that the peer may not have. tx.lock held. */
+static bool is_owed(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&stream->lane->retired);
+
+	return (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) &&
+	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
+		atomic_load(&tx->pinned_wr) > retired);
+}
+
+void shunt_failover_let_go(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin) ||
+	    shunt_proof_pending(&stream->rx) || shunt_linger_must_prove(stream))
+		return;
+	shunt_linger_resume(stream);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+	shunt_loop_wake(&stream->engine->loop);
+}
+
+static void tell(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_message message = { .type = SHUNT_MSG_RESUME };
+	uint64_t offset;
+	uint8_t state;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	state = atomic_load(&stream->state);
+	if (state == SHUNT_LINKED && shunt_proof_pending(&stream->rx))
+		shunt_proof_expect(stream);	/* it is heard before what follows */
+	offset = atomic_load(&stream->rx.tail);
+	if (state == SHUNT_LINKED && atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN) {	/* nothing of it counts */
+		offset = atomic_load(&stream->rx.boundary);
+		shunt_proof_drop(engine, stream);
+	}
+	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
+		shunt_loss_tell(stream);
+	if (state == SHUNT_LINKED)
+		halt(engine, stream);
+	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
+	if (state == SHUNT_LINKED && is_owed(stream))	/* for so long the device has tried already */
+		shunt_expiry_note(stream, engine->config.dead_ms * 1000000);
+	if (state == SHUNT_CLOSED)
+		shunt_failover_let_go(stream);
+	message.stream = stream->peer_id;
+	message.resume.offset = offset;
+	message.resume.announced = atomic_load(&stream->rx.announced);
+	message.resume.sent = sent_by_link(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_track_settle(engine, stream);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
+	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
+		shunt_pin_tell(stream);
+	if (state != SHUNT_CANDIDATE)
+		shunt_link_send(link, &message, NULL, 0);
+}
+
+bool shunt_failover_begin(struct shunt_link *link, const char *why)
+{
+	struct shunt_engine *engine = link->engine;
+	bool ours = atomic_load(&link->failed);
+
+	atomic_fetch_add(&engine->breaking, 1);
+	shunt_lanes_stop(link);
+	await_flush(engine, link);
+	shunt_lock_take(&engine->group.lock);
+	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
+	shunt_lock_leave(&engine->group.lock);
+	if (atomic_load(&link->distrusted))	/* nor did what came last: what the peer knows to have arrived has not */
+		return false;
+	/* A peer whose queue pair has failed says so itself; ours may be given up on purpose. */
+	shunt_log(!ours || shunt_leave_is_due(engine) ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,
+		  "link to process %u%s: %s; its streams go on over TCP", link->peer_pid, shunt_link_where(link), why);
+	atomic_fetch_add(&engine->failovers, 1);
+	return true;
+}
+
+void shunt_failover_tell(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		tell(link, stream);
+	shunt_link_send(link, &message, NULL, 0);
+}
+
+int shunt_failover_all(struct shunt_engine *engine)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = engine->service->links; link; link = link->next) {
+		if (atomic_load(&link->state) != SHUNT_LINK_UP || !link->lanes[0].retains || !link->peer_retains)
+			continue;
+		shunt_link_fail(link, "an operator has given up its queue pair");
+		count++;
+	}
+	return count;
+}
+
+/* --- hearing of it --- */
+
+/*
+ * The peer lacks what is behind *offset and has not seen `unseen` announcements. True: it wants our
+ * direction again, from *offset as set here. tx.lock held.
+ */
+static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t unseen)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->asked) == SHUNT_GIVEN)
+		return false;	/* it has been TCP's since then */
+	/* Bytes that the link brought may have been dropped, or the HANDBACK. */
+	if (tx->track == SHUNT_TCP && unseen <= 1)
+		return *offset < atomic_load(&tx->handback_at);
+	if (unseen > (tx->track == SHUNT_TCP ? 1 : 0))	/* not even the upgrade has come */
+		*offset = atomic_load(&tx->upgrade_at);
+	return true;
+}
+
+/* TCP has gone on behind bytes that the peer lacks: it was told that it had them. tx.lock held. */
+static bool comes_late(const struct shunt_stream *stream, uint64_t from)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) && from < atomic_load(&tx->handback_at) &&
+	       tx->offset > atomic_load(&tx->handback_at);
+}
+
+/*
+ * Our direction is TCP's from here on, where `again` with the link's bytes behind `from`. 0, or
+ * -errno: these cannot be had (shunt_again_take_back). Both locks held.
+ */
+static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool again,
+		  uint64_t from)
+{
+	struct shunt_tx *tx = &stream->tx;
+	int result = 0;
+
+	tx->must_prove = false;
+	if (again) {
+		shunt_lock_take(&stream->lane->lock);
+		result = comes_late(stream, from) ? -ENODATA :
+			 shunt_again_take_back(engine, stream, from);
+		shunt_lock_leave(&stream->lane->lock);
+	}
+	tx->track = SHUNT_TCP;
+	atomic_store(&tx->unpassed, 0);
+	atomic_store(&tx->halted, false);
+	atomic_store(&tx->stuck_since, 0);
+	if (!result)
+		shunt_linger_resume(stream);
+	return result;
+}
+
+static void done(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+	if (!shunt_pin_fetched(stream))
+		shunt_pin_tell(stream);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED);
+	shunt_rights_answer(engine, stream);
+}
+
+/* The peer has not kept what the link has not brought. */
+static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	return !link->peer_retains && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
+	       !atomic_load(&rx->retired) && sent > atomic_load(&rx->tail);
+}
+
+static void on_resume(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t offset = message->resume.offset, announced = message->resume.announced;
+	bool sound, again;
+	int result = 0;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&tx->lock);
+	sound = announced <= tx->announced && tx->announced - announced <= 2;
+	if (sound && atomic_load(&tx->halted)) {
+		again = wants_again(stream, &offset, tx->announced - announced);
+		result = resume(engine, stream, again, offset);
+	}
+	if (sound && !atomic_load(&stream->rx.retired))
+		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
+	if (result || gone(link, stream, message->resume.sent))
+		shunt_loss_end(engine, stream, 0);
+	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!sound)
+		shunt_link_distrust(link, "a RESUME of more announcements than were sent");
+	else if (result == -EPROTO)
+		shunt_link_distrust(link, shunt_again_wrong);
+	else
+		done(engine, stream);
+}
+
+/* The peer has told of all it has: of the others it never knew, or they are closed there. */
+static void on_resumed(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
+
+	link->resumed = true;
+	shunt_seats_each(link, stream) {
+		if (!atomic_load(&stream->tx.halted))
+			continue;
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+		resume(engine, stream, false, 0);
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+		done(engine, stream);
+	}
+}
+
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)
+{
+	struct shunt_stream *stream;
+
+	if (message->type == SHUNT_MSG_RESUMED) {
+		on_resumed(link);
+		return;
+	}
+	stream = shunt_seats_hold(link, message->stream);
+	if (!stream)
+		return;
+	on_resume(link, stream, message);
+	shunt_streams_unhold(stream);
+}
+
+bool shunt_failover_over(struct shunt_link *link)
+{
+	return atomic_load(&link->state) == SHUNT_LINK_BROKEN && link->resumed && !shunt_channel_waits(&link->channel);
+}

@@ -1,0 +1,95 @@
+/*
+ * One timer for all lanes of the process (XR-06): a look twice in SHUNT_KEEPALIVE_MS. A lane of which nothing has been
+ * seen from one look to the next is asked; so a peer that has gone is known within SHUNT_KEEPALIVE_MS and the time
+ * that the device itself tries (SHUNT_DEAD_MS). Sends and receives are seen by the counts that they leave behind, and
+ * cost nothing more for it.
+ */
+#include "core/recovery/keepalive.h"
+#include "core/lane/wr.h"
+
+#define LANES 64		/* looked at in one go */
+#define BREATH 10000000ull	/* ns between two goes of one look */
+
+void shunt_keepalive_begin(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_service *service = engine->service;
+
+	if (!engine->config.keepalive_ms || !link->lanes[0].retains || service->keeping)
+		return;
+	service->keeping = true;
+	shunt_task_at(&service->tasks.keepalive, shunt_now(engine) + engine->config.keepalive_ms * 500000);
+}
+
+void shunt_keepalive_forget(struct shunt_link *link)
+{
+	struct shunt_service *service = link->engine->service;
+
+	if (service && service->keep_next == link)
+		service->keep_next = link->next;
+}
+
+/* What is under way, the device itself gives up in time. */
+static void ask(struct shunt_lane *lane)
+{
+	uint64_t number;
+
+	if (lane->sent == atomic_load(&lane->retired) && shunt_wr_probe(lane, &number)) {
+		lane->probe = number;
+		atomic_fetch_add(&lane->link->engine->probes, 1);
+	}
+}
+
+static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	uint64_t received;
+
+	if (!shunt_lock_try(&lane->lock))
+		return;	/* somebody is sending */
+	shunt_lock_take(&engine->group.lock);
+	received = lane->received;
+	shunt_lock_leave(&engine->group.lock);
+	if (lane->sent == lane->seen_sent && received == lane->seen_received)
+		ask(lane);
+	lane->seen_sent = lane->sent;
+	lane->seen_received = received;
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);	/* for who has found it locked */
+}
+
+static bool is_kept(struct shunt_link *link)
+{
+	return link->lane_count && link->lanes[0].retains && atomic_load(&link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&link->failed);
+}
+
+/* Some of them, from where the last go ended. True: that were all. */
+static bool look(struct shunt_service *service)
+{
+	struct shunt_link *link = service->keep_next;
+
+	if (!link) {
+		shunt_group_poll_fully(service->engine);	/* perhaps nobody else does, and one has failed */
+		service->keeping = false;
+		link = service->links;
+	}
+	for (uint32_t lanes = 0; link && lanes < LANES; lanes += link->lane_count ? link->lane_count : 1, link = link->next) {
+		if (!is_kept(link))
+			continue;
+		service->keeping = true;
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			look_at(service->engine, &link->lanes[i]);
+	}
+	service->keep_next = link;
+	return !link;
+}
+
+void shunt_keepalive_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, keepalive);
+	struct shunt_engine *engine = service->engine;
+	uint64_t next = shunt_now(engine) + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
+
+	if (service->keeping || service->keep_next)
+		shunt_task_at(task, next);
+}

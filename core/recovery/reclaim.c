@@ -1,0 +1,120 @@
+/*
+ * Memory that is not needed goes back: rings that have grown and in which nothing has come for some seconds become
+ * small again, and blocks of the arenas that are empty go (XR-14). The service thread looks every `trim_every` ns
+ * while there is something to look at, so what is empty is kept for one to two seconds.
+ *
+ * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
+ * moved from one look to the next.
+ */
+#include "core/lane/send_buffer.h"
+#include "core/link/seats.h"
+#include "core/recovery/reclaim.h"
+#include "core/service.h"
+#include "core/stream/rings.h"
+
+/* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
+static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
+	       rx->ring_bytes > engine->config.ring_min && !rx->final && !atomic_load(&rx->retired) &&
+	       !atomic_load(&rx->reset) && atomic_load(&rx->fin) == SHUNT_NEVER && !atomic_load(&stream->released);
+}
+
+/* Nothing has come for long enough, all of it has been read, and nothing is being changed. rx.lock held. */
+static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load(&rx->tail);
+
+	if (tail != rx->quiet_tail || tail != atomic_load(&rx->head) || atomic_load(&rx->next_bytes)) {
+		rx->quiet_tail = tail;
+		rx->quiet_since = now;
+		return false;
+	}
+	return now - rx->quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
+	       atomic_load(&rx->boundary) == SHUNT_NEVER && atomic_load(&stream->retiring) == SHUNT_STAYING;
+}
+
+/* Our ring of the stream. True: to be looked at again. */
+static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream,
+			 uint64_t now)
+{
+	bool again;
+
+	if (!atomic_load_explicit(&stream->rx.grown, memory_order_relaxed))
+		return false;
+	if (!shunt_lock_try(&stream->rx.lock))
+		return true;	/* somebody reads */
+	shunt_track_settle(engine, stream);
+	again = may_shrink(engine, link, stream);
+	if (again && is_quiet(engine, stream, now))
+		shunt_rings_offer_small(engine, stream);
+	shunt_lock_leave(&stream->rx.lock);
+	return again;
+}
+
+/* A smaller ring of the peer that could not be used when it was offered. The same. */
+static bool look_at_offer(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_relaxed);
+	bool again = true;
+
+	if (!offer || shunt_ring_bytes(offer) >= tx->ring_bytes)
+		return false;	/* who asked for a larger one will use it */
+	if (!shunt_lock_try(&tx->lock))
+		return true;
+	again = !shunt_rings_change(stream);
+	shunt_lock_leave(&tx->lock);
+	return again;
+}
+
+/* A stage that was widened for what the peer did not read (overflow.c). The same. */
+static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool again;
+
+	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+		return false;
+	if (!shunt_lock_try(&tx->lock))
+		return true;	/* somebody sends */
+	again = stream->link == link && shunt_stage_narrow(stream);
+	shunt_lock_leave(&tx->lock);
+	return again;
+}
+
+static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
+{
+	struct shunt_stream *stream;
+	bool again = false;
+
+	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->failed))
+		return false;
+	/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
+	shunt_seats_each(link, stream) {
+		again |= look_at_ring(engine, link, stream, now);
+		again |= look_at_offer(stream);
+		again |= look_at_stage(link, stream);
+	}
+	return again;
+}
+
+void shunt_trim_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, trim);
+	uint64_t now = shunt_now(service->engine);
+	bool again = false;
+
+	shunt_group_poll_fully(service->engine);	/* perhaps nobody else does */
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		again |= look_at_streams(service->engine, link, now);
+		again |= shunt_arena_tidy(&link->arena);
+	}
+	if (!again)
+		return;
+	task->not_before = now + service->engine->trim_every;
+	shunt_task_at(task, task->not_before);
+}

@@ -1,0 +1,346 @@
+#include "core/recovery/reconnect.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/peer/claim.h"
+#include "core/peer/link_make.h"
+#include "core/link/seats.h"
+#include "core/peer/links.h"
+#include "core/service.h"
+#include "core/fork/fork_slots.h"
+
+#define ACCEPTING 600000000000ull	/* ns that the initiator may take to come back */
+#define TRIES 6			/* after so many refusals the time between two no longer doubles */
+
+/* --- a stream leaves its dead link --- */
+
+enum readiness { READY, BUSY, NEVER };
+
+/* Both locks held. BUSY: the old link left bytes to read or send. EOF at unproven_at is a reset. */
+static enum readiness is_quiet(struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_rx *rx = &stream->rx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_shared_held(stream) ||
+	    stream->orphan || stream->dissolving || atomic_load(&tx->dead) || tx->shut || rx->shut || rx->tcp_eof ||
+	    atomic_load(&rx->reset) || atomic_load(&rx->error) || atomic_load(&rx->fin) != SHUNT_NEVER ||
+	    atomic_load(&stream->released) || atomic_load(&stream->releases) ||
+	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
+		return NEVER;
+	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
+	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    atomic_load(&rx->second) != SHUNT_NEVER || atomic_load(&rx->proof) != SHUNT_PROVEN || rx->proof_fd >= 0 ||
+	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin || atomic_load(&tx->pinned_wr) ||
+	    stream->retire_fd >= 0 || stream->claimed ||
+	    (rx->unproven_at != SHUNT_NEVER && rx->unproven_at >= atomic_load(&rx->head)))
+		return BUSY;
+	return READY;
+}
+
+/* It becomes a candidate again, if it is quiet. */
+static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	enum readiness readiness;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_track_settle(engine, stream);
+	readiness = is_quiet(stream);
+	if (readiness == READY) {
+		shunt_streams_vacate(stream);
+		shunt_streams_unlink(stream);
+		atomic_store(&stream->state, SHUNT_CANDIDATE);
+	}
+	if (readiness == NEVER)
+		stream->line = 0;
+	shunt_lock_leave(&stream->tx.lock);
+	if (readiness == READY)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+	return readiness;
+}
+
+/* Everything announced on the link has come, or is the kernel's to say. rx.lock held. */
+static bool is_certain(const struct shunt_rx *rx)
+{
+	return !rx->doubtful && rx->unproven_at == SHUNT_NEVER && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
+}
+
+bool shunt_comeback_let_go(struct shunt_stream *stream)
+{
+	bool certain;
+
+	shunt_lock_take(&stream->rx.lock);
+	certain = is_certain(&stream->rx);
+	shunt_lock_leave(&stream->rx.lock);
+	return certain && let_go(stream->engine, stream) == READY;
+}
+
+/* --- finding them --- */
+
+struct search {
+	uint32_t line;
+	const struct shunt_link *except;
+	const struct shunt_tuple *peer;	/* only who has these addresses, seen from there */
+};
+
+static bool is_of(struct shunt_stream *stream, void *arg)
+{
+	const struct search *search = arg;
+	uint8_t state = atomic_load(&stream->state);
+
+	return stream->line == search->line && stream->fd >= 0 && stream->link != search->except &&
+	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
+	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
+}
+
+static bool has_streams(struct shunt_engine *engine, uint32_t line)
+{
+	struct search search = { .line = line };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	bool some = false;
+
+	while (shunt_streams_next(engine, &sweep))
+		some = true;
+	return some;
+}
+
+/* --- the channel rests --- */
+
+static void name_streams(struct shunt_link *link)
+{
+	struct shunt_stream *stream;
+
+	shunt_seats_each(link, stream)
+		stream->line = link->line.number;
+}
+
+/* The longer, the sooner the link has died; anew once it has lasted. */
+static uint64_t next_rest(const struct shunt_config *config, const struct shunt_line *line, uint64_t now)
+{
+	uint64_t least = config->return_ms * 1000000, most = config->return_max_ms * 1000000;
+	uint64_t next = line->rest && now - line->up_at < 10 * line->rest ? 2 * line->rest : least;
+
+	return next < most ? next : most;
+}
+
+static void unlist(struct shunt_service *service, struct shunt_comeback *comeback)
+{
+	struct shunt_comeback **p = &service->comebacks;
+
+	while (*p != comeback)
+		p = &(*p)->next;
+	*p = comeback->next;
+}
+
+static void give_up(struct shunt_service *service, struct shunt_comeback *comeback)
+{
+	unlist(service, comeback);
+	shunt_channel_close(&comeback->channel);
+	free(comeback);
+}
+
+void shunt_comeback_forget(struct shunt_service *service)
+{
+	while (service->comebacks)
+		give_up(service, service->comebacks);
+}
+
+/* The channel gets a link again; the comeback is gone. NULL: there is none, and the channel is closed. */
+static struct shunt_link *make_link(struct shunt_service *service, struct shunt_comeback *comeback)
+{
+	struct shunt_link *link = shunt_link_create(service->engine, &comeback->channel, comeback->initiator);
+
+	unlist(service, comeback);
+	if (link) {
+		link->line = comeback->line;
+		link->on_trial = link->initiator;
+		shunt_links_list(service, link);
+		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+		atomic_fetch_add(&service->engine->comebacks, 1);
+	}
+	free(comeback);
+	return link;
+}
+
+static void hear(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_comeback *comeback = shunt_loop_owner(source, struct shunt_comeback, source);
+	struct shunt_engine *engine = comeback->channel.engine;
+	struct shunt_service *service = engine->service;
+	struct shunt_message message;
+	struct shunt_link *link;
+	int fds[SHUNT_CHANNEL_FDS], count, result;
+
+	(void)events;
+	shunt_private_begin(engine);
+	result = shunt_channel_receive(&comeback->channel, &message, fds, &count);
+	if (result > 0 && message.type == SHUNT_MSG_HELLO && !comeback->initiator) {
+		link = make_link(service, comeback);
+		if (link)
+			shunt_link_hello(link, &message, fds, count);
+	} else if (result < 0 || (result > 0 && message.type == SHUNT_MSG_HELLO)) {
+		give_up(service, comeback);	/* the peer is gone, does not want to come back, or is not to say that */
+	}	/* else it was said to the link that is gone, before the peer knew */
+	while (count--)
+		engine->sys->close(fds[count]);
+	shunt_private_end(engine);
+}
+
+bool shunt_comeback_take(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_service *service = engine->service;
+	struct shunt_comeback *comeback;
+	uint64_t now = shunt_now(engine);
+
+	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
+		return false;
+	if (!link->line.number)
+		link->line.number = ++service->lines;
+	name_streams(link);
+	if (!has_streams(engine, link->line.number))
+		return false;
+	comeback = calloc(1, sizeof(*comeback));
+	if (!comeback)
+		return false;
+	comeback->source.ready = hear;
+	comeback->line = link->line;
+	comeback->line.rest = next_rest(&engine->config, &link->line, now);
+	comeback->initiator = link->initiator;
+	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
+	shunt_lock_take(&link->send_lock);
+	comeback->channel = link->channel;
+	link->channel.fd = -1;
+	/* Another HELLO is due. */
+	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
+	shunt_lock_leave(&link->send_lock);
+	shunt_loop_change(&engine->loop, comeback->channel.fd, &comeback->source, EPOLLIN);
+	comeback->next = service->comebacks;
+	service->comebacks = comeback;
+	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
+		  (unsigned long long)comeback->line.rest / 1000000);
+	return true;
+}
+
+/* --- are the new queue pairs any good? --- */
+
+static void try_out(struct shunt_lane *lane)
+{
+	struct shunt_group *group = &lane->link->engine->group;
+
+	shunt_lock_take(&group->lock);
+	lane->granted = lane->reposted;
+	atomic_store(&lane->lane_value, lane->reposted);
+	atomic_store(&lane->lane_due, true);
+	shunt_lock_leave(&group->lock);
+	shunt_lane_kick(lane);
+}
+
+bool shunt_comeback_tried(struct shunt_link *link)
+{
+	if (!link->on_trial)
+		return true;
+	for (uint32_t i = 0; !link->tried && i < link->lane_count; i++)
+		try_out(&link->lanes[i]);
+	link->tried = true;
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		if (atomic_load(&link->lanes[i].lane_due) || !shunt_lane_settled(&link->lanes[i]))
+			return false;
+	if (atomic_load(&link->failed))
+		return false;
+	link->on_trial = false;
+	return true;
+}
+
+/* --- the streams return --- */
+
+bool shunt_comeback_later(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	uint64_t wait = engine->config.return_ms * 1000000 << stream->return_tries;
+
+	if (!stream->line || atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0)
+		return false;
+	stream->return_at = shunt_now(engine) + wait;
+	if (stream->return_tries < TRIES)
+		stream->return_tries++;
+	for (struct shunt_link *link = engine->service->links; link; link = link->next)
+		if (link->line.number == stream->line && link->bring_at > stream->return_at)
+			link->bring_at = stream->return_at;
+	return true;
+}
+
+void shunt_comeback_done(struct shunt_stream *stream)
+{
+	if (stream->line)
+		atomic_fetch_add(&stream->engine->returns, 1);
+	stream->return_tries = 0;
+}
+
+void shunt_comeback_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
+{
+	struct search search = { .line = link->line.number, .except = link, .peer = peer };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
+
+	while (search.line && (stream = shunt_streams_next(link->engine, &sweep)) != NULL)
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			let_go(link->engine, stream);
+}
+
+/* Claims it on the link if it is ready. */
+static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t now)
+{
+	if (stream->claimed || stream->return_at > now)
+		return;
+	if (atomic_load(&stream->state) == SHUNT_LINKED && let_go(link->engine, stream) != READY)
+		return;
+	shunt_claim_again(link, stream);
+}
+
+/* Those of the link's line that are not on it yet. True: there are some. */
+static bool bring_all(struct shunt_link *link, uint64_t now)
+{
+	struct search search = { .line = link->line.number, .except = link };
+	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
+	struct shunt_stream *stream;
+	bool some = false;
+
+	while ((stream = shunt_streams_next(link->engine, &sweep)) != NULL) {
+		bring(link, stream, now);
+		some = true;
+	}
+	return some;
+}
+
+static bool may_bring(struct shunt_link *link)
+{
+	return link->initiator && link->line.number && atomic_load(&link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&link->failed) && shunt_comeback_tried(link);
+}
+
+void shunt_comeback_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, comeback);
+	uint64_t now = shunt_now(service->engine);
+	struct shunt_comeback *comeback, *next;
+
+	for (comeback = service->comebacks; comeback; comeback = next) {
+		next = comeback->next;
+		if (comeback->at > now)
+			shunt_task_at(task, comeback->at);
+		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
+			make_link(service, comeback);
+		else
+			give_up(service, comeback);	/* they are closed by now, or the peer does not want them back */
+	}
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!may_bring(link))
+			continue;
+		if (link->bring_at <= now)
+			link->bring_at = bring_all(link, now) ? now + service->engine->config.return_ms * 1000000 : SHUNT_NEVER;
+		shunt_task_at(task, link->bring_at);
+	}
+}

@@ -1,0 +1,153 @@
+#include "core/stream/again.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/lane/remote_read.h"
+#include "core/lane/send_buffer.h"
+#include "core/lane/zero_copy.h"
+
+#define SETTLING 1000000000ull	/* ns that the modelled device may take for a full queue */
+
+const char shunt_again_wrong[] = "bytes asked for again that cannot be missing";
+
+/* --- what is to be written to TCP again --- */
+
+void shunt_again_free(struct shunt_tx *tx)
+{
+	if (tx->resend != tx->nonce)
+		free(tx->resend);
+	tx->resend = NULL;
+}
+
+uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
+{
+	size_t before = tx->resend ? tx->resend_bytes : 0;
+	bool own = tx->resend == tx->nonce;
+	uint8_t *grown = realloc(own ? NULL : tx->resend, before + bytes);
+
+	if (!grown)
+		return NULL;
+	if (own)
+		memcpy(grown, tx->nonce, before);
+	if (!before)
+		tx->resend_done = 0;
+	tx->resend_bytes = before + bytes;
+	tx->resend = grown;
+	return grown + before;
+}
+
+/* --- from where --- */
+
+/* The stream's bytes [from, to) from our own memory. False: it has not kept all of them. */
+static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	const struct shunt_pin *pin = stream->tx.pin;
+
+	while (from < to) {
+		size_t part = shunt_pin_copy(stream, out, from, to);
+
+		if (!part) {
+			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
+			if (!shunt_stage_copy(stream, out, from, from + part))
+				return false;
+		}
+		out += part;
+		from += part;
+	}
+	return true;
+}
+
+/* The posted bytes [from, to): from our own memory, or as they lie in the peer's ring. */
+static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+{
+	struct shunt_lane *lane = stream->lane;
+
+	if (from == to)
+		return true;
+	if (lane->retains && copy_kept(stream, out, from, to))
+		return true;
+	return !atomic_load(&lane->failed) && shunt_fetch_ring(stream, out, from, to);
+}
+
+/*
+ * lane.lock held: nothing is posted meanwhile, so a slow device completes what it has. Its thread
+ * needs no lock of ours.
+ */
+static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	uint64_t until = shunt_now(engine) + SETTLING;
+
+	while (!lane->retains && !shunt_lane_arrived(lane)) {
+		if (!engine->config.soft_model[0] || atomic_load(&lane->failed) ||
+		    shunt_now(engine) >= until)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+/* --- how much --- */
+
+/*
+ * *bytes: how many bytes from `from` on may be sent again, where the peer has said `from`. The peer
+ * has what it has given credit for, and lacks at most what its present ring and the ring before hold.
+ * The staged bytes behind those fit into a stage. So *bytes is bounded, whatever the peer says.
+ * A direction that overflow.c has handed over is not taken back: its callers refuse that, because
+ * TCP has the bytes behind the ring's. There `posted` is beyond the ring, so it is -EPROTO here.
+ */
+static int measure(const struct shunt_tx *tx, uint64_t from, size_t *bytes)
+{
+	uint64_t posted = atomic_load(&tx->posted), ring_from = atomic_load(&tx->ring_from);
+	uint64_t present = from > ring_from ? from : ring_from;	/* first in the present ring */
+
+	if (from < atomic_load(&tx->upgrade_at))	/* TCP has carried it */
+		return -ENODATA;
+	if (from > posted || from < atomic_load(&tx->consumed))
+		return -EPROTO;
+	if (present - from > atomic_load(&tx->old_bytes) ||
+	    (posted > present && posted - present > atomic_load(&tx->ring_bytes)))
+		return -EPROTO;
+	*bytes = atomic_load(&tx->staged) - from;
+	return 0;
+}
+
+/* Copies them to `room`. */
+static bool copy(struct shunt_stream *stream, uint8_t *room, uint64_t from)
+{
+	uint64_t posted = atomic_load(&stream->tx.posted);
+
+	return copy_posted(stream, room, from, posted) &&
+	       copy_kept(stream, room + (posted - from), posted, atomic_load(&stream->tx.staged));
+}
+
+int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
+{
+	struct shunt_tx *tx = &stream->tx;
+	size_t bytes;
+	uint8_t *room;
+	int result = measure(tx, from, &bytes);
+
+	if (result)
+		return result;
+	if (tx->shut && !tx->lingers && bytes)
+		return -ENODATA;
+	if (from < atomic_load(&tx->posted) && !settle(engine, stream->lane))
+		return -ENODATA;
+	if (bytes) {
+		room = shunt_again_add(tx, bytes);
+		if (!room)
+			return -ENOMEM;
+		if (!copy(stream, room, from)) {
+			tx->resend_bytes -= bytes;
+			return -ENODATA;
+		}
+	}
+	atomic_store(&tx->posted, atomic_load(&tx->staged));
+	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
+	atomic_fetch_and(&stream->lane_work,
+			 ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
+	tx->track = SHUNT_TCP;
+	return 0;
+}

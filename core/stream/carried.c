@@ -1,0 +1,46 @@
+#include "core/stream/carried.h"
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+
+/* tcpi_state; <netinet/tcp.h> has the names, but an older struct tcp_info. */
+enum { FIN_WAIT1 = 4, FIN_WAIT2, TIME_WAIT, CLOSE_WAIT = 8, LAST_ACK, CLOSING = 11 };
+
+/* A FIN is one byte more to the kernel. In CLOSE there may have been any. */
+#define FIN_SENT (1u << FIN_WAIT1 | 1u << FIN_WAIT2 | 1u << TIME_WAIT | 1u << LAST_ACK | 1u << CLOSING)
+#define FIN_CAME (1u << CLOSE_WAIT | 1u << TIME_WAIT | 1u << LAST_ACK | 1u << CLOSING)
+
+static bool in(uint8_t state, uint32_t states)
+{
+	return state < 32 && states & 1u << state;
+}
+
+/* `all`: what the kernel has carried, `known`: what of it was counted already, or is no byte of the stream. */
+static void add(struct shunt_bytes *bytes, uint64_t all, uint64_t known)
+{
+	known += bytes->tcp;
+	if (all > known && all - known < UINT64_MAX / 2)
+		shunt_bytes_add(bytes, bytes->tcp + bytes->link, all - known, false);
+}
+
+void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, struct shunt_bytes *rx)
+{
+	const struct shunt_sys *sys = stream->engine->sys;
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+	int unsent = 0, unread = 0;
+
+	if (atomic_load(&stream->state) != SHUNT_PLAIN || stream->fd < 0 ||
+	    sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	    length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
+		return;
+	sys->ioctl(stream->fd, SIOCOUTQ, &unsent);
+	sys->ioctl(stream->fd, SIOCINQ, &unread);
+	/* The SYN of the connecting side is acknowledged like a byte. */
+	add(tx, info.tcpi_bytes_acked + (unsent > 0 ? (uint32_t)unsent : 0),
+	    stream->tx.resent + (stream->role == SHUNT_CONNECTOR) + in(info.tcpi_state, FIN_SENT));
+	add(rx, info.tcpi_bytes_received,
+	    stream->rx.aside + (unread > 0 ? (uint32_t)unread : 0) + in(info.tcpi_state, FIN_CAME));
+}

@@ -1,0 +1,115 @@
+#include "core/stream/decision.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "core/base/address.h"
+#include "core/service.h"
+
+/* "[::1]:40000 to [::1]:6379" */
+#define PAIR_ROOM (2 * SHUNT_ADDRESS_ROOM + 4)
+
+/* `accepted`: the tuple is that of the accepting end. */
+static void write_pair(char text[PAIR_ROOM], const struct shunt_tuple *tuple, bool accepted)
+{
+	char local[SHUNT_ADDRESS_ROOM], peer[SHUNT_ADDRESS_ROOM];
+
+	shunt_address_text(tuple->local, tuple->local_port, local);
+	shunt_address_text(tuple->peer, tuple->peer_port, peer);
+	snprintf(text, PAIR_ROOM, "%s to %s", accepted ? peer : local, accepted ? local : peer);
+}
+
+/* Before a claim nobody has asked for the tuple. */
+static void write_stream(char text[PAIR_ROOM], struct shunt_stream *stream)
+{
+	struct shunt_tuple tuple = stream->tuple;
+
+	if (stream->tuple_known || (stream->fd >= 0 && !shunt_rendezvous_tuple(stream->engine, stream->fd, &tuple)))
+		write_pair(text, &tuple, stream->role == SHUNT_ACCEPTOR);
+	else
+		snprintf(text, PAIR_ROOM, "not connected");
+}
+
+static void say(enum shunt_log_level level, struct shunt_stream *stream, const char *what)
+{
+	int saved = errno;
+	char pair[PAIR_ROOM];
+
+	write_stream(pair, stream);
+	shunt_log_write(level, "descriptor %d, %s: %s", atomic_load(&stream->fd), pair, what);
+	errno = saved;
+}
+
+void shunt_decision_linked(struct shunt_stream *stream)
+{
+	const struct shunt_link *link = stream->link;
+	char what[160];
+
+	if (!shunt_log_wants(SHUNT_LOG_INFO) || !link)
+		return;
+	snprintf(what, sizeof(what), "on a link to process %u (%s)", link->peer_pid, link->device->context->device->name);
+	say(SHUNT_LOG_INFO, stream, what);
+}
+
+void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason)
+{
+	char what[160];
+
+	if (!shunt_log_wants(SHUNT_LOG_INFO))
+		return;
+	snprintf(what, sizeof(what), "%s: %s", atomic_load(&stream->state) == SHUNT_LINKED ? "back on TCP" : "stays on TCP",
+		 shunt_reason_text(reason));
+	say(SHUNT_LOG_INFO, stream, what);
+}
+
+void shunt_decision_say_step(struct shunt_stream *stream, const char *format, ...)
+{
+	char what[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	say(SHUNT_LOG_DEBUG, stream, what);
+}
+
+/* --- claims of peers --- */
+
+static void say_claim(enum shunt_log_level level, const struct shunt_link *link, const struct shunt_tuple *claimed,
+		      const char *what)
+{
+	char pair[PAIR_ROOM];
+
+	write_pair(pair, claimed, false);
+	shunt_log_write(level, "claim of process %u, %s: %s", link->peer_pid, pair, what);
+}
+
+void shunt_decision_say_claim(const struct shunt_link *link, const struct shunt_tuple *claimed, const char *what)
+{
+	say_claim(SHUNT_LOG_DEBUG, link, claimed, what);
+}
+
+/* By enum shunt_refusal. */
+static const struct {
+	enum shunt_reason told;
+	const char *text;
+} refusals[] = {
+	[SHUNT_REFUSED_NOT_HAD] = { SHUNT_REASON_NOT_HAD, "refused: no process that was heard of has accepted it" },
+	[SHUNT_REFUSED_UNUSED] = { SHUNT_REASON_PEER_UNUSED, "refused: the program has not used it in time" },
+	[SHUNT_REFUSED_STRANGER] = { SHUNT_REASON_PEER_STRANGER,
+				     "refused: a process of another user accepts at this address and was not let in" },
+	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_REASON_PEER_NO_ROOM, "refused: out of memory, or closed already" },
+	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: this process may not be traced by its own user any more" },
+};
+
+void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why)
+{
+	if (shunt_log_wants(SHUNT_LOG_INFO))
+		say_claim(SHUNT_LOG_INFO, link, claimed, refusals[why].text);
+}
+
+/* A peer may be of a later version, or lie. */
+enum shunt_reason shunt_decision_told(uint32_t why)
+{
+	return why < sizeof(refusals) / sizeof(refusals[0]) ? refusals[why].told : SHUNT_REASON_NOT_HAD;
+}

@@ -1,0 +1,35 @@
+/*
+ * What the log says of a connection: at info each decision about it, which is that a link carries it or why none does,
+ * and at debug each step of its claim. Both ends name it alike, "FROM to AT", the connecting end first.
+ */
+#ifndef SHUNT_CORE_DECISION_H
+#define SHUNT_CORE_DECISION_H
+
+#include "core/base/reason.h"
+#include "core/engine.h"
+
+/* Its link carries it from now on. Any lock may be held, as below. */
+void shunt_decision_linked(struct shunt_stream *stream);
+/* It is the kernel's for good. */
+void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason);
+/* A peer's claim is refused. */
+void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why);
+/* The claimant's reason for a refusal's code. */
+enum shunt_reason shunt_decision_told(uint32_t why);
+
+/* A step of its claim, or of a peer's claim. Arguments are not evaluated where nobody wants them. */
+#define shunt_decision_step(stream, ...)                                        \
+	do {                                                                    \
+		if (shunt_log_wants(SHUNT_LOG_DEBUG))                           \
+			shunt_decision_say_step(stream, __VA_ARGS__);           \
+	} while (0)
+#define shunt_decision_claim(link, tuple, what)                                 \
+	do {                                                                    \
+		if (shunt_log_wants(SHUNT_LOG_DEBUG))                           \
+			shunt_decision_say_claim(link, tuple, what);            \
+	} while (0)
+
+void shunt_decision_say_step(struct shunt_stream *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void shunt_decision_say_claim(const struct shunt_link *link, const struct shunt_tuple *claimed, const char *what);
+
+#endif

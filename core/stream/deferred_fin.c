@@ -1,0 +1,134 @@
+#include "core/stream/deferred_fin.h"
+#include <sys/socket.h>
+#include "core/engine.h"
+#include "core/stream/loss.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+
+/* What the end is said on. The program can still close its own. */
+static void take_copy(struct shunt_stream *stream, int fd)
+{
+	int copy = shunt_private_copy(stream->engine, fd);
+
+	atomic_store(&stream->tx.end_fd, copy < 0 ? -1 : copy);
+}
+
+static void leave(struct shunt_stream *stream)
+{
+	shunt_private_close(stream->engine, stream->tx.end_fd);
+	atomic_store(&stream->tx.end_fd, -1);
+	atomic_store(&stream->tx.lingers, false);
+}
+
+/* lane.lock held, or nobody posts any more, or there is no descriptor that who posts could end. */
+static void end(struct shunt_stream *stream, int fd)
+{
+	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
+		stream->engine->sys->shutdown(fd, SHUT_WR);
+	leave(stream);
+}
+
+bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
+		return false;
+	if (atomic_load(&tx->end_fd) >= 0)
+		return true;
+	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
+	if (!atomic_load(&tx->lingers) &&
+	    ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
+	     tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset)))
+		return false;
+	take_copy(stream, fd);
+	if (tx->end_fd < 0 && closing) {
+		if (atomic_load(&tx->lingers))	/* it has been promised, and another process may keep the socket open */
+			end(stream, fd);
+		return false;
+	}
+	atomic_store(&tx->lingers, true);
+	if (tx->end_fd < 0)
+		shunt_proof_later(stream->engine);
+	return true;
+}
+
+void shunt_linger_again(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);
+	if (atomic_load(&tx->lingers) && tx->end_fd < 0 && stream->fd >= 0) {
+		take_copy(stream, stream->fd);
+		if (tx->end_fd < 0)
+			shunt_proof_later(stream->engine);
+		else
+			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+	}
+	shunt_lock_leave(&tx->lock);
+}
+
+int shunt_linger_fd(const struct shunt_stream *stream)
+{
+	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
+}
+
+bool shunt_linger_must_prove(const struct shunt_stream *stream)
+{
+	return shunt_proof_owed(stream) && stream->tx.offset > atomic_load(&((struct shunt_stream *)stream)->tx.upgrade_at);
+}
+
+bool shunt_linger_look(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
+		return false;
+	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
+	    shunt_linger_must_prove(stream))
+		return true;
+	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
+	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+		return true;
+	end(stream, tx->end_fd);
+	return false;
+}
+
+void shunt_linger_proven(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.lingers))
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+}
+
+void shunt_linger_resume(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (!atomic_load(&tx->lingers)) {
+		if (tx->resend && stream->fd >= 0)
+			shunt_owed_await(stream->engine, stream);
+		return;
+	}
+	if (!tx->resend || stream->rx.owes_reset) {
+		/* The program has ended reading, too: the kernel would answer the nonce that is on its way with a reset. */
+		if (!stream->rx.owes_reset && shunt_proof_end_writing(stream))
+			leave(stream);
+		else
+			end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
+		return;
+	}
+	tx->resend_fin = true;
+	if (!stream->awaited) {		/* else with the nonce, before what has been added now */
+		stream->resend_fd = tx->end_fd;
+		atomic_store(&tx->end_fd, -1);
+	}
+	leave(stream);
+	shunt_owed_await(stream->engine, stream);
+}
+
+void shunt_linger_dead(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.lingers) && shunt_loss_of_ours(stream))
+		shunt_streams_reset_tcp(stream->engine, shunt_linger_fd(stream));
+	shunt_linger_resume(stream);
+}

@@ -1,0 +1,56 @@
+#include "core/stream/delivered.h"
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/lane/send_buffer.h"
+#include "core/lane/zero_copy.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/overflow.h"
+#include "core/stream/user_timeout.h"
+
+static void released(struct shunt_stream *stream)
+{
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+}
+
+static void stuck(struct shunt_stream *stream)
+{
+	shunt_expiry_begin(stream);
+}
+
+static void roomy(struct shunt_stream *stream)
+{
+	if ((shunt_stage_roomy(stream) || shunt_overflow_has_room(stream)) &&
+	    shunt_tx_unstarve(&stream->tx))
+		shunt_group_tell(stream->engine, stream, EPOLLOUT);
+}
+
+static bool done(struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = stream->lane;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&lane->retired);
+	bool waits = false;
+
+	if (!shunt_pin_fetched(stream)) {
+		waits = retired < atomic_load(&tx->pinned_wr);
+		if (!waits)
+			shunt_pin_tell(stream);
+	}
+	waits |= shunt_linger_look(stream);
+	if (stream->let_go) {
+		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
+			return true;	/* told by let_seat_go() of pinned.c for the latter */
+		released(stream);	/* it may be another's from here on */
+		return false;
+	}
+	if (shunt_overflow_is_kept(stream) ||
+	    (!shunt_stage_roomy(stream) && !shunt_overflow_has_room(stream)))
+		return true;
+	if (shunt_tx_unstarve(tx))
+		shunt_group_tell(stream->engine, stream, EPOLLOUT);
+	return waits;
+}
+
+const struct shunt_lane_hooks shunt_delivered_hooks = {
+	.done = done, .roomy = roomy, .stuck = stuck, .released = released,
+};

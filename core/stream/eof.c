@@ -1,0 +1,138 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <linux/tcp.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/stream/eof.h"
+#include "core/stream/proof.h"
+
+bool shunt_stream_tcp_closed(struct shunt_stream *stream)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	return !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+	       info.tcpi_state == 7 /* TCP_CLOSE */;
+}
+
+/* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
+static bool is_cut(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin);
+	uint64_t from = rx->track == SHUNT_LINK ? head : atomic_load(&rx->boundary), tail = atomic_load(&rx->tail);
+	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
+	int there = 0;
+
+	return fin != SHUNT_NEVER && !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && head + there + ring < fin;
+}
+
+/* Reported once, on whichever way: the kernel has seen a reset of its own. */
+int shunt_stream_pop_error(struct shunt_stream *stream)
+{
+	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
+	socklen_t length = sizeof(kernel);
+
+	if (error && stream->fd >= 0)
+		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
+	if (!error || atomic_exchange(&stream->rx.told, true))
+		return 0;
+	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
+}
+
+void shunt_stream_was_reset(struct shunt_stream *stream, int error)
+{
+	if (error == EPIPE || atomic_load(&stream->rx.reset))
+		return;
+	atomic_store(&stream->rx.error, error);
+	atomic_store(&stream->rx.reset, true);
+	atomic_store(&stream->tx.dead, true);
+}
+
+/* The program is told that it is over: what the link may still bring is nothing any more. */
+static void hear_no_more(struct shunt_stream *stream)
+{
+	struct shunt_group *group = &stream->engine->group;
+	struct shunt_rx *rx = &stream->rx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&rx->retired))
+		return;
+	shunt_lock_take(&group->lock);
+	if (rx->track == SHUNT_LINK ? atomic_load(&rx->tail) == atomic_load(&rx->head) : atomic_load(&rx->boundary) == SHUNT_NEVER)
+		atomic_store(&rx->retired, true);
+	shunt_lock_leave(&group->lock);
+}
+
+/* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
+ssize_t shunt_eof_reached(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	socklen_t length = sizeof(int);
+	int error;
+
+	if (rx->shut || atomic_load(&rx->fin) == head)
+		return 0;
+	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
+		if (__builtin_expect(rx->owes_reset, 0) && stream->fd >= 0) {	/* what was unread before it has been read */
+			shunt_streams_reset_tcp(stream->engine, stream->fd);
+			stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);	/* ours is told */
+			rx->owes_reset = false;
+		}
+		hear_no_more(stream);
+		error = shunt_stream_pop_error(stream);
+		return -error;
+	}
+	return -EAGAIN;
+}
+
+/* Once, as a reset is told. */
+ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	rx->doubtful = false;
+	if (rx->shut || atomic_load(&rx->reset) || atomic_exchange(&rx->told, true))
+		return 0;
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	shunt_streams_reset_tcp(stream->engine, fd);
+	return -ECONNRESET;
+}
+
+/*
+ * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
+ * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
+ * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
+ * been told already.
+ * What a device has done for a peer is here before what the peer's kernel sends afterwards: whose end comes before CONFIRM
+ * has not switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
+ */
+bool shunt_eof_counts(struct shunt_stream *stream)
+{
+	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
+	     atomic_load(&stream->rx.told)) && shunt_stream_tcp_closed(stream))
+		return true;
+	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+		return true;	/* an end that comes before the proof is the kernel's to tell */
+	if (!atomic_load(&stream->tx.halted) &&
+	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
+		return true;
+	return atomic_load(&stream->state) != SHUNT_LINKED ||
+	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
+}
+
+/* TCP has ended. Before FIN, or before a switch, only a reset does that; behind its own FIN the kernel does not say so. */
+ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin), boundary = atomic_load(&rx->boundary);
+	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
+
+	if (missing)
+		return shunt_eof_in_doubt(stream, fd);
+	if (atomic_load(&rx->told))
+		hear_no_more(stream);
+	return 0;
+}

@@ -1,0 +1,41 @@
+#include "core/stream/gather.h"
+#include "core/service.h"
+
+#define GATHER_NS 200000000ull	/* tcp(7) */
+#define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
+
+void shunt_gather_begin(struct shunt_engine *engine)
+{
+	struct shunt_task *task = &engine->service->tasks.gather;
+
+	if (!shunt_task_waits(task))
+		shunt_loop_remind(&engine->loop, task, shunt_now(engine) + GATHER_LOOK);
+}
+
+/* One that announced more long ago: what it has gathered is sent. Others are looked at again. */
+static int end_gathering(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_tx *tx = &stream->tx;
+
+	(void)arg;
+	if (!atomic_load(&tx->gathering))
+		return 0;
+	if (shunt_now(engine) - atomic_load(&tx->gathered_at) >= GATHER_NS && shunt_lock_try(&tx->lock)) {
+		shunt_stream_push(stream);
+		atomic_store(&tx->gathering, false);
+		shunt_lock_leave(&tx->lock);
+	} else {
+		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + GATHER_LOOK);
+	}
+	return 0;
+}
+
+void shunt_gather_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, gather)->engine;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, end_gathering, NULL);
+	shunt_lock_leave(&engine->streams_lock);
+}

@@ -1,0 +1,380 @@
+/*
+ * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
+ * lock but the innermost. Every value here comes from the peer.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/lane/roster.h"
+#include "core/stream/proof.h"
+#include "core/stream/reset_unread.h"
+#include "core/stream/settle.h"
+
+/* Where the link's bytes may end without overrunning the ring that the sender is using. */
+static uint64_t ring_end(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire);
+
+	return (head > rx->link_from ? head : rx->link_from) + rx->link_bytes;
+}
+
+/* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
+static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!stream->tx.shut || atomic_load(&stream->state) != SHUNT_LINKED ||
+	    atomic_exchange(&stream->rx.refused, true))
+		return;
+	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
+	shunt_roster_kick(engine, stream->lane);
+}
+
+static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
+
+	if (__builtin_expect(!rx->link_open, 0))
+		return "data for a direction that is on TCP";
+	if (__builtin_expect(rx->shut, 0))
+		refuse(engine, stream);
+	if (__builtin_expect(tail > ring_end(rx), 0))
+		return "more data than the ring holds";
+	atomic_store_explicit(&rx->tail, tail, memory_order_release);
+	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
+	return NULL;
+}
+
+/* What a reader shall not see in two parts: the one before the ring's end is there, too. */
+static const char *on_round(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
+
+	return on_data(engine, stream, rx->link_open ? rx->link_bytes - (tail & (rx->link_bytes - 1)) + bytes : bytes);
+}
+
+/* The answer to a RETIRE may be waiting for this one. */
+static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	atomic_fetch_add(&stream->rx.announced, 1);
+	if (atomic_load(&stream->asked) == SHUNT_ASKED)
+		shunt_loop_wake(&engine->loop);
+}
+
+static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    at < atomic_load(&rx->head) || at < atomic_load(&rx->tail))
+		return "an upgrade out of turn";
+	rx->link_open = true;
+	rx->link_from = at;
+	atomic_store(&rx->tail, at);
+	atomic_store(&rx->boundary, at);
+	count_announced(engine, stream);
+	shunt_settle_later(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN);
+	return NULL;
+}
+
+static const char *on_handback(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (!rx->link_open || atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail))
+		return "a handback out of turn";
+	rx->link_open = false;
+	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
+		atomic_store(&rx->boundary, at);
+	else
+		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
+	count_announced(engine, stream);
+	shunt_settle_later(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
+	return NULL;
+}
+
+/* Bytes of the stage may have room in the ring now. */
+static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {
+		atomic_store(&stream->tx.stuck_since, 0);
+		shunt_roster_kick(engine, stream->lane);
+	}
+}
+
+const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (upto > atomic_load_explicit(&tx->exposed, memory_order_acquire))
+		return "credit for bytes that were not sent";
+	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
+		return NULL;	/* an earlier word that was overwritten before we looked */
+	atomic_store(&tx->consumed, upto);
+	go_on(engine, stream);
+	if (shunt_tx_unstarve(tx))
+		shunt_group_notify(engine, stream, EPOLLOUT);
+	return NULL;
+}
+
+static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head);
+
+	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
+	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		return NULL;
+	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
+	    (rx->link_open && at != least))
+		return "an end of stream out of turn";
+	if (shunt_proof_pending(rx)) {
+		atomic_store(&rx->early_fin, at);
+		return NULL;
+	}
+	atomic_store(&rx->fin, at);
+	/* The kernel may be asked for more now: ready.c. */
+	shunt_group_notify(engine, stream,
+			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
+	return NULL;
+}
+
+/* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
+void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (shunt_proof_pending(rx)) {
+		rx->early_reset = true;
+		return;
+	}
+	if (!atomic_load(&rx->reset))
+		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	go_on(engine, stream);
+	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+}
+
+static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
+{
+	if (!shunt_link_ring_is_sound(stream->link, shunt_ring_offset(offer), shunt_ring_bytes(offer)))
+		return "a ring outside the arena";
+	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
+		return "a second ring before the first was used";
+	atomic_store(&stream->tx.offer, offer);
+	go_on(engine, stream);
+	shunt_tx_unstarve(&stream->tx);
+	shunt_group_notify(engine, stream, EPOLLOUT);
+	return NULL;
+}
+
+static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t bytes = atomic_load(&rx->next_bytes);
+
+	if (!rx->link_open || !bytes || atomic_load(&rx->next_from) != SHUNT_NEVER ||
+	    at != atomic_load(&rx->tail))
+		return "a ring change out of turn";
+	rx->link_from = at;
+	rx->link_bytes = bytes;
+	atomic_store(&rx->next_from, at);
+	shunt_settle_later(engine, stream);
+	return NULL;
+}
+
+/* The sender waits for room. If all has been read, nobody may read again before it has some. */
+static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	atomic_store(&rx->sender_waits, true);
+	if (atomic_load(&rx->head) != atomic_load(&rx->tail))
+		return;
+	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_CREDIT);
+	shunt_roster_kick(engine, stream->lane);
+}
+
+/*
+ * The reader passes switches in the order in which they were announced. With two of them, the word of the first may
+ * be the second's already.
+ */
+static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t upgrade = atomic_load(&tx->upgrade_at), handback = atomic_load(&tx->handback_at);
+	uint64_t last = upgrade > handback ? upgrade : handback;
+	uint8_t unpassed = atomic_load(&tx->unpassed);
+
+	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
+		return "a switch confirmed that was not announced";
+	atomic_fetch_sub(&tx->unpassed, 1);
+	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+	return NULL;
+}
+
+static bool is_offset(enum shunt_imm type)
+{
+	return type == SHUNT_IMM_CREDIT || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK || type == SHUNT_IMM_SWITCHED ||
+	       type == SHUNT_IMM_FIN || type == SHUNT_IMM_RING_FROM;
+}
+
+static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
+			      enum shunt_imm type)
+{
+	uint64_t value = __atomic_load_n(&stream->control->word[type], __ATOMIC_ACQUIRE);
+
+	if (value >> 62 && is_offset(type))
+		return "an offset that no stream has";
+	switch (type) {
+	case SHUNT_IMM_CREDIT:
+		return shunt_arrival_credit(engine, stream, value);
+	case SHUNT_IMM_UPGRADE:
+		return on_upgrade(engine, stream, value);
+	case SHUNT_IMM_HANDBACK:
+		return on_handback(engine, stream, value);
+	case SHUNT_IMM_SWITCHED:
+		return on_switched(engine, stream, value);
+	case SHUNT_IMM_BLOCKED:
+		on_blocked(engine, stream);
+		return NULL;
+	case SHUNT_IMM_FIN:
+		return on_fin(engine, stream, value);
+	case SHUNT_IMM_RESET:
+		shunt_arrival_reset(engine, stream);
+		return NULL;
+	case SHUNT_IMM_RING:
+		return on_ring(engine, stream, value);
+	case SHUNT_IMM_RING_FROM:
+		return on_ring_from(engine, stream, value);
+	case SHUNT_IMM_RELEASE:
+		shunt_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
+		atomic_store(&stream->released, true);
+		if (atomic_load(&stream->leaving))
+			return "a release behind a refusal";	/* who refuses was never there */
+		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait for EXPECT any more */
+			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
+			shunt_roster_kick(engine, stream->lane);
+		}
+		go_on(engine, stream);
+		/* Behind a reset all has been told. */
+		shunt_group_notify(engine, stream,
+				   SHUNT_READY_RELEASED | (atomic_load(&stream->rx.reset) ? 0 : EPOLLOUT));
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		return NULL;
+	default:
+		return "an immediate of unknown type";
+	}
+}
+
+/* Sent before the peer knew that we read TCP only; it comes again there. */
+static bool about_our_reading(enum shunt_imm type)
+{
+	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
+	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN || type == SHUNT_IMM_BLOCKED;
+}
+
+/* More of our messages have a receive waiting for them. */
+static const char *on_lane(struct shunt_lane *lane)
+{
+	struct shunt_link *link = lane->link;
+	struct shunt_control *controls = (struct shunt_control *)link->arena_base;
+	uint64_t value = __atomic_load_n(&controls[0].word[lane->number], __ATOMIC_ACQUIRE);
+	uint64_t allowed = atomic_load_explicit(&lane->allowed, memory_order_relaxed);
+
+	if (value < allowed || value > allowed + link->peer_receives)
+		return "credit for more receives than its queue has";
+	atomic_store(&lane->allowed, value);
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
+		shunt_roster_kick(link->engine, lane);
+	return NULL;
+}
+
+static const char *on_message(struct shunt_engine *engine, struct shunt_lane *lane,
+			      const struct ibv_wc *wc)
+{
+	uint32_t imm = ntohl(wc->imm_data);
+	enum shunt_imm type = imm >> SHUNT_IMM_SHIFT;
+	struct shunt_stream *stream;
+
+	if (type == SHUNT_IMM_LANE)
+		return on_lane(lane);
+	stream = shunt_link_stream(lane->link, imm & SHUNT_IMM_STREAM_MASK);
+	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
+	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
+		return "a message for a stream that was not agreed on";
+	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
+		return "a message for no stream";
+	if (__builtin_expect(stream->lane != lane, 0))
+		return "a message on a lane that is not its stream's";
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&
+	    about_our_reading(type))
+		return NULL;
+	if (type == SHUNT_IMM_DATA)
+		return on_data(engine, stream, wc->byte_len);
+	if (type == SHUNT_IMM_ROUND)
+		return on_round(engine, stream, wc->byte_len);
+	return on_control(engine, stream, type);
+}
+
+static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->lane_due))
+		shunt_roster_kick(engine, lane);
+}
+
+/* Work of a lane may have waited for this; with a window of the device, that of any lane. */
+static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
+{
+	uint64_t now = lane->window.policy->completed ? shunt_now(engine) : 0;
+	bool device = shunt_window_completed(&lane->window, number, now);
+
+	atomic_store_explicit(&lane->retired, number, memory_order_release);
+	kick_if_waiting(engine, lane);
+	for (lane = device ? engine->group.lanes : NULL; lane; lane = lane->next_in_group)
+		kick_if_waiting(engine, lane);
+}
+
+/* Which queue it is of, only wr_id says (ibv_poll_cq(3)). */
+static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
+{
+	struct shunt_lane *lane = shunt_roster_find(engine, cq, wc->qp_num);
+
+	if (!lane)
+		return;
+	if (wc->wr_id == (uintptr_t)lane)
+		lane->flushed++;
+	shunt_link_fail(lane->link, wc->status == IBV_WC_RETRY_EXC_ERR ? "the peer's device does not answer" :
+				    "its queue pair failed");
+}
+
+void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
+{
+	struct shunt_lane *lane;
+	const char *wrong;
+
+	if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
+		on_error(engine, cq, wc);
+		return;
+	}
+	if (!(wc->opcode & IBV_WC_RECV)) {
+		lane = shunt_roster_find(engine, cq, wc->qp_num);
+		if (lane)
+			on_sent(engine, lane, wc->wr_id);
+		return;
+	}
+	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
+	if (__builtin_expect(++lane->received >= lane->repost_at, 0))
+		shunt_roster_repost(engine, lane);
+	/* The peer has been told that it has not come; or what was before it was not believed, so it is out of place. */
+	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN ||
+			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))
+		return;
+	wrong = on_message(engine, lane, wc);
+	if (__builtin_expect(wrong != NULL, 0))
+		shunt_link_distrust(lane->link, wrong);
+}

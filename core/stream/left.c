@@ -1,0 +1,31 @@
+#include "core/stream/left.h"
+#include "core/engine.h"
+#include "core/peer/mock.h"
+
+const char *shunt_left_text(uint8_t left)
+{
+	static const char *const texts[SHUNT_LEFTS] = {
+		"", "operator", "peer's operator", "slow completions", "SHUNT_FLIP", "no memory for what waits",
+		"handed back for good", "the link failed",
+	};
+
+	return left < SHUNT_LEFTS ? texts[left] : "";
+}
+
+void shunt_left_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_left why)
+{
+	stream->left = (uint8_t)why;
+	stream->left_times++;
+	atomic_fetch_add_explicit(&engine->left[why], 1, memory_order_relaxed);
+}
+
+void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t held = atomic_load(&stream->tx.held);
+
+	shunt_left_note(engine, stream,
+			held & SHUNT_HELD_MOCK ? SHUNT_LEFT_MOCK : held & SHUNT_HELD_PEER ? SHUNT_LEFT_PEER :
+			held & SHUNT_HELD_SLOW ? SHUNT_LEFT_SLOW :
+			atomic_load(&stream->asked) != SHUNT_NOT_ASKED ? SHUNT_LEFT_RETIRED :
+			stream->tx.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP : SHUNT_LEFT_MEMORY);
+}

@@ -1,0 +1,157 @@
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
+#include "core/stream/proof.h"
+
+/* A word that the peer has written in its line of the stream. False: it cannot be seen. */
+static bool peers_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
+{
+	struct shunt_lane *lane = stream->lane;
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+	const uint64_t *seen = !kind->peek ? NULL :
+			       kind->peek(lane->qp, lane->peer_controls + word * 8 +
+					  stream->peer_id * sizeof(struct shunt_control), lane->rkey, sizeof(*seen));
+
+	if (seen)
+		*value = __atomic_load_n(seen, __ATOMIC_ACQUIRE);
+	return seen != NULL;
+}
+
+void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const char *wrong;
+	uint64_t read;
+
+	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
+		return;
+	shunt_lock_take(&engine->group.lock);
+	wrong = shunt_arrival_credit(engine, stream, read);
+	shunt_lock_leave(&engine->group.lock);
+	if (wrong)
+		shunt_link_distrust(stream->link, wrong);
+}
+
+/*
+ * Bytes that the program has sent and the dead peer's has not read: the kernel would reset. Where we do not see how
+ * far it has read, what has not arrived is lost for certain.
+ */
+bool shunt_loss_of_ours(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted), read;
+
+	if (handed < sent)
+		return true;
+	/* TCP has the rest: overflow.c. */
+	if (tx->track == SHUNT_TCP && handed > atomic_load(&tx->handback_at))
+		handed = atomic_load(&tx->handback_at);
+	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->asked) == SHUNT_GIVEN)
+		return false;
+	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
+		return atomic_load(&stream->lane->retired) < tx->last_wr;
+	return handed > atomic_load(&tx->upgrade_at) && read < handed;
+}
+
+/*
+ * Bytes that the peer's program has sent for the link, and that it has not brought, perhaps not even the upgrade
+ * before them; the kernel's FIN may be there already. What a retirement took back comes over TCP. Where we do not
+ * see what it had accepted, only its own end says that there was nothing more.
+ */
+bool shunt_loss_of_theirs(struct shunt_stream *stream)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t tail = atomic_load(&rx->tail), accepted;
+
+	if (atomic_load(&rx->retired))
+		return false;
+	if (atomic_load(&stream->link->distrusted) && rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER)
+		return true;	/* what came behind the message that was not believed has been dropped */
+	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		return true;	/* which of the two tracks has what is unread is not known */
+	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
+		return rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER;
+	return accepted > tail;
+}
+
+static bool has_unread(struct shunt_stream *stream)
+{
+	int unread = 0;
+
+	return !stream->engine->sys->ioctl(stream->fd, SIOCINQ, &unread) && unread;
+}
+
+void shunt_loss_tell(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->track == SHUNT_LINK && stream->control && tx->offset > atomic_load(&tx->upgrade_at))
+		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELEASE);
+}
+
+void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	if (!error)
+		error = atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE;
+	atomic_store(&rx->error, error);
+	atomic_store(&rx->reset, true);
+	atomic_store(&stream->tx.dead, true);
+	if (stream->fd >= 0 && rx->track == SHUNT_TCP && !rx->tcp_eof && has_unread(stream)) {
+		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
+		rx->owes_reset = true;
+		return;
+	}
+	if (shunt_linger_fd(stream) >= 0)
+		shunt_streams_reset_tcp(engine, shunt_linger_fd(stream));
+	rx->tcp_eof = true;
+}
+
+/*
+ * What the link has delivered is read first; behind it TCP goes on, where the kernel says how the
+ * connection ended.
+ */
+void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+	bool unproven, ended;
+
+	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&tx->lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		rx->final = true;
+		tx->must_prove = false;
+		/* It says that nothing follows: where TCP ends there, too, that was all, though it has not shown its nonce. */
+		ended = atomic_load(&rx->early_fin) != SHUNT_NEVER && atomic_load(&rx->early_fin) == atomic_load(&rx->boundary) &&
+			atomic_load(&rx->tail) == atomic_load(&rx->boundary);
+		unproven = shunt_proof_drop(engine, stream);
+		rx->doubtful = (atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) &&
+				atomic_load(&rx->fin) == SHUNT_NEVER) ||
+			       (unproven && !ended && shunt_loss_of_theirs(stream));
+		if (!atomic_load(&rx->reset) && (shunt_loss_of_ours(stream) || (!unproven && shunt_loss_of_theirs(stream))))
+			shunt_loss_end(engine, stream, stream->link->lost);
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+		if (rx->track == SHUNT_LINK)
+			atomic_store(&rx->boundary, atomic_load(&rx->tail));
+		if (tx->track == SHUNT_LINK && !atomic_load(&tx->halted))
+			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
+		tx->track = SHUNT_TCP;
+		tx->quick = false;
+		atomic_store(&tx->want_link, false);
+		atomic_store(&tx->unpassed, 0);
+		tx->flip_at = SHUNT_NEVER;
+		atomic_store(&tx->halted, false);
+		shunt_track_settle(engine, stream);
+	}
+	shunt_lock_leave(&tx->lock);
+	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
+	shunt_lock_leave(&rx->lock);
+}

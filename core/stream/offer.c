@@ -1,0 +1,97 @@
+#include "core/stream/offer.h"
+#include "core/leave.h"
+#include "core/peer/claim.h"
+#include "core/service.h"
+#include "core/stream/uring.h"
+
+#define LASTING_USES 16		/* of a connection, after which it is expected to last */
+#define LASTING_BYTES 65536	/* and the same in bytes */
+#define BRIEF_USES 5		/* are all that most short ones have: of more it counts how old it is */
+
+/*
+ * It is more than a query and its answer, which are over before a claim has been answered, and need not ask for the
+ * time. Of threads that use it at once one may go uncounted.
+ */
+static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint32_t uses = atomic_load_explicit(&stream->uses, memory_order_relaxed);
+
+	if (uses < LASTING_USES)
+		atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
+	return uses >= LASTING_USES || atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
+	       (uses >= BRIEF_USES && shunt_now(engine) - stream->born >= engine->config.claim_ms * 1000000 / 4);
+}
+
+void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_service *service;
+	/* Three processes speak before somebody else's claim reaches us, and perhaps a link is made for this alone. */
+	bool elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous && stream->rendezvous->fd < 0;
+
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
+		return;
+	if (!atomic_load(&stream->touched))
+		atomic_store(&stream->touched, true);
+	if (stream->slot && !shunt_streams_ours(engine, stream))
+		return;
+	/* Not now: so it is looked at again when the program uses it the next time. */
+	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
+			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
+		return;
+	if (stream->role == SHUNT_CONNECTOR && shunt_brief_expected(engine, stream) && !lasts(engine, stream))
+		return;
+	if (atomic_exchange(&stream->used, true))
+		return;
+	if (atomic_load(&engine->uring) == SHUNT_URING_RULES) {
+		shunt_streams_plain(engine, stream, SHUNT_REASON_URING);
+		return;
+	}
+	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
+	    (!engine->service || !atomic_load(&engine->service->parked_count)))
+		return;
+	if (!engine->serve(engine)) {
+		shunt_streams_plain(engine, stream, shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :
+				    engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
+		return;
+	}
+	service = engine->service;
+	shunt_streams_hold(stream);
+	shunt_lock_take(&service->inbox_lock);
+	stream->next_inbox = service->offers;
+	service->offers = stream;
+	shunt_lock_leave(&service->inbox_lock);
+	shunt_loop_post(&engine->loop, &service->tasks.offer);
+}
+
+static struct shunt_stream *take_all(struct shunt_service *service)
+{
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&service->inbox_lock);
+	stream = service->offers;
+	service->offers = NULL;
+	shunt_lock_leave(&service->inbox_lock);
+	return stream;
+}
+
+void shunt_offer_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, offer);
+	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : take_all(service), *next;
+
+	for (; stream; stream = next) {
+		next = stream->next_inbox;
+		shunt_claim_offer(service, stream);
+	}
+}
+
+void shunt_offer_release(struct shunt_service *service)
+{
+	struct shunt_stream *stream = take_all(service), *next;
+
+	for (; stream; stream = next) {
+		next = stream->next_inbox;
+		atomic_store(&stream->used, false);
+		shunt_streams_unhold(stream);
+	}
+}

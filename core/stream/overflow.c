@@ -1,0 +1,367 @@
+#include "core/stream/overflow.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "core/lane/chain.h"
+#include "core/lane/send_buffer.h"
+#include "core/poll/cancel.h"
+#include "core/stream/again.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+#include "core/stream/user_timeout.h"
+
+#define MS 1000000ull
+#define PATIENCE (5 * MS)	/* without credit: some turns of a busy processor */
+#define USUAL 4194304		/* of tcp_wmem */
+#define SMALL 2048		/* taken whole or not at all, as in tx.c */
+
+/* --- how much --- */
+
+uint64_t shunt_overflow_bound(struct shunt_engine *engine)
+{
+	unsigned long least, first, most = USUAL;
+	char text[96] = "";
+	int fd, state = shunt_cancel_off();
+	ssize_t got;
+
+	shunt_private_begin(engine);
+	fd = open("/proc/sys/net/ipv4/tcp_wmem", O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	shunt_private_end(engine);
+	shunt_cancel_restore(state);
+	if (got <= 0 || sscanf(text, "%lu %lu %lu", &least, &first, &most) != 3)
+		return USUAL;
+	return most;
+}
+
+static uint64_t option(struct shunt_stream *stream, int level, int name)
+{
+	socklen_t length = sizeof(int);
+	int value = 0;
+
+	if (stream->engine->sys->getsockopt(stream->fd, level, name, &value, &length) || value < 0)
+		return 0;
+	return (uint64_t)value;
+}
+
+/* Any thread: two that compute it at once find the same. */
+static uint64_t most_of(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t most = atomic_load(&tx->most), unsent, ring = atomic_load(&tx->ring_bytes);
+	int saved = errno;
+
+	if (most)
+		return most;
+	most = option(stream, SOL_SOCKET, SO_SNDBUF);
+	if (!(option(stream, SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK)) {
+		if (most < engine->send_buffer)
+			most = engine->send_buffer;
+		if (ring < engine->config.ring_max)
+			most += engine->config.ring_max - ring;
+	}
+	unsent = option(stream, IPPROTO_TCP, TCP_NOTSENT_LOWAT);
+	if (unsent && unsent < most)
+		most = unsent;
+	/* Half a region of the arena: the widest stage that can be had. */
+	if (stream->lane->fetches && most > shunt_arena_most(&stream->link->arena) / 2)
+		most = shunt_arena_most(&stream->link->arena) / 2;
+	most = most ? most : 1;
+	atomic_store(&tx->most, most);
+	errno = saved;
+	return most;
+}
+
+/* --- when --- */
+
+void shunt_overflow_begin(struct shunt_tx *tx)
+{
+	atomic_store_explicit(&tx->open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&tx->waits_since, 0, memory_order_release);
+	atomic_store_explicit(&tx->most, 0, memory_order_release);
+}
+
+void shunt_overflow_open(struct shunt_tx *tx)
+{
+	atomic_store(&tx->open_at, atomic_load(&tx->consumed));
+}
+
+void shunt_overflow_note(struct shunt_stream *stream)
+{
+	struct shunt_service *service = stream->engine->service;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t consumed = atomic_load(&tx->consumed);
+
+	if (shunt_overflow_is_open(tx) ||
+	    (atomic_load(&tx->waits_since) && atomic_load(&tx->waits_at) == consumed))
+		return;
+	atomic_store(&tx->waits_at, consumed);
+	atomic_store(&tx->waits_since, shunt_now(stream->engine));
+	if (service)
+		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
+}
+
+/* --- taking --- */
+
+bool shunt_overflow_is_kept(const struct shunt_stream *stream)
+{
+	return shunt_overflow_is_open(&stream->tx) && !shunt_stage_may_widen(stream);
+}
+
+/* As sk_stream_is_writeable(): a third of it is free. */
+bool shunt_overflow_has_room(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t most;
+
+	if (!shunt_overflow_is_open(tx) || !shunt_stage_may_widen(stream))
+		return false;
+	most = most_of(stream);
+	return shunt_stage_used(stream) <= (int64_t)(most - most / 3);
+}
+
+/* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
+static bool widen(struct shunt_stream *stream, uint64_t most)
+{
+	struct shunt_lane *lane = stream->lane;
+	int result = -EBUSY;
+
+	if (shunt_lock_try(&lane->lock)) {
+		result = shunt_stage_widen(stream, most);
+		if (result == -ENOMEM)
+			shunt_overflow_begin(&stream->tx);	/* tried again after a wait */
+		shunt_lane_leave(lane);
+	}
+	return !result;
+}
+
+/* Takes bytes though the ring has no room for them. tx.lock held. */
+static size_t accept_beyond(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			    size_t bytes, uint64_t most)
+{
+	bool wide = widen(stream, most);
+
+	bytes = wide ? shunt_lane_accept(stream, iov, skip, bytes, most, false) : 0;
+	/* The thread that serves the lane tells when the stage can be widened. */
+	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	return bytes;
+}
+
+size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			   size_t bytes)
+{
+	uint64_t most;
+	int64_t used;
+
+	if (atomic_load(&stream->lane->failed))
+		return 0;
+	most = most_of(stream);
+	used = shunt_stage_used(stream);
+	if (used >= (int64_t)most)
+		return 0;
+	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
+		most = (uint64_t)used + bytes;
+	bytes = accept_beyond(stream, iov, skip, bytes, most);
+	if (bytes)
+		shunt_expiry_begin(stream);
+	return bytes;
+}
+
+void shunt_overflow_changed(struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.most, 0);
+	if (shunt_tx_unstarve(&stream->tx))
+		shunt_group_tell(stream->engine, stream, EPOLLOUT);
+}
+
+/* --- to TCP --- */
+
+/*
+ * It takes a HANDBACK that arrives at once, and no byte that only a completion makes superfluous.
+ * After the direction's end the kernel's socket has been shut, and takes no byte. tx.lock held.
+ */
+static bool can_leave(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK)
+		return false;
+	if (tx->shut || tx->resend)
+		return false;
+	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
+		return false;
+	if (atomic_load(&stream->released) || atomic_load(&tx->dead) || atomic_load(&tx->halted))
+		return false;
+	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
+	       !shunt_proof_owed(stream);
+}
+
+/*
+ * A reader that has not passed the UPGRADE may not have heard of it: it would take TCP's bytes
+ * behind the HANDBACK for those before the UPGRADE. An answer to RETIRE says that it has.
+ */
+static bool is_heard(const struct shunt_stream *stream)
+{
+	return !atomic_load(&stream->tx.unpassed) ||
+	       atomic_load(&stream->retiring) == SHUNT_RETIRED;
+}
+
+bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
+{
+	return !is_heard(stream) && can_leave(stream);
+}
+
+/* lane.lock and tx.lock held. False: the ring has room, or the HANDBACK could not be posted. */
+static bool hand_back(struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = stream->lane;
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t at, staged = atomic_load(&tx->staged);
+	uint8_t *rest;
+
+	shunt_lane_serve(lane);
+	at = atomic_load(&tx->posted);
+	if (at == staged || shunt_tx_room(tx, at))
+		return false;
+	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
+		return false;
+	rest = shunt_again_add(tx, staged - at);
+	if (!rest || !shunt_stage_copy(stream, rest, at, staged))
+		goto fail;
+	atomic_store(&tx->handback_at, at);
+	atomic_fetch_add(&tx->unpassed, 1);	/* before the reader can answer */
+	tx->announced++;
+	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
+	    !shunt_chain_flush(lane->chain)) {
+		atomic_fetch_sub(&tx->unpassed, 1);
+		tx->announced--;
+		goto fail;
+	}
+	/* The rest is TCP's: should the link die, its bytes end here. */
+	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
+	atomic_store(&tx->posted, staged);
+	atomic_fetch_and(&stream->lane_work, ~(uint32_t)SHUNT_WORK_DATA);
+	atomic_store(&tx->handed, true);
+	tx->track = SHUNT_TCP;
+	tx->quick = false;
+	return true;
+fail:
+	shunt_again_free(tx);
+	return false;
+}
+
+bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_lane *lane = stream->lane;
+	bool back;
+
+	if (!can_leave(stream) || !is_heard(stream))
+		return false;
+	shunt_lock_take(&lane->lock);
+	back = hand_back(stream);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	if (!back)
+		return false;
+	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
+		shunt_owed_await(engine, stream);
+	return true;
+}
+
+/* --- all streams --- */
+
+struct look {
+	uint64_t now;
+	bool again;	/* there are others, whose time is not over */
+};
+
+static bool is_full(struct shunt_stream *stream, void *unused)
+{
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && shunt_overflow_is_pending(&stream->tx);
+}
+
+void shunt_overflow_leave(struct shunt_engine *engine)
+{
+	struct shunt_sweep sweep = { .wants = is_full };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (!shunt_lock_try(&stream->tx.lock))
+			continue;
+		shunt_overflow_to_tcp(stream, stream->fd);
+		shunt_lock_leave(&stream->tx.lock);
+	}
+}
+
+/* Those whose reader has given no credit for too long. */
+static bool is_stuck(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t since = atomic_load(&tx->waits_since);
+	struct look *look = arg;
+
+	if (!since)
+		return false;
+	if (look->now - since < PATIENCE &&
+	    atomic_load(&tx->waits_at) == atomic_load(&tx->consumed)) {
+		look->again = true;
+		return false;
+	}
+	atomic_store(&tx->waits_since, 0);
+	/* It reads: a sender that finds no room all the same says so again. */
+	return atomic_load(&tx->starved) && atomic_load(&tx->waits_at) == atomic_load(&tx->consumed);
+}
+
+/*
+ * The stage opens, and the sender is told: where the device still needs bytes of it, by the lane.
+ */
+static void open_waiting(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);	/* keeps the stream on its lane */
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		shunt_overflow_open(tx);
+		if (shunt_overflow_is_kept(stream))
+			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+		else if (shunt_tx_unstarve(tx))
+			shunt_group_tell(stream->engine, stream, EPOLLOUT);
+	}
+	shunt_lock_leave(&tx->lock);
+}
+
+/* True: to be looked at again. */
+static bool open_stuck(struct shunt_engine *engine)
+{
+	struct look look = { .now = shunt_now(engine) };
+	struct shunt_sweep sweep = { .wants = is_stuck, .arg = &look };
+	struct shunt_stream *stream;
+
+	shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		open_waiting(stream);
+	return look.again;
+}
+
+void shunt_overflow_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, overflow)->engine;
+	uint64_t next = shunt_now(engine) + PATIENCE;
+
+	if (!open_stuck(engine))
+		return;
+	task->not_before = next;
+	shunt_task_at(task, next);
+}

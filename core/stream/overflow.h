@@ -1,0 +1,72 @@
+/*
+ * Bytes for which the peer's ring has no room. The kernel takes what its send buffer holds though
+ * the peer reads nothing: two ends may both send before they read, and a peer may be stopped. Here
+ * the ring is the receive buffer, and the stage becomes the send buffer. It is widened, and takes
+ * as much as SO_SNDBUF says. Where the program has not set that, tcp_wmem bounds it, and the
+ * ring's growth.
+ *
+ * Such bytes are copied once more. So the stage is open only for a reader that does not read: one
+ * that has not answered GROW, or has given no credit for some milliseconds. The next credit closes
+ * it. Staged bytes are posted as room comes, by any thread that polls, at last the service thread.
+ * Memory goes back when the stage is empty (reclaim.c).
+ *
+ * A direction that leaves the link, or ends, takes such bytes to TCP: behind a HANDBACK the kernel
+ * has them, also when the process has ended.
+ */
+#ifndef SHUNT_CORE_OVERFLOW_H
+#define SHUNT_CORE_OVERFLOW_H
+
+#include <sys/uio.h>
+#include "core/stream/stream.h"
+
+struct shunt_task;
+
+/* The direction begins on the link. */
+void shunt_overflow_begin(struct shunt_tx *tx);
+/*
+ * A sender has found no room: without credit the stage opens after a while. Any lock may be held.
+ */
+void shunt_overflow_note(struct shunt_stream *stream);
+/* The reader does not read: the stage opens. */
+void shunt_overflow_open(struct shunt_tx *tx);
+/* The stage has bytes for which the ring has no room. */
+static inline bool shunt_overflow_is_pending(const struct shunt_tx *tx)
+{
+	return atomic_load(&tx->staged) > shunt_tx_limit(tx);
+}
+
+/* The reader has given no credit since it was opened. */
+static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
+{
+	return atomic_load(&tx->open_at) == atomic_load(&tx->consumed);
+}
+
+/*
+ * Open, but the device still needs bytes of the stage, so that cannot be widened yet. Any thread.
+ */
+bool shunt_overflow_is_kept(const struct shunt_stream *stream);
+/* There is room worth telling a sender of. Any thread. */
+bool shunt_overflow_has_room(struct shunt_stream *stream);
+/* Takes up to `bytes` of iov at `skip`, as far as there is room. tx.lock held. Returns how many. */
+size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			   size_t bytes);
+/* The program has set SO_SNDBUF or TCP_NOTSENT_LOWAT. */
+void shunt_overflow_changed(struct shunt_stream *stream);
+/*
+ * Hands the direction back to TCP at the first byte that has no room, if there is one; `fd` is the
+ * kernel's socket. tx.lock held. False: nothing was done.
+ */
+bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd);
+/*
+ * There is such a byte, and the direction can be handed back when the peer is known to have heard
+ * of its UPGRADE. tx.lock held.
+ */
+bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
+/* The same for all streams: the process ends. */
+void shunt_overflow_leave(struct shunt_engine *engine);
+/* Finds readers that do not read. */
+void shunt_overflow_run(struct shunt_task *task);
+/* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. */
+uint64_t shunt_overflow_bound(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,122 @@
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/stream/peek.h"
+#include "core/stream/offer.h"
+#include "core/stream/proof.h"
+
+/* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
+static void peek_kernel(struct shunt_engine *engine, int fd, struct shunt_iov *to, uint64_t skip, uint64_t limit, int flags)
+{
+	struct iovec iov[SHUNT_IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
+	struct msghdr message = { .msg_iov = iov };
+	ssize_t got = -1;
+	int unread = 0;
+
+	message.msg_iovlen = 1 + shunt_iov_cut(to, limit, iov + 1);
+	/* Where there is nothing it would take the socket's error, which is not to be told yet. */
+	if ((!skip || iov[0].iov_base) && !engine->sys->ioctl(fd, FIONREAD, &unread) && (uint64_t)unread > skip)
+		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
+	free(iov[0].iov_base);
+	if (got > (ssize_t)skip)
+		shunt_iov_advance(to, got - skip);
+}
+
+/*
+ * MSG_PEEK goes on behind the end of the present ring and of the present track, as far as has been announced.
+ * Nothing moves. `at`: what has been seen so far ends there.
+ */
+size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct shunt_iov *to, uint64_t at,
+		     int flags)
+{
+	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
+	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
+	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
+	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
+	size_t before = to->left;
+
+	if ((!link && boundary != at) || shunt_proof_pending(rx))
+		return 0;
+	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
+		if (turns) {
+			next.ring = rx->next_ring;
+			next.ring_bytes = atomic_load(&rx->next_bytes);
+		}
+		atomic_store(&next.tail, ends < tail ? ends : tail);
+		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
+		if (atomic_load(&next.tail) > at)
+			at += shunt_peek_ring(&next, to, flags & MSG_TRUNC, at);
+		if (turns || atomic_load(&rx->next_from) != at)
+			break;
+		turns = true;
+	}
+	if (at == ends && to->left)
+		peek_kernel(engine, fd, to, skip, link ? second - at : SHUNT_NEVER, flags);
+	return before - to->left;
+}
+
+/* What can be read now, over every switch that has been announced. rx.lock held. */
+static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
+{
+	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
+	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
+	bool link = rx->track == SHUNT_LINK;
+
+	for (int i = 0; i < 3; i++, link = !link) {
+		uint64_t there;
+
+		if (i == 1 && shunt_proof_pending(rx)) {	/* what the link has counts when the nonce is here, too */
+			if (atomic_load(&rx->proof) != SHUNT_EXPECTED || tcp < SHUNT_NONCE_BYTES)
+				break;
+			tcp -= SHUNT_NONCE_BYTES;
+		}
+		there = link ? (tail > at ? tail - at : 0) : tcp;
+		if (there > ends[i] - at)
+			there = ends[i] - at;
+		at += there;
+		if (!link)
+			tcp -= there;
+		if (at != ends[i])
+			break;
+	}
+	return at - head;
+}
+
+int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t bytes;
+	int tcp = 0;
+
+	if (stream->slot && !atomic_load(&stream->touched))
+		shunt_offer_used(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
+	shunt_group_poll(engine);
+	shunt_lock_take(&rx->lock);
+	shunt_track_settle(engine, stream);
+	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
+		engine->sys->ioctl(fd, FIONREAD, &tcp);
+	bytes = readable(rx, tcp > 0 ? (uint64_t)tcp : 0);
+	shunt_lock_leave(&rx->lock);
+	return bytes > INT_MAX ? INT_MAX : (int)bytes;
+}
+
+int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	int mark = 0, result = 0;
+
+	if (stream->slot && !atomic_load(&stream->touched))
+		shunt_offer_used(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		shunt_rights_ask(engine, fd, stream);
+	shunt_group_poll(engine);
+	shunt_lock_take(&rx->lock);
+	shunt_track_settle(engine, stream);
+	if (rx->track == SHUNT_TCP)	/* else bytes of the link come first */
+		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
+	shunt_lock_leave(&rx->lock);
+	return result;
+}

@@ -1,0 +1,36 @@
+/*
+ * What can be read of a stream, without reading it: over every switch and ring that was announced. rx.lock held.
+ */
+#ifndef SHUNT_CORE_PEEK_H
+#define SHUNT_CORE_PEEK_H
+
+#include "core/base/iov.h"
+#include "core/stream/stream.h"
+
+/* Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over. How many. */
+static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard, uint64_t head)
+{
+	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
+	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
+	size_t at = head & (rx->ring_bytes - 1);
+	size_t bytes, first;
+
+	if (next < end)
+		end = next;
+	bytes = end - head < to->left ? end - head : to->left;
+	first = bytes < rx->ring_bytes - at ? bytes : rx->ring_bytes - at;
+	if (discard) {
+		shunt_iov_advance(to, bytes);
+		return bytes;
+	}
+	shunt_iov_fill(to, rx->ring + at, first);
+	if (bytes > first)
+		shunt_iov_fill(to, rx->ring, bytes - first);
+	return bytes;
+}
+
+/* MSG_PEEK behind what has been seen, which ends at `at`. How many bytes more. */
+size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct shunt_iov *to, uint64_t at,
+		     int flags);
+
+#endif

@@ -1,0 +1,95 @@
+#include "core/stream/pinned.h"
+#include <sys/socket.h>
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/lane/roster.h"
+#include "core/poll/cancel.h"
+
+bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return iovcnt == 1 && tx->track == SHUNT_LINK && atomic_load(&stream->state) == SHUNT_LINKED &&
+	       stream->lane->fetches && !tx->pin &&
+	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !atomic_load(&stream->nonblocking) &&
+	       !atomic_load(&tx->corked);
+}
+
+bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
+	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
+		  stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	if (!pin->mr)
+		return false;
+	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
+	shunt_streams_hold(stream);	/* also over a cancellation and a close */
+	atomic_store(&stream->tx.pin, pin);
+	atomic_fetch_add(&engine->pins, 1);
+	return true;
+}
+
+/* The seat, and with it the link and its domain, has waited for this (delivered.c). */
+static void let_seat_go(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_group *group = &engine->group;
+	bool dead = false;
+
+	shunt_lock_take(&group->lock);
+	if (stream->link && atomic_load(&stream->state) != SHUNT_LINKED) {
+		dead = atomic_load(&stream->lane->failed);
+		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
+		shunt_roster_kick(engine, stream->lane);
+	}
+	if (dead)	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	if (dead)
+		shunt_loop_wake(&engine->loop);
+}
+
+/* tx.lock held. */
+static void let_go(struct shunt_stream *stream)
+{
+	struct shunt_pin *pin = stream->tx.pin;
+
+	stream->lane->link->device->verbs->deregister_mr(pin->mr);
+	atomic_store(&stream->tx.pin, NULL);
+	let_seat_go(stream);
+}
+
+/* tx.lock held; given up meanwhile. */
+static void await_fetched(struct shunt_stream *stream)
+{
+	int state = shunt_cancel_off();
+
+	while (!shunt_pin_fetched(stream)) {
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
+		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
+	}
+	shunt_cancel_restore(state);
+}
+
+void shunt_pinned_drop(struct shunt_stream *stream)
+{
+	await_fetched(stream);
+	let_go(stream);
+	shunt_streams_unhold(stream);
+}
+
+void shunt_pinned_cancelled(void *arg)
+{
+	struct shunt_stream *stream = arg;
+
+	shunt_lock_take(&stream->tx.lock);
+	await_fetched(stream);
+	let_go(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_streams_end_orphan(stream->engine, stream);
+	shunt_streams_unhold(stream);
+}

@@ -1,0 +1,190 @@
+/*
+ * What is true of a stream right now: tcp_poll() in user space, for the directions that are on
+ * the link; for the others, what the kernel has to be asked.
+ */
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/lane/send_buffer.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/stream/user_timeout.h"
+
+static bool link_readable(const struct shunt_rx *rx, uint64_t least)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least || shunt_proof_pending(rx))
+		return false;
+	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
+	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
+		return true;
+	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
+}
+
+/*
+ * The receiver reads TCP until it has passed an announced upgrade, or nothing can come any more. Where it stands
+ * at a switch, the next call passes it.
+ */
+static bool reads_tcp(const struct shunt_rx *rx)
+{
+	bool turns = atomic_load(&rx->boundary) == atomic_load(&rx->head);
+
+	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
+	    atomic_load(&rx->tcp_eof))
+		return false;
+	if (shunt_proof_pending(rx) && turns)
+		return false;	/* that turn needs a nonce, for which the service thread waits */
+	return (rx->track == SHUNT_TCP) != turns;
+}
+
+/* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
+static bool ended(const struct shunt_rx *rx)
+{
+	uint64_t fin = atomic_load_explicit(&rx->fin, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (__builtin_expect(fin == SHUNT_NEVER, 1))
+		return false;
+	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(rx));
+}
+
+/* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_loss_end). */
+static bool was_reset(const struct shunt_rx *rx)
+{
+	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
+	       (!reads_tcp(rx) || atomic_load(&rx->owes_reset));
+}
+
+static uint32_t receive_ready(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint32_t ready = 0;
+
+	if (link_readable(rx, atomic_load_explicit(&stream->low_water, memory_order_relaxed)))
+		ready |= EPOLLIN | EPOLLRDNORM;
+	if (__builtin_expect(ended(rx) || was_reset(rx) || rx->shut, 0))
+		ready |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (was_reset(rx))
+		ready |= EPOLLHUP | (atomic_load(&rx->error) ? EPOLLERR : 0);
+	return ready;
+}
+
+static bool has_room(struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	if (shunt_tx_turns(tx))
+		return true;
+	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring_bytes / 2 &&
+	    (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) ||
+	     shunt_stage_roomy(stream)))
+		return true;
+	return shunt_overflow_has_room(stream);
+}
+
+/*
+ * A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). The peer's
+ * service thread offers it, but from a ring to the next only when the reader has come to the former: a program that
+ * was told to send must not wait there for a peer that waits for it to read.
+ */
+static bool may_grow(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load_explicit(&tx->old_bytes, memory_order_relaxed) &&
+	    atomic_load_explicit(&tx->consumed, memory_order_relaxed) < tx->ring_from)
+		return false;
+	return !tx->grow_asked && tx->ring_bytes < stream->engine->config.ring_max && !atomic_load(&tx->offer);
+}
+
+/* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
+static bool sends_tcp(const struct shunt_stream *stream)
+{
+	return stream->tx.track == SHUNT_TCP ||
+	       __builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0);
+}
+
+/*
+ * Writable from half a ring of room on: credit comes back by halves, so less than that always
+ * grows as the reader reads (PF-19); and from half a staging buffer on. A sender found without room wants to
+ * be told of the next credit.
+ */
+static bool link_writable(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (__builtin_expect(atomic_load_explicit(&stream->lane->failed, memory_order_relaxed), 0))
+		return false;	/* where it goes on is told soon */
+	if (has_room(stream))
+		return true;
+	atomic_store(&tx->starved, true);
+	if (has_room(stream) || may_grow(stream))
+		return true;
+	shunt_overflow_note(stream);
+	shunt_expiry_begin(stream);
+	return false;
+}
+
+uint32_t shunt_ready_user(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t ready;
+
+	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
+		return 0;
+	ready = receive_ready(stream);
+	if (__builtin_expect(tx->shut || atomic_load_explicit(&tx->dead, memory_order_relaxed), 0)) {
+		ready |= EPOLLOUT | EPOLLWRNORM;
+		if (ready & EPOLLRDHUP)
+			ready |= EPOLLHUP;
+	} else if (!sends_tcp(stream) && !atomic_load_explicit(&tx->halted, memory_order_relaxed) &&
+		   link_writable(stream)) {
+		ready |= EPOLLOUT | EPOLLWRNORM;
+	}
+	return ready;
+}
+
+uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
+{
+	uint32_t ask = wanted & EPOLLPRI;	/* urgent data is never on the link */
+
+	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
+		return ~0u;
+	if (reads_tcp(&stream->rx))
+		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	/*
+	 * The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. Or
+	 * the rest comes over TCP, and perhaps the end with it.
+	 */
+	else if ((atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx)) ||
+		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
+		ask |= EPOLLRDHUP;
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
+	    !shunt_proof_owed(stream)) {
+		if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
+			ask |= EPOLLOUT | EPOLLWRNORM;
+	}
+	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
+	else if (atomic_load(&stream->tx.unpassed) || atomic_load(&stream->tx.halted))
+		ask |= EPOLLERR;
+	return ask;
+}
+
+/* The kernel hangs up, and the program has not ended its direction: it is not to find that it can send all the same. */
+static void note_hangup(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (!tx->shut && !atomic_load(&tx->dead) && atomic_load(&stream->state) == SHUNT_LINKED &&
+	    shunt_stream_tcp_closed(stream))
+		atomic_store(&tx->dead, true);
+}
+
+uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
+{
+	if (__builtin_expect(reported & EPOLLHUP, 0))
+		note_hangup(stream);
+	if (!(reported & EPOLLERR) || atomic_load(&stream->state) != SHUNT_LINKED)
+		return reported;
+	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;
+}

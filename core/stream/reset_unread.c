@@ -1,0 +1,59 @@
+#include <errno.h>
+#include "core/engine.h"
+#include "core/service.h"
+#include "core/stream/reset_unread.h"
+
+void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->rx.reset) || (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
+		return;
+	atomic_store(&tx->left_at, upto);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.unread);
+}
+
+/* Behind its own end the program hears of nothing, and the socket takes nothing. */
+static bool is_unread(struct shunt_tx *tx)
+{
+	return tx->track == SHUNT_LINK && !tx->shut && !atomic_load(&tx->dead) && tx->offset > atomic_load(&tx->left_at);
+}
+
+void shunt_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	char byte = 0;
+	struct iovec piece = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1 };
+	int saved = errno;
+
+	if (is_unread(&stream->tx) && !shunt_stream_tcp_closed(stream) &&
+	    engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
+		shunt_stream_was_reset(stream, errno);	/* what the kernel says once, and has now said to us */
+	errno = saved;
+}
+
+static bool is_left(struct shunt_stream *stream, void *unused)
+{
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->tx.left_at) != SHUNT_NEVER;
+}
+
+static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(&stream->tx))
+		shunt_tx_leave_link(engine, stream->fd, stream);
+	atomic_store(&stream->tx.left_at, SHUNT_NEVER);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void shunt_unread_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, unread)->engine;
+	struct shunt_sweep sweep = { .wants = is_left };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		look_at(engine, stream);
+}

@@ -1,0 +1,441 @@
+/*
+ * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
+ * descriptors that another program is about to own.
+ *
+ * Our direction is handed back like any. For the other one we stop reading the link at once and
+ * tell the peer up to where we have read; it sends the rest, which still lies in our ring and which it
+ * can see there, again over TCP, and everything later too. So the kernel holds every byte that the
+ * program has not had, and whoever has the socket gets them.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "core/fd/thread.h"
+#include "core/fork/fork_slots.h"
+#include "core/leave.h"
+#include "core/poll/cancel.h"
+#include "core/service.h"
+#include "core/stream/again.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+
+#define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
+#define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
+#define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
+
+/* --- the end that wants it --- */
+
+/* Both locks held. Where we stand, or are known to get to over TCP: the peer knows what it has announced behind that. */
+static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_track_settle(engine, stream);
+	if (rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != SHUNT_NEVER)
+		return atomic_load(&rx->boundary);
+	return atomic_load(&rx->head);
+}
+
+/* Both locks held: the rest comes over TCP. What the link still brings is a copy. */
+static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
+{
+	shunt_lock_take(&engine->group.lock);
+	rx->track = SHUNT_TCP;
+	atomic_store(&rx->proof, SHUNT_PROVEN);	/* it was not told to show anything */
+	atomic_store(&rx->early_fin, SHUNT_NEVER);
+	atomic_store(&rx->retired, true);
+	atomic_store(&rx->boundary, SHUNT_NEVER);
+	atomic_store(&rx->second, SHUNT_NEVER);
+	atomic_store(&rx->next_from, SHUNT_NEVER);
+	shunt_lock_leave(&engine->group.lock);
+}
+
+static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	if (tx->track != SHUNT_LINK)
+		return;
+	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
+	if (!shunt_overflow_must_be_heard(stream))
+		shunt_track_announce(engine, stream, SHUNT_TCP);
+}
+
+/*
+ * The peer has answered, so it has heard of the UPGRADE: bytes without room in its ring may go to
+ * TCP now. Both locks held.
+ */
+static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
+	    !atomic_load(&tx->halted))
+		shunt_track_announce(engine, stream, SHUNT_TCP);
+}
+
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRE };
+
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED &&
+	    atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->rx.final) {
+		atomic_store(&stream->retiring, SHUNT_RETIRING);
+		shunt_streams_because(engine, stream, reason);
+		message.stream = stream->peer_id;
+		stop_sending(engine, stream);
+		message.retire.offset = resume_from(engine, stream);
+		message.retire.announced = stream->tx.announced;
+		shunt_link_send(stream->link, &message, NULL, 0);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+/* All that the lane owes the peer for the stream has been posted: one that has gone is owed no bytes. */
+static bool flushed(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !tx->resend &&
+	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) || atomic_load(&tx->dead) ||
+		atomic_load(&stream->released));
+}
+
+/*
+ * What a lane still owes is posted by who looks; a queue pair that has died posts nothing more, and what becomes of it
+ * is told when its link goes.
+ */
+bool shunt_retire_goes_on(struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->retiring);
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final || retiring == SHUNT_CANNOT_RETIRE)
+		return true;
+	return retiring == SHUNT_RETIRED && !stream->tx.resend && (!atomic_load(&stream->lane->failed) || flushed(stream));
+}
+
+/* The peer has answered and has everything: the stream becomes the kernel's. */
+bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool done = false;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
+		done = true;
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && shunt_stream_knows_more(stream)) {
+		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
+		atomic_store(&stream->state, SHUNT_PLAIN);
+		stream->tx.kernels = true;
+		shunt_shared_settle(stream);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+		done = true;
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	if (done)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+	return done;
+}
+
+void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
+{
+	if (atomic_load(&stream->retiring) != SHUNT_RETIRING) {
+		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
+		return;
+	}
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (done)
+		stop_reading(engine, &stream->rx);
+	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	stop_sending_heard(engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_retire_complete(engine, stream);
+	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+			 SHUNT_READY_SETTLED);
+	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
+			  stream->fd);
+	shunt_rights_answer(engine, stream);
+}
+
+/* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
+static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
+			       uint64_t deadline)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	for (;;) {
+		shunt_retire_begin(engine, stream, reason);
+		if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
+			return true;
+		if (atomic_load(&rx->boundary) != atomic_load(&rx->head) || shunt_now(engine) >= deadline)
+			return false;
+		shunt_thread_begin();
+		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
+		shunt_proof_heard(engine, stream);
+	}
+}
+
+/*
+ * What the program could have read before it can read at once after, without waiting. Only while there is
+ * progress: the kernel's buffer may be smaller than the ring was.
+ */
+void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
+{
+	uint64_t until = shunt_now(engine) + ARRIVING;
+	int before = 0, there = 0;
+
+	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted && shunt_now(engine) < until) {
+		if (there > before)
+			until = shunt_now(engine) + ARRIVING;
+		before = there;
+		sched_yield();
+	}
+}
+
+/* The link has died: the rest is the kernel's, but for what is unread in the ring, and what is still to be sent again. */
+static bool is_kept_back(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.resend);
+}
+
+static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	uint64_t deadline = shunt_now(engine) + PATIENCE;
+	int readable = 0;
+
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		shunt_streams_plain(engine, stream, reason);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
+		return shunt_rights_ask(engine, fd, stream);
+	if (shunt_stream_is_plain(stream))
+		return 0;
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		readable = shunt_stream_inq(engine, fd, stream);
+	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
+		return -EBUSY;
+	while (!shunt_retire_complete(engine, stream)) {
+		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
+			return -EBUSY;
+		if (shunt_now(engine) >= deadline)
+			return -ETIMEDOUT;
+		shunt_thread_begin();
+		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
+	}
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile: nor any other */
+		shunt_streams_plain(engine, stream, reason);
+	if (is_kept_back(stream))
+		return -EBUSY;
+	shunt_retire_await_bytes(engine, fd, readable);
+	return 0;
+}
+
+/* A cancellation waits until it is over: most calls that want it are no cancellation points. */
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			enum shunt_reason reason)
+{
+	int state = shunt_cancel_off();
+	int result = retire(engine, fd, stream, reason);
+
+	shunt_cancel_restore(state);
+	return result;
+}
+
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	int result, readable;
+
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
+		shunt_streams_plain(engine, stream, reason);
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return shunt_stream_retire(engine, fd, stream, reason);
+	readable = shunt_stream_inq(engine, fd, stream);
+	result = shunt_rights_ask_parent(engine, stream);
+	if (!result)
+		shunt_retire_await_bytes(engine, fd, readable);
+	return result;
+}
+
+/* --- the other end --- */
+
+/* What was sent long ago must not wait for an acknowledgement (Nagle) now. */
+static void push(struct shunt_engine *engine, int fd)
+{
+	int nodelay = 0;
+	socklen_t length = sizeof(nodelay);
+
+	if (engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &length) || nodelay)
+		return;
+	for (nodelay = 1; nodelay >= 0; nodelay--)
+		engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay));
+}
+
+int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->resend && tx->resend_done == tx->resend_bytes)	/* nothing was added after all */
+		shunt_again_free(tx);
+	while (tx->resend) {
+		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+			return -EAGAIN;
+		tx->resend_done += sent < 0 ? 0 : sent;
+		tx->resent += sent < 0 ? 0 : sent;
+		if (sent < 0)
+			shunt_stream_was_reset(stream, errno);
+		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
+			shunt_again_free(tx);
+			push(engine, fd);
+			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+		}
+	}
+	shunt_owed_paid(engine, stream);
+	return 0;
+}
+
+/*
+ * Our direction is the kernel's from here on; the peer's reader stands at `offset`. If that is before our last upgrade,
+ * it is to come there yet; if it is behind our handback, it has been there, though we have not heard of that.
+ * 0, or -errno: it cannot be. Both locks held.
+ */
+static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+{
+	struct shunt_tx *tx = &stream->tx;
+	int result = 0;
+	bool back;
+
+	if (offset < atomic_load(&tx->upgrade_at))
+		offset = atomic_load(&tx->upgrade_at);
+	back = tx->track == SHUNT_LINK || (atomic_load(&tx->unpassed) && offset < atomic_load(&tx->handback_at));
+	atomic_store(&tx->want_link, false);
+	tx->quick = false;
+	tx->flip_at = SHUNT_NEVER;
+	tx->must_prove = false;	/* it would have said that it expects it */
+	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || tx->kernels))
+		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
+	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
+	if (back) {
+		shunt_lock_take(&stream->lane->lock);
+		result = shunt_again_take_back(engine, stream, offset);
+		shunt_lock_leave(&stream->lane->lock);
+		shunt_lane_kick(stream->lane);
+	}
+	if (!result && tx->lingers)
+		shunt_linger_resume(stream);
+	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+		shunt_owed_await(engine, stream);
+	return result;
+}
+
+/* The queue pair has died meanwhile, or the link: RESUME says who has what, or nobody is there any more. */
+static bool is_moot(const struct shunt_stream *stream)
+{
+	struct shunt_link *link = stream->link;
+
+	return !link || atomic_load(&link->state) != SHUNT_LINK_UP;
+}
+
+/*
+ * The answer lets the other end use TCP behind what it has announced on the link, so it must have
+ * been seen here: TCP may be faster. What a queue pair that has just died has not brought is not seen any more.
+ */
+static bool may_answer(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.announced) >= stream->asked_announced || atomic_load(&stream->rx.retired) ||
+	       is_moot(stream);
+}
+
+static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+	int result;
+
+	atomic_store(&stream->asked, SHUNT_DECLINED);
+	if (is_moot(stream))
+		return;
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	result = give_back(engine, stream, stream->asked_offset);
+	message.reason = result != 0;
+	if (!result)
+		atomic_store(&stream->asked, SHUNT_GIVEN);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (result == -EPROTO)
+		shunt_link_distrust(stream->link, shunt_again_wrong);
+	else
+		shunt_link_send(stream->link, &message, NULL, 0);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+}
+
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
+			uint64_t announced)
+{
+	struct shunt_service *service = engine->service;
+
+	if (atomic_load(&stream->asked) != SHUNT_NOT_ASKED) {
+		shunt_link_distrust(stream->link, "a second request to hand back");
+		return;
+	}
+	stream->asked_offset = offset;
+	stream->asked_announced = announced;
+	atomic_store(&stream->asked, SHUNT_ASKED);
+	shunt_group_poll_fully(engine);
+	if (may_answer(stream)) {
+		answer(engine, stream);
+		return;
+	}
+	shunt_streams_hold(stream);
+	stream->next_asked = service->asked;
+	service->asked = stream;
+}
+
+bool shunt_retire_waits(struct shunt_service *service)
+{
+	for (struct shunt_stream *stream = service->asked; stream; stream = stream->next_asked)
+		if (!may_answer(stream))
+			return true;
+	return false;
+}
+
+void shunt_retire_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, retire);
+	struct shunt_stream *stream;
+
+	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {
+		if (!may_answer(stream)) {
+			p = &stream->next_asked;
+			continue;
+		}
+		*p = stream->next_asked;
+		answer(service->engine, stream);
+		shunt_streams_unhold(stream);
+	}
+}

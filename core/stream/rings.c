@@ -1,0 +1,160 @@
+#include <linux/socket.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include "core/engine.h"
+#include "core/stream/rings.h"
+
+#define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
+
+/* The ring that the sender is to use after the present one. False: there is no room for it. */
+static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shunt_place *place)
+{
+	struct shunt_link *link = stream->link;
+	struct shunt_rx *rx = &stream->rx;
+	const struct ibv_mr *mr;
+	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
+
+	if (offset == UINT64_MAX)
+		return false;
+	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = stream->id, .rkey = mr->rkey };
+	rx->next_ring = link->arena_base + offset;
+	atomic_store(&rx->next_bytes, bytes);
+	return true;
+}
+
+/*
+ * A program that has set SO_RCVBUF has said how much may be on its way to it (SOCK_RCVBUF_LOCK, socket(7); asked for with
+ * SO_BUF_LOCK since Linux 5.16). UINT64_MAX: it has not.
+ */
+static uint64_t allowed_by_program(struct shunt_stream *stream)
+{
+	const struct shunt_sys *sys = stream->engine->sys;
+	int locks = 0, bytes = 0;
+	socklen_t length = sizeof(locks);
+
+	if (sys->getsockopt(stream->fd, SOL_SOCKET, SO_BUF_LOCK, &locks, &length) || !(locks & SOCK_RCVBUF_LOCK) ||
+	    sys->getsockopt(stream->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) || bytes < 0)
+		return UINT64_MAX;
+	return bytes;
+}
+
+static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	struct shunt_arena *arena = &stream->link->arena;
+	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
+	uint64_t allowed = allowed_by_program(stream);
+	struct shunt_place place;
+
+	while (bytes > rx->ring_bytes && bytes / 2 >= allowed)
+		bytes /= 2;
+	if (bytes > engine->config.ring_max)
+		bytes = engine->config.ring_max;
+	if (bytes > shunt_arena_most(arena))
+		bytes = shunt_arena_most(arena);
+	if (bytes <= rx->ring_bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
+		return;
+	atomic_store(&rx->offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
+	atomic_fetch_add(&engine->grows, 1);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
+}
+
+void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	struct shunt_link *link = stream->link;
+	uint8_t *old = rx->ring;
+	uint32_t old_bytes = rx->ring_bytes;
+
+	rx->ring = rx->next_ring;
+	rx->ring_bytes = atomic_load(&rx->next_bytes);
+	rx->ring_from = atomic_load(&rx->next_from);
+	atomic_store(&rx->next_bytes, 0);
+	atomic_store(&rx->next_from, SHUNT_NEVER);
+	atomic_store(&rx->grown, rx->ring_bytes > engine->config.ring_min);
+	if (rx->grown)
+		shunt_request_memory(engine);
+	shunt_link_give_ring(link, old, old_bytes);
+	if (rx->asked_again) {
+		rx->asked_again = false;
+		offer_ring(engine, stream);
+	}
+}
+
+/* There is no larger ring: whatever has been read of this one is room. */
+static void give_all(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head);
+
+	if (rx->track != SHUNT_LINK || rx->final || rx->credited == head)
+		return;
+	rx->credited = head;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+}
+
+void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_lock_take(&rx->lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED) {
+		if (atomic_load(&rx->next_bytes))
+			rx->asked_again = true;	/* the sender is in the ring that our reader has not come to */
+		else
+			offer_ring(engine, stream);
+		if (!atomic_load(&rx->next_bytes))
+			give_all(stream);
+	}
+	shunt_lock_leave(&rx->lock);
+}
+
+/*
+ * Said on the channel: a sender that has nothing to send need not poll, nor its program call anything. If it cannot
+ * be said the offer stands all the same: a peer that guessed it may be using it already.
+ */
+void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->peer_id };
+
+	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
+		return;
+	atomic_fetch_add(&engine->shrinks, 1);
+	shunt_link_send(stream->link, &message, NULL, 0);
+}
+
+bool shunt_rings_change(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	return atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK || tx->shut ||
+	       shunt_lane_change_ring(stream->lane, stream);
+}
+
+/* As RING, but the sender has not asked for it and may have nothing to send. */
+void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_tx *tx = &stream->tx;
+	const char *wrong = NULL;
+
+	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
+	    place->stream != stream->peer_id || atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
+		return;
+	}
+	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&engine->group.lock);
+	if (atomic_load(&tx->offer))
+		wrong = "a second ring before the first was used";
+	else
+		atomic_store(&tx->offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
+	if (shunt_tx_unstarve(tx))
+		shunt_group_notify(engine, stream, EPOLLOUT);
+	shunt_lock_leave(&engine->group.lock);
+	if (!wrong && !shunt_rings_change(stream))
+		shunt_request_memory(engine);
+	shunt_lock_leave(&tx->lock);
+	if (wrong)
+		shunt_link_distrust(link, wrong);
+}

@@ -1,0 +1,349 @@
+/*
+ * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/base/iov.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/stream/eof.h"
+#include "core/stream/offer.h"
+#include "core/stream/peek.h"
+#include "core/stream/proof.h"
+#include "core/stream/unclaimed.h"
+
+void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
+{
+	uint64_t late = offset >= SHUNT_LATE ? count :
+			offset + count > SHUNT_LATE ? offset + count - SHUNT_LATE : 0;
+
+	bytes->late += late;
+	if (link) {
+		bytes->link += count;
+	} else {
+		bytes->tcp += count;
+		bytes->late_tcp += late;
+	}
+}
+
+/*
+ * Room comes back to the sender by halves of the ring (XR-18); less, when it has said that it waits and there is
+ * nothing left to read (CP-02). If that has just been missed here, half a ring is still to come.
+ */
+static void give_credit(struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_rx *rx = &stream->rx;
+	bool all = false;
+
+	if (__builtin_expect(atomic_load_explicit(&rx->sender_waits, memory_order_relaxed), 0)) {
+		all = atomic_load(&rx->tail) == head;
+		atomic_store(&rx->sender_waits, !all);
+	}
+	if (head - rx->credited < rx->ring_bytes / 2 && !all)
+		return;
+	rx->credited = head;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+}
+
+static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
+			    struct shunt_iov *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head);
+
+	if (!bytes || flags & MSG_PEEK)
+		return bytes ? (ssize_t)bytes : -EAGAIN;
+	shunt_bytes_add(&rx->bytes, head, bytes, true);
+	head += bytes;
+	atomic_store_explicit(&rx->head, head, memory_order_release);
+	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head, __ATOMIC_RELEASE);	/* it may be taken for credit */
+	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
+			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
+		shunt_track_settle(engine, stream);
+	give_credit(stream, head);
+	return bytes;
+}
+
+static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			   struct shunt_iov *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	struct iovec iov[SHUNT_IOV_BATCH];
+	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
+	ssize_t got;
+	size_t batch = 0;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
+		message.msg_iov = iov;
+		message.msg_iovlen = shunt_iov_cut(to, atomic_load(&rx->boundary) - head, iov);
+		for (size_t i = 0; message.msg_iovlen == SHUNT_IOV_BATCH && i < SHUNT_IOV_BATCH; i++)
+			batch += iov[i].iov_len;
+	}
+	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	if (got < 0 && errno == ECONNRESET) {	/* the link tells the same one as well */
+		atomic_store(&rx->error, 0);
+		if (atomic_exchange(&rx->told, true)) {
+			rx->tcp_eof = true;
+			return 0;
+		}
+		errno = ECONNRESET;
+	}
+	if (got < 0)
+		return shunt_stream_told_error(stream, errno);
+	if (got == 0) {
+		rx->tcp_eof = true;
+		if (__builtin_expect(rx->owes_reset, 0))
+			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
+		rx->owes_reset = false;
+		return __builtin_expect(rx->doubtful || rx->unproven_at == head || rx->owed > head, 0) ? shunt_eof_in_doubt(stream, fd) : 0;
+	}
+	shunt_iov_advance(to, got);
+	to->cut = (size_t)got == batch;
+	if (flags & MSG_PEEK)
+		return got;
+	if (__builtin_expect(!head, 0))
+		shunt_unclaimed_begin(stream);
+	shunt_bytes_add(&rx->bytes, head, got, false);
+	atomic_store_explicit(&rx->head, head + got, memory_order_release);
+	shunt_track_settle(engine, stream);
+	return got;
+}
+
+/* An announced end of the present track or ring has been reached. */
+static bool switch_due(const struct shunt_rx *rx)
+{
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head ||
+	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
+}
+
+/* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
+static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       struct shunt_iov *to, int flags)
+{
+	struct shunt_rx *rx = &stream->rx;
+	ssize_t got;
+
+	if (__builtin_expect(atomic_load_explicit(&stream->retiring, memory_order_relaxed) ==
+			     SHUNT_RETIRING, 0))
+		return -EAGAIN;	/* where the next byte will come from is being settled */
+	for (;;) {
+		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_pending(rx))
+			shunt_track_settle(engine, stream);
+		if (shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head))
+			return shunt_eof_reached(stream);
+		if (rx->track == SHUNT_LINK) {
+			got = receive_link(engine, stream, to, flags);
+			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
+		}
+		if (atomic_load(&rx->fin) == atomic_load_explicit(&rx->head, memory_order_relaxed))
+			return 0;
+		if (atomic_load(&rx->reset) && rx->tcp_eof)
+			return shunt_eof_reached(stream);
+		got = receive_tcp(engine, fd, stream, to, flags);
+		if (got != 0)
+			return got;
+		shunt_group_poll_fully(engine);
+		if (!switch_due(rx)) {
+			got = shunt_eof_reached(stream);
+			if (got != -EAGAIN || !shunt_eof_counts(stream))
+				return got;
+			if (!shunt_fault_hurries(engine))
+				return shunt_eof_of_tcp(stream, fd);
+		}
+	}
+}
+
+static bool ends_ahead(const struct shunt_rx *rx)
+{
+	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) != SHUNT_NEVER ||
+	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) != SHUNT_NEVER;
+}
+
+static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t *cache, int name)
+{
+	uint64_t ns = atomic_load_explicit(cache, memory_order_relaxed);
+	struct timeval value = { 0, 0 };
+	socklen_t length = sizeof(value);
+
+	if (ns == UINT64_MAX) {
+		engine->sys->getsockopt(fd, SOL_SOCKET, name, &value, &length);
+		ns = (uint64_t)value.tv_sec * 1000000000 + (uint64_t)value.tv_usec * 1000;
+		atomic_store_explicit(cache, ns, memory_order_relaxed);
+	}
+	return ns ? shunt_now(engine) + ns : SHUNT_NEVER;
+}
+
+uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       bool receive)
+{
+	return receive ? timeout_of(engine, fd, &stream->receive_timeout_ns, SO_RCVTIMEO) :
+			 timeout_of(engine, fd, &stream->send_timeout_ns, SO_SNDTIMEO);
+}
+
+/* A process without a service thread looks here (unclaimed.h). rx.lock held; given up for a moment. */
+static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (engine->service || !shunt_unclaimed_is_over(stream))
+		return;
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_streams_plain(engine, stream, SHUNT_REASON_NO_SHUNT);
+	shunt_lock_take(&stream->rx.lock);
+}
+
+/* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
+static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
+			 uint64_t *deadline, bool moved)
+{
+	int result;
+
+	if (!*deadline)
+		*deadline = shunt_stream_deadline(engine, *fd, stream, true);
+	result = shunt_wait_call(engine, stream, &stream->rx.lock, EPOLLIN, *deadline, moved);
+	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
+}
+
+/* SO_RCVLOWAT: what a blocking receive waits for. */
+static size_t low_water(struct shunt_stream *stream, size_t room)
+{
+	size_t low = atomic_load_explicit(&stream->low_water, memory_order_relaxed);
+
+	return low < room ? low : room;
+}
+
+static bool kernel_at_mark(struct shunt_engine *engine, int fd)
+{
+	int mark = 0;
+
+	return !engine->sys->ioctl(fd, SIOCATMARK, &mark) && mark;
+}
+
+/* What a receive began with. */
+struct place {
+	const uint8_t *ring;
+	uint64_t boundary;
+	uint8_t track;
+};
+
+/* Two switches may have been announced for the same byte: then the track is the one it was. */
+static bool has_switched(const struct shunt_rx *rx, const struct place *from)
+{
+	return from->track != rx->track || from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
+}
+
+/*
+ * Less than asked means that there is no more now (epoll(7), Q9), so a receive goes on past a switch; but
+ * as in the kernel not past urgent data.
+ */
+static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
+{
+	return cut || from->ring != rx->ring ||
+	       (has_switched(rx, from) && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+}
+
+/* The next thing that the kernel would tell is its error, and it must be there for the next call. */
+static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
+{
+	int bytes = 0;
+
+	return shunt_streams_kernel_fails(engine, fd, stream) && !engine->sys->ioctl(fd, FIONREAD, &bytes) && !bytes;
+}
+
+static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       struct shunt_iov *to, int flags)
+{
+	bool wait = !(flags & MSG_DONTWAIT) &&
+		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	size_t wanted = flags & MSG_WAITALL ? to->left : low_water(stream, to->left);
+	uint64_t deadline = 0;
+	size_t done = 0;
+	ssize_t got;
+
+	if (!to->left)
+		return 0;
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.kept_error, memory_order_relaxed), 0)) {
+		got = -atomic_exchange(&stream->rx.kept_error, 0);
+		if (got)
+			return got;
+	}
+	for (;;) {
+		struct place from = { .ring = stream->rx.ring, .track = stream->rx.track,
+				      .boundary = atomic_load_explicit(&stream->rx.boundary, memory_order_relaxed) };
+
+		if (done && is_kernels_error(engine, fd, stream))
+			return done;
+		to->cut = false;
+		got = attempt(engine, fd, stream, to, flags);
+		if (got > 0)
+			done += got;
+		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
+			done += shunt_peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
+		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, &from, to->cut))
+			continue;
+		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
+			return done;
+		if (got > 0 && (wait || flags & MSG_WAITALL))
+			continue;
+		if (got > 0)
+			return done;
+		if (got != -EAGAIN || done >= wanted)
+			break;
+		if (shunt_group_poll(engine) > 0)
+			continue;
+		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE)
+			expire(engine, stream);
+		if (!wait)
+			break;
+		got = wait_for_more(engine, &fd, stream, &deadline, done > 0);
+		if (got || (done && shunt_thread.restarts))
+			break;	/* what is there is not waited for again after a signal */
+	}
+	/* What went before is reported first, the error by the next call (sk_err). */
+	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
+		atomic_store(&stream->rx.kept_error, (int)-got);	/* an errno */
+	return done ? (ssize_t)done : got;
+}
+
+/* The number was closed or means another socket by now: the kernel knows what to say. */
+static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct iovec *iov,
+			      int iovcnt, int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
+	ssize_t got;
+
+	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
+		return -EBADF;	/* what is open there now may be one of ours */
+	got = engine->sys->recvmsg(fd, &message, flags);
+	return got < 0 ? -errno : got;
+}
+
+ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags)
+{
+	struct shunt_iov to = { .iov = iov, .iovcnt = iovcnt };
+	ssize_t got;
+
+	for (int i = 0; i < iovcnt; i++)
+		to.left += iov[i].iov_len;
+	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
+		shunt_offer_used(engine, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
+	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
+	shunt_thread_begin();
+	shunt_lock_take(&stream->rx.lock);
+	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
+		shunt_lock_leave(&stream->rx.lock);
+		return kernel_receive(engine, fd, iov, iovcnt, flags);
+	}
+	shunt_iov_advance(&to, 0);
+	got = receive(engine, fd, stream, &to, flags);
+	shunt_lock_leave(&stream->rx.lock);
+	if (__builtin_expect(stream->orphan, 0))
+		shunt_streams_end_orphan(engine, stream);
+	return got;
+}

@@ -1,0 +1,58 @@
+#include "core/engine.h"
+#include "core/lane/lane.h"
+#include "core/lane/roster.h"
+#include "core/stream/proof.h"
+#include "core/stream/settle.h"
+
+void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (stream->settling)
+		return;
+	stream->settling = true;
+	stream->next_settle = group->settle;
+	group->settle = stream;
+	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
+}
+
+/* A reader that holds the lock passes the switch itself when it comes to it. */
+static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!shunt_lock_try(&stream->rx.lock)) {
+		if (shunt_proof_pending(&stream->rx))
+			shunt_proof_soon(engine);	/* the reader may be about to sleep until it is proven */
+		return;
+	}
+	shunt_track_settle(engine, stream);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+void shunt_settle_all(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_lane *lane = NULL;
+	struct shunt_stream *stream;
+	bool stalled = false;
+
+	do {
+		shunt_lock_take(&group->lock);
+		lane = shunt_roster_next(group, lane, &stalled);
+		stream = lane ? NULL : group->settle;	/* its locks come before a lane's */
+		if (stream) {
+			group->settle = stream->next_settle;
+			stream->settling = false;
+		}
+		if (!lane && !stream)
+			atomic_store_explicit(&group->after_due, false, memory_order_relaxed);
+		shunt_lock_leave(&group->lock);
+		if (lane) {
+			atomic_store(&lane->dirty, false);
+			shunt_lane_serve(lane);
+		}
+		if (stream)
+			settle(engine, stream);
+	} while (lane || stream);
+	if (stalled)
+		shunt_request_watch(engine);
+}

@@ -1,0 +1,109 @@
+/*
+ * The end of a stream's directions: shutdown(), and the part of close() that is like it. On the link the end goes behind
+ * everything sent; the kernel's may have to wait until then.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
+#include "core/stream/offer.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+
+/* The end of the direction, on the link, behind everything sent. tx.lock held. */
+void shunt_tx_finish(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->shut)
+		return;
+	tx->shut = true;
+	tx->quick = false;
+	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
+		return;
+	atomic_store(&tx->fin, tx->offset);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
+}
+
+/* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
+static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
+{
+	shunt_overflow_to_tcp(stream, fd);
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
+	if (shunt_linger_keep(stream, fd, closing))
+		return true;
+	if (!stream->tx.resend)
+		return shunt_proof_end_writing(stream);
+	stream->tx.resend_fin = true;
+	shunt_owed_await(engine, stream);
+	return true;
+}
+
+void shunt_tx_end(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	if (!kernel_must_wait(engine, stream, fd, true) && !stream->tx.shut)	/* before FIN, as in shutdown() */
+		engine->sys->shutdown(fd, SHUT_WR);
+	shunt_tx_finish(stream);
+}
+
+/*
+ * Neither direction is wanted any more: data that still comes is answered by a reset
+ * (TCPABORTONDATA), also when the program calls nothing any more; and a sender that is waiting for room
+ * has such data.
+ */
+static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_request_refuse(engine, stream, true);
+	if (rx->track == SHUNT_LINK &&
+	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
+int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)
+{
+	bool linked, send = how != SHUT_RD, receive = how != SHUT_WR;
+	int result;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (!atomic_load(&stream->used))
+		shunt_offer_used(engine, stream);
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	if (linked && stream->tx.shut && stream->lane->retains && atomic_load(&stream->rx.fin) != SHUNT_NEVER) {
+		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (deferred_fin.h) */
+		goto leave;
+	}
+	if (stream->rx.owes_reset) {	/* it is reset already, but for what is unread; the peer must see no end before that */
+		result = -ENOTCONN;
+		goto leave;
+	}
+	if (send && kernel_must_wait(engine, stream, fd, false))
+		how = how == SHUT_RDWR ? SHUT_RD : -1;
+	if (receive && linked && shunt_proof_end_reading(stream))
+		how = how == SHUT_RDWR ? SHUT_WR : -1;
+	/* Before FIN: who has seen that finds the connection closed. */
+	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
+	if (send && shunt_stream_is(engine, fd, stream))
+		shunt_tx_finish(stream);
+	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
+		stream->rx.shut = true;
+	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
+		refuse_more(engine, stream);
+leave:
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (linked)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
+	return result;
+}

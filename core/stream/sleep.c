@@ -1,0 +1,143 @@
+#include <errno.h>
+#include <pthread.h>
+#include "core/base/deadline.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/poll/cancel.h"
+#include "core/stream/sleep.h"
+
+/* The last look before it sleeps. group.lock held. */
+static void look(struct shunt_sleep *sleep)
+{
+	if (sleep->sleeper.leader)
+		shunt_group_arm(sleep->engine);
+	shunt_group_poll_locked(sleep->engine);
+	shunt_sleeper_begin(sleep->engine, &sleep->sleeper, sleep->ready(sleep->arg));
+}
+
+void shunt_sleep_fall(struct shunt_sleep *sleep)
+{
+	struct shunt_engine *engine = sleep->engine;
+	struct shunt_group *group = &engine->group;
+
+	sleep->sleeper.forks = engine->forks;
+	shunt_lock_take(&group->lock);
+	for (size_t i = 0; i < sleep->count; i++) {
+		struct shunt_sleep_on *on = &sleep->on[i];
+
+		if (!on->stream)
+			continue;
+		on->sleeper = &sleep->sleeper;
+		on->next = on->stream->sleepers;
+		on->stream->sleepers = on;
+	}
+	shunt_sleeper_enter(engine, &sleep->sleeper);
+	look(sleep);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+}
+
+void shunt_sleep_rise(struct shunt_sleep *sleep)
+{
+	struct shunt_group *group = &sleep->engine->group;
+
+	shunt_thread.sleep_fd = 0;
+	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
+		return;
+	shunt_lock_take(&group->lock);
+	for (size_t i = 0; i < sleep->count; i++) {
+		struct shunt_sleep_on **p;
+
+		if (!sleep->on[i].stream)
+			continue;
+		for (p = &sleep->on[i].stream->sleepers; *p != &sleep->on[i]; p = &(*p)->next)
+			;
+		*p = sleep->on[i].next;
+	}
+	shunt_sleeper_leave(sleep->engine, &sleep->sleeper);
+	shunt_lock_leave(&group->lock);
+}
+
+static void cancelled(void *arg)
+{
+	struct shunt_sleep *sleep = arg;
+
+	shunt_sleep_rise(sleep);
+	shunt_private_close(sleep->engine, sleep->sleeper.kick_fd);
+	if (sleep->cancelled)
+		sleep->cancelled(sleep->arg);
+}
+
+static bool is_asleep(struct shunt_sleep *sleep)
+{
+	return atomic_load(&sleep->sleeper.asleep) && !shunt_thread.signalled &&
+	       !(sleep->sleeper.heeds && shunt_cancel_pending());
+}
+
+/* Woken with nothing to do because nobody leads: does so, without getting up. */
+static bool sleeps_on(struct shunt_sleep *sleep)
+{
+	struct shunt_engine *engine = sleep->engine;
+	struct shunt_group *group = &engine->group;
+	bool leads;
+
+	if (shunt_thread.signalled)
+		return false;
+	shunt_parker_drain(engine, sleep->sleeper.kick_fd);
+	shunt_lock_take(&group->lock);
+	leads = !sleep->sleeper.told && shunt_sleeper_lead(engine, &sleep->sleeper);
+	if (leads)
+		look(sleep);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return leads && is_asleep(sleep);
+}
+
+/* How many descriptors are ready, or -errno. */
+static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t count, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+	volatile int n;
+
+	pthread_cleanup_push(cancelled, sleep);
+	n = sleep->engine->sys->ppoll(fds, count, shunt_deadline_left(sleep->engine, deadline, &left), mask);
+	pthread_cleanup_pop(0);
+	return n < 0 ? -errno : n;
+}
+
+static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_engine *engine = sleep->engine;
+	struct pollfd *parker = fds + fds_count, *bell = parker + 1;
+	int n = 0;
+	bool asleep;
+
+	*parker = (struct pollfd) { .fd = sleep->sleeper.kick_fd, .events = POLLIN };
+	*bell = (struct pollfd) { .fd = -1 };
+	shunt_thread.sleep_fd = parker->fd + 1;
+	shunt_sleep_fall(sleep);
+	asleep = is_asleep(sleep);
+	while (asleep) {
+		if (sleep->sleeper.leader && engine->group.open)
+			*bell = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
+		n = wait_in_kernel(sleep, fds, fds_count + SHUNT_SLEEP_FDS, deadline, mask);
+		if (n != 1 || !parker->revents || !sleeps_on(sleep))
+			break;
+	}
+	shunt_sleep_rise(sleep);
+	if (n >= 0 && bell->revents)
+		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
+	if (!asleep || parker->revents || shunt_thread.signalled)
+		shunt_parker_drain(engine, parker->fd);
+	return n < 0 ? n : 0;
+}
+
+int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
+{
+	int parker = shunt_parker_take(sleep->engine), result;
+
+	sleep->sleeper.kick_fd = parker;
+	result = sleep_once(sleep, fds, fds_count, shunt_parker_patience(sleep->engine, parker, deadline), mask);
+	shunt_parker_give(sleep->engine, parker);
+	return result;
+}

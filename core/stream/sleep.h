@@ -1,0 +1,38 @@
+/*
+ * One sleep of a thread that waits for streams, descriptors of the kernel's, or both. It falls asleep only after a last poll
+ * that has found nothing of what it waits for, so nothing is slept over.
+ */
+#ifndef SHUNT_CORE_SLEEP_H
+#define SHUNT_CORE_SLEEP_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include "core/poll/sleeper.h"
+
+#define SHUNT_SLEEP_FDS 2	/* beside the caller's: the parker, and what the leader sleeps on */
+
+struct shunt_sleep {
+	struct shunt_engine *engine;
+	struct shunt_sleeper sleeper;
+	struct shunt_sleep_on *on;	/* the streams; where `stream` is NULL there is none */
+	size_t count;			/* of them */
+	bool (*ready)(void *arg);	/* it need not sleep; group.lock held, after a poll */
+	void (*cancelled)(void *arg);	/* the thread is, in its sleep, which is undone */
+	void *arg;			/* of both */
+};
+
+/*
+ * Falls asleep, unless it is ready: sleeper.asleep says so until somebody wakes it. The sleep itself is the caller's, who
+ * has set kick_fd, and begun with shunt_thread.sleep_fd. No lock held.
+ */
+void shunt_sleep_fall(struct shunt_sleep *sleep);
+/* It is over; not in a fork's child whose handler has interrupted it: nothing there knows of it. No lock held. */
+void shunt_sleep_rise(struct shunt_sleep *sleep);
+/*
+ * All of it, on a parker: until one of the descriptors is ready, somebody tells of a stream, or a signal comes. `fds` has
+ * room for SHUNT_SLEEP_FDS behind `fds_count`. 0, or -errno of ppoll(). No lock held.
+ */
+int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask);
+
+#endif

@@ -1,0 +1,345 @@
+/*
+ * A stream: one TCP socket of the program, and, once both ends have agreed, the two directions
+ * that may travel on the kernel's TCP or on a link.
+ *
+ * Offsets are 64-bit, absolute from the first byte of the connection, per direction, and never
+ * reused across a switch. Fields marked P are written while the group lock is held by whoever
+ * polls, and read by anybody; the rest belongs to the lock named beside it.
+ */
+#ifndef SHUNT_CORE_STREAM_H
+#define SHUNT_CORE_STREAM_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include "core/fd/file.h"
+#include "core/base/lock.h"
+#include "core/base/reason.h"
+#include "core/loop/loop.h"
+#include "shunt/wire.h"
+
+struct shunt_link;
+struct shunt_lane;
+struct shunt_watch;
+struct shunt_engine;
+struct shunt_cuts;
+struct shunt_pin;
+struct shunt_rendezvous;
+
+#define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
+
+enum shunt_state {
+	SHUNT_FRESH,	/* a socket that is not connected, or listens */
+	SHUNT_CANDIDATE,/* connected or accepted; may be claimed */
+	SHUNT_LINKED,	/* both ends agreed to carry it */
+	SHUNT_PLAIN,	/* the kernel's alone, for good */
+	SHUNT_CLOSED,	/* the program has closed it; the peer may not know yet */
+	SHUNT_FOREIGN,	/* on a link of a relative of ours: to be asked for before use */
+};
+
+/* Being handed back for good: asked, and what the peer said. */
+enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
+
+/* Whether the kernel gives times of arrival with messages. */
+enum shunt_stamps { SHUNT_STAMPS_UNKNOWN, SHUNT_STAMPS_NONE, SHUNT_STAMPS_GIVEN };
+
+/* Asked to hand back by the peer; what was answered. */
+enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
+
+enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2, SHUNT_RELEASED_BY_BOTH = 3 };
+
+enum shunt_track { SHUNT_TCP, SHUNT_LINK };
+
+/* Which side of the TCP connection we are: the kernel counts the SYN on the side that connected. */
+enum shunt_role { SHUNT_CONNECTOR, SHUNT_ACCEPTOR, SHUNT_LISTENER };
+
+/* Work that a stream wants from its lane; bits of lane_work. In the order a lane serves them. */
+enum shunt_work {
+	SHUNT_WORK_UPGRADE = 1 << 0,
+	SHUNT_WORK_DATA = 1 << 1,
+	SHUNT_WORK_HANDBACK = 1 << 2,
+	SHUNT_WORK_FIN = 1 << 3,
+	SHUNT_WORK_RESET = 1 << 4,
+	SHUNT_WORK_CREDIT = 1 << 5,
+	SHUNT_WORK_SWITCHED = 1 << 6,
+	SHUNT_WORK_RING = 1 << 7,
+	SHUNT_WORK_RELEASE = 1 << 8,
+	SHUNT_WORK_BLOCKED = 1 << 9,
+	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
+};
+
+/* Work that may be posted only when all bytes before it have been. */
+#define SHUNT_WORK_BEHIND_DATA \
+	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
+
+/* What a direction that comes from another host has shown (proof.h). */
+enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED };
+
+struct shunt_bytes {	/* by track, for statistics */
+	uint64_t tcp;
+	uint64_t link;
+	uint64_t late;		/* beyond the first SHUNT_LATE bytes, on either track */
+	uint64_t late_tcp;
+};
+
+struct shunt_stage {	/* tx.lock; see send_buffer.h */
+	uint8_t *bytes;		/* NULL: none yet; changed under tx.lock and lane.lock */
+	_Atomic uint32_t size;	/* bytes at `bytes`, a power of two; changed with it */
+	struct shunt_cuts *_Atomic cuts;
+	uint64_t place;		/* where the device fetches from it: offset in the link's arena */
+	uint32_t lkey;
+	/* where it keeps what was posted */
+	_Atomic uint64_t kept_wr;	/* lane.lock: number of the last WR that it is kept for; 0 none */
+	uint64_t mark_wr;	/* once this one is complete, bytes before mark_offset may be overwritten */
+	uint64_t mark_offset;
+	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
+};
+
+struct shunt_tx {	/* tx.lock, except P */
+	struct shunt_lock lock;
+	_Atomic uint8_t track;	/* enum shunt_track */
+	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
+	_Atomic bool shut;	/* the program has ended this direction */
+	_Atomic bool want_link;	/* which track the next send should be on, */
+	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of mock.h */
+	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
+	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
+	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
+	_Atomic uint64_t stuck_since;	/* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
+	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
+	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
+	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
+	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
+	_Atomic uint32_t ring_bytes;
+	uint32_t ring_rkey;
+	uint64_t old_address;	/* of the ring before ring_from */
+	_Atomic uint32_t old_bytes;
+	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
+	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
+	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
+	_Atomic bool grow_asked;
+	_Atomic uint32_t refusals;	/* grows with each send that may have to be tried again: then an edge (EPOLLOUT) is due */
+	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
+	/* When the stage is open, to bytes that the ring has no room for: overflow.h. */
+	_Atomic uint64_t open_at;	/* `consumed` for which it is open; SHUNT_NEVER: none */
+	_Atomic uint64_t waits_at;	/* `consumed` when a sender last found no room */
+	_Atomic uint64_t waits_since;	/* ns; when that was; 0: no sender waits */
+	_Atomic uint64_t most;	/* bytes that an open stage may hold; 0: not known yet */
+	uint32_t old_rkey;
+	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
+	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
+	size_t resend_bytes, resend_done;
+	uint64_t resent;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
+	bool resend_fin;	/* the direction has ended behind it */
+	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
+	_Atomic bool must_prove;	/* the peer's nonce is to be written where the link begins */
+	uint8_t nonce[SHUNT_NONCE_BYTES];
+	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
+	uint64_t shown_tcp;	/* bytes.tcp then */
+	uint64_t seen_polls, heard;	/* group.polls at the last send; ticks when one polled itself */
+	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
+	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (deferred_fin.h) */
+	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
+	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
+	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
+	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
+	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
+	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
+	_Atomic bool corked;	/* TCP_CORK */
+	_Atomic uint64_t gathered_at;	/* when the first of it came */
+	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
+	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
+	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
+	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
+	uint64_t flip_at;	/* torture: change tracks here */
+	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
+	_Atomic uint64_t handback_at;	/* and HANDBACK */
+	_Atomic bool handed;	/* lane.lock: the last HANDBACK has been given to the QP */
+	_Atomic bool wants_handed;	/* a send waits for that */
+	_Atomic uint64_t fin;	/* value of FIN */
+	_Atomic uint64_t left_at;	/* P: the peer has closed, and the link had brought more than it has read, which is up to here; SHUNT_NEVER */
+	struct shunt_bytes bytes;
+};
+
+struct shunt_rx {	/* rx.lock, except P */
+	struct shunt_lock lock;
+	_Atomic uint8_t track;
+	_Atomic bool shut;	/* shutdown(SHUT_RD) */
+	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
+	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
+	bool doubtful;		/* the link was not believed, and may have had more: such an end is none */
+	uint64_t unproven_at;	/* nor is one here, where bytes of the link should have begun that did not count; SHUNT_NEVER */
+	uint64_t owed;		/* nor is one before this: so far a link that died was to have brought the stream (failover.c) */
+	_Atomic bool final;	/* the link is dead: its bytes end at tail */
+	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
+	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
+	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
+	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
+	_Atomic bool owes_reset;	/* the kernel's socket is to be reset behind what is unread in it, or by close */
+	_Atomic bool told;	/* it has been: the other track may bring the same one later */
+	_Atomic uint64_t head;	/* next byte the program will get */
+	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
+	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
+	_Atomic uint64_t second;	/* P: the announced end of the track after that */
+	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
+	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
+	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
+	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
+	_Atomic uint64_t held_until;	/* ns; the same of writing, or at this time; 0: it is not held back */
+	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
+	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
+	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
+	bool early_reset;	/* P: the same of RESET */
+	uint64_t credited;	/* head as the peer knows it */
+	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
+	uint8_t *ring;
+	uint32_t ring_bytes;
+	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
+	uint8_t *next_ring;
+	bool asked_again;	/* the sender has filled the offered ring already */
+	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
+	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
+	uint64_t ring_from;	/* stream offset from which the ring is used */
+	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
+	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
+	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
+	/* P alone: what the link may still do in this direction */
+	bool link_open;		/* between UPGRADE and HANDBACK */
+	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
+	uint32_t link_bytes;	/* and its size */
+	struct shunt_bytes bytes;
+};
+
+struct shunt_stream {
+	struct shunt_file file;
+	struct shunt_source source;	/* of the service thread's epoll: room on the socket */
+	struct shunt_source proof_source;	/* the same: the peer's nonce */
+	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
+	_Atomic uint8_t role;	/* enum shunt_role */
+	_Atomic bool nonblocking;
+	uint8_t place;		/* connectors: which count of brief ones is theirs */
+	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
+	_Atomic bool touched;	/* the program has used it at all */
+	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2), and who must know does */
+	bool queued;		/* lane.queue_lock: in the lane's merge queue */
+	_Atomic uint32_t lane_work;	/* enum shunt_work */
+	uint64_t in_chain;	/* lane.lock: number of the chain that has its last WR */
+	bool let_go;		/* lane.lock: RELEASE has been posted, nothing may follow */
+	uint32_t id;		/* ours, as the peer calls the stream */
+	uint32_t peer_id;
+	struct shunt_lane *lane;
+	struct shunt_link *_Atomic link;	/* changes under group.lock */
+	struct shunt_engine *engine;
+
+	_Alignas(64) struct shunt_tx tx;
+	_Alignas(64) struct shunt_rx rx;
+
+	/* group.lock */
+	_Alignas(64) struct shunt_watch *watches;	/* epoll registrations */
+	struct shunt_sleep_on *sleepers;	/* threads that sleep until it is ready */
+	struct shunt_stream *next_settle;
+	bool settling;		/* in group.settle */
+
+	/* registry (engine.streams_lock) */
+	_Atomic int fd;		/* one number that names it; -1 once closed */
+	uint32_t numbers;	/* how many do */
+	_Atomic uint8_t releases;	/* SHUNT_RELEASED_…: both, and the seat is free */
+	_Atomic bool released;	/* P: RELEASE received: the peer has closed */
+	struct shunt_stream *next_reap;
+	bool in_use;
+	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
+	bool tuple_known;
+	_Atomic uint8_t retiring;	/* enum shunt_retiring */
+	_Atomic int retire_fd;	/* who asked for it from another process; -1 nobody */
+	_Atomic bool wanted;	/* a child of vfork(), which shares this memory, asks for it */
+	bool shared;		/* a fork has made a second owner, and there was no slot to count them */
+	bool inherited;		/* we are not the first */
+	_Atomic uint64_t *_Atomic slot;	/* what those who hold it know of each other (fork_slots.h); NULL: nobody else does */
+	uint32_t slot_generation;
+	bool slot_left;		/* we are not counted there any more */
+	bool dissolving;	/* by connect(AF_UNSPEC) */
+	_Atomic uint32_t waiters;	/* threads inside a blocking call */
+	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
+	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
+	bool awaited;		/* it does; tx.lock */
+	bool lingers;		/* the kernel's SO_LINGER is ours, and the program's is this (tcp_backlog.h); tx.lock */
+	struct linger linger;
+	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
+	uint64_t asked_offset, asked_announced;
+	struct shunt_stream *next_asked;
+	bool orphan;		/* closed under a blocking call; fd is our own copy */
+	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
+	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
+	bool claimed;		/* service thread: a claim is under way */
+	uint64_t named_until;	/* the same: it was refused, and messages of its lane up to this one may name its seat */
+	uint32_t line;		/* the same: of links, one of which has died under it (reconnect.h); 0 none */
+	uint32_t return_tries;	/* how often its claim has failed since, */
+	uint64_t return_at;	/* and when it is to be made again */
+	struct shunt_stream *next_offer;	/* in the service thread's lists */
+	struct shunt_stream *next_inbox;	/* service.inbox_lock */
+	struct shunt_tuple tuple;
+	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: not told */
+	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
+	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
+	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */
+	bool asked_twice;	/* service thread: who was asked first has ended */
+	bool redirected;	/* service thread: it has been claimed at another process first */
+	uint64_t born;
+	_Atomic uint64_t carried_since;	/* ns; acceptors: the first byte over TCP (unclaimed.h); 0: none yet */
+	enum shunt_reason reason;	/* why it is plain; streams_lock, or both of its own */
+	uint8_t left;		/* tx.lock: enum shunt_left, why it left the link last, */
+	uint32_t left_times;	/* and how often it did */
+	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
+	struct shunt_stream *next_free;
+	struct shunt_control *control;	/* our control line: the peer writes it */
+
+	/* options the engine honours itself; UINT64_MAX = not known yet, 0 = none */
+	_Atomic uint64_t receive_timeout_ns;
+	_Atomic uint64_t send_timeout_ns;
+	_Atomic int low_water;	/* SO_RCVLOWAT */
+	_Atomic uint8_t stamps;	/* enum shunt_stamps */
+	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
+};
+
+/* --- what is true of a stream right now, without asking the kernel; any thread --- */
+
+static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
+{
+	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
+
+	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+}
+
+/*
+ * Bytes that the ring has room for from stream offset `from` on; 0 also where `from` is beyond it.
+ */
+static inline uint64_t shunt_tx_room(const struct shunt_tx *tx, uint64_t from)
+{
+	uint64_t limit = shunt_tx_limit(tx);
+
+	return __builtin_expect(limit > from, 1) ? limit - from : 0;
+}
+
+/* There is room again, or may be. True: a send has found none before. */
+static inline bool shunt_tx_unstarve(struct shunt_tx *tx)
+{
+	if (!atomic_exchange(&tx->starved, false))
+		return false;
+	atomic_store(&tx->stuck_since, 0);
+	return true;
+}
+
+/* The next send will use another ring: one was offered, and nothing is staged for the present one. */
+static inline bool shunt_tx_turns(const struct shunt_tx *tx)
+{
+	return atomic_load_explicit(&tx->offer, memory_order_relaxed) &&
+	       atomic_load(&tx->staged) == atomic_load(&tx->posted);
+}
+
+/* The work that posts what is staged. */
+static inline uint32_t shunt_tx_rest(const struct shunt_tx *tx)
+{
+	return atomic_load(&tx->staged) != atomic_load(&tx->posted) ? SHUNT_WORK_DATA : 0;
+}
+
+#endif

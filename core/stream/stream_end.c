@@ -1,0 +1,195 @@
+#include "core/stream/stream_end.h"
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/wait/epset.h"
+#include "core/stream/tcp_backlog.h"
+#include "core/stream/proof.h"
+#include "core/service.h"
+#include "core/fork/fork_slots.h"
+#include "core/loop/request.h"
+
+/* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
+static bool unread_on_link(const struct shunt_rx *rx)
+{
+	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
+	       (rx->track == SHUNT_LINK || atomic_load(&rx->boundary) != SHUNT_NEVER);
+}
+
+void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int saved = errno;
+
+	engine->sys->connect(fd, &none, sizeof(none));
+	errno = saved;
+}
+
+/* SO_LINGER with a time of zero: close() resets. */
+static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct linger linger = { 0, 0 };
+	socklen_t length = sizeof(linger);
+
+	if (!shunt_owed_linger(stream, &linger))
+		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
+	return linger.l_onoff && !linger.l_linger;
+}
+
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	int unread = 0;
+
+	engine->sys->ioctl(fd, FIONREAD, &unread);
+	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
+	    unread <= SHUNT_NONCE_BYTES)
+		unread = 0;	/* a part of the nonce */
+	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, stream, fd);
+}
+
+void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	shunt_streams_reset_tcp(engine, fd);
+	stream->tx.shut = true;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
+/* Who has let go of its seat may lose it at any moment, to whoever reaps: the link is there as long as this lock is held. */
+static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_link *link;
+	uint8_t state;
+
+	shunt_lock_take(&engine->group.lock);
+	link = stream->link;
+	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
+	shunt_lock_leave(&engine->group.lock);
+	return state;
+}
+
+/* Both locks held. */
+static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	uint8_t state;
+
+	shunt_group_poll_fully(engine);
+	shunt_track_settle(engine, stream);
+	if (stream->dissolving || shunt_streams_resets(engine, stream, fd))
+		shunt_streams_reset(engine, stream, fd);
+	else
+		shunt_tx_end(stream, fd);
+	shunt_proof_leave(stream);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+	state = state_of_link(engine, stream);
+	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
+		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
+	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+		shunt_loop_wake(&engine->loop);
+	}
+}
+
+static void add_bytes(struct shunt_bytes *sum, const struct shunt_bytes *more)
+{
+	sum->tcp += more->tcp;
+	sum->link += more->link;
+	sum->late += more->late;
+	sum->late_tcp += more->late_tcp;
+}
+
+void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	uint8_t state;
+	bool seated;
+
+	if (shunt_shared_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
+	shunt_epset_drop_stream(engine, stream);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_files_close(engine->files, fd);
+	state = atomic_load(&stream->state);
+	if (state == SHUNT_LINKED)
+		say_goodbye(engine, stream, fd);
+	shunt_brief_ends(engine, stream);
+	atomic_store(&stream->state, SHUNT_CLOSED);
+	shunt_shared_leave(stream);
+	if (stream->tx.resend)
+		shunt_owed_await(engine, stream);
+	shunt_request_refuse(engine, stream, false);
+	stream->tx.quick = false;
+	shunt_lock_take(&engine->streams_lock);
+	stream->fd = -1;
+	seated = stream->link != NULL || stream->holds;
+	add_bytes(&engine->totals.tx, &stream->tx.bytes);
+	add_bytes(&engine->totals.rx, &stream->rx.bytes);
+	engine->totals.uncounted += state == SHUNT_PLAIN;
+	shunt_lock_leave(&engine->streams_lock);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (stream->role == SHUNT_LISTENER)
+		shunt_listen_withdraw(engine, stream);
+	if (seated)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	else
+		shunt_streams_free(stream);
+}
+
+/* Both locks held: who waits has neither, and looks again when it has. */
+static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	int copy;
+
+	if (!atomic_load(&stream->waiters))	/* who waits in the kernel is the kernel's to keep */
+		return false;
+	copy = shunt_private_copy(engine, fd);
+	if (copy < 0)
+		return false;
+	shunt_lock_take(&engine->streams_lock);
+	stream->fd = copy;
+	stream->orphan = true;
+	shunt_files_close(engine->files, fd);
+	shunt_lock_leave(&engine->streams_lock);
+	return true;
+}
+
+bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	bool made;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	made = adopt_waited(engine, stream, fd);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (made)
+		shunt_epset_drop_stream(engine, stream);
+	return made;
+}
+
+bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
+{
+	if (__builtin_expect(stream->orphan, 0)) {
+		*fd = stream->fd;
+		return true;
+	}
+	return shunt_stream_is(engine, *fd, stream);
+}
+
+void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool last;
+	int fd;
+
+	shunt_lock_take(&engine->streams_lock);
+	last = stream->orphan && !atomic_load(&stream->waiters);
+	if (last)
+		stream->orphan = false;
+	fd = stream->fd;
+	shunt_lock_leave(&engine->streams_lock);
+	if (!last)
+		return;
+	shunt_streams_end(engine, stream, fd);
+	shunt_private_close(engine, fd);
+}

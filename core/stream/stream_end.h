@@ -1,0 +1,26 @@
+/* How a stream ends: its last number is closed, and both tracks say so, in order or by a reset. */
+#ifndef SHUNT_CORE_STREAM_END_H
+#define SHUNT_CORE_STREAM_END_H
+
+#include "core/stream/stream.h"
+
+/* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
+bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
+/* Its last number, `fd`, is closed. No lock held. */
+void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/*
+ * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
+ * connection ends with it, as the kernel's reference does it. False: nobody is. Who has just been woken and uses the
+ * number is waited for: it may be another file's soon. No lock held.
+ */
+bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* The call under which it was closed is over. No lock held. */
+void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Ends the TCP connection as a reset does. */
+void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
+/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* Such a close, on both tracks. tx.lock held. */
+void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+
+#endif

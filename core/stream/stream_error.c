@@ -1,0 +1,90 @@
+#include "core/stream/stream_error.h"
+#include <errno.h>
+#include "core/engine.h"
+
+int shunt_stream_hear_error(struct shunt_stream *stream, int error)
+{
+	if (atomic_load(&stream->rx.told))
+		return 0;	/* by the link, before the kernel knew */
+	if (error)
+		shunt_stream_told_error(stream, error);
+	return error;
+}
+
+int shunt_stream_kernel_error(struct shunt_stream *stream)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	return shunt_stream_hear_error(stream, error);
+}
+
+bool shunt_stream_knows_more(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))
+		return true;
+	if (!atomic_load(&stream->rx.told))
+		return false;
+	if (!shunt_stream_tcp_closed(stream))
+		return true;
+	if (atomic_load(&stream->rx.reset))	/* else the kernel told it, and may know of another by now */
+		shunt_stream_kernel_error(stream);
+	return false;
+}
+
+int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int error = atomic_exchange(&stream->rx.kept_error, 0);
+
+	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
+		return error;
+	shunt_group_poll(engine);
+	return shunt_stream_pop_error(stream);
+}
+
+int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int error = shunt_stream_link_error(engine, stream);
+
+	return error ? error : shunt_stream_kernel_error(stream);
+}
+
+/* It says nothing of the connection. */
+static bool is_about_the_call(int error)
+{
+	return error == EAGAIN || error == EINTR || error == EFAULT || error == ENOMEM || error == EINVAL ||
+	       error == EOPNOTSUPP || error == ENOTCONN;
+}
+
+/*
+ * The link may tell of a reset later. Where the kernel has given up by itself (ETIMEDOUT), the peer need not know, and
+ * nobody tells.
+ */
+int shunt_stream_told_error(struct shunt_stream *stream, int error)
+{
+	uint8_t state = atomic_load(&stream->state);
+
+	if (is_about_the_call(error) || (state != SHUNT_LINKED && state != SHUNT_CANDIDATE) || !shunt_stream_tcp_closed(stream))
+		return -error;
+	atomic_store(&stream->rx.told, true);
+	if (state == SHUNT_CANDIDATE)
+		return -error;	/* and remains one: shunt_attach() */
+	atomic_store(&stream->tx.dead, true);
+	if (error != ECONNRESET && error != EPIPE)
+		atomic_store(&stream->rx.reset, true);
+	return -error;
+}
+
+void shunt_stream_keep_error(struct shunt_stream *stream, int error)
+{
+	atomic_store(&stream->rx.kept_error, error);
+}
+
+bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
+{
+	struct pollfd pfd = { .fd = fd };
+	struct timespec now = { 0 };
+
+	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
+}

@@ -1,0 +1,25 @@
+/*
+ * The error of a connection, which the program is told once: by the kernel, or by the link, which may know first.
+ * More of it is in api.h.
+ */
+#ifndef SHUNT_CORE_STREAM_ERROR_H
+#define SHUNT_CORE_STREAM_ERROR_H
+
+#include "core/stream/stream.h"
+
+/* The kernel has told the program of the connection's end: the link need not, too. Returns -error. */
+int shunt_stream_told_error(struct shunt_stream *stream, int error);
+/* The kernel's error, which is taken for the program to be told; 0 if none. */
+int shunt_stream_kernel_error(struct shunt_stream *stream);
+/*
+ * The kernel alone would not tell the program right, so that the stream cannot be left to it: it has told us of a reset, and
+ * an end would look orderly; or the link has told of one that the kernel is still to hear of, and would tell again.
+ */
+bool shunt_stream_knows_more(struct shunt_stream *stream);
+/*
+ * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
+ * the kernel, so the error must stay there.
+ */
+bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
+
+#endif

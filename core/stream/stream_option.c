@@ -1,0 +1,91 @@
+/*
+ * Socket options that the engine honours itself, or has to know of (api.h).
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/stream/overflow.h"
+#include "core/stream/tcp_backlog.h"
+#include "core/stream/user_timeout.h"
+
+void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
+{
+	atomic_store(&stream->nonblocking, nonblocking);
+}
+
+/* As tcp_push_pending_frames(): what is held goes when the cork is pulled, or Nagle's rule is switched off. */
+static void tcp_option_changed(struct shunt_stream *stream, int name, const void *value)
+{
+	int on;
+
+	if (name == TCP_USER_TIMEOUT)
+		shunt_expiry_changed(stream);
+	if (name == TCP_NOTSENT_LOWAT)
+		shunt_overflow_changed(stream);
+	if (name != TCP_CORK && name != TCP_NODELAY)
+		return;
+	memcpy(&on, value, sizeof(on));
+	if (name == TCP_CORK) {
+		shunt_stream_corked(stream, on);
+	} else if (on && atomic_load(&stream->tx.gathering)) {
+		shunt_lock_take(&stream->tx.lock);
+		shunt_stream_push(stream);
+		shunt_lock_leave(&stream->tx.lock);
+	}
+}
+
+void shunt_stream_never_waits(struct shunt_stream *stream, int name)
+{
+	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
+}
+
+static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };
+
+static bool is_stamps(int name)
+{
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++)
+		if (stamps[i] == name)
+			return true;
+	return false;
+}
+
+bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	uint8_t given = SHUNT_STAMPS_NONE;
+
+	if (atomic_load(&stream->stamps) != SHUNT_STAMPS_UNKNOWN)
+		return atomic_load(&stream->stamps) == SHUNT_STAMPS_GIVEN;
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
+		socklen_t length = sizeof(int);
+		int on = 0;
+
+		if (!engine->sys->getsockopt(fd, SOL_SOCKET, stamps[i], &on, &length) && on)
+			given = SHUNT_STAMPS_GIVEN;
+	}
+	atomic_store(&stream->stamps, given);
+	return given == SHUNT_STAMPS_GIVEN;
+}
+
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value)
+{
+	socklen_t length = sizeof(int);
+	int low = 1;
+
+	if (level == IPPROTO_TCP)
+		tcp_option_changed(stream, name, value);
+	if (level != SOL_SOCKET)
+		return;
+	if (name == SO_LINGER)
+		shunt_owed_linger_changed(stream);
+	if (is_stamps(name))
+		atomic_store(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
+	if (name == SO_RCVTIMEO)
+		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
+	if (name == SO_SNDTIMEO)
+		atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
+		shunt_overflow_changed(stream);
+	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
+		atomic_store(&stream->low_water, low > 0 ? low : 1);
+}

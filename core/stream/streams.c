@@ -1,0 +1,396 @@
+#include "core/stream/streams.h"
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include "core/base/lsan.h"
+#include "core/engine.h"
+#include "core/fork/fork_slots.h"
+#include "core/lane/send_buffer.h"
+#include "core/link/seats.h"
+#include "core/peer/attach.h"
+#include "core/stream/again.h"
+#include "core/stream/decision.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/stream/tcp_backlog.h"
+#include "core/stream/user_timeout.h"
+
+static bool add_slab(struct shunt_engine *engine)
+{
+	struct shunt_stream **slabs, *slab;
+
+	slabs = realloc(engine->slabs, (engine->slab_count + 1) * sizeof(*slabs));
+	if (!slabs)
+		return false;
+	engine->slabs = slabs;
+	slab = shunt_roots_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
+	if (!slab)
+		return false;
+	slabs[engine->slab_count++] = slab;
+	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
+		slab[i].engine = engine;
+		slab[i].next_free = engine->free_streams;
+		engine->free_streams = &slab[i];
+	}
+	return true;
+}
+
+/* Each after the one before; what is read afterwards is read after all of them: one barrier instead of fifty. */
+#define set(word, value) atomic_store_explicit(word, value, memory_order_release)
+
+void shunt_streams_unlink(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	stream->lane = NULL;
+	stream->id = stream->peer_id = 0;
+	set(&stream->agreed, false);
+	set(&stream->retiring, SHUNT_STAYING);
+	set(&stream->asked, SHUNT_NOT_ASKED);
+	stream->in_chain = 0;
+	stream->let_go = false;
+	set(&stream->releases, 0);
+	set(&stream->released, false);
+	set(&stream->lane_work, 0);
+
+	set(&tx->track, SHUNT_TCP);
+	tx->quick = false;
+	set(&tx->grow_asked, false);
+	set(&tx->announced, 0);
+	set(&tx->left_at, SHUNT_NEVER);
+	set(&tx->upgrade_at, 0);
+	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
+	tx->resend_fin = false;
+	tx->kernels = false;
+	set(&tx->lingers, false);
+	set(&tx->end_fd, -1);
+	tx->fin_wr = 0;
+	set(&tx->halted, false);
+	set(&tx->pin, NULL);
+	set(&tx->pinned_wr, 0);
+	set(&tx->old_bytes, 0);
+	set(&tx->want_link, false);
+	set(&tx->held, 0);
+	set(&tx->unpassed, 0);
+	set(&tx->starved, false);
+	set(&tx->stuck_since, 0);
+	set(&tx->gathering, false);
+	tx->last_wr = 0;
+	set(&tx->ring_from, 0);
+	set(&tx->ring_bytes, 0);
+	set(&tx->consumed, 0);
+	set(&tx->offer, 0);
+	tx->blocked_at = SHUNT_NEVER;
+	shunt_overflow_begin(tx);
+	set(&tx->turning, false);
+	tx->flip_at = SHUNT_NEVER;
+	set(&tx->must_prove, false);
+	shunt_stage_free(&tx->stage);
+
+	set(&rx->track, SHUNT_TCP);
+	set(&rx->final, false);
+	rx->doubtful = rx->early_reset = false;
+	rx->unproven_at = SHUNT_NEVER;
+	rx->asked_again = false;
+	set(&rx->announced, 0);
+	set(&rx->grown, false);
+	rx->quiet_tail = rx->quiet_since = 0;
+	set(&rx->boundary, SHUNT_NEVER);
+	set(&rx->second, SHUNT_NEVER);
+	set(&rx->retired, false);
+	set(&rx->refused, false);
+	set(&rx->fin, SHUNT_NEVER);
+	set(&rx->proof, SHUNT_PROVEN);
+	set(&rx->early_fin, SHUNT_NEVER);
+	set(&rx->next_bytes, 0);
+	set(&rx->next_from, SHUNT_NEVER);
+	rx->credited = 0;
+	set(&rx->sender_waits, false);
+	rx->ring = NULL;
+	rx->ring_bytes = 0;
+	rx->ring_from = 0;
+	rx->link_open = false;
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Everything but what stale holders of the pointer may still be using: locks and list links. */
+static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool nonblocking)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_streams_unlink(stream);
+	stream->file.kind = SHUNT_FILE_STREAM;
+	stream->source.ready = shunt_owed_moves;
+	stream->proof_source.ready = shunt_proof_ready;
+	stream->in_use = true;
+	set(&stream->fd, fd);
+	stream->numbers = 1;
+	stream->reason = SHUNT_REASON_NONE;
+	stream->left = SHUNT_LEFT_NEVER;
+	stream->left_times = 0;
+	set(&stream->link, NULL);
+	stream->tuple_known = false;
+	stream->claimed = false;
+	set(&stream->leaving, false);
+	stream->redirected = stream->asked_twice = stream->told = false;
+	stream->rendezvous = NULL;
+	set(&stream->carried_since, 0);
+	stream->line = stream->return_tries = 0;
+	stream->return_at = 0;
+	stream->holds = 0;
+	set(&stream->retire_fd, -1);
+	set(&stream->wanted, false);
+	stream->shared = false;
+	set(&stream->slot, NULL);
+	stream->slot_left = false;
+	set(&stream->uses, 0);
+	stream->inherited = false;
+	stream->dissolving = false;
+	stream->orphan = false;
+	stream->resend_fd = -1;
+	stream->awaited = stream->lingers = false;
+	stream->refusing = false;
+	set(&stream->role, SHUNT_CONNECTOR);
+	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
+	set(&stream->nonblocking, nonblocking);
+	set(&stream->touched, false);
+	set(&stream->used, false);
+	set(&stream->receive_timeout_ns, UINT64_MAX);
+	set(&stream->send_timeout_ns, UINT64_MAX);
+	set(&stream->low_water, 1);
+	set(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
+	set(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
+
+	set(&tx->shut, false);
+	tx->shown = false;
+	set(&tx->dead, false);
+	set(&tx->corked, false);
+	tx->resent = 0;
+	tx->offset = 0;
+	tx->bytes = (struct shunt_bytes) { 0 };
+
+	rx->proof_fd = -1;
+	rx->end_reading = false;
+	set(&rx->held_until, 0);
+	rx->aside = rx->owed = 0;
+	set(&rx->shut, false);
+	set(&rx->tcp_eof, false);
+	set(&rx->kept_error, 0);
+	set(&rx->owes_reset, false);
+	set(&rx->told, false);
+	set(&rx->reset, false);
+	set(&rx->error, 0);
+	set(&rx->head, 0);
+	set(&rx->tail, 0);
+	rx->bytes = (struct shunt_bytes) { 0 };
+	atomic_store(&stream->state, SHUNT_FRESH);
+}
+
+struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking)
+{
+	struct shunt_stream *stream = NULL;
+
+	if (atomic_load(&engine->reap) && shunt_lock_try(&engine->seats_lock)) {
+		shunt_streams_reap(engine);
+		shunt_lock_leave(&engine->seats_lock);
+	}
+	shunt_lock_take(&engine->streams_lock);
+	if (engine->free_streams || add_slab(engine)) {
+		stream = engine->free_streams;
+		engine->free_streams = stream->next_free;
+		reset(engine, stream, fd, nonblocking);
+	}
+	shunt_lock_leave(&engine->streams_lock);
+	return stream;
+}
+
+/* streams_lock held. */
+static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
+		return;
+	stream->in_use = false;
+	shunt_stage_free(&stream->tx.stage);
+	shunt_again_free(&stream->tx);
+	stream->next_free = engine->free_streams;
+	engine->free_streams = stream;
+}
+
+void shunt_streams_free(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	shunt_lock_take(&engine->streams_lock);
+	free_locked(engine, stream);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+void shunt_streams_hold(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->engine->streams_lock);
+	stream->holds++;
+	shunt_lock_leave(&stream->engine->streams_lock);
+}
+
+void shunt_streams_unhold(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	shunt_lock_take(&engine->streams_lock);
+	stream->holds--;
+	free_locked(engine, stream);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+/*
+ * If the peer was asked to hand the stream back, it will not answer any more: reading goes on, and who waits for that
+ * looks again, here or in a child.
+ */
+static void answer_nobody(struct shunt_stream *stream)
+{
+	uint8_t retiring = SHUNT_RETIRING;
+
+	if (atomic_compare_exchange_strong(&stream->retiring, &retiring, SHUNT_CANNOT_RETIRE))
+		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_rights_answer(stream->engine, stream);
+}
+
+static void unseat(struct shunt_stream *stream)
+{
+	if (!stream->link)
+		return;
+	answer_nobody(stream);
+	shunt_stage_leave(stream);
+	shunt_seats_leave(stream->link, stream);
+}
+
+void shunt_streams_vacate(struct shunt_stream *stream)
+{
+	unseat(stream);
+	shunt_streams_free(stream);
+}
+
+void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_stream *first = atomic_load(&engine->reap);
+	uint8_t before = atomic_fetch_or(&stream->releases, by);
+
+	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
+		return;
+	do {
+		stream->next_reap = first;
+	} while (!atomic_compare_exchange_weak(&engine->reap, &first, stream));
+}
+
+bool shunt_streams_reap(struct shunt_engine *engine)
+{
+	struct shunt_stream *stream = atomic_exchange(&engine->reap, NULL);
+	bool any = stream != NULL;
+
+	while (stream) {
+		struct shunt_stream *next = stream->next_reap;
+
+		/* Who has just let go of it may still be about to leave its lane, which can go with its last seat. */
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+		unseat(stream);
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+		shunt_streams_free(stream);
+		stream = next;
+	}
+	return any;
+}
+
+int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
+		       void *arg)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < engine->slab_count && !result; i++)
+		for (int j = 0; j < SHUNT_SLAB_STREAMS && !result; j++)
+			if (engine->slabs[i][j].in_use)
+				result = visit(&engine->slabs[i][j], arg);
+	return result;
+}
+
+/* streams_lock held. */
+static void find_more(struct shunt_engine *engine, struct shunt_sweep *sweep)
+{
+	sweep->at = sweep->count = 0;
+	for (; sweep->from < engine->slab_count * SHUNT_SLAB_STREAMS && sweep->count < SHUNT_SWEEP; sweep->from++) {
+		struct shunt_stream *stream = &engine->slabs[sweep->from / SHUNT_SLAB_STREAMS][sweep->from % SHUNT_SLAB_STREAMS];
+
+		if (!stream->in_use || !sweep->wants(stream, sweep->arg))
+			continue;
+		stream->holds++;
+		sweep->streams[sweep->count++] = stream;
+	}
+}
+
+struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shunt_sweep *sweep)
+{
+	if (sweep->at)
+		shunt_streams_unhold(sweep->streams[sweep->at - 1]);
+	if (sweep->at == sweep->count) {
+		shunt_lock_take(&engine->streams_lock);
+		find_more(engine, sweep);
+		shunt_lock_leave(&engine->streams_lock);
+	}
+	return sweep->count ? sweep->streams[sweep->at++] : NULL;
+}
+
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	if (!stream->in_use || stream->reason)
+		return false;
+	stream->reason = reason;
+	engine->reasons[reason]++;
+	return true;
+}
+
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	bool first;
+
+	shunt_lock_take(&engine->streams_lock);
+	first = shunt_streams_note(engine, stream, reason);
+	shunt_lock_leave(&engine->streams_lock);
+	if (first)
+		shunt_decision_plain(stream, reason);
+}
+
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	shunt_streams_because(engine, stream, reason);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
+		atomic_store(&stream->state, shunt_shared_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	enum shunt_whose whose = shunt_shared_touch(stream);
+
+	if (whose != SHUNT_OURS)
+		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
+	return whose == SHUNT_OURS;
+}
+
+bool shunt_stream_is_plain(const struct shunt_stream *stream)
+{
+	uint8_t state = atomic_load_explicit(&((struct shunt_stream *)stream)->state,
+					     memory_order_relaxed);
+
+	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
+}
+
+bool shunt_stream_is_linked(const struct shunt_stream *stream)
+{
+	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_LINKED;
+}

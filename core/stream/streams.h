@@ -1,0 +1,59 @@
+/* The registry of streams: type-stable memory, and who still names it. */
+#ifndef SHUNT_CORE_STREAMS_H
+#define SHUNT_CORE_STREAMS_H
+
+#include "core/base/reason.h"
+#include "core/stream/stream.h"
+
+#define SHUNT_SLAB_STREAMS 64
+
+struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking);
+/* Calls visit(stream, arg) for every stream in use, streams_lock held, until it returns nonzero. */
+int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_stream *, void *),
+		       void *arg);
+
+/* A walk over streams of which something is true. */
+#define SHUNT_SWEEP 64
+
+struct shunt_sweep {
+	/* Is it? streams_lock held. */
+	bool (*wants)(struct shunt_stream *stream, void *arg);
+	void *arg;
+	uint32_t from;		/* what follows is not the caller's */
+	uint32_t at, count;
+	struct shunt_stream *streams[SHUNT_SWEEP];
+};
+
+/*
+ * The next such stream, held until the next call; NULL: there are no others. Several are found at once, so what
+ * was true of one may have changed. No lock right of streams_lock held.
+ */
+struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shunt_sweep *sweep);
+
+/*
+ * The stream will never leave TCP again. Where the kernel has given us its error, and the program is yet to be told, the
+ * calls stay ours.
+ */
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
+bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* The same, streams_lock held. True: it is the first. */
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
+void shunt_streams_hold(struct shunt_stream *stream);
+void shunt_streams_unhold(struct shunt_stream *stream);
+/* Frees the memory, if nothing names it. */
+void shunt_streams_free(struct shunt_stream *stream);
+/* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
+void shunt_streams_vacate(struct shunt_stream *stream);
+/* It has no seat any more: what there is about a link and its offsets is as in a new one. Both locks held. */
+void shunt_streams_unlink(struct shunt_stream *stream);
+/* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
+ * lock may be held. */
+void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
+/* Frees what both ends have released. True: there was something. seats_lock held, and no other. */
+bool shunt_streams_reap(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,175 @@
+#include "core/stream/tcp_backlog.h"
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include "core/engine.h"
+#include "core/stream/again.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
+
+static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct linger none = { .l_onoff = 1 };
+	socklen_t length = sizeof(stream->linger);
+
+	stream->lingers = !engine->sys->getsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, &length);
+	if (stream->lingers)
+		engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
+void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!stream->lingers)
+		return;
+	engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, sizeof(stream->linger));
+	stream->lingers = false;
+}
+
+bool shunt_owed_linger(const struct shunt_stream *stream, struct linger *linger)
+{
+	if (stream->lingers)
+		*linger = stream->linger;
+	return stream->lingers;
+}
+
+bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
+{
+	bool ours;
+
+	shunt_lock_take(&stream->tx.lock);
+	ours = shunt_owed_linger(stream, linger);
+	shunt_lock_leave(&stream->tx.lock);
+	return ours;
+}
+
+void shunt_owed_linger_changed(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->lingers)
+		take_linger(stream->engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+/* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
+static uint32_t events_for(struct shunt_stream *stream)
+{
+	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED;
+
+	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
+}
+
+static void listen_for(struct shunt_stream *stream, uint32_t events)
+{
+	shunt_loop_change(&stream->engine->loop, stream->resend_fd, &stream->source, events);
+}
+
+/*
+ * The kernel answers what comes to a closed socket with a reset (RFC 2525 2.17). If it only waited there, two ends that owe
+ * each other what neither program reads would wait for ever.
+ */
+static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int unread = 0;
+
+	engine->sys->ioctl(stream->resend_fd, FIONREAD, &unread);
+	if (unread)
+		shunt_streams_reset_tcp(engine, stream->resend_fd);
+	else	/* it is the peer's end, and nothing comes behind it */
+		listen_for(stream, EPOLLOUT);
+}
+
+void shunt_owed_proven(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->awaited)
+		listen_for(stream, events_for(stream));
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_service *service = engine->service;
+
+	if (stream->awaited) {
+		listen_for(stream, events_for(stream));
+		if (!stream->lingers)	/* it was paid, and owes again */
+			take_linger(engine, stream);
+		return;
+	}
+	if (stream->resend_fd < 0)
+		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
+	if (stream->resend_fd < 0 ||
+	    shunt_loop_add(&engine->loop, stream->resend_fd, &stream->source, events_for(stream))) {
+		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
+		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
+		shunt_private_close(engine, stream->resend_fd);
+		stream->resend_fd = -1;
+		shunt_again_free(&stream->tx);	/* nobody will get it */
+		shunt_linger_proven(stream);
+		return;
+	}
+	stream->awaited = true;
+	take_linger(engine, stream);
+	atomic_fetch_add(&service->resends, 1);
+	shunt_streams_hold(stream);
+}
+
+void shunt_owed_moves(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
+	struct shunt_engine *engine = stream->engine;
+
+	if (!shunt_lock_try(&stream->tx.lock))
+		return;	/* somebody is sending, and so writing it; the event comes again */
+	if (events & EPOLLIN)
+		refuse(engine, stream);
+	if (shunt_retire_resend(engine, stream->resend_fd, stream) == -EAGAIN) {
+		shunt_lock_leave(&stream->tx.lock);
+		return;
+	}
+	shunt_loop_remove(&engine->loop, stream->resend_fd);
+	if (stream->tx.resend_fin)
+		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
+	stream->tx.resend_fin = false;
+	shunt_private_close(engine, stream->resend_fd);
+	stream->resend_fd = -1;
+	stream->awaited = false;
+	shunt_linger_proven(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	atomic_fetch_sub(&engine->service->resends, 1);
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_streams_unhold(stream);
+}
+
+void shunt_owed_give_up(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	bool awaited;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	awaited = stream->awaited;
+	if (awaited) {
+		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer takes no bytes",
+			  stream->fd);
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_loss_end(engine, stream, 0);
+		else
+			shunt_streams_reset_tcp(engine, stream->resend_fd);
+		shunt_loop_remove(&engine->loop, stream->resend_fd);
+		shunt_owed_paid(engine, stream);
+		shunt_private_close(engine, stream->resend_fd);
+		stream->resend_fd = -1;
+		stream->awaited = stream->tx.resend_fin = false;
+		shunt_again_free(&stream->tx);
+		shunt_linger_proven(stream);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!awaited)
+		return;
+	atomic_fetch_sub(&engine->service->resends, 1);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
+	shunt_streams_unhold(stream);
+}

@@ -1,0 +1,148 @@
+/*
+ * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
+ *
+ * The sender decides. It says on the link from which offset the other track carries the stream,
+ * and sends no second announcement before the receiver has passed the first. The receiver takes
+ * bytes from the present track until it stands at the announced offset, then turns.
+ */
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/base/random.h"
+#include "core/stream/rings.h"
+#include "core/lane/send_buffer.h"
+#include "core/loop/request.h"
+
+/* --- the sender's side; tx.lock held --- */
+
+static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
+{
+	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
+
+	if (most)
+		tx->flip_at = tx->offset + 1 + shunt_random(engine, most);
+}
+
+void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
+			  enum shunt_track track)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
+		return;
+	atomic_fetch_add(&tx->unpassed, 1);
+	tx->announced++;
+	tx->track = track;
+	if (track == SHUNT_LINK) {
+		shunt_overflow_begin(tx);
+		atomic_store(&tx->upgrade_at, tx->offset);
+		tx->ring_from = tx->offset;
+		/* The peer may have answered what another thread of ours has just posted and is still to note. */
+		shunt_lock_take(&stream->lane->lock);
+		shunt_stage_begin(stream);
+		shunt_lock_leave(&stream->lane->lock);
+		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
+	} else {
+		atomic_store(&tx->handback_at, tx->offset);
+		atomic_store(&tx->handed, false);
+		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
+	}
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+}
+
+/*
+ * Bytes without room in the ring go to TCP along with the direction. Where they cannot, it stays
+ * on the link: HANDBACK would have to wait behind them.
+ */
+static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track wanted)
+{
+	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->tx))
+		shunt_overflow_to_tcp(stream, stream->fd);
+	else
+		shunt_track_announce(engine, stream, wanted);
+}
+
+void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	enum shunt_track wanted;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->shut || atomic_load(&tx->dead))
+		return;
+	if (tx->flip_at == SHUNT_NEVER && atomic_load(&tx->want_link))
+		next_flip(engine, tx);
+	if (tx->offset >= tx->flip_at && !atomic_load(&tx->unpassed)) {
+		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
+		next_flip(engine, tx);
+	}
+	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
+	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED ?
+		 SHUNT_LINK : SHUNT_TCP;
+	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
+	    !tx->resend) {
+		if (wanted == SHUNT_TCP)
+			shunt_left_choose(engine, stream);
+		turn(engine, stream, wanted);
+	}
+	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
+}
+
+void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint8_t before = tx->track;
+
+	tx->quick = false;
+	if (atomic_load(&stream->retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
+		shunt_track_choose(engine, stream);
+	if (tx->track != before)
+		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* who waits for room waits on the other track */
+}
+
+/* --- the receiver's side; rx.lock held --- */
+
+/* The reader stands at the announced end of the present track. */
+static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t next;
+
+	shunt_lock_take(&engine->group.lock);
+	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
+	if (rx->credited < head)
+		rx->credited = head;
+	atomic_store(&rx->switched, head);
+	next = atomic_exchange(&rx->second, SHUNT_NEVER);
+	/* On a dead link the last track is TCP, behind all that was delivered. */
+	if (rx->final && rx->track == SHUNT_LINK)
+		next = atomic_load(&rx->tail);
+	atomic_store(&rx->boundary, next);
+	shunt_lock_leave(&engine->group.lock);
+	if (!rx->final)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
+	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+}
+
+void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return;
+	if (shunt_proof_pending(rx))
+		shunt_proof_expect(stream);
+	/* Either may have been announced at the same byte, behind the other. */
+	for (;;) {
+		if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
+			shunt_rings_swap(engine, stream);
+		else if (atomic_load(&rx->boundary) == head &&
+			 (!shunt_proof_pending(rx) || shunt_proof_read(engine, stream) > 0))
+			pass_boundary(engine, stream, head);
+		else
+			break;
+	}
+}

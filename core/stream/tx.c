@@ -1,0 +1,437 @@
+/*
+ * Sending: sendmsg() without ancillary data, on whichever track the direction is.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <linux/sockios.h>
+#include "core/engine.h"
+#include "core/stream/user_timeout.h"
+#include "core/base/iov.h"
+#include "core/stream/loss.h"
+#include "core/stream/offer.h"
+#include "core/stream/overflow.h"
+#include "core/stream/pinned.h"
+#include "core/stream/proof.h"
+#include "core/lane/send_buffer.h"
+#include "core/fd/thread.h"
+#include "core/base/cycles.h"
+#include "core/stream/unclaimed.h"
+#include "core/stream/reset_unread.h"
+#include "core/loop/request.h"
+
+#define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
+#define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
+#define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
+
+static int dead_error(struct shunt_stream *stream)
+{
+	int error = shunt_stream_pop_error(stream);
+
+	if (!error && !atomic_load(&stream->rx.told))
+		error = shunt_stream_kernel_error(stream);
+	return error ? -error : -EPIPE;
+}
+
+static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t until;
+
+	tx->grow_asked = true;
+	if (shunt_link_send(stream->link, &message, NULL, 0))
+		return;
+	until = shunt_now(engine) + GROW_PATIENCE;
+	do {
+		shunt_group_poll(engine);
+	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
+}
+
+/*
+ * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
+ * service thread a moment to answer: programs know sockets that take far more than a first ring. A process that is
+ * stopped does not answer; what it had read before is room that it has perhaps not told us of.
+ */
+static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool asks = !tx->grow_asked;
+
+	if (tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
+		return;
+	if (asks)
+		ask_to_grow(engine, stream);
+	if (atomic_load(&tx->offer))
+		return;
+	shunt_loss_look(engine, stream);
+	if (asks)
+		shunt_overflow_open(tx);	/* the peer reads nothing, or is stopped */
+}
+
+/* A short message is taken whole or not at all, so that two writers' do not mix. */
+static bool has_room(struct shunt_tx *tx, size_t bytes)
+{
+	uint64_t room = shunt_tx_room(tx, tx->offset);
+
+	return shunt_tx_turns(tx) || room >= bytes || (bytes > SMALL && room);
+}
+
+/* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
+static size_t place(struct shunt_stream *stream, const struct iovec *iov, int iovcnt, size_t skip,
+		    size_t bytes, bool more)
+{
+	if (__builtin_expect(!has_room(&stream->tx, bytes), 0)) {
+		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
+		return shunt_lane_gather(stream->lane, stream, iov, skip, bytes);
+	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
+}
+
+/* The kernel could not deliver what comes before the link's bytes. */
+static int reset_before(struct shunt_stream *stream)
+{
+	int error;
+
+	atomic_store(&stream->tx.dead, true);
+	error = shunt_stream_kernel_error(stream);
+	return error ? -error : -EPIPE;
+}
+
+/* The reader may have room for us that is less than half its ring: once for all that it has given. */
+static void say_blocked(struct shunt_stream *stream)
+{
+	uint64_t consumed = atomic_load(&stream->tx.consumed);
+
+	shunt_expiry_begin(stream);
+	if (stream->tx.blocked_at == consumed)
+		return;
+	stream->tx.blocked_at = consumed;
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_BLOCKED);
+}
+
+static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
+			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t before = tx->offset;
+	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
+	size_t taken;
+	int error = -EAGAIN;
+	bool asked = false, open = false;
+
+	taken = place(stream, iov, iovcnt, skip, bytes, gather);
+	while (__builtin_expect(taken < bytes, 0)) {
+		size_t more;
+
+		if (atomic_load_explicit(&tx->gathering, memory_order_relaxed))
+			shunt_lane_push(stream->lane, stream);
+
+		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
+			/* What went before is reported first; the kernel keeps the error for the next call. */
+			error = taken || skip ? -EPIPE : reset_before(stream);
+			break;
+		}
+		/* The program may have been told of that room. */
+		open = open || shunt_overflow_is_open(tx);
+		/* Said before the last look at the credit, so that the next one is told of. */
+		atomic_fetch_add(&tx->refusals, 1);
+		atomic_store(&tx->starved, true);
+		shunt_group_poll(engine);
+		more = place(stream, iov, iovcnt, skip + taken, bytes - taken, gather);
+		taken += more;
+		if (more)
+			continue;
+		if (asked) {
+			atomic_store(&tx->starved, true);
+			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(stream)) {
+				if (open || shunt_overflow_is_open(tx))
+					taken += shunt_overflow_take(stream, iov, skip + taken,
+								     bytes - taken);
+				break;
+			}
+			if (!shunt_stage_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
+				atomic_store(&tx->want_link, false);
+				tx->quick = false;
+				break;
+			}
+		}
+		ask_for_more(engine, stream);
+		asked = true;
+		if (atomic_load(&stream->lane->failed))
+			break;
+	}
+	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN) {
+		shunt_overflow_note(stream);
+		if (!has_room(tx, bytes - taken))
+			say_blocked(stream);
+	}
+	shunt_bytes_add(&tx->bytes, before, taken, true);
+	return taken ? (ssize_t)taken : error;
+}
+
+static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_iov from = { .iov = iov, .iovcnt = iovcnt, .left = skip + bytes };
+	struct iovec part[SHUNT_IOV_BATCH];
+	struct msghdr message = { .msg_iov = part };
+	ssize_t sent;
+	int unsent;
+
+	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
+		return dead_error(stream);
+	if (shunt_proof_owed(stream))
+		return -EAGAIN;
+	if (__builtin_expect(tx->resend != NULL, 0)) {
+		unsent = shunt_retire_resend(engine, fd, stream);
+		if (unsent)
+			return unsent;
+	}
+
+	if (__builtin_expect(atomic_load(&tx->unpassed), 0) && !shunt_lane_handed_over(stream->lane, stream))
+		return -EAGAIN;
+
+	/* What does not fit is sent by the next turn of the caller's loop. */
+	shunt_iov_advance(&from, skip);
+	message.msg_iovlen = shunt_iov_cut(&from, bytes, part);
+	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent < 0)
+		return shunt_stream_told_error(stream, errno);
+	if (__builtin_expect(!tx->offset, 0))
+		shunt_unclaimed_begin(stream);
+	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
+	tx->offset += sent;
+	return sent;
+}
+
+void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	if (stream->tx.track == SHUNT_TCP)
+		return;
+	shunt_unread_answer(engine, fd, stream);
+	stream->tx.track = SHUNT_TCP;
+	stream->tx.quick = false;
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+}
+
+/* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
+static ssize_t wait_for_peer(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.dead))
+		return dead_error(stream);
+	if (shunt_stream_tcp_closed(stream))
+		return reset_before(stream);
+	shunt_expiry_begin(stream);
+	return -EAGAIN;
+}
+
+/*
+ * Who only sends, and finds room, would not hear that the peer has closed: by the second send the kernel says so. Who has
+ * polled between two sends has heard.
+ */
+static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx)
+{
+	uint64_t polls = __atomic_load_n(&engine->group.polls, __ATOMIC_RELAXED), now;
+
+	if (polls != tx->seen_polls) {
+		tx->seen_polls = polls;
+		return;
+	}
+	now = shunt_ticks();
+	if (now - tx->heard < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
+		return;
+	tx->heard = now;
+	shunt_group_poll(engine);
+}
+
+/* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
+static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (__builtin_expect(!tx->quick, 0)) {
+		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
+		if (tx->shut)
+			return -EPIPE;
+		/* The peer may want what the link carried sent again first. */
+		if (__builtin_expect(atomic_load(&tx->halted), 0))
+			return wait_for_peer(stream);
+		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+			return -EAGAIN;
+		shunt_track_choose(engine, stream);
+		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
+		    tx->flip_at > tx->offset)
+			bytes = tx->flip_at - tx->offset;
+	}
+	if (tx->track == SHUNT_LINK)
+		listen_now_and_then(engine, tx);
+	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
+		return dead_error(stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
+		shunt_tx_leave_link(engine, fd, stream);
+	if (tx->track == SHUNT_LINK)
+		return send_link(engine, stream, iov, iovcnt, skip, bytes, flags);
+	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
+}
+
+static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
+			 uint64_t *deadline, bool moved)
+{
+	int result;
+
+	if (!*deadline)
+		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
+	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
+	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
+}
+
+static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			const struct iovec *iov, int iovcnt, size_t bytes, int flags)
+{
+	bool wait = !(flags & MSG_DONTWAIT) &&
+		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	uint64_t deadline = 0;
+	size_t done = 0;
+	ssize_t taken;
+
+	for (;;) {
+		taken = attempt(engine, fd, stream, iov, iovcnt, done, bytes - done, flags);
+		if (taken >= 0) {
+			done += taken;
+			if (done >= bytes)
+				return done;
+			continue;
+		}
+		if (taken != -EAGAIN || !wait)
+			break;
+		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
+		if (!taken && done && (shunt_thread.restarts || shunt_streams_kernel_fails(engine, fd, stream)))
+			return done;
+		if (taken)
+			break;
+	}
+	/* What went before is reported first, the error by the next call (sk_err): this one by any send. */
+	if (done && taken == -EPIPE)
+		atomic_store(&stream->rx.told, false);
+	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
+		atomic_store(&stream->rx.told, false);
+		atomic_store(&stream->rx.error, (int)-taken);	/* an errno */
+		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
+			shunt_stream_was_reset(stream, (int)-taken);
+	}
+	return done ? (ssize_t)done : taken;
+}
+
+/* From the program's own buffer, which is registered meanwhile. */
+static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       const struct iovec *iov, size_t bytes, int flags)
+{
+	struct shunt_pin pin;
+	ssize_t taken;
+
+	if (!shunt_pinned_take(stream, &pin, iov))
+		return transmit(engine, fd, stream, iov, 1, bytes, flags);
+	pthread_cleanup_push(shunt_pinned_cancelled, stream);
+	taken = transmit(engine, fd, stream, iov, 1, bytes, flags);
+	pthread_cleanup_pop(0);
+	shunt_pinned_drop(stream);
+	return taken;
+}
+
+static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iovec *iov, int iovcnt,
+			   int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
+	ssize_t sent;
+
+	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
+		return -EBADF;	/* what is open there now may be one of ours */
+	sent = engine->sys->sendmsg(fd, &message, flags | MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent;
+}
+
+/* No bytes: only whether a send would fail. */
+static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (tx->shut)
+		return -EPIPE;
+	if (atomic_load(&tx->dead))
+		return dead_error(stream);
+	if (tx->track == SHUNT_LINK && !atomic_load(&stream->released))
+		return 0;
+	return kernel_send(engine, fd, NULL, 0, flags | MSG_DONTWAIT);
+}
+
+ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  const struct iovec *iov, int iovcnt, int flags)
+{
+	size_t bytes = 0;
+	ssize_t taken;
+
+	for (int i = 0; i < iovcnt; i++)
+		bytes += iov[i].iov_len;
+	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
+		shunt_offer_used(engine, stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
+	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+		return -ENOMEM;
+	shunt_thread_begin();
+	shunt_lock_take(&stream->tx.lock);
+	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
+		shunt_lock_leave(&stream->tx.lock);
+		return kernel_send(engine, fd, iov, iovcnt, flags);
+	}
+	if (__builtin_expect(!bytes, 0))
+		taken = send_nothing(engine, fd, stream, flags);
+	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
+		 shunt_pinned_pays(stream, iovcnt, flags))
+		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
+	else
+		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
+	shunt_lock_leave(&stream->tx.lock);
+	if (__builtin_expect(stream->orphan, 0))
+		shunt_streams_end_orphan(engine, stream);
+	return taken;
+}
+
+void shunt_stream_corked(struct shunt_stream *stream, bool on)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_lock_take(&tx->lock);
+	atomic_store(&tx->corked, on);
+	if (!on)
+		shunt_stream_push(stream);
+	shunt_lock_leave(&tx->lock);
+}
+
+void shunt_stream_push(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.gathering) && stream->tx.track == SHUNT_LINK &&
+	    atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_lane_push(stream->lane, stream);
+}
+
+int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	int tcp = 0;
+
+	shunt_lock_take(&tx->lock);
+	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
+	tcp -= shunt_proof_unsent(tx, tcp);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
+		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
+	if (tx->resend)
+		tcp += shunt_narrow_int(tx->resend_bytes - tx->resend_done);
+	shunt_lock_leave(&tx->lock);
+	return tcp;
+}

@@ -1,0 +1,175 @@
+/*
+ * A thread that waits for one stream: polls while that pays, then sleeps on what the stream's
+ * present tracks need.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/lane/zero_copy.h"
+#include "core/poll/cancel.h"
+#include "core/poll/polling.h"
+#include "core/stream/sleep.h"
+
+#define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
+#define MASK_ALWAYS (EPOLLERR | EPOLLHUP)
+
+static bool ready(struct shunt_stream *stream, uint32_t events)
+{
+	if (events == SHUNT_READY_FETCHED)
+		return shunt_pin_fetched(stream);
+	if (events == SHUNT_READY_ANSWERED)
+		return shunt_retire_goes_on(stream);
+	if (events & ~SHUNT_READY_OURS)
+		events |= MASK_ALWAYS;
+	return shunt_ready_user(stream) & events;
+}
+
+/* Polling would not see what is waited for: it is the kernel's or the service thread's to tell. */
+static bool unseen(struct shunt_stream *stream, uint32_t events)
+{
+	return shunt_ready_kernel(stream, events) & events || events == SHUNT_READY_ANSWERED;
+}
+
+/*
+ * True: ready, a signal came, or the caller is to look around and wait again: closes and switches are seen
+ * outside.
+ */
+static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+			uint64_t deadline)
+{
+	struct shunt_spin spin;
+	bool hit;
+	int n;
+
+	while (shunt_polling(engine)->drains && shunt_group_poll(engine) > 0 && !ready(stream, events))
+		;
+	if (ready(stream, events) || shunt_thread.signalled)
+		return true;
+	if (unseen(stream, events) || !shunt_spin_begin(engine, &spin, deadline))
+		return false;
+	do {
+		if (spin.turns >= EAGER)
+			shunt_pause();
+		n = shunt_group_poll(engine);
+		hit = ready(stream, events) || shunt_thread.signalled;
+	} while (!hit && shunt_spin_on(engine, &spin, n));
+	if (!shunt_spin_end(engine, &spin, hit))
+		return hit;
+	pthread_testcancel();
+	return true;
+}
+
+struct waiter {
+	struct shunt_stream *stream;
+	uint32_t events;
+	struct pollfd fds[1 + SHUNT_SLEEP_FDS];
+};
+
+/* Otherwise its descriptor is watched for what the kernel has to tell now, whatever the last poll has brought. */
+static bool is_ready(void *arg)
+{
+	struct waiter *waiter = arg;
+	uint32_t events = waiter->events, kernel = 0;
+
+	/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
+	if (events & ~SHUNT_READY_OURS)
+		kernel = shunt_ready_kernel(waiter->stream, events) & (events | EPOLLERR);
+	waiter->fds[0] = (struct pollfd) { .fd = kernel ? waiter->stream->fd : -1, .events = shunt_narrow_poll(kernel) };
+	return ready(waiter->stream, events);
+}
+
+/* One real sleep, which a cancellation of the thread ends as well if it `heeds` them. 0, or -errno of ppoll. */
+static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events, uint64_t deadline, bool heeds)
+{
+	struct waiter waiter = { .stream = stream, .events = events };
+	struct shunt_sleep_on on = { .stream = stream };
+	struct shunt_sleep sleep = { .engine = engine, .sleeper.heeds = heeds, .on = &on, .count = 1,
+				     .ready = is_ready, .arg = &waiter };
+
+	return shunt_sleep(&sleep, waiter.fds, 1, deadline, NULL);
+}
+
+/*
+ * What a system call that waits would say to the signals that came: interrupted unless every
+ * handler was installed with SA_RESTART and no timeout is set (signal(7)).
+ */
+static int interrupted(uint64_t deadline)
+{
+	if (shunt_thread.signalled & SHUNT_SIGNAL_BREAKS ||
+	    (shunt_thread.signalled && deadline != SHUNT_NEVER))
+		return -EINTR;
+	shunt_thread.signalled = 0;
+	shunt_thread.restarts = true;
+	return 0;
+}
+
+static int wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		       uint64_t deadline, bool heeds)
+{
+	int result;
+
+	if (poll_awhile(engine, stream, events, deadline))
+		return shunt_thread.signalled ? interrupted(deadline) : 0;
+	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
+		return -EAGAIN;
+	result = sleep_awhile(engine, stream, events, deadline, heeds);
+	if (shunt_thread.signalled || result == -EINTR)
+		return interrupted(deadline);
+	return result;
+}
+
+int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+		      uint64_t deadline)
+{
+	return wait_stream(engine, stream, events, deadline, false);
+}
+
+/* For a call that has moved bytes: who is cancelled shall return them. */
+static int wait_uncancelled(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+			    uint64_t deadline)
+{
+	int state = shunt_cancel_off(), result;
+	bool heeds = state == PTHREAD_CANCEL_ENABLE;
+
+	result = wait_stream(engine, stream, events, deadline, heeds);
+	if (!result && heeds && shunt_cancel_pending())
+		result = -EINTR;
+	shunt_cancel_restore(state);
+	return result;
+}
+
+struct call {
+	struct shunt_engine *engine;
+	struct shunt_stream *stream;
+};
+
+/* Its thread was cancelled; if the descriptor was closed meanwhile, the connection ends now. */
+static void left(void *arg)
+{
+	struct call *call = arg;
+
+	atomic_fetch_sub(&call->stream->waiters, 1);
+	shunt_streams_end_orphan(call->engine, call->stream);
+	shunt_cancel_unwinds();
+}
+
+int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
+		    uint32_t events, uint64_t deadline, bool moved)
+{
+	struct call call = { engine, stream };
+	volatile int result;
+
+	atomic_fetch_add(&stream->waiters, 1);
+	shunt_lock_leave(lock);
+	pthread_cleanup_push(left, &call);
+	if (__builtin_expect(moved || shunt_thread.moved, 0))
+		result = wait_uncancelled(engine, stream, events, deadline);
+	else
+		result = shunt_wait_stream(engine, stream, events, deadline);
+	pthread_cleanup_pop(0);
+	shunt_lock_take(lock);
+	atomic_fetch_sub(&stream->waiters, 1);
+	return result;
+}

@@ -1,0 +1,72 @@
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include "core/wait/companion.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/wait/epset.h"
+
+static int companion_add(struct shunt_engine *engine, struct shunt_epset *set, int fd, void *data)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = data };
+
+	return engine->sys->epoll_ctl(set->companion, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Its own address is what the companion is known by in the program's epfd. */
+int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = set };
+
+	if (set->companion >= 0)
+		return 0;
+	set->companion = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	set->kick_fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (set->companion < 0 || set->kick_fd < 0 ||
+	    companion_add(engine, set, set->kick_fd, set) ||
+	    engine->sys->epoll_ctl(set->fd, EPOLL_CTL_ADD, set->companion, &event)) {
+		shunt_private_close(engine, set->companion);
+		shunt_private_close(engine, set->kick_fd);
+		set->companion = set->kick_fd = -1;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+	int fd = atomic_load(&group->bell);
+
+	if (!group->open || set->companion < 0 || (group->channel_set == set && group->channel_fd == fd))
+		return 0;
+	shunt_companion_silence(engine);
+	if (companion_add(engine, set, fd, group))
+		return -ENOMEM;
+	group->channel_set = set;
+	group->channel_fd = fd;
+	return 0;
+}
+
+void shunt_companion_silence(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (group->channel_set)
+		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, group->channel_fd, NULL);
+	group->channel_set = NULL;
+}
+
+void shunt_companion_kick(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (set->kicked || set->kick_fd < 0)
+		return;
+	set->kicked = true;
+	engine->group.kicks++;
+	if (engine->sys->write(set->kick_fd, &one, sizeof(one)) < 0)
+		shunt_log(SHUNT_LOG_ERROR, "cannot wake an epoll set: error %d", errno);
+	errno = saved;
+}

@@ -1,0 +1,70 @@
+/*
+ * An epoll descriptor of the program, and what its kernel epoll cannot see.
+ *
+ * The program's epfd keeps its own registrations for everything that is not on a link. A stream
+ * that both ends have agreed to carry is taken out of it and put on the set's list here; its kernel socket, as
+ * long as a direction is still on TCP, sits in a hidden companion epfd inside the program's
+ * (DESIGN 7). Readiness of streams is a list that completions maintain: O(ready), never a scan.
+ * All of it is under the group lock.
+ */
+#ifndef SHUNT_CORE_EPSET_H
+#define SHUNT_CORE_EPSET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include "core/fd/file.h"
+
+struct shunt_engine;
+struct shunt_stream;
+struct shunt_watch;
+
+struct shunt_epset {
+	struct shunt_file file;
+	int fd;
+	_Atomic int companion;	/* -1 until the first stream on a link */
+	int kick_fd;		/* eventfd in the companion: wakes who sleeps in the set */
+	bool nested;		/* the kernel watches the set on behalf of somebody else */
+	bool kicked;		/* kick_fd is readable on purpose */
+	uint32_t numbers;	/* descriptors that name it */
+	uint32_t linked;	/* watches whose home is not the set */
+	_Atomic uint32_t sleeping;	/* threads asleep in it */
+	uint32_t ready;		/* entries of the list */
+	struct shunt_watch *first, *last;
+	struct shunt_epset *next_nested;
+	struct shunt_epset *next_free;	/* streams_lock */
+	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */
+	_Atomic bool closed;		/* its last number; group.lock */
+	_Atomic uint32_t begun;		/* waits in the kernel */
+	_Atomic uint32_t drained;	/* the last of them that left nothing there to report */
+	_Atomic uint32_t returns;		/* grows as a registration comes back to the program's epfd, before and after */
+	uint64_t kernel_checked;	/* when the kernel's part was last looked at */
+	uint64_t kernel_active;		/* when it last had something to report */
+	bool streams_first;		/* the kernel's part alone has filled the last report */
+	bool inherited;			/* by a fork's child, and not waited in since */
+};
+
+/*
+ * Something changed on the stream; see shunt_group_notify(). With SHUNT_READY_TRACK its registrations move where they
+ * belong first. group.lock held.
+ */
+void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+/* Makes sure that its registrations can move. 0 or -errno. Takes the group lock. */
+int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
+void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
+/* epsets.c: for a wait in the set that was found at epfd. False: it is there no more. Neither with a lock held. */
+bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd);
+void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
+/* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
+void shunt_epset_unwatch(struct shunt_watch *watch);
+/* In a fork's child: companions are the parent's. */
+void shunt_epset_inherit(struct shunt_engine *engine);
+/* Before the first wait in such a set: its members on the parent's links must be the kernel's. */
+void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set);
+struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
+/* Readable for a poll on the set itself, after hearing what the companion has to say; takes the group lock. */
+bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The registry of epoll sets: type-stable memory, who still waits in them, and how a set ends.
+ *
+ * The kernel keeps a set for as long as a thread waits in it, whoever closes its number meanwhile. So do we: such a thread
+ * holds it, and only the last to let go gives back what wakes it.
+ */
+#include <stdlib.h>
+#include "core/engine.h"
+#include "core/wait/companion.h"
+#include "core/wait/epset.h"
+#include "core/wait/nested.h"
+#include "core/wait/watch.h"
+
+static struct shunt_epset *take(struct shunt_engine *engine)
+{
+	struct shunt_epset *set;
+
+	shunt_lock_take(&engine->streams_lock);
+	set = engine->free_sets;
+	if (set)
+		engine->free_sets = set->next_free;
+	shunt_lock_leave(&engine->streams_lock);
+	return set ? set : malloc(sizeof(*set));
+}
+
+struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
+{
+	struct shunt_epset *set = take(engine);
+
+	if (set)
+		*set = (struct shunt_epset) { .file.kind = SHUNT_FILE_EPOLL, .fd = fd, .companion = -1, .kick_fd = -1,
+					      .numbers = 1, .holds = 1 };
+	return set;
+}
+
+bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd)
+{
+	uint32_t holds = atomic_load(&set->holds);
+
+	while (holds && !atomic_compare_exchange_weak(&set->holds, &holds, holds + 1))
+		;
+	if (holds && shunt_file(engine, epfd) == &set->file)
+		return true;
+	if (holds)
+		shunt_epset_let_go(engine, set);
+	return false;
+}
+
+void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (atomic_fetch_sub(&set->holds, 1) != 1)
+		return;
+	shunt_private_close(engine, set->companion);
+	shunt_private_close(engine, set->kick_fd);
+	shunt_lock_take(&engine->streams_lock);
+	set->next_free = engine->free_sets;
+	engine->free_sets = set;
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+static int forget_set(struct shunt_stream *stream, void *arg)
+{
+	struct shunt_watch *watch, *next;
+
+	for (watch = stream->watches; watch; watch = next) {
+		next = watch->next_of_stream;
+		if (watch->set == arg)
+			shunt_epset_unwatch(watch);
+	}
+	return 0;
+}
+
+void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&group->lock);
+	shunt_streams_each(engine, forget_set, set);
+	if (group->channel_set == set)
+		group->channel_set = NULL;
+	shunt_nested_remove(engine, set);
+	atomic_store(&set->closed, true);
+	if (set->sleeping)	/* one of them may lead */
+		shunt_companion_kick(engine, set);
+	shunt_lock_leave(&group->lock);
+	shunt_lock_leave(&engine->streams_lock);
+	shunt_epset_let_go(engine, set);
+}
+
+void shunt_epset_inherit(struct shunt_engine *engine)
+{
+	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+		struct shunt_file *file = shunt_file(engine, fd);
+		struct shunt_epset *set = (struct shunt_epset *)file;
+
+		if (!file || file->kind != SHUNT_FILE_EPOLL)
+			continue;
+		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait knows that it is the parent's */
+		set->sleeping = 0;
+		if (set->companion < 0)
+			continue;
+		shunt_private_close(engine, set->companion);
+		shunt_private_close(engine, set->kick_fd);
+		set->companion = set->kick_fd = -1;
+		set->inherited = true;
+	}
+}

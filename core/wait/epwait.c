@@ -1,0 +1,436 @@
+/*
+ * epoll_wait() on a set that holds streams on a link.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include "core/base/cycles.h"
+#include "core/base/deadline.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/poll/cancel.h"
+#include "core/poll/polling.h"
+#include "core/stream/sleep.h"
+#include "core/wait/companion.h"
+#include "core/wait/epset.h"
+#include "core/wait/nested.h"
+#include "core/wait/watch.h"
+
+#define COMPANION_BATCH 32
+#define BUSY_TICKS 100000	/* cycles between two looks at the kernel's part while streams are busy, */
+#define QUIET_TICKS 30000000	/* if it has had nothing for so many; else there is one in each call */
+#define WORTH_A_LOOK 4	/* streams ready at once for whom one more system call does not matter */
+#define IDLE_TICKS 4000		/* the same while polling for the first event */
+
+/* Takes what the companion has to say, completions included. group.lock held. */
+static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct epoll_event events[COMPANION_BATCH];
+	int saved = errno;
+	bool event = false;
+	int n = engine->sys->epoll_pwait(set->companion, events, COMPANION_BATCH, 0, NULL);
+
+	for (int i = n - 1; i >= 0; i--) {	/* each becomes the first of the list */
+		if (events[i].data.ptr == set) {
+			shunt_parker_drain(engine, set->kick_fd);
+			set->kicked = false;
+		} else if (events[i].data.ptr == &engine->group) {
+			event = true;
+		} else {
+			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
+			set->kernel_active = shunt_ticks();
+		}
+	}
+	if (event) {
+		shunt_group_take_event(engine);
+		shunt_group_hear_locked(engine);
+	} else {
+		shunt_group_poll_locked(engine);
+	}
+	errno = saved;
+}
+
+bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+	bool ready;
+
+	shunt_lock_take(&group->lock);
+	hear_companion(engine, set);
+	ready = shunt_watch_any_ready(engine, set);
+	shunt_nested_show(engine, set);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	return ready;
+}
+
+/* The real wait. The companion's event is taken out of the result; *heard says that there was one. */
+static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, const struct timespec *timeout,
+		       const sigset_t *mask, bool *heard)
+{
+	const struct shunt_sys *sys = engine->sys;
+	uint32_t begun = atomic_fetch_add(&set->begun, 1) + 1;
+	int n, kept = 0;
+
+	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
+		n = sys->epoll_pwait(set->fd, events, max, 0, mask);
+	else
+		n = sys->epoll_pwait2(set->fd, events, max, timeout, mask);
+	if (n < 0)
+		return -errno;
+	if (n < max)
+		atomic_store(&set->drained, begun);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.ptr != set)
+			events[kept++] = events[i];
+		else if (set->companion >= 0)	/* not the parent's, seen through an inherited set */
+			*heard = true;
+	}
+	if (kept)
+		set->kernel_active = shunt_ticks();
+	return kept;
+}
+
+/*
+ * Behind `n` events of the kernel. How many there are then. *found: completions that were taken, from who polls: if somebody
+ * else had the core meanwhile he is to look at the kernel's part before he takes what they have brought. NULL: from others.
+ */
+static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
+			   struct epoll_event *events, int max, int n, bool heard, int *found)
+{
+	struct shunt_group *group = &engine->group;
+	bool beside = n > 0;
+	int taken = 0;
+
+	shunt_lock_take(&group->lock);
+	if (heard)
+		hear_companion(engine, set);
+	else
+		taken = shunt_group_poll_locked(engine);
+	if (found && set->first && shunt_ticks() - set->kernel_checked >= BUSY_TICKS)
+		max = 0;
+	if (n < max)
+		n += shunt_watch_collect(engine, set, events + n, max - n, beside);
+	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
+		taken += shunt_group_poll_locked(engine);
+		n = shunt_watch_collect(engine, set, events, max, false);
+	}
+	if (__builtin_expect(set->nested, 0))
+		shunt_nested_show(engine, set);
+	shunt_lock_leave(&group->lock);
+	shunt_group_after(engine, group);
+	if (found)
+		*found = taken;
+	return n;
+}
+
+/*
+ * The kernel's part first, then the streams, whatever the companion told of them included. What has gone from the streams
+ * to the kernel's part meanwhile is in neither: then once more.
+ */
+static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
+			struct epoll_event *events, int max)
+{
+	struct timespec none = { 0, 0 };
+	bool heard = false;
+	uint32_t returns;
+	int n;
+
+	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
+		shunt_lock_take(&engine->group.lock);
+		shunt_group_poll_locked(engine);
+		shunt_nested_refresh(engine);
+		shunt_lock_leave(&engine->group.lock);
+	}
+	do {
+		returns = atomic_load(&set->returns);
+		n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
+		set->kernel_checked = shunt_ticks();
+		if (n < 0)
+			n = 0;
+		set->streams_first = n == max;
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
+	} while (__builtin_expect(!n && returns != atomic_load(&set->returns), 0));
+	return n;
+}
+
+/* Of `more` events behind `n` those that the first `n` tell of already become part of them. How many there are then. */
+static int tell_once(struct epoll_event *events, int n, int more)
+{
+	int kept = n, i;
+
+	for (int k = n; k < n + more; k++) {
+		for (i = 0; i < n && events[i].data.u64 != events[k].data.u64; i++)
+			;
+		if (i < n)
+			events[i].events |= events[k].events;
+		else
+			events[kept++] = events[k];
+	}
+	return kept;
+}
+
+/* The streams first, then, if there are `worth` of them at least, the kernel's part beside them. */
+static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset *set,
+				 struct epoll_event *events, int max, int worth)
+{
+	uint32_t returns = atomic_load(&set->returns);
+	int n = look_at_streams(engine, set, events, max, 0, false, NULL), more;
+	struct timespec none = { 0, 0 };
+	bool heard = false;	/* the companion will say it again */
+
+	if (n < worth || n == max)
+		return n;
+	more = kernel_wait(engine, set, events + n, max - n, &none, NULL, &heard);
+	set->kernel_checked = shunt_ticks();
+	if (more <= 0)
+		return n;
+	/* What has gone from the streams to the kernel's part meanwhile may be in both. */
+	return __builtin_expect(returns != atomic_load(&set->returns), 0) ? tell_once(events, n, more) : n + more;
+}
+
+/*
+ * What has come to the kernel's part since it was looked at may have been sent before what streams have, by the same peer:
+ * a program that is told of the one without the other could not explain it.
+ */
+static bool is_stale(const struct shunt_epset *set)
+{
+	uint64_t now = shunt_ticks();
+
+	return now - set->kernel_checked >= BUSY_TICKS || now - set->kernel_active < QUIET_TICKS;
+}
+
+/* A first look, at the kernel's part too unless that was looked at just now. */
+static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max)
+{
+	int n = 0;
+
+	if (__builtin_expect(set->streams_first, 0)) {	/* nor the other way round */
+		set->streams_first = false;
+		return look_at_streams_first(engine, set, events, max, 0);
+	}
+	/* Busy streams must not keep the kernel's descriptors waiting (PF-46), least of all busy ones. */
+	if (!is_stale(set))
+		n = look_at_streams_first(engine, set, events, max, WORTH_A_LOOK);
+	return n ? n : look_at_both(engine, set, events, max);
+}
+
+/* Goes on polling. Events, or 0 when that is over. */
+static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, struct shunt_spin *spin)
+{
+	int n = 0, found = 0;
+
+	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
+		uint64_t age = shunt_ticks() - set->kernel_checked;
+
+		if (age >= BUSY_TICKS || (age > IDLE_TICKS && !(spin->turns & 15)))
+			n = look_at_both(engine, set, events, max);
+		if (!n)
+			n = look_at_streams(engine, set, events, max, 0, false, &found);
+		shunt_pause();
+	}
+	return n;
+}
+
+/* Events, or 0 when polling is over. *stay: do not sleep, look again. */
+static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, uint64_t deadline, bool *stay)
+{
+	struct shunt_spin spin;
+	int n;
+
+	*stay = false;
+	if (!__atomic_load_n(&set->linked, __ATOMIC_RELAXED) || !shunt_spin_begin(engine, &spin, deadline))
+		return 0;
+	n = spin_awhile(engine, set, events, max, &spin);
+	*stay = shunt_spin_end(engine, &spin, n > 0 || shunt_thread.signalled);
+	return n;
+}
+
+struct asleep {	/* what a sleep must undo, also when its thread is cancelled in it */
+	struct shunt_epset *set;
+	struct shunt_sleep sleep;
+	volatile bool over;	/* it has come to its end: its thread was not cancelled */
+};
+
+/* With something on the list it is not to sleep, but to look again. */
+static bool is_ready(void *arg)
+{
+	struct asleep *asleep = arg;
+
+	asleep->set->sleeping++;
+	if (asleep->sleep.sleeper.leader)
+		shunt_companion_lead(asleep->sleep.engine, asleep->set);
+	return asleep->set->first;
+}
+
+static void cancelled(struct asleep *asleep)
+{
+	if (!asleep->over)
+		shunt_epset_let_go(asleep->sleep.engine, asleep->set);
+	shunt_cancel_unwinds();
+}
+
+static void leave(void *arg)
+{
+	struct asleep *asleep = arg;
+	bool ours = shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper);
+
+	if (ours)
+		atomic_fetch_sub(&asleep->set->sleeping, 1);
+	shunt_sleep_rise(&asleep->sleep);
+	if (ours)
+		cancelled(asleep);
+}
+
+/* One real sleep. Events, 0 for none yet, or -errno. */
+static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
+{
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .ready = is_ready, .arg = &asleep,
+							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
+	struct timespec left;
+	volatile int n = 0;
+	bool heard = false, sleeps;
+
+	shunt_thread.sleep_fd = set->kick_fd + 1;
+	shunt_sleep_fall(&asleep.sleep);
+	sleeps = asleep.sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
+	pthread_cleanup_push(leave, &asleep);
+	if (sleeps && !shunt_thread.signalled)
+		n = kernel_wait(engine, set, events, max,
+				shunt_deadline_left(engine, deadline, &left), mask, &heard);
+	asleep.over = true;
+	pthread_cleanup_pop(1);
+	if (!sleeps)
+		n = look_at_both(engine, set, events, max);
+	else if (n >= 0)
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
+	return n;
+}
+
+static void leave_plain(void *arg)
+{
+	struct asleep *asleep = arg;
+
+	if (!shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper))
+		return;
+	atomic_fetch_sub(&asleep->set->sleeping, 1);
+	cancelled(asleep);
+}
+
+/*
+ * The set has no stream on a link yet; one that comes during the wait brings the companion, and must wake us. Either it
+ * sees us sleep, or we see the companion: no lock is needed.
+ */
+static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
+		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
+{
+	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .sleeper.forks = engine->forks } };
+	volatile int n = 0;
+	bool heard = false;
+
+	atomic_fetch_add(&set->sleeping, 1);
+	pthread_cleanup_push(leave_plain, &asleep);
+	if (set->companion < 0)
+		n = kernel_wait(engine, set, events, max, left, mask, &heard);
+	asleep.over = true;
+	pthread_cleanup_pop(1);
+	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
+	if (n >= 0 && (heard || (!n && set->companion >= 0)))
+		n = look_at_streams(engine, set, events, max, n, heard, NULL);
+	return n;
+}
+
+static void leave_spin(void *arg)
+{
+	cancelled(arg);
+}
+
+static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct asleep asleep = { .set = set, .sleep.engine = engine };
+
+	pthread_cleanup_push(leave_spin, &asleep);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+}
+
+/* One turn of a wait. Events, 0 for none yet, or -errno. `whole`: nothing of the time has gone by yet, and this is all of it. */
+static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events,
+		     int max, const struct timespec *whole, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+	bool stay = false;
+	int n = 0;
+
+	if (set->companion < 0)
+		return wait_plain(engine, set, events, max,
+				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
+	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
+	if (!mask)
+		n = poll_awhile(engine, set, events, max, deadline, &stay);
+	if (shunt_thread.signalled)
+		return n ? n : -EINTR;
+	if (stay)
+		look_cancelled(engine, set);
+	if (n || stay)
+		return n;
+	return sleep_once(engine, set, events, max, deadline, mask);
+}
+
+/* The wait itself, which lets go of the set; *closed: it has lost its number, and had nothing to tell. */
+static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
+		     const struct timespec *timeout, uint64_t deadline, const sigset_t *mask, bool *closed)
+{
+	uint32_t forks = engine->forks;
+	int n = 0;
+
+	*closed = false;
+	do {
+		n = shunt_thread.signalled ? -EINTR : wait_once(engine, set, events, max, timeout, deadline, mask);
+		timeout = NULL;
+		if (forks != engine->forks)	/* a handler's: who held it was the parent */
+			return n;
+		*closed = !n && atomic_load(&set->closed);
+	} while (!n && !*closed && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
+	shunt_epset_let_go(engine, set);
+	return n;
+}
+
+/* Nobody can tell of anything any more, but who waits goes on for as long as he wanted to. */
+static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec left;
+
+	return engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, deadline, &left), mask) < 0 ? -errno : 0;
+}
+
+int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
+		     const struct timespec *timeout, const sigset_t *mask)
+{
+	struct shunt_epset *set = (struct shunt_epset *)shunt_file(engine, epfd);
+	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec, closed;
+	uint64_t deadline = 0;
+	int n;
+
+	if (!set || set->file.kind != SHUNT_FILE_EPOLL)
+		return -EBADF;
+	shunt_thread_begin();
+	if (__builtin_expect(set->inherited, 0))
+		shunt_epset_ask(engine, set);
+	if (set->companion >= 0) {
+		n = look_first(engine, set, events, max);
+		if (n || now)
+			return n;
+	}
+	if (!now)
+		deadline = shunt_deadline_in(engine, timeout);
+	if (!shunt_epset_hold(engine, set, epfd))
+		return -EBADF;
+	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);
+	return closed ? wait_closed(engine, deadline, mask) : n;
+}

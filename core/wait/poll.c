@@ -1,0 +1,342 @@
+/*
+ * poll() over any mix of descriptors, and what select() has in common with it. Streams on a link are judged in user space, the
+ * rest by one ppoll() whose set is the program's with the streams' entries cut down to what is
+ * still on TCP.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/base/deadline.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/poll/cancel.h"
+#include "core/poll/polling.h"
+#include "core/stream/offer.h"
+#include "core/stream/sleep.h"
+#include "core/wait/epset.h"
+#include "core/wait/nested.h"
+#include "core/wait/poll.h"
+#include "core/wait/watch.h"
+
+#define POLL_BITS (POLLIN | POLLOUT | POLLPRI | POLLRDNORM | POLLWRNORM | POLLRDHUP | POLLERR | POLLHUP)
+#define KERNEL_EVERY 2000	/* ns between two looks at the kernel's part while polling */
+#define ENTRY_NS 200		/* no entry takes longer to look at */
+
+struct polling {
+	struct shunt_engine *engine;
+	struct pollfd *user;		/* the program's array */
+	nfds_t count;
+	struct pollfd *kernel;		/* count + SHUNT_SLEEP_FDS entries */
+	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
+	nfds_t kernel_fds;		/* entries the kernel must be asked about */
+	nfds_t link_fds;		/* entries that a completion could make ready */
+	bool moved;			/* a stream has gone over to the kernel since the plan */
+	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
+	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
+	struct shunt_sleep_on small_on[SHUNT_POLL_SMALL];
+};
+
+bool shunt_wait_concerns(const struct shunt_file *file)
+{
+	if (file->kind == SHUNT_FILE_STREAM)
+		return !shunt_stream_is_plain((const struct shunt_stream *)file);
+	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ||
+	       ((const struct shunt_epset *)file)->companion >= 0;
+}
+
+static int prepare(struct polling *p)
+{
+	if (p->count <= SHUNT_POLL_SMALL) {
+		p->kernel = p->small_kernel;
+		p->on = p->small_on;
+		return 0;
+	}
+	p->kernel = malloc((p->count + SHUNT_SLEEP_FDS) * sizeof(*p->kernel));
+	p->on = malloc(p->count * sizeof(*p->on));
+	if (p->kernel && p->on)
+		return 0;
+	free(p->kernel);
+	free(p->on);
+	return -ENOMEM;
+}
+
+static void release(struct polling *p)
+{
+	if (p->kernel == p->small_kernel)
+		return;
+	free(p->kernel);
+	free(p->on);
+}
+
+/* The set is watched from outside from now on. Could a completion make it ready? */
+static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (set->companion < 0)
+		return false;
+	if (!set->nested) {
+		shunt_lock_take(&engine->group.lock);
+		shunt_nested_add(engine, set);
+		shunt_lock_leave(&engine->group.lock);
+	}
+	return true;
+}
+
+/* What the kernel is asked about each entry now; tracks may have changed since the last time. */
+static void plan(struct polling *p)
+{
+	p->kernel_fds = p->link_fds = 0;
+	for (nfds_t i = 0; i < p->count; i++) {
+		struct shunt_file *file = shunt_numbers_look(p->engine, p->user[i].fd);
+
+		p->kernel[i] = p->user[i];
+		p->on[i].stream = NULL;
+		if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) {
+			/* not open: POLLNVAL */
+			p->kernel[i].fd = shunt_narrow_int(p->engine->files->limit);
+		} else if (file && file->kind == SHUNT_FILE_STREAM) {
+			struct shunt_stream *stream = (struct shunt_stream *)file;
+			uint32_t ask = shunt_ready_kernel(stream, p->user[i].events);
+
+			p->on[i].stream = stream;
+			/* Errors and hang-ups are reported unasked, as long as a direction is on TCP. */
+			p->kernel[i].events &= shunt_narrow_poll(ask);
+			if (!ask)
+				p->kernel[i].fd = -1;
+			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;
+		}
+		if (file && file->kind == SHUNT_FILE_EPOLL)
+			p->link_fds += nest(p->engine, (struct shunt_epset *)file);
+		p->kernel_fds += p->kernel[i].fd >= 0;
+	}
+}
+
+static struct shunt_epset *set_at(struct polling *p, int fd)
+{
+	struct shunt_file *file = shunt_file(p->engine, fd);
+	struct shunt_epset *set = (struct shunt_epset *)file;
+
+	return file && file->kind == SHUNT_FILE_EPOLL && set->companion >= 0 ? set : NULL;
+}
+
+/*
+ * An epoll set: readable if something is on its list, or by the kernel's word, unless that is only
+ * about what Shunt keeps inside it.
+ */
+static short set_events(struct polling *p, struct shunt_epset *set, short revents, bool locked)
+{
+	struct pollfd again = { .fd = set->fd, .events = POLLIN };
+	struct timespec none = { 0, 0 };
+	bool ready = locked ? shunt_watch_any_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+
+	if (!ready && revents & POLLIN)
+		ready = p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
+	return ready ? revents | POLLIN : revents & ~(POLLIN | POLLRDNORM);
+}
+
+/* Would the kernel be asked about more of the stream at I now than when that was planned? */
+static bool has_moved(const struct polling *p, nfds_t i)
+{
+	const struct pollfd *planned = &p->kernel[i];
+	uint32_t ask = shunt_ready_kernel(p->on[i].stream, p->user[i].events);
+
+	return (ask && planned->fd < 0) || (ask & p->user[i].events & ~planned->events);
+}
+
+/*
+ * Fills revents. `asked`: the kernel's array is fresh; `locked`: group.lock is held. Returns how many
+ * entries are ready. What has come for a stream that has moved may be in neither.
+ */
+static int harvest(struct polling *p, bool asked, bool locked)
+{
+	int ready = 0;
+
+	p->moved = false;
+	for (nfds_t i = 0; i < p->count; i++) {
+		short revents = asked && p->kernel[i].fd >= 0 ? p->kernel[i].revents : 0;
+		short events = p->user[i].events | POLLERR | POLLHUP;
+		struct shunt_epset *set;
+
+		if (p->on[i].stream) {
+			revents = (shunt_ready_reset(p->on[i].stream, revents) |
+				   shunt_ready_user(p->on[i].stream)) & events & POLL_BITS;
+			p->moved |= (asked || locked) && has_moved(p, i);	/* what is before a sleep or an answer */
+		} else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
+			revents = set_events(p, set, revents, locked);
+		p->user[i].revents = revents;
+		ready += revents != 0;
+	}
+	return ready;
+}
+
+static int ask_kernel(struct polling *p)
+{
+	struct timespec none = { 0, 0 };
+
+	if (!p->kernel_fds)
+		return 0;
+	return p->engine->sys->ppoll(p->kernel, p->count, &none, NULL) < 0 ? -errno : 0;
+}
+
+static void forget(void *arg)
+{
+	struct polling *p = arg;
+
+	release(p);
+	free(p->made);
+	shunt_cancel_unwinds();
+}
+
+/* One look at everything; `ask`: at the kernel's part too. Ready entries or -errno. */
+static int look(struct polling *p, bool ask)
+{
+	int result;
+
+	do {
+		plan(p);
+		result = ask ? ask_kernel(p) : 0;
+		if (!result)
+			result = harvest(p, ask, false);
+	} while (result >= 0 && ask && p->moved);
+	return !result && shunt_thread.signalled ? -EINTR : result;
+}
+
+/* The same after taking all that has come. */
+static int look_at_all(struct polling *p)
+{
+	while (shunt_group_poll(p->engine) >= (int)p->engine->config.poll_batch)
+		;
+	return look(p, true);
+}
+
+/* Goes on polling. Ready entries, 0 when that is over, or -errno. */
+static int spin_awhile(struct polling *p, struct shunt_spin *spin)
+{
+	struct shunt_engine *engine = p->engine;
+	uint64_t asked_at = 0;
+	int ready = 0, n = 0;
+
+	spin->gap += p->count * ENTRY_NS;
+	while (!ready && shunt_spin_counts(spin, n) && shunt_spin_look(engine, spin)) {
+		bool ask = spin->looked - asked_at >= KERNEL_EVERY && asked_at;
+
+		if (ask || !asked_at)
+			asked_at = spin->looked;
+		shunt_pause();
+		n = shunt_group_poll(engine);
+		ready = look(p, ask);
+	}
+	return ready;
+}
+
+/* Polls on where that is allowed. Ready entries, 0 when that is over, or -errno. *stay: do not sleep, look again. */
+static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask, bool *stay)
+{
+	struct shunt_engine *engine = p->engine;
+	struct shunt_spin spin;
+	int ready;
+
+	*stay = false;
+	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
+	if (mask || !p->link_fds || !shunt_spin_begin(engine, &spin, deadline))
+		return 0;
+	ready = spin_awhile(p, &spin);
+	*stay = shunt_spin_end(engine, &spin, ready != 0);
+	return ready;
+}
+
+static void cancellation_point(struct polling *p)
+{
+	pthread_cleanup_push(forget, p);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+}
+
+static bool is_ready(void *arg)
+{
+	struct polling *p = arg;
+
+	return harvest(p, false, true) || p->moved;
+}
+
+static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	struct shunt_sleep sleep = { .engine = p->engine, .on = p->on, .count = p->count,
+				     .ready = is_ready, .cancelled = forget, .arg = p };
+	int result;
+
+	plan(p);
+	result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
+	return !result && shunt_thread.signalled ? -EINTR : result;
+}
+
+/* Waits once. Ready entries, 0: look again, or -errno. */
+static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	bool stay;
+	int ready = poll_awhile(p, deadline, mask, &stay);
+
+	if (ready || shunt_now(p->engine) >= deadline)
+		return ready;
+	if (!stay)
+		return sleep_awhile(p, deadline, mask);
+	cancellation_point(p);
+	return 0;
+}
+
+/* A wake-up has taken what the mode takes with one; when time is up, all that has come by then counts. */
+static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
+{
+	bool drains = shunt_polling(p->engine)->drains;
+	int ready = look_at_all(p);
+
+	while (!ready && deadline && shunt_now(p->engine) < deadline) {
+		ready = wait_once(p, deadline, mask);
+		if (!ready)
+			ready = drains || shunt_now(p->engine) >= deadline ? look_at_all(p) : look(p, true);
+	}
+	return ready;
+}
+
+/* A stream that is used by waiting for it is used (DESIGN 5.2). */
+static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfds_t count)
+{
+	for (nfds_t i = 0; i < count; i++) {
+		struct shunt_file *file = shunt_file(engine, fds[i].fd);
+		struct shunt_stream *stream = (struct shunt_stream *)file;
+
+		if (!file || file->kind != SHUNT_FILE_STREAM)
+			continue;
+		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
+			shunt_offer_used(engine, stream);
+		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
+			shunt_rights_ask(engine, fds[i].fd, stream);
+	}
+}
+
+int shunt_poll_all(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+			  struct pollfd *made, const struct timespec *timeout, const sigset_t *mask)
+{
+	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
+			    shunt_deadline_in(engine, timeout);
+	struct polling p;
+	int result;
+
+	p.engine = engine;
+	p.user = fds;
+	p.count = count;
+	p.made = made;
+	result = prepare(&p);
+	if (result)
+		return result;
+	first_use(engine, fds, count);
+	shunt_thread_begin();
+	result = wait_poll(&p, deadline, mask);
+	release(&p);
+	return result;
+}
+
+int shunt_wait_poll(struct shunt_engine *engine, struct pollfd *fds, nfds_t count,
+		    const struct timespec *timeout, const sigset_t *mask)
+{
+	return shunt_poll_all(engine, fds, count, NULL, timeout, mask);
+}

@@ -1,0 +1,212 @@
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/wait/companion.h"
+#include "core/wait/epset.h"
+#include "core/wait/watch.h"
+
+/* --- the ready list of a set --- */
+
+static void list(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+
+	watch->listed = true;
+	watch->next_ready = NULL;
+	if (set->last)
+		set->last->next_ready = watch;
+	else
+		set->first = watch;
+	set->last = watch;
+	set->ready++;
+}
+
+/* What the kernel has told came before what was found since. */
+void shunt_watch_list_first(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+
+	watch->listed = true;
+	watch->next_ready = set->first;
+	set->first = watch;
+	if (!set->last)
+		set->last = watch;
+	set->ready++;
+}
+
+static struct shunt_watch *unlist_first(struct shunt_epset *set)
+{
+	struct shunt_watch *watch = set->first;
+
+	set->first = watch->next_ready;
+	if (!set->first)
+		set->last = NULL;
+	watch->listed = false;
+	set->ready--;
+	return watch;
+}
+
+void shunt_watch_unlist(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+	struct shunt_watch *last = NULL;
+
+	if (!watch->listed)
+		return;
+	for (struct shunt_watch **p = &set->first; *p; p = &(*p)->next_ready) {
+		if (*p == watch) {
+			*p = watch->next_ready;
+			break;
+		}
+		last = *p;
+	}
+	if (set->last == watch)
+		set->last = last;
+	watch->listed = false;
+	set->ready--;
+}
+
+/* What the kernel would say is not known: it will be asked when the watch is reported. */
+void shunt_watch_suspect(struct shunt_watch *watch)
+{
+	watch->kernel_ready = shunt_ready_kernel(watch->stream, watch->events) & watch->events & ~SHUNT_WATCH_MODES;
+}
+
+/* What the kernel has said may be history by now, or about a track that was left. */
+static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	struct pollfd fd = { .fd = watch->fd,
+			     .events = shunt_narrow_poll(shunt_ready_kernel(watch->stream, watch->events) &
+							 watch->kernel_ready) };
+	struct timespec none = { 0, 0 };
+
+	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
+		return 0;
+	return shunt_ready_reset(watch->stream, (uint16_t)fd.revents);
+}
+
+static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	uint32_t ready;
+
+	/* The kernel's since a moment ago, and about to return to the program's epfd. */
+	if (__builtin_expect(atomic_load_explicit(&watch->stream->state, memory_order_relaxed) != SHUNT_LINKED, 0))
+		shunt_watch_suspect(watch);
+	ready = shunt_ready_user(watch->stream) | still_ready(engine, watch);
+
+	return ready & (watch->events | EPOLLERR | EPOLLHUP) & ~SHUNT_WATCH_MODES;
+}
+
+#define IN_BITS (EPOLLIN | EPOLLRDNORM)
+#define OUT_BITS (EPOLLOUT | EPOLLWRNORM)
+
+/* Something has changed, but the program knows that it can send, no send has been refused since, and there is no more to say. */
+bool shunt_watch_is_no_edge(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t what)
+{
+	return watch->can_send && !(what & ~(IN_BITS | OUT_BITS)) &&
+	       watch->refusals == atomic_load(&watch->stream->tx.refusals) &&
+	       !(watch_ready(engine, watch) & ~OUT_BITS);
+}
+
+/* It is about to leave the program's epfd, where nobody sees what is reported: sure is only what could not be otherwise. */
+void shunt_watch_leaves_kernel(struct shunt_watch *watch)
+{
+	struct shunt_tx *tx = &watch->stream->tx;
+
+	watch->can_send = watch->could_send && atomic_load(&watch->set->drained) > watch->since &&
+			  !atomic_load(&tx->exposed);
+	watch->refusals = atomic_load(&tx->refusals);
+}
+
+/* It has come into the program's epfd, which reports at once what is true now. */
+void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	struct pollfd fd = { .fd = watch->fd, .events = POLLOUT };
+	struct timespec none = { 0, 0 };
+
+	watch->can_send = watch->could_send = false;
+	if (watch->home != SHUNT_HOME_SET || !(watch->events & EPOLLET) || !(watch->events & OUT_BITS))
+		return;
+	watch->since = atomic_load(&watch->set->begun);
+	watch->could_send = engine->sys->ppoll(&fd, 1, &none, NULL) > 0 && fd.revents & POLLOUT;
+}
+
+void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	watch->fresh = true;
+	if (!watch->listed)
+		list(watch);
+	/* Who sleeps in the set looks for himself; a set inside another must not cry wolf. */
+	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
+		shunt_companion_kick(engine, watch->set);
+}
+
+void shunt_watch_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready)
+{
+	bool anew = watch->asked_anew;
+
+	watch->kernel_ready |= ready;
+	watch->asked_anew = false;
+	if (anew && shunt_watch_is_no_edge(engine, watch, ready))
+		return;
+	if (!watch->listed)
+		shunt_watch_list_first(watch);
+	shunt_watch_touch(engine, watch);
+}
+
+/* EPOLLONESHOT has fired: the kernel must not go on about it. */
+static void disable(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	watch->disabled = true;
+	if (watch->home == SHUNT_HOME_COMPANION)
+		engine->sys->epoll_ctl(watch->set->companion, EPOLL_CTL_DEL, watch->fd, NULL);
+	if (watch->home != SHUNT_HOME_SET)
+		watch->home = SHUNT_HOME_NONE;
+}
+
+int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
+			struct epoll_event *events, int max, bool beside)
+{
+	int count = 0;
+
+	for (uint32_t left = set->ready; left && count < max; left--) {
+		struct shunt_watch *watch = unlist_first(set);
+		bool twice = beside && watch->moved;
+		uint32_t ready, refusals;
+
+		watch->moved = false;
+		if (__builtin_expect(twice, 0)) {	/* it may be among what the kernel has said: next time */
+			list(watch);
+			continue;
+		}
+		refusals = atomic_load_explicit(&watch->stream->tx.refusals, memory_order_relaxed);
+		ready = watch->disabled ? 0 : watch_ready(engine, watch);
+		/* A level is reported until it is over, and who has just been told need not hear it from the companion again. */
+		watch->kernel_ready &= watch->events & (EPOLLET | EPOLLONESHOT) ? 0 : ready;
+		watch->can_send &= (ready & OUT_BITS) != 0;
+		if (!ready)
+			continue;
+		if (watch->events & EPOLLET && !watch->fresh)
+			continue;
+		watch->fresh = false;
+		watch->can_send = watch->events & EPOLLET && ready & OUT_BITS;
+		watch->refusals = refusals;
+		events[count].events = ready;
+		events[count].data.u64 = watch->data;
+		count++;
+		if (watch->events & EPOLLONESHOT)
+			disable(engine, watch);
+		else if (!(watch->events & EPOLLET))
+			list(watch);
+	}
+	return count;
+}
+
+bool shunt_watch_any_ready(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	bool ready = false;
+
+	for (struct shunt_watch *watch = set->first; watch && !ready; watch = watch->next_ready)
+		ready = !watch->disabled && watch_ready(engine, watch) &&
+			(!(watch->events & EPOLLET) || watch->fresh);
+	return ready;
+}
