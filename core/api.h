@@ -47,7 +47,7 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine);
 void shunt_engine_fork_parent(struct shunt_engine *engine);
 void shunt_engine_fork_child(struct shunt_engine *engine);
 /* In the child of any fork: closes what is left of its copies of our descriptors. Safe in a signal handler. */
-void shunt_private_abandon(struct shunt_engine *engine);
+void shunt_own_fds_abandon(struct shunt_engine *engine);
 
 /* --- descriptors come and go --- */
 

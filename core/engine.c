@@ -24,7 +24,7 @@
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
 
 const struct shunt_hooks shunt_engine_hooks = {
-	.apply = shunt_arrival_apply,
+	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.repost = shunt_roster_post,
 	.stalls = shunt_roster_stalls,
@@ -39,7 +39,7 @@ static struct shunt_files *make_table(void)
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	slots = limit.rlim_max > TABLE_MAX ? TABLE_MAX : limit.rlim_max;
-	files = shunt_roots_map(sizeof(*files) + slots * sizeof(files->slot[0]));
+	files = shunt_lsan_map(sizeof(*files) + slots * sizeof(files->slot[0]));
 	if (!files)
 		return NULL;
 	files->limit = slots;
@@ -69,7 +69,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;
-	engine->trim_every = SHUNT_TRIM_EVERY;
+	engine->trim_every = SHUNT_RECLAIM_EVERY;
 	engine->ring_quiet = SHUNT_RING_QUIET;
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
@@ -89,7 +89,7 @@ static int say_end(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_engine *engine = arg;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_shared_held(stream) ||
+	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_fork_slots_held(stream) ||
 	    !shunt_lock_try(&stream->tx.lock))
 		return 0;
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
@@ -110,7 +110,7 @@ static void retire_shared(struct shunt_engine *engine)
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 
-		if (file && file->kind == SHUNT_FILE_STREAM && shunt_shared_held(stream) &&
+		if (file && file->kind == SHUNT_FILE_STREAM && shunt_fork_slots_held(stream) &&
 		    atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	}
@@ -121,7 +121,7 @@ static int leave(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
 	if (stream->fd >= 0 && atomic_load(&stream->state) != SHUNT_LINKED)
-		shunt_shared_leave(stream);
+		shunt_fork_slots_leave(stream);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	uint8_t candidate = SHUNT_CANDIDATE;
 
 	(void)arg;
-	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_shared_counts(stream))
+	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(stream))
 		return 0;
 	stream->shared = true;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
@@ -201,14 +201,14 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
-	shunt_lock_take(&engine->parkers_lock);
-	shunt_shared_wanted(engine);
-	shunt_streams_each(engine, shunt_shared_add, &sharing);
+	shunt_lock_take(&engine->wakers_lock);
+	shunt_fork_slots_wanted(engine);
+	shunt_streams_each(engine, shunt_fork_slots_add, &sharing);
 }
 
 static void unlock_all(struct shunt_engine *engine)
 {
-	shunt_lock_leave(&engine->parkers_lock);
+	shunt_lock_leave(&engine->wakers_lock);
 	shunt_lock_leave(&engine->group.lock);
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_leave(&engine->service_lock);
@@ -234,19 +234,19 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
 	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
 	stream->sleepers = NULL;
-	shunt_private_close(engine, stream->resend_fd);
+	shunt_own_fds_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
 	stream->awaited = stream->lingers = false;
-	shunt_private_close(engine, stream->rx.proof_fd);
+	shunt_own_fds_close(engine, stream->rx.proof_fd);
 	stream->rx.proof_fd = -1;
 	atomic_store(&stream->rx.held_until, 0);
-	shunt_private_close(engine, stream->tx.end_fd);
+	shunt_own_fds_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
 	stream->tx.lingers = false;
 	stream->refusing = false;
 	atomic_store(&stream->retire_fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->wanted, false);
-	if (state == SHUNT_CANDIDATE && !shunt_shared_counts(stream))
+	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
@@ -273,10 +273,10 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_fault_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
-	engine->parker_count = 0;
+	engine->waker_count = 0;
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_epset_inherit(engine);
-	shunt_private_abandon(engine);
+	shunt_own_fds_abandon(engine);
 }

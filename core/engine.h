@@ -26,7 +26,7 @@
 
 struct shunt_service;
 struct shunt_rendezvous;
-struct shunt_shared;
+struct shunt_fork_slots;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
@@ -75,16 +75,16 @@ struct shunt_engine {
 	struct shunt_totals totals;
 	uint64_t reasons[SHUNT_REASONS];	/* how many connections stayed on TCP because of each */
 
-	struct shunt_shared *shared;	/* what relatives see, too; NULL: not needed yet (fork_slots.c) */
+	struct shunt_fork_slots *shared;	/* what relatives see, too; NULL: not needed yet (fork_slots.c) */
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
 	struct shunt_porter porter;
 
-	struct shunt_lock parkers_lock;
-	int parkers[64];
-	int parker_count;
+	struct shunt_lock wakers_lock;
+	int wakers[64];
+	int waker_count;
 
-	_Atomic uint32_t brief[SHUNT_BRIEF_PLACES];	/* see short_lived.h */
+	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
@@ -130,26 +130,26 @@ static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct s
  * Around the making of descriptors: for an instant they have low numbers, or high ones that are not marked
  * yet, and a program that closes everything would close them too. May be nested.
  */
-void shunt_private_begin(struct shunt_engine *engine);
-void shunt_private_end(struct shunt_engine *engine);
+void shunt_own_fds_begin(struct shunt_engine *engine);
+void shunt_own_fds_end(struct shunt_engine *engine);
 /* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
-int shunt_private_adopt(struct shunt_engine *engine, int fd);
+int shunt_own_fds_adopt(struct shunt_engine *engine, int fd);
 /* Makes one with the call and adopts it. */
-#define shunt_private_make(engine, call)				\
+#define shunt_own_fds_make(engine, call)				\
 	({								\
 		int made_;						\
 									\
-		shunt_private_begin(engine);				\
-		made_ = shunt_private_adopt(engine, call);		\
-		shunt_private_end(engine);				\
+		shunt_own_fds_begin(engine);				\
+		made_ = shunt_own_fds_adopt(engine, call);		\
+		shunt_own_fds_end(engine);				\
 		made_;							\
 	})
-void shunt_private_close(struct shunt_engine *engine, int fd);
+void shunt_own_fds_close(struct shunt_engine *engine, int fd);
 /* The same where somebody else closes it. */
-void shunt_private_forget(struct shunt_engine *engine, int fd);
+void shunt_own_fds_forget(struct shunt_engine *engine, int fd);
 
 /* A private duplicate of any descriptor. */
-int shunt_private_copy(struct shunt_engine *engine, int fd);
+int shunt_own_fds_copy(struct shunt_engine *engine, int fd);
 
 /* --- service.c --- */
 
@@ -204,7 +204,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 
 /* --- reclaim.c: memory that is not needed goes back --- */
 
-#define SHUNT_TRIM_EVERY 1000000000ull
+#define SHUNT_RECLAIM_EVERY 1000000000ull
 #define SHUNT_RING_QUIET 5000000000ull
 
 /* --- retire.c: back to the kernel for good --- */
@@ -250,33 +250,33 @@ bool shunt_failover_over(struct shunt_link *link);
 
 /* Whose link it is on hands the stream back to the kernel; waits. 0 or -errno; plain either way but with -ENOMEM,
  * which is for now: the program must not get at the socket. */
-int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /*
  * In a child of vfork(): the parent, whose stream it is, hands it back to the kernel. 0 or -errno.
  */
-int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
-int shunt_rights_listen(struct shunt_engine *engine);
+int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
+int shunt_fork_handover_listen(struct shunt_engine *engine);
 /* A relative has come: see loop.h. */
-void shunt_rights_serve(struct shunt_source *source, uint32_t events);
+void shunt_fork_handover_serve(struct shunt_source *source, uint32_t events);
 /*
  * A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's
  * hold. Service thread.
  */
-void shunt_rights_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+void shunt_fork_handover_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* Nonces have come that such children have waited for. Service thread. */
-void shunt_rights_proven(struct shunt_engine *engine);
+void shunt_fork_handover_proven(struct shunt_engine *engine);
 /* The retirement a child asked for is over. */
-void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* --- inbound.c --- */
 
 /* Applies one completion. group.lock held. */
-void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
+void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 
 /* The peer's end is gone. group.lock held. */
-void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The peer's reader has come so far. NULL, or what is wrong with that. group.lock held. */
-const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
+const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
 
 /* --- stats.c --- */
 

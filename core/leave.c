@@ -36,7 +36,7 @@ static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 {
 	shunt_porter_close(engine, r->fd, crowd);
 	shunt_porter_close(engine, r->have_fd, crowd);
-	shunt_private_close(engine, r->owner_fd);
+	shunt_own_fds_close(engine, r->owner_fd);
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
 	r->failures = 0;
@@ -56,7 +56,7 @@ static void close_names(struct shunt_service *service)
 	shunt_lock_leave(&engine->rendezvous_lock);
 	withdraw(engine, &service->process, &crowd);
 	shunt_porter_dismiss_all(engine, &crowd);
-	shunt_have_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
+	shunt_listener_owner_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
 }
 
 static bool is_connection(struct shunt_stream *stream, void *unused)
@@ -98,8 +98,8 @@ static bool retires(struct shunt_stream *stream, void *unused)
 static void begin(struct shunt_service *service)
 {
 	close_names(service);
-	shunt_abroad_end(service);
-	shunt_comeback_forget(service);
+	shunt_remote_end(service);
+	shunt_reconnect_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (atomic_load(&link->state) == SHUNT_LINK_HELLO)
 			shunt_link_fail(link, WHY);
@@ -176,14 +176,14 @@ static void give_up_owing(struct shunt_engine *engine)
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
-		shunt_owed_give_up(stream);
+		shunt_tcp_backlog_give_up(stream);
 }
 
 /* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */
 static bool hand_back(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_comeback_let_go(stream))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_reconnect_let_go(stream))
 		return true;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->touched))
 		shunt_streams_plain(stream->engine, stream, SHUNT_REASON_CHANGES);

@@ -51,23 +51,23 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->offer, shunt_offer_run, false },
 		{ &tasks->doors, shunt_porter_run, false },
 		{ &tasks->claim, shunt_claim_run, true },
-		{ &tasks->abroad, shunt_abroad_run, true },
+		{ &tasks->remote, shunt_remote_run, true },
 		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
 		{ &tasks->unclaimed, shunt_unclaimed_run, false },
 		{ &tasks->keepalive, shunt_keepalive_run, false },
-		{ &tasks->expiry, shunt_expiry_run, false },
+		{ &tasks->expiry, shunt_user_timeout_run, false },
 		{ &tasks->proof, shunt_proof_run_overdue, false },
 		{ &tasks->overflow, shunt_overflow_run, false },
-		{ &tasks->join, shunt_join_run, false },
-		{ &tasks->have, shunt_have_run, false },
+		{ &tasks->join, shunt_listener_worker_run, false },
+		{ &tasks->have, shunt_listener_owner_run, false },
 		{ &tasks->limits, shunt_limits_run, false },
 		{ &tasks->retire, shunt_retire_run, true },
-		{ &tasks->unread, shunt_unread_run, false },
+		{ &tasks->unread, shunt_reset_unread_run, false },
 		{ &tasks->links, shunt_links_run, true },
 		{ &tasks->leave, shunt_leave_run, true },
-		{ &tasks->comeback, shunt_comeback_run, true },
+		{ &tasks->comeback, shunt_reconnect_run, true },
 		{ &tasks->gather, shunt_gather_run, false },
-		{ &tasks->trim, shunt_trim_run, false },
+		{ &tasks->trim, shunt_reclaim_run, false },
 		{ &tasks->mock, shunt_mock_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
@@ -149,7 +149,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	result = shunt_doors_open(service);
 	if (result == -EADDRINUSE)
 		*reason = SHUNT_REASON_NAME_TAKEN;
-	if (result || !shunt_shared_prepare(engine)) {
+	if (result || !shunt_fork_slots_prepare(engine)) {
 		unmake(engine, service);
 		return NULL;
 	}
@@ -242,11 +242,11 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	engine->service = NULL;
 	shunt_loop_close(&engine->loop);
 	shunt_doors_close(service);
-	shunt_comeback_forget(service);
-	shunt_private_close(engine, service->process.fd);
-	shunt_have_abandon(service);
+	shunt_reconnect_forget(service);
+	shunt_own_fds_close(engine, service->process.fd);
+	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);
-	shunt_abroad_forget(service);
+	shunt_remote_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		shunt_private_close(engine, link->channel.fd);
+		shunt_own_fds_close(engine, link->channel.fd);
 }

@@ -17,7 +17,7 @@
 #include "core/peer/rendezvous.h"
 #include "core/poll/sleepcost.h"
 
-struct shunt_abroad;
+struct shunt_remote;
 struct shunt_teller;
 struct shunt_had;
 
@@ -31,7 +31,7 @@ struct shunt_tasks {
 	struct shunt_task offer;	/* connections have been used for the first time */
 	struct shunt_task doors;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
-	struct shunt_task abroad;	/* *the connection manager's timers */
+	struct shunt_task remote;	/* *the connection manager's timers */
 	struct shunt_task withdraw;	/* a name outlives its listener for a while */
 	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
@@ -85,9 +85,9 @@ struct shunt_service {
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 
 	struct shunt_link *links;
-	struct shunt_comeback *comebacks;
+	struct shunt_reconnect *comebacks;
 	uint32_t lines;			/* how many there have been */
-	struct shunt_abroad *abroad;	/* NULL: never needed */
+	struct shunt_remote *remote;	/* NULL: never needed */
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];

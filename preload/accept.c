@@ -51,7 +51,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 	shunt_begin_anew();
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
-	return accepted(file, fd, real(accept)(shunt_is_private(file) ? -1 : fd, address, length), false);
+	return accepted(file, fd, real(accept)(shunt_is_own_fd(file) ? -1 : fd, address, length), false);
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -65,6 +65,6 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 	shunt_begin_anew();
 	shunt_file_accepting(shunt_process.engine, file);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
-	return accepted(file, fd, real(accept4)(shunt_is_private(file) ? -1 : fd, address, length, flags),
+	return accepted(file, fd, real(accept4)(shunt_is_own_fd(file) ? -1 : fd, address, length, flags),
 			flags & SOCK_NONBLOCK);
 }

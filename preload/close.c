@@ -9,7 +9,7 @@ static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
 	bool drops = file->kind != SHUNT_FILE_PRIVATE;
 	int result;
 
-	if (shunt_is_private(file))
+	if (shunt_is_own_fd(file))
 		return shunt_fail(EBADF);
 	if (drops) {
 		shunt_cancellation_point();

@@ -161,7 +161,7 @@ int unshare(int flags)
 
 int setns(int fd, int type)
 {
-	if (shunt_is_private(shunt_lookup(fd)))
+	if (shunt_is_own_fd(shunt_lookup(fd)))
 		fd = -1;
 	return AROUND(CONFINES, real(setns)(fd, type));
 }

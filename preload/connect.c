@@ -39,6 +39,6 @@ int connect(int fd, const struct sockaddr *address, socklen_t length)
 
 	if (stream)
 		return connect_stream(fd, stream, address, length);
-	return real(connect)(shunt_is_private(file) ? -1 : fd, address, length);
+	return real(connect)(shunt_is_own_fd(file) ? -1 : fd, address, length);
 }
 SHUNT_SAME(__connect, connect);

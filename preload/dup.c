@@ -46,9 +46,9 @@ static SHUNT_INLINE bool make_room(int fd, int other)
 	if (unlikely(file && file->kind == SHUNT_FILE_CLOSED))
 		return fd != other;
 	if (likely(!file) || fd == other)
-		return !shunt_is_private(file);
+		return !shunt_is_own_fd(file);
 	if (file->kind == SHUNT_FILE_PRIVATE)
-		return !shunt_is_private(file) || shunt_process_foreign();
+		return !shunt_is_own_fd(file) || shunt_process_foreign();
 	if (real(fcntl)(fd, F_GETFD) >= 0 && !shunt_process_foreign())
 		shunt_process_drop(other);
 	return true;

@@ -13,7 +13,7 @@ static SHUNT_INLINE int shunt_dup_from(int fd, struct shunt_file *file)
 		return fd;
 	if (file->kind == SHUNT_FILE_STREAM)
 		shunt_dup_stream(fd);
-	return shunt_is_private(file) ? -1 : fd;
+	return shunt_is_own_fd(file) ? -1 : fd;
 }
 
 /* After it: writes down what the new number is. Returns `made`; errno is kept. */

@@ -44,9 +44,9 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	struct shunt_file *set = shunt_lookup(epfd);
 	int result;
 
-	if (shunt_is_private(set))
+	if (shunt_is_own_fd(set))
 		epfd = -1;
-	if (shunt_is_private(shunt_lookup(fd)))
+	if (shunt_is_own_fd(shunt_lookup(fd)))
 		fd = -1;
 	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))))
 		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
@@ -62,7 +62,7 @@ static SHUNT_INLINE bool serves(int *epfd, const struct epoll_event *events, int
 {
 	struct shunt_file *set = shunt_lookup(*epfd);
 
-	if (shunt_is_private(set))
+	if (shunt_is_own_fd(set))
 		*epfd = -1;
 	return is_set(set) && max > 0 && max <= INT_MAX / (int)sizeof(*events) &&
 	       !shunt_bad_span(events, (size_t)max * sizeof(*events));

@@ -24,7 +24,7 @@ static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *arg
 	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
 		return shunt_dup_made(fd, file, shunt_lowest((int)(intptr_t)argument,
 							     call(shunt_dup_from(fd, file), command, argument)));
-	if (shunt_is_private(file))
+	if (shunt_is_own_fd(file))
 		return shunt_fail(EBADF);
 	if (command == F_SETFL && shunt_as_stream(file))
 		return set_flags(call, fd, shunt_as_stream(file), argument);

@@ -58,7 +58,7 @@ int ioctl(int fd, unsigned long request, ...)
 	va_end(arguments);
 	if (unlikely(file) && shunt_as_stream(file))
 		return control(fd, shunt_as_stream(file), request, argument);
-	return real(ioctl)(shunt_is_private(file) ? -1 : fd, request, argument);
+	return real(ioctl)(shunt_is_own_fd(file) ? -1 : fd, request, argument);
 }
 
 /* Asks the kernel from inside libc. */

@@ -200,7 +200,7 @@ void shunt_process_forget(bool again)
 	if (making)
 		return;	/* a signal handler forked: the making goes on in the child */
 	if (shunt_process_has_engine())
-		shunt_private_abandon(shunt_process.engine);
+		shunt_own_fds_abandon(shunt_process.engine);
 	__atomic_store_n(&shunt_process.files, &no_files, __ATOMIC_RELEASE);
 	shunt_process.engine = NULL;
 	if (atomic_load(&config_state) == MAKING)

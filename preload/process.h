@@ -13,7 +13,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* For helpers of an exported call that ask shunt_is_private() or shunt_linked(). */
+/* For helpers of an exported call that ask shunt_is_own_fd() or shunt_linked(). */
 #define SHUNT_INLINE inline __attribute__((always_inline))
 
 struct shunt_process {
@@ -98,7 +98,7 @@ static inline struct shunt_file *shunt_lookup(int fd)
  * exported call; helpers that ask must be inlined as well. Nothing is paid for other descriptors.
  * A number that is closed may be one of ours as soon as it has been looked at.
  */
-static SHUNT_INLINE bool shunt_is_private(const struct shunt_file *file)
+static SHUNT_INLINE bool shunt_is_own_fd(const struct shunt_file *file)
 {
 	return unlikely(file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) &&
 	       !shunt_process_is_code(__builtin_return_address(0));
@@ -134,7 +134,7 @@ static SHUNT_INLINE struct shunt_stream *shunt_linked_or_own(int *fd, bool *own)
 	stream = shunt_as_stream(file);
 	if (stream)
 		return shunt_stream_is_plain(stream) ? NULL : stream;
-	if (shunt_is_private(file))
+	if (shunt_is_own_fd(file))
 		*fd = -1;
 	else
 		*own = file->kind == SHUNT_FILE_PRIVATE;

@@ -29,7 +29,7 @@ static bool put_off(int number, siginfo_t *info, void *context, handler_call *ou
 
 	/* Without SA_SIGINFO the kernel fills nothing in. */
 	if (real(sigaction)(number, NULL, &now) ||
-	    !shunt_inside_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context))
+	    !shunt_signal_defer_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context))
 		return false;
 	if (now.sa_flags & (int)SA_RESETHAND && now.sa_handler == SIG_DFL) {	/* it is to find us once more */
 		now.sa_sigaction = ours;
@@ -44,7 +44,7 @@ static inline void go_on(int number, siginfo_t *info, void *context, bool restar
 	int state;
 
 	shunt_thread_signalled(restart);
-	if (shunt_inside.depth && put_off(number, info, context, ours))
+	if (shunt_signal_defer.depth && put_off(number, info, context, ours))
 		return;
 	state = shunt_cancel_off();	/* it may have interrupted something of ours */
 	before = shunt_thread_interrupt();

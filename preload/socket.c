@@ -26,7 +26,7 @@ int socket(int family, int type, int protocol)
 int listen(int fd, int backlog)
 {
 	struct shunt_file *file = shunt_lookup(fd);
-	int result = real(listen)(shunt_is_private(file) ? -1 : fd, backlog);
+	int result = real(listen)(shunt_is_own_fd(file) ? -1 : fd, backlog);
 	int saved = errno;
 
 	if (!result && shunt_as_stream(file) && !shunt_process_foreign()) {

@@ -25,7 +25,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	int result, saved;
 
 	if (likely(!stream))
-		return real(setsockopt)(shunt_is_private(file) ? -1 : fd, level, name, value, length);
+		return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
 	if (needs_kernel(level, name))
 		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
 	result = real(setsockopt)(fd, level, name, value, length);

@@ -44,7 +44,7 @@ FILE *fdopen(int fd, const char *mode)
 		if (!shunt_stream_is_plain(stream))
 			return with_our_calls(fd, mode);
 	}
-	return real(fdopen)(shunt_is_private(shunt_lookup(fd)) ? -1 : fd, mode);
+	return real(fdopen)(shunt_is_own_fd(shunt_lookup(fd)) ? -1 : fd, mode);
 }
 
 /* The number is closed inside libc. */

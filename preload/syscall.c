@@ -203,7 +203,7 @@ static SHUNT_INLINE enum call sort(long number)
 
 static SHUNT_INLINE bool hidden(long fd)
 {
-	return shunt_is_private(shunt_lookup((int)fd));
+	return shunt_is_own_fd(shunt_lookup((int)fd));
 }
 
 static inline long pass(long number, long a, long b, long c, long d, long e, long f)
@@ -269,7 +269,7 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		return shunt_confine_call(number, a, b, c, d, e, f);
 	case REPLACES:
 		other = shunt_lookup((int)b);
-		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_private(other))
+		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_own_fd(other))
 			return shunt_fail(EBADF);
 		if (other && other->kind != SHUNT_FILE_CLOSED)
 			return known_call(false, number, (int)a, b, c, d, e, f);

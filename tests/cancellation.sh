@@ -51,7 +51,7 @@ overflow open
 overflow read
 write_nosig sigtimedwait
 library dlopen			# none in glibc
-pd close			# a new estate: service thread
+pd close			# a new segment: service thread
 thread pthread_cond_timedwait	# the modelled device's own thread
 thread pthread_cond_wait
 thread pthread_join

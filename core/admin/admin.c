@@ -12,7 +12,7 @@
 static int listen_as(struct shunt_engine *engine)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/adm/%d", (int)engine->pid);
 
 	if (fd < 0)
@@ -23,19 +23,19 @@ static int listen_as(struct shunt_engine *engine)
 			       (socklen_t)length) &&
 	    !engine->sys->listen(fd, SHUNT_ADMIN_CLIENTS))
 		return fd;
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 	return -1;
 }
 
 static void end(struct shunt_engine *engine, struct shunt_admin_client *client)
 {
-	shunt_private_close(engine, client->fd);
+	shunt_own_fds_close(engine, client->fd);
 	client->fd = -1;
 }
 
 void shunt_admin_close(struct shunt_service *service)
 {
-	shunt_private_close(service->engine, service->admin.fd);
+	shunt_own_fds_close(service->engine, service->admin.fd);
 	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++)
 		end(service->engine, &service->admin.clients[i]);
 }

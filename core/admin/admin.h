@@ -3,8 +3,8 @@
  * back, '+' and what was done or '-' and why not. Who says nothing costs a descriptor, and the next client but
  * some ends him; nobody is ever waited for. Service thread.
  */
-#ifndef SHUNT_CORE_ADMIN_H
-#define SHUNT_CORE_ADMIN_H
+#ifndef SHUNT_CORE_ADMIN_ADMIN_H
+#define SHUNT_CORE_ADMIN_ADMIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * What a running process can be told: one line of words, which comes to its control socket (admin.c). A command is
  * one row of the table in command.c.
  */
-#ifndef SHUNT_CORE_COMMAND_H
-#define SHUNT_CORE_COMMAND_H
+#ifndef SHUNT_CORE_ADMIN_COMMAND_H
+#define SHUNT_CORE_ADMIN_COMMAND_H
 
 #include <stddef.h>
 

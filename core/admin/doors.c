@@ -7,10 +7,10 @@ int shunt_doors_open(struct shunt_service *service)
 	struct shunt_engine *engine = service->engine;
 
 	service->statistics_source.ready = shunt_stats_serve;
-	service->rights_source.ready = shunt_rights_serve;
+	service->rights_source.ready = shunt_fork_handover_serve;
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
-	service->rights_fd = shunt_rights_listen(engine);
+	service->rights_fd = shunt_fork_handover_listen(engine);
 	if (service->rights_fd < 0 && !engine->manual)
 		return service->rights_fd;
 	if (service->rights_fd >= 0 &&
@@ -25,8 +25,8 @@ void shunt_doors_close(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 
-	shunt_private_close(engine, service->statistics_fd);
+	shunt_own_fds_close(engine, service->statistics_fd);
 	shunt_admin_close(service);
-	shunt_private_close(engine, service->rights_fd);
+	shunt_own_fds_close(engine, service->rights_fd);
 	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
 }

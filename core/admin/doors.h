@@ -2,8 +2,8 @@
  * The names of a process where others come in for anything but connections: readers of statistics, clients
  * of the control socket, relatives. Service thread, or where there is none.
  */
-#ifndef SHUNT_CORE_DOORS_H
-#define SHUNT_CORE_DOORS_H
+#ifndef SHUNT_CORE_ADMIN_DOORS_H
+#define SHUNT_CORE_ADMIN_DOORS_H
 
 struct shunt_service;
 

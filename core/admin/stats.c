@@ -204,13 +204,13 @@ static void put_each_lane(struct text *text, const struct shunt_group *group)
 
 static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
 {
-	struct shunt_tally tally = engine->group.ended;
+	struct shunt_lane_stats tally = engine->group.ended;
 	const struct shunt_lane_counters *sum = &tally.counters;
 	uint64_t lanes = 0;
 
 	/* group.lock held */
 	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
-		shunt_tally_add(&tally, lane);
+		shunt_lane_stats_add(&tally, lane);
 	put_number(text, "lanes", lanes);
 	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
 	put_number(text, "doorbells", sum->doorbells);
@@ -430,7 +430,7 @@ void shunt_stats_write(struct shunt_engine *engine)
 int shunt_stats_listen(struct shunt_engine *engine)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+	int fd = shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
 								 SOCK_NONBLOCK, 0));
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
 			      (int)engine->pid);
@@ -443,7 +443,7 @@ int shunt_stats_listen(struct shunt_engine *engine)
 			       (socklen_t)length) &&
 	    !engine->sys->listen(fd, 16))
 		return fd;
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 	return -EADDRINUSE;
 }
 
@@ -482,5 +482,5 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		return;
 	}
 	answer(engine, asking);
-	shunt_private_close(engine, asking);
+	shunt_own_fds_close(engine, asking);
 }

@@ -3,8 +3,8 @@
  * core/base/config_table.h. Nothing here allocates memory or uses stdio streams, because the values are
  * read in a library constructor inside other people's programs.
  */
-#ifndef SHUNT_CORE_CONFIG_H
-#define SHUNT_CORE_CONFIG_H
+#ifndef SHUNT_CORE_BASE_CONFIG_H
+#define SHUNT_CORE_BASE_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * Settings that are valid and still not what is meant: names that are no variables, and values of which one leaves the
  * other without effect or is cut by it. For people; nothing is changed. Allocates nothing.
  */
-#ifndef SHUNT_CORE_CONFIG_REVIEW_H
-#define SHUNT_CORE_CONFIG_REVIEW_H
+#ifndef SHUNT_CORE_BASE_CONFIG_REVIEW_H
+#define SHUNT_CORE_BASE_CONFIG_REVIEW_H
 
 struct shunt_config;
 

@@ -1,8 +1,8 @@
 /*
  * Points in time, in nanoseconds of the engine's clock; SHUNT_NEVER: none.
  */
-#ifndef SHUNT_CORE_DEADLINE_H
-#define SHUNT_CORE_DEADLINE_H
+#ifndef SHUNT_CORE_BASE_DEADLINE_H
+#define SHUNT_CORE_BASE_DEADLINE_H
 
 #include <stdint.h>
 #include <time.h>

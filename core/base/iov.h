@@ -1,8 +1,8 @@
 /*
  * The buffers of a call of the program, as far as they are still to be filled or sent.
  */
-#ifndef SHUNT_CORE_IOV_H
-#define SHUNT_CORE_IOV_H
+#ifndef SHUNT_CORE_BASE_IOV_H
+#define SHUNT_CORE_BASE_IOV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,14 +4,14 @@
  *
  * Order (a thread may take a lock only while holding ones further left):
  *   leave_lock  →  seats_lock  →  service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
- *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, rendezvous_lock, parkers_lock, porter.lock, arena.lock  →  the device's own
+ *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, rendezvous_lock, wakers_lock, porter.lock, arena.lock  →  the device's own
  * (exit() alone tries a tx.lock under streams_lock; it never waits for it.)
  * rx and tx locks of one stream are taken together only as rx, then tx. Taking and leaving are
  * sequentially consistent: who finds a lock held knows that its holder will see, after leaving, what
  * was stored before the attempt (lane.c builds on that).
  */
-#ifndef SHUNT_CORE_LOCK_H
-#define SHUNT_CORE_LOCK_H
+#ifndef SHUNT_CORE_BASE_LOCK_H
+#define SHUNT_CORE_BASE_LOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,16 +44,16 @@ static inline bool shunt_lock_grab(struct shunt_lock *lock)
 
 static inline bool shunt_lock_try(struct shunt_lock *lock)
 {
-	shunt_inside_enter();
+	shunt_signal_defer_enter();
 	if (shunt_lock_grab(lock))
 		return true;
-	shunt_inside_leave();
+	shunt_signal_defer_leave();
 	return false;
 }
 
 static inline void shunt_lock_take(struct shunt_lock *lock)
 {
-	shunt_inside_enter();
+	shunt_signal_defer_enter();
 	if (__builtin_expect(!shunt_lock_grab(lock), 0))
 		shunt_lock_wait(lock);
 }
@@ -62,7 +62,7 @@ static inline void shunt_lock_leave(struct shunt_lock *lock)
 {
 	if (__builtin_expect(atomic_exchange_explicit(&lock->word, 0, memory_order_seq_cst) == 2, 0))
 		shunt_lock_wake(lock);
-	shunt_inside_leave();
+	shunt_signal_defer_leave();
 }
 
 #endif

@@ -222,7 +222,7 @@ static size_t end_line(char *line, size_t len)
 static void write_to_standard_error(const char *line, size_t len)
 {
 	if (have_standard_error())
-		shunt_quiet_write(call.write, STDERR_FILENO, line, len);
+		shunt_write_nosig(call.write, STDERR_FILENO, line, len);
 }
 
 static void say_why(const char *path, const char *why)
@@ -261,7 +261,7 @@ static void write_line(const char *line, size_t len)
 	int fd = open_file();
 
 	if (fd >= 0) {
-		shunt_quiet_write(call.write, fd, line, len);
+		shunt_write_nosig(call.write, fd, line, len);
 		close(fd);
 	} else {
 		write_to_standard_error(line, len);

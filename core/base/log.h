@@ -6,8 +6,8 @@
  * or when it was a socket: bytes there belong to a peer of the program. Only systemd's socket to the journal, known by
  * JOURNAL_STREAM, is written to.
  */
-#ifndef SHUNT_CORE_LOG_H
-#define SHUNT_CORE_LOG_H
+#ifndef SHUNT_CORE_BASE_LOG_H
+#define SHUNT_CORE_BASE_LOG_H
 
 #include <poll.h>
 #include <stddef.h>

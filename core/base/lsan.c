@@ -5,7 +5,7 @@
 void __lsan_register_root_region(const void *roots, size_t bytes) __attribute__((weak));
 void __lsan_unregister_root_region(const void *roots, size_t bytes) __attribute__((weak));
 
-void *shunt_roots_map(size_t bytes)
+void *shunt_lsan_map(size_t bytes)
 {
 	void *roots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -16,7 +16,7 @@ void *shunt_roots_map(size_t bytes)
 	return roots;
 }
 
-void shunt_roots_unmap(void *roots, size_t bytes)
+void shunt_lsan_unmap(void *roots, size_t bytes)
 {
 	if (__lsan_unregister_root_region)
 		__lsan_unregister_root_region(roots, bytes);

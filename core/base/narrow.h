@@ -2,8 +2,8 @@
  * Numbers in narrower types. A number that does not fit becomes the largest that does: right for the
  * limits and times that this is for. Elsewhere a cast stands beside the check that it needs.
  */
-#ifndef SHUNT_CORE_NARROW_H
-#define SHUNT_CORE_NARROW_H
+#ifndef SHUNT_CORE_BASE_NARROW_H
+#define SHUNT_CORE_BASE_NARROW_H
 
 #include <limits.h>
 #include <stdint.h>

@@ -75,7 +75,7 @@ static int write_all(int fd, const char *bytes, size_t length,
 		     ssize_t (*writer)(int fd, const void *buffer, size_t length))
 {
 	while (length) {
-		ssize_t wrote = shunt_quiet_write(writer, fd, bytes, length);
+		ssize_t wrote = shunt_write_nosig(writer, fd, bytes, length);
 
 		if (wrote < 0 && errno == EINTR)
 			continue;

@@ -3,8 +3,8 @@
  * other users, so the file must be a regular one of our own user, and no name in it is followed elsewhere. Nothing
  * waits: neither a FIFO's reader nor a lease. Allocates nothing.
  */
-#ifndef SHUNT_CORE_OUTFILE_H
-#define SHUNT_CORE_OUTFILE_H
+#ifndef SHUNT_CORE_BASE_OUTFILE_H
+#define SHUNT_CORE_BASE_OUTFILE_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 /*
  * Numbers that look random (splitmix64): for salts and tortures, not for secrets. Any thread.
  */
-#ifndef SHUNT_CORE_RANDOM_H
-#define SHUNT_CORE_RANDOM_H
+#ifndef SHUNT_CORE_BASE_RANDOM_H
+#define SHUNT_CORE_BASE_RANDOM_H
 
 #include <stdint.h>
 

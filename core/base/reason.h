@@ -1,6 +1,6 @@
 /* Why a connection is on TCP for good (reason_table.h). */
-#ifndef SHUNT_CORE_REASON_H
-#define SHUNT_CORE_REASON_H
+#ifndef SHUNT_CORE_BASE_REASON_H
+#define SHUNT_CORE_BASE_REASON_H
 
 enum shunt_reason {
 	SHUNT_REASON_NONE,	/* it is not, or nobody has said why */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "core/base/sys.h"
 
-void shunt_fds_attach(struct msghdr *header, char *space, const int *fds, int count)
+void shunt_scm_rights_attach(struct msghdr *header, char *space, const int *fds, int count)
 {
 	struct cmsghdr *control;
 
@@ -18,7 +18,7 @@ void shunt_fds_attach(struct msghdr *header, char *space, const int *fds, int co
 	memcpy(CMSG_DATA(control), fds, count * sizeof(int));
 }
 
-int shunt_fds_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most)
+int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most)
 {
 	int count = 0;
 

@@ -1,18 +1,18 @@
 /* Descriptors that travel with a packet over a Unix socket (SCM_RIGHTS). */
-#ifndef SHUNT_CORE_FDS_H
-#define SHUNT_CORE_FDS_H
+#ifndef SHUNT_CORE_BASE_SCM_RIGHTS_H
+#define SHUNT_CORE_BASE_SCM_RIGHTS_H
 
 #include <sys/socket.h>
 
 struct shunt_sys;
 
 /* Puts them beside the packet, in `space`: CMSG_SPACE of so many, all zero. None: it goes alone. */
-void shunt_fds_attach(struct msghdr *header, char *space, const int *fds, int count);
+void shunt_scm_rights_attach(struct msghdr *header, char *space, const int *fds, int count);
 
 /*
  * What has come with a packet: the first `most`, which are the caller's then; others are closed. How many. There may be
  * more than `space` was meant for, because its padding has room, too.
  */
-int shunt_fds_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most);
+int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define BIT(number) (1ull << ((number) - 1))
 
-__thread struct shunt_inside shunt_inside;
+__thread struct shunt_signal_defer shunt_signal_defer;
 
 /* Raised by what the thread does itself: it cannot go on before the handler has run, or never will. */
 static bool is_own(int number)
@@ -20,7 +20,7 @@ static long change_mask(int how, uint64_t set)
 	return syscall(SYS_rt_sigprocmask, how, &set, NULL, sizeof(set));
 }
 
-bool shunt_inside_put_off(int number, siginfo_t *info, void *context)
+bool shunt_signal_defer_put_off(int number, siginfo_t *info, void *context)
 {
 	siginfo_t nothing = { .si_signo = number, .si_code = SI_QUEUE };
 	ucontext_t *back = context;
@@ -34,20 +34,20 @@ bool shunt_inside_put_off(int number, siginfo_t *info, void *context)
 			  info ? info : &nothing);
 	if (queued) {
 		sigaddset(&back->uc_sigmask, number);
-		shunt_inside.blocked |= BIT(number);
-		shunt_inside.late = 1;
+		shunt_signal_defer.blocked |= BIT(number);
+		shunt_signal_defer.late = 1;
 	}
 	errno = saved;
 	return queued;
 }
 
-void shunt_inside_catch_up(void)
+void shunt_signal_defer_catch_up(void)
 {
-	uint64_t set = shunt_inside.blocked;
+	uint64_t set = shunt_signal_defer.blocked;
 	int saved = errno;
 
-	shunt_inside.blocked = 0;
-	shunt_inside.late = 0;
+	shunt_signal_defer.blocked = 0;
+	shunt_signal_defer.late = 0;
 	change_mask(SIG_UNBLOCK, set);
 	errno = saved;
 }

@@ -7,38 +7,38 @@
  * Putting off is the kernel's: the signal is queued again, with all that came with it, and blocked on return from the
  * handler; leaving unblocks it. The program cannot see it, for nothing of its own runs in between.
  */
-#ifndef SHUNT_CORE_INSIDE_H
-#define SHUNT_CORE_INSIDE_H
+#ifndef SHUNT_CORE_BASE_SIGNAL_DEFER_H
+#define SHUNT_CORE_BASE_SIGNAL_DEFER_H
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shunt_inside {
+struct shunt_signal_defer {
 	volatile uint32_t depth;	/* locks that this thread holds or is about to take, calls of a device that takes its own */
 	volatile uint32_t late;		/* handlers have been put off */
 	uint64_t blocked;		/* their signals, as the kernel's mask has them: bit 0 is signal 1 */
 };
 
-extern __thread struct shunt_inside shunt_inside;
+extern __thread struct shunt_signal_defer shunt_signal_defer;
 
 /* In a handler that has come inside, with what it was given (info: NULL without SA_SIGINFO): true if it shall come later. */
-bool shunt_inside_put_off(int number, siginfo_t *info, void *context);
+bool shunt_signal_defer_put_off(int number, siginfo_t *info, void *context);
 /* What was put off may come. */
-void shunt_inside_catch_up(void);
+void shunt_signal_defer_catch_up(void);
 
-static inline void shunt_inside_enter(void)
+static inline void shunt_signal_defer_enter(void)
 {
-	shunt_inside.depth = shunt_inside.depth + 1;
+	shunt_signal_defer.depth = shunt_signal_defer.depth + 1;
 }
 
-static inline void shunt_inside_leave(void)
+static inline void shunt_signal_defer_leave(void)
 {
-	uint32_t depth = shunt_inside.depth - 1;
+	uint32_t depth = shunt_signal_defer.depth - 1;
 
-	shunt_inside.depth = depth;
-	if (__builtin_expect(!depth && shunt_inside.late, 0))
-		shunt_inside_catch_up();
+	shunt_signal_defer.depth = depth;
+	if (__builtin_expect(!depth && shunt_signal_defer.late, 0))
+		shunt_signal_defer_catch_up();
 }
 
 #endif

@@ -6,8 +6,8 @@
  * None is a cancellation point (cancel.h), but those that may wait: ppoll, epoll_pwait and epoll_pwait2 with a timeout
  * that is not zero, and sendmsg and recvmsg without MSG_DONTWAIT.
  */
-#ifndef SHUNT_CORE_SYS_H
-#define SHUNT_CORE_SYS_H
+#ifndef SHUNT_CORE_BASE_SYS_H
+#define SHUNT_CORE_BASE_SYS_H
 
 #include <poll.h>
 #include <signal.h>

@@ -17,7 +17,7 @@ static void swallow(int signal, const sigset_t *before)
 	sigtimedwait(&one, NULL, &none);
 }
 
-ssize_t shunt_quiet_write(ssize_t (*call)(int fd, const void *buffer, size_t bytes), int fd,
+ssize_t shunt_write_nosig(ssize_t (*call)(int fd, const void *buffer, size_t bytes), int fd,
 			  const void *buffer, size_t bytes)
 {
 	sigset_t quiet, before;

@@ -2,14 +2,14 @@
  * Writing on our own behalf in somebody else's process: what a write runs into (RLIMIT_FSIZE, a reader that has
  * gone) is an error for us and not a signal for the program.
  */
-#ifndef SHUNT_CORE_QUIET_H
-#define SHUNT_CORE_QUIET_H
+#ifndef SHUNT_CORE_BASE_WRITE_NOSIG_H
+#define SHUNT_CORE_BASE_WRITE_NOSIG_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
 /* As write(2), by way of `call`; never SIGXFSZ or SIGPIPE. Async-signal-safe. */
-ssize_t shunt_quiet_write(ssize_t (*call)(int fd, const void *buffer, size_t bytes), int fd,
+ssize_t shunt_write_nosig(ssize_t (*call)(int fd, const void *buffer, size_t bytes), int fd,
 			  const void *buffer, size_t bytes);
 
 #endif

@@ -2,8 +2,8 @@
  * A device as the engine sees it: the verbs API, and what the verbs API has no word for. There are two kinds;
  * the engine tells them apart by what they can do, never by name.
  */
-#ifndef SHUNT_CORE_DEVICE_H
-#define SHUNT_CORE_DEVICE_H
+#ifndef SHUNT_CORE_DEVICE_DEVICE_H
+#define SHUNT_CORE_DEVICE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,12 +10,12 @@
 
 static int keep_descriptor(void *arg, int fd)
 {
-	return shunt_private_adopt(arg, fd);
+	return shunt_own_fds_adopt(arg, fd);
 }
 
 static void drop_descriptor(void *arg, int fd)
 {
-	shunt_private_close(arg, fd);
+	shunt_own_fds_close(arg, fd);
 }
 
 /* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
@@ -62,7 +62,7 @@ static void soft_kind_close(struct shunt_device *device)
 
 static void soft_kind_abandon(struct shunt_device *device)
 {
-	shunt_private_close(device->engine, device->channel->fd);
+	shunt_own_fds_close(device->engine, device->channel->fd);
 }
 
 static void *soft_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)

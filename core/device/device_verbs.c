@@ -91,7 +91,7 @@ static int check(const struct verbs_device *device, char *error, size_t bytes)
 /* Where that fails the descriptor stays as it is: the library will close it by its number. */
 static int adopt(struct shunt_engine *engine, int *fd)
 {
-	int high = shunt_private_copy(engine, *fd);
+	int high = shunt_own_fds_copy(engine, *fd);
 
 	if (high < 0)
 		return high;
@@ -108,8 +108,8 @@ static int unblock(struct shunt_engine *engine, int fd)
 /* libibverbs closes the descriptors. */
 static void close_device(struct shunt_engine *engine, struct verbs_device *verbs)
 {
-	shunt_private_forget(engine, verbs->context->cmd_fd);
-	shunt_private_forget(engine, verbs->context->async_fd);
+	shunt_own_fds_forget(engine, verbs->context->cmd_fd);
+	shunt_own_fds_forget(engine, verbs->context->async_fd);
 	verbs_close(verbs);
 }
 
@@ -225,23 +225,23 @@ static int verbs_kind_make_channel(struct shunt_device *device)
 		return -ENOMEM;
 	if (!adopt(engine, &device->channel->fd) && !unblock(engine, device->channel->fd))
 		return 0;
-	shunt_private_forget(engine, device->channel->fd);
+	shunt_own_fds_forget(engine, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 	return -EMFILE;
 }
 
 static void verbs_kind_free_channel(struct shunt_device *device)
 {
-	shunt_private_forget(device->engine, device->channel->fd);
+	shunt_own_fds_forget(device->engine, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 }
 
 /* As long as a child had them the kernel would keep the parent's QPs after its death. */
 static void verbs_kind_abandon(struct shunt_device *device)
 {
-	shunt_private_close(device->engine, device->channel->fd);
-	shunt_private_close(device->engine, device->context->cmd_fd);
-	shunt_private_close(device->engine, device->context->async_fd);
+	shunt_own_fds_close(device->engine, device->channel->fd);
+	shunt_own_fds_close(device->engine, device->context->cmd_fd);
+	shunt_own_fds_close(device->engine, device->context->async_fd);
 }
 
 /* --- what happens to it --- */

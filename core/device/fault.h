@@ -8,8 +8,8 @@
  *
  * docs/FAULTS.md has the language.
  */
-#ifndef SHUNT_CORE_FAULT_H
-#define SHUNT_CORE_FAULT_H
+#ifndef SHUNT_CORE_DEVICE_FAULT_H
+#define SHUNT_CORE_DEVICE_FAULT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

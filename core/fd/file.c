@@ -48,7 +48,7 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const
 	if (!stream || (result && result != -EINPROGRESS && result != -EINTR))
 		return;
 	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
-		shunt_brief_begins(stream, address, length);
+		shunt_short_lived_begins(stream, address, length);
 		become_candidate(engine, stream, SHUNT_CONNECTOR);
 	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */

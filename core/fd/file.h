@@ -6,8 +6,8 @@
  * kind says which. Entries are type-stable: the memory of a stream is only ever reused for
  * streams, so a thread that holds a stale pointer may take its lock and look again.
  */
-#ifndef SHUNT_CORE_FILE_H
-#define SHUNT_CORE_FILE_H
+#ifndef SHUNT_CORE_FD_FILE_H
+#define SHUNT_CORE_FD_FILE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -54,7 +54,7 @@ static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others
 	}
 }
 
-void shunt_private_begin(struct shunt_engine *engine)
+void shunt_own_fds_begin(struct shunt_engine *engine)
 {
 	if (shunt_thread.making++)
 		return;
@@ -64,7 +64,7 @@ void shunt_private_begin(struct shunt_engine *engine)
 		await_none(engine, &engine->files->closing);
 }
 
-void shunt_private_end(struct shunt_engine *engine)
+void shunt_own_fds_end(struct shunt_engine *engine)
 {
 	if (!--shunt_thread.making)
 		atomic_fetch_sub(&engine->files->making, 1);
@@ -94,11 +94,11 @@ int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigne
 		int other;
 
 		before = shunt_numbers_made(engine) + 1;	/* ours is one, too */
-		shunt_private_begin(engine);
+		shunt_own_fds_begin(engine);
 		other = sys->fcntl(fd, command, least);
 		if (other >= 0)
 			sys->close(other < fd ? fd : other);
-		shunt_private_end(engine);
+		shunt_own_fds_end(engine);
 		if (other >= 0 && other < fd)
 			fd = other;
 	}
@@ -172,22 +172,22 @@ struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
 	return file == &engine->files->closed && usable ? NULL : file;
 }
 
-int shunt_private_adopt(struct shunt_engine *engine, int fd)
+int shunt_own_fds_adopt(struct shunt_engine *engine, int fd)
 {
 	int high, result = -errno;
 
 	if (fd < 0)
 		return result;
-	high = shunt_private_copy(engine, fd);
+	high = shunt_own_fds_copy(engine, fd);
 	engine->sys->close(fd);
 	return high;
 }
 
-int shunt_private_copy(struct shunt_engine *engine, int fd)
+int shunt_own_fds_copy(struct shunt_engine *engine, int fd)
 {
 	int high;
 
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
 	if (high < 0) {
 		high = -errno;
@@ -195,38 +195,38 @@ int shunt_private_copy(struct shunt_engine *engine, int fd)
 		engine->sys->close(high);
 		high = -EMFILE;
 	}
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return high;
 }
 
-void shunt_private_forget(struct shunt_engine *engine, int fd)
+void shunt_own_fds_forget(struct shunt_engine *engine, int fd)
 {
 	if (fd >= 0 && (size_t)fd < engine->files->limit)
 		shunt_files_set(engine->files, fd, NULL);
 }
 
-void shunt_private_close(struct shunt_engine *engine, int fd)
+void shunt_own_fds_close(struct shunt_engine *engine, int fd)
 {
 	if (fd < 0)
 		return;
-	shunt_private_begin(engine);	/* a fork between the two would give its child one that nobody knows */
-	shunt_private_forget(engine, fd);
+	shunt_own_fds_begin(engine);	/* a fork between the two would give its child one that nobody knows */
+	shunt_own_fds_forget(engine, fd);
 	engine->sys->close(fd);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 }
 
 /*
  * The table also knows what hung on nothing yet when the fork came, as a peer that another thread was letting in: the
- * child would keep that one from seeing our end. A handler that has forked may return to a sleep, which needs its parker.
+ * child would keep that one from seeing our end. A handler that has forked may return to a sleep, which needs its waker.
  */
-void shunt_private_abandon(struct shunt_engine *engine)
+void shunt_own_fds_abandon(struct shunt_engine *engine)
 {
 	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
 		struct shunt_file *file = shunt_file(engine, fd);
 
 		if (!file || file->kind != SHUNT_FILE_PRIVATE || fd == shunt_thread.sleep_fd - 1)
 			continue;
-		shunt_private_forget(engine, fd);
+		shunt_own_fds_forget(engine, fd);
 		engine->sys->close(fd);
 	}
 }

@@ -10,7 +10,7 @@
 #define EXPIRED_MOST 16	/* in a row say nothing: between them a program does what it waits for the time of */
 #define DISPLACED_COUNTS 3	/* one displacement tells as much as so many misses: an interrupt is one, too */
 
-#define UNPARKED 1000000	/* ns that a thread without a parker sleeps at most */
+#define UNPARKED 1000000	/* ns that a thread without a waker sleeps at most */
 
 __thread struct shunt_thread shunt_thread;
 
@@ -84,20 +84,20 @@ void shunt_thread_resume(const struct shunt_thread *before)
 	shunt_thread.signalled = before->signalled;
 }
 
-int shunt_parker_take(struct shunt_engine *engine)
+int shunt_waker_take(struct shunt_engine *engine)
 {
 	int fd = -1;
 
-	shunt_lock_take(&engine->parkers_lock);
-	if (engine->parker_count)
-		fd = engine->parkers[--engine->parker_count];
-	shunt_lock_leave(&engine->parkers_lock);
+	shunt_lock_take(&engine->wakers_lock);
+	if (engine->waker_count)
+		fd = engine->wakers[--engine->waker_count];
+	shunt_lock_leave(&engine->wakers_lock);
 	if (fd < 0)
-		fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return fd < 0 ? -1 : fd;
 }
 
-uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
+uint64_t shunt_waker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
 {
 	uint64_t soon;
 
@@ -107,23 +107,23 @@ uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t dea
 	return soon < deadline ? soon : deadline;
 }
 
-void shunt_parker_give(struct shunt_engine *engine, int fd)
+void shunt_waker_give(struct shunt_engine *engine, int fd)
 {
-	const int room = sizeof(engine->parkers) / sizeof(engine->parkers[0]);
+	const int room = sizeof(engine->wakers) / sizeof(engine->wakers[0]);
 
 	if (fd < 0)
 		return;
-	shunt_lock_take(&engine->parkers_lock);
-	if (engine->parker_count < room) {
-		engine->parkers[engine->parker_count++] = fd;
+	shunt_lock_take(&engine->wakers_lock);
+	if (engine->waker_count < room) {
+		engine->wakers[engine->waker_count++] = fd;
 		fd = -1;
 	}
-	shunt_lock_leave(&engine->parkers_lock);
+	shunt_lock_leave(&engine->wakers_lock);
 	if (fd >= 0)
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 }
 
-void shunt_parker_drain(struct shunt_engine *engine, int fd)
+void shunt_waker_drain(struct shunt_engine *engine, int fd)
 {
 	uint64_t count;
 	int saved = errno;

@@ -2,8 +2,8 @@
  * What a waiting thread knows of itself: whether polling has paid lately, what signals came, and the
  * eventfd it can be woken by.
  */
-#ifndef SHUNT_CORE_THREAD_H
-#define SHUNT_CORE_THREAD_H
+#ifndef SHUNT_CORE_FD_THREAD_H
+#define SHUNT_CORE_FD_THREAD_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct shunt_thread {
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t expired;	/* waits whose time was over while they polled, since something was found */
 	uint32_t skip;		/* waits that will not poll */
-	uint32_t making;	/* depth of shunt_private_begin() */
+	uint32_t making;	/* depth of shunt_own_fds_begin() */
 	uint32_t closing;	/* and of shunt_numbers_enter() */
 	unsigned int cancels;	/* so many of the process's cancellations do not concern it (cancel.c) */
 	bool moved;		/* inside a call of several messages that has moved some */
@@ -59,10 +59,10 @@ static inline void shunt_thread_begin(void)
  * eventfds for sleeping threads; taken for a sleep, given back after it. -1: there is none, for want of
  * descriptors; then nobody can end the sleep, and it must be short.
  */
-int shunt_parker_take(struct shunt_engine *engine);
-/* Until when a thread with this parker, or none, may sleep. */
-uint64_t shunt_parker_patience(struct shunt_engine *engine, int fd, uint64_t deadline);
-void shunt_parker_give(struct shunt_engine *engine, int fd);
-void shunt_parker_drain(struct shunt_engine *engine, int fd);
+int shunt_waker_take(struct shunt_engine *engine);
+/* Until when a thread with this waker, or none, may sleep. */
+uint64_t shunt_waker_patience(struct shunt_engine *engine, int fd, uint64_t deadline);
+void shunt_waker_give(struct shunt_engine *engine, int fd);
+void shunt_waker_drain(struct shunt_engine *engine, int fd);
 
 #endif

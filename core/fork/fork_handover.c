@@ -74,7 +74,7 @@ static void await(struct shunt_engine *engine, int to, uint64_t until)
 static enum shunt_told told(const struct shunt_question *asked, struct shunt_stream *stream)
 {
 	if (asked)
-		return shunt_shared_told(asked);
+		return shunt_fork_slots_told(asked);
 	if (atomic_load(&stream->wanted))
 		return SHUNT_TOLD_NOTHING;
 	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
@@ -89,13 +89,13 @@ static int open_foreign(struct shunt_engine *engine)
 
 static int open_private(struct shunt_engine *engine)
 {
-	return shunt_private_make(engine, open_foreign(engine));
+	return shunt_own_fds_make(engine, open_foreign(engine));
 }
 
 static void close_own(struct shunt_engine *engine, int fd, bool foreign)
 {
 	if (!foreign)
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 	else if (fd >= 0)
 		engine->sys->close(fd);
 }
@@ -128,7 +128,7 @@ static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_ques
 }
 
 /* From a child of vfork(): the memory is the parent's, whose service thread goes on. */
-int shunt_rights_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream)
+int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int result, state = shunt_cancel_off();
 
@@ -156,7 +156,7 @@ static void settle(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	int saved = errno, result = -EAGAIN, state;
 	struct shunt_question asked;
@@ -167,7 +167,7 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	state = shunt_cancel_off();
 	shunt_streams_hold(stream);	/* another thread may close it */
 	if (stream->slot) {	/* else there were too many to be counted */
-		owner = shunt_shared_ask(stream, &asked);
+		owner = shunt_fork_slots_ask(stream, &asked);
 		/* 0: it has been handed back meanwhile. */
 		result = owner ? ask(engine, owner, &asked, stream) : 0;
 	}
@@ -186,7 +186,7 @@ int shunt_rights_ask(struct shunt_engine *engine, int fd, struct shunt_stream *s
 
 /* --- whose link it is on --- */
 
-int shunt_rights_listen(struct shunt_engine *engine)
+int shunt_fork_handover_listen(struct shunt_engine *engine)
 {
 	struct sockaddr_un address;
 	socklen_t length = name_of(engine->pid, &address);
@@ -199,17 +199,17 @@ int shunt_rights_listen(struct shunt_engine *engine)
 	    !engine->sys->listen(fd, 128))
 		return fd;
 	result = -errno;
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 	return result;
 }
 
-void shunt_rights_answer(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int fd = atomic_exchange(&stream->retire_fd, -1);
 
 	if (fd < 0)
 		return;
-	shunt_shared_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
+	shunt_fork_slots_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->wanted, false);
 	shunt_porter_dismiss(engine, fd);
 	shunt_streams_unhold(stream);
@@ -226,10 +226,10 @@ static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
 	if (atomic_load(&stream->retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
-		shunt_rights_answer(engine, stream);
+		shunt_fork_handover_answer(engine, stream);
 }
 
-void shunt_rights_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_fork_handover_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	atomic_store(&stream->retire_fd, fd);
 	hand_over(engine, stream);
@@ -251,7 +251,7 @@ static int is_waiting(struct shunt_stream *stream, void *arg)
 	return 1;
 }
 
-void shunt_rights_proven(struct shunt_engine *engine)
+void shunt_fork_handover_proven(struct shunt_engine *engine)
 {
 	struct search search;
 
@@ -269,7 +269,7 @@ void shunt_rights_proven(struct shunt_engine *engine)
 
 static bool is_wanted(const struct shunt_stream *stream)
 {
-	return shunt_shared_is_asked(stream) ||
+	return shunt_fork_slots_is_asked(stream) ||
 	       atomic_load(&((struct shunt_stream *)stream)->wanted);
 }
 
@@ -283,7 +283,7 @@ static int find_wanted(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || !is_wanted(stream))
 		return 0;
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
-		shunt_shared_tell(stream, true);
+		shunt_fork_slots_tell(stream, true);
 		atomic_store(&stream->wanted, false);
 		return 0;
 	}
@@ -302,12 +302,12 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 	shunt_streams_each(engine, find_wanted, &search);
 	shunt_lock_leave(&engine->streams_lock);
 	if (search.found)
-		shunt_rights_asked(engine, search.found, fd);
+		shunt_fork_handover_asked(engine, search.found, fd);
 	else
 		shunt_porter_dismiss(engine, fd);
 }
 
-void shunt_rights_serve(struct shunt_source *source, uint32_t events)
+void shunt_fork_handover_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, rights_source);
 	struct shunt_engine *engine = service->engine;

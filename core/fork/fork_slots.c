@@ -24,14 +24,14 @@
 #define WANTED 64
 #define SLOTS (PAGES_BYTES / sizeof(uint64_t) - WANTED)
 
-struct shunt_shared {			/* all of it is seen and written by relatives only */
+struct shunt_fork_slots {			/* all of it is seen and written by relatives only */
 	_Atomic uint32_t hint;		/* where a free slot may be */
 	_Atomic uint32_t wanted_count;
 	_Atomic uint32_t wanted[WANTED - 2];	/* what rendezvous point at */
 	_Atomic uint64_t slot[SLOTS];
 };
 
-_Static_assert(sizeof(struct shunt_shared) <= PAGES_BYTES, "a slot too many");
+_Static_assert(sizeof(struct shunt_fork_slots) <= PAGES_BYTES, "a slot too many");
 
 static uint32_t generation_of(uint64_t word)
 {
@@ -64,7 +64,7 @@ static bool look(const struct shunt_stream *stream, uint64_t *word)
 
 /* --- slots --- */
 
-bool shunt_shared_prepare(struct shunt_engine *engine)
+bool shunt_fork_slots_prepare(struct shunt_engine *engine)
 {
 	void *made;
 
@@ -76,9 +76,9 @@ bool shunt_shared_prepare(struct shunt_engine *engine)
 	return engine->shared;
 }
 
-static struct shunt_shared *pages(struct shunt_engine *engine)
+static struct shunt_fork_slots *pages(struct shunt_engine *engine)
 {
-	return shunt_shared_prepare(engine) ? engine->shared : NULL;
+	return shunt_fork_slots_prepare(engine) ? engine->shared : NULL;
 }
 
 /* Its owner has been killed: what others hold of it is the kernel's. */
@@ -104,7 +104,7 @@ static bool take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint64_t o
 
 static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t owner)
 {
-	struct shunt_shared *shared = pages(engine);
+	struct shunt_fork_slots *shared = pages(engine);
 
 	for (int orphans = 0; shared && orphans < 2; orphans++) {
 		for (uint32_t i = 0; i < SLOTS; i++) {
@@ -119,7 +119,7 @@ static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, u
 
 /* --- who has it --- */
 
-enum shunt_whose shunt_shared_touch(struct shunt_stream *stream)
+enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
 {
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
@@ -134,12 +134,12 @@ enum shunt_whose shunt_shared_touch(struct shunt_stream *stream)
 		if (!owner_of(word) && atomic_compare_exchange_strong(stream->slot, &word, word | pid))
 			return SHUNT_OURS;
 		if (owner_of(word) && owner_of(word) != pid)
-			shunt_shared_settle(stream);	/* two have touched it */
+			shunt_fork_slots_settle(stream);	/* two have touched it */
 	}
 	return SHUNT_KERNELS;
 }
 
-bool shunt_shared_commit(struct shunt_stream *stream)
+bool shunt_fork_slots_commit(struct shunt_stream *stream)
 {
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
@@ -152,7 +152,7 @@ bool shunt_shared_commit(struct shunt_stream *stream)
 	return false;
 }
 
-bool shunt_shared_settle(struct shunt_stream *stream)
+bool shunt_fork_slots_settle(struct shunt_stream *stream)
 {
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
@@ -166,7 +166,7 @@ bool shunt_shared_settle(struct shunt_stream *stream)
 	return true;
 }
 
-void shunt_shared_leave(struct shunt_stream *stream)
+void shunt_fork_slots_leave(struct shunt_stream *stream)
 {
 	pid_t pid = stream->engine->pid;
 	uint64_t word, left;
@@ -182,14 +182,14 @@ void shunt_shared_leave(struct shunt_stream *stream)
 	stream->slot_left = true;
 }
 
-bool shunt_shared_held(const struct shunt_stream *stream)
+bool shunt_fork_slots_held(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
 	return stream->shared || (look(stream, &word) && holders_of(word) > 1);
 }
 
-bool shunt_shared_counts(const struct shunt_stream *stream)
+bool shunt_fork_slots_counts(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
@@ -198,7 +198,7 @@ bool shunt_shared_counts(const struct shunt_stream *stream)
 
 /* --- it is asked for --- */
 
-pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked)
+pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked)
 {
 	uint64_t word;
 
@@ -210,7 +210,7 @@ pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked
 	return 0;
 }
 
-enum shunt_told shunt_shared_told(const struct shunt_question *asked)
+enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked)
 {
 	uint64_t word = atomic_load(asked->slot);
 
@@ -219,14 +219,14 @@ enum shunt_told shunt_shared_told(const struct shunt_question *asked)
 	return word & ASKED ? SHUNT_TOLD_NOTHING : SHUNT_TOLD_NO;
 }
 
-bool shunt_shared_is_asked(const struct shunt_stream *stream)
+bool shunt_fork_slots_is_asked(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
 	return look(stream, &word) && word & ASKED;
 }
 
-void shunt_shared_tell(struct shunt_stream *stream, bool handed)
+void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
 {
 	uint64_t word;
 
@@ -260,14 +260,14 @@ static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream,
 	return !sharing->full;
 }
 
-int shunt_shared_add(struct shunt_stream *stream, void *arg)
+int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 {
 	uint8_t state = atomic_load(&stream->state);
 
 	if (stream->fd < 0 || stream->shared || (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
 		return 0;
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched)) {
-		shunt_shared_settle(stream);
+		shunt_fork_slots_settle(stream);
 		return 0;
 	}
 	if (!has_slot(arg, stream, state))
@@ -275,11 +275,11 @@ int shunt_shared_add(struct shunt_stream *stream, void *arg)
 	add_holder(stream);
 	/* A thread that uses it now sees the slot, or is seen here. */
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched))
-		shunt_shared_settle(stream);
+		shunt_fork_slots_settle(stream);
 	return 0;
 }
 
-void shunt_shared_wanted(struct shunt_engine *engine)
+void shunt_fork_slots_wanted(struct shunt_engine *engine)
 {
 	uint32_t at;
 

@@ -3,8 +3,8 @@
  * first, whether he has it on a link, and how many processes hold it. Who touches it owns it; where two touch it, it
  * is the kernel's for ever.
  */
-#ifndef SHUNT_CORE_SHARED_H
-#define SHUNT_CORE_SHARED_H
+#ifndef SHUNT_CORE_FORK_FORK_SLOTS_H
+#define SHUNT_CORE_FORK_FORK_SLOTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,21 +21,21 @@ struct shunt_sharing {
 };
 
 /* Before a fork, for each stream: a slot for what both processes will hold. 0. streams_lock held. */
-int shunt_shared_add(struct shunt_stream *stream, void *sharing);
+int shunt_fork_slots_add(struct shunt_stream *stream, void *sharing);
 /* The same: the children see when claims come for what the owner does not have, and need not ask for it. */
-void shunt_shared_wanted(struct shunt_engine *engine);
+void shunt_fork_slots_wanted(struct shunt_engine *engine);
 /* It is used for the first time by this process. A stream that nobody shares is ours. */
-enum shunt_whose shunt_shared_touch(struct shunt_stream *stream);
+enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream);
 /* It moves to a link of ours. False: somebody else has touched it. */
-bool shunt_shared_commit(struct shunt_stream *stream);
+bool shunt_fork_slots_commit(struct shunt_stream *stream);
 /* It is to be the kernel's for all. False: it is on another process's link, who must be asked. */
-bool shunt_shared_settle(struct shunt_stream *stream);
+bool shunt_fork_slots_settle(struct shunt_stream *stream);
 /* We hold it no more; once. */
-void shunt_shared_leave(struct shunt_stream *stream);
+void shunt_fork_slots_leave(struct shunt_stream *stream);
 /* Has it a slot that counts who holds it? */
-bool shunt_shared_counts(const struct shunt_stream *stream);
+bool shunt_fork_slots_counts(const struct shunt_stream *stream);
 /* Does another process hold it, as far as we know? */
-bool shunt_shared_held(const struct shunt_stream *stream);
+bool shunt_fork_slots_held(const struct shunt_stream *stream);
 
 /*
  * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark
@@ -48,13 +48,13 @@ struct shunt_question {
 };
 enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
 
-pid_t shunt_shared_ask(struct shunt_stream *stream, struct shunt_question *asked);
+pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked);
 /* The owner's answer. Any time later, also when the stream is gone. */
-enum shunt_told shunt_shared_told(const struct shunt_question *asked);
+enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked);
 /* The owner's side: does somebody ask? And the answer. */
-bool shunt_shared_is_asked(const struct shunt_stream *stream);
-void shunt_shared_tell(struct shunt_stream *stream, bool handed);
+bool shunt_fork_slots_is_asked(const struct shunt_stream *stream);
+void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed);
 /* Without the page a child could not have back what is on a link. Before there is one. */
-bool shunt_shared_prepare(struct shunt_engine *engine);
+bool shunt_fork_slots_prepare(struct shunt_engine *engine);
 
 #endif

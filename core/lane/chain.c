@@ -107,11 +107,11 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 
 	lane->counters.merged++;
 	tx->last_wr = number;
-	shunt_stage_posted(&tx->stage, end);
+	shunt_send_buffer_posted(&tx->stage, end);
 	if (__builtin_expect(kept, 0))
 		atomic_store(&tx->stage.kept_wr, number);
 	atomic_store_explicit(&tx->posted, end, memory_order_release);
-	if (__builtin_expect(kept, 0) && !shunt_stage_roomy(stream))
+	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
 		lane->hooks->roomy(stream);
@@ -247,14 +247,14 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 {
 	struct shunt_lane *lane = chain->lane;
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_stage *stage = &tx->stage;
+	struct shunt_send_buffer *stage = &tx->stage;
 	uint64_t staged = atomic_load_explicit(&tx->staged, memory_order_acquire);
 	uint64_t limit = shunt_tx_limit(tx), end = staged < limit ? staged : limit;
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 	enum shunt_wr_part part_of = SHUNT_WR_WHOLE;
 
 	while (offset < end) {
-		uint32_t whole = shunt_stage_piece(stage, offset, end), piece = shunt_wr_piece(lane, tx, offset, whole);
+		uint32_t whole = shunt_send_buffer_piece(stage, offset, end), piece = shunt_wr_piece(lane, tx, offset, whole);
 		bool behind = part_of == SHUNT_WR_AHEAD;
 		uint64_t number;
 		uint32_t i;
@@ -267,7 +267,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 			return SHUNT_CHAIN_STALLED;
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
-		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_stage_at(stage, offset), .length = piece,
+		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_buffer_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
 		chain->kept += piece > lane->max_inline;
 		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,

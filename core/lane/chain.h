@@ -2,8 +2,8 @@
  * A chain: the work requests of a lane under construction, posted with one doorbell (RB-03, RB-08).
  * Built when they can be posted and not before, so that what waits is merged (RB-14). lane.lock held.
  */
-#ifndef SHUNT_CORE_CHAIN_H
-#define SHUNT_CORE_CHAIN_H
+#ifndef SHUNT_CORE_LANE_CHAIN_H
+#define SHUNT_CORE_LANE_CHAIN_H
 
 #include "core/lane/lane.h"
 

@@ -70,7 +70,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	}
 	tx->last_wr = lane->sent;
 	if (__builtin_expect(tx->pin != NULL, 0))
-		shunt_pin_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
+		shunt_zero_copy_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
 	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
 	return length;
 }

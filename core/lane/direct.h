@@ -1,6 +1,6 @@
 /* The short way of a send: work requests that are posted at once, from the program's own buffer (RB-02). lane.lock held. */
-#ifndef SHUNT_CORE_DIRECT_H
-#define SHUNT_CORE_DIRECT_H
+#ifndef SHUNT_CORE_LANE_DIRECT_H
+#define SHUNT_CORE_LANE_DIRECT_H
 
 #include <sys/uio.h>
 #include "core/lane/lane.h"

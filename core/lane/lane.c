@@ -67,7 +67,7 @@ size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, s
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	bytes = shunt_stage_take(stream, iov, skip, bytes, most, apart);
+	bytes = shunt_send_buffer_take(stream, iov, skip, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
 	return bytes;
@@ -81,7 +81,7 @@ static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 	if (bytes > room)
 		bytes = room;
 	if (bytes)
-		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_STAGE_BYTES, !lane->merges);
+		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_SEND_BUFFER_BYTES, !lane->merges);
 	if (!bytes)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
@@ -106,7 +106,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
 		shunt_lane_take_offer(lane, stream);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
-	    !shunt_pin_has(stream, iov, iovcnt))
+	    !shunt_zero_copy_has(stream, iov, iovcnt))
 		return 0;
 	room = shunt_tx_room(tx, tx->offset);
 	taken = shunt_direct_send(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
@@ -146,9 +146,9 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 	struct shunt_tx *tx = &stream->tx;
 	size_t room = shunt_tx_room(tx, tx->offset);
 	size_t taken = shunt_lane_accept(stream, iov, skip, bytes < room ? bytes : room,
-				    SHUNT_STAGE_BYTES, false);
+				    SHUNT_SEND_BUFFER_BYTES, false);
 
-	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_STAGE_BYTES) {
+	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);
 	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
 		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);

@@ -10,8 +10,8 @@
  * Nothing ever waits in order to be merged. Bytes are held back only while the stream has a WR that is
  * known to be under way and will say when it is done (CP-01), or because the program says so (MSG_MORE).
  */
-#ifndef SHUNT_CORE_LANE_H
-#define SHUNT_CORE_LANE_H
+#ifndef SHUNT_CORE_LANE_LANE_H
+#define SHUNT_CORE_LANE_LANE_H
 
 #include "core/base/lock.h"
 #include "core/device/verbs.h"
@@ -124,7 +124,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 			 size_t skip, size_t bytes);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
- * learns of them. `apart`: see shunt_stage_take(). tx.lock held. Returns how many.
+ * learns of them. `apart`: see shunt_send_buffer_take(). tx.lock held. Returns how many.
  */
 size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
 			 size_t bytes, uint64_t most, bool apart);

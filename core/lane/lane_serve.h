@@ -1,8 +1,8 @@
 /*
  * Serving a lane: what waits in its merge queue becomes messages, as far as credit, window and ring allow.
  */
-#ifndef SHUNT_CORE_LANE_SERVE_H
-#define SHUNT_CORE_LANE_SERVE_H
+#ifndef SHUNT_CORE_LANE_LANE_SERVE_H
+#define SHUNT_CORE_LANE_LANE_SERVE_H
 
 #include "core/lane/lane_queue.h"
 #include "core/link/link.h"

@@ -8,7 +8,7 @@ static void raise_to(uint64_t *most, uint64_t value)
 		*most = value;
 }
 
-void shunt_tally_add(struct shunt_tally *tally, const struct shunt_lane *lane)
+void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lane *lane)
 {
 	struct shunt_lane_counters *sum = &tally->counters;
 	const struct shunt_lane_counters *c = &lane->counters;

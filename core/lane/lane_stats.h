@@ -1,6 +1,6 @@
 /* What lanes have counted, for the statistics: that of links which have ended is kept by the group. */
-#ifndef SHUNT_CORE_TALLY_H
-#define SHUNT_CORE_TALLY_H
+#ifndef SHUNT_CORE_LANE_LANE_STATS_H
+#define SHUNT_CORE_LANE_LANE_STATS_H
 
 #include <stdint.h>
 #include "core/lane/window.h"
@@ -14,12 +14,12 @@ struct shunt_lane_counters {	/* besides lane.sent, the WRs, and window.posted, t
 	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
 };
 
-struct shunt_tally {	/* of several lanes */
+struct shunt_lane_stats {	/* of several lanes */
 	struct shunt_lane_counters counters;
 	uint64_t wrs, bytes, cuts;
 	uint64_t most_wrs, most_bytes;	/* in flight on one of them */
 };
 
-void shunt_tally_add(struct shunt_tally *tally, const struct shunt_lane *lane);
+void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lane *lane);
 
 #endif

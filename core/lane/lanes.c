@@ -20,8 +20,8 @@ static void choose_pin_from(struct shunt_link *link)
 	struct shunt_engine *engine = link->engine;
 	uint64_t from = engine->config.mr_threshold;
 
-	if (from == SHUNT_PIN_AUTO) {
-		from = shunt_pin_measure(link->device->verbs, link->pd, engine->sys->now);
+	if (from == SHUNT_ZERO_COPY_AUTO) {
+		from = shunt_zero_copy_measure(link->device->verbs, link->pd, engine->sys->now);
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
 			  (unsigned long long)from);
 	}

@@ -5,8 +5,8 @@
  *
  * They live and die together: what makes one of them useless ends the link for all of them (link.c).
  */
-#ifndef SHUNT_CORE_LANES_H
-#define SHUNT_CORE_LANES_H
+#ifndef SHUNT_CORE_LANE_LANES_H
+#define SHUNT_CORE_LANE_LANES_H
 
 #include <stdint.h>
 #include "shunt/wire.h"

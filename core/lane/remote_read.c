@@ -68,7 +68,7 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 	return good;
 }
 
-bool shunt_fetch_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+bool shunt_remote_read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
 	struct shunt_lane *lane = stream->lane;
 	const struct shunt_device_kind *kind = lane->link->device->kind;

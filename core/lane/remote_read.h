@@ -1,11 +1,11 @@
 /* What was written to the peer's ring, from there. */
-#ifndef SHUNT_CORE_FETCH_H
-#define SHUNT_CORE_FETCH_H
+#ifndef SHUNT_CORE_LANE_REMOTE_READ_H
+#define SHUNT_CORE_LANE_REMOTE_READ_H
 
 #include "core/stream/stream.h"
 
 /* Copies the stream's bytes [from, to), which are unread in the peer's ring. False: they cannot be had. tx.lock and
  * lane.lock held. */
-bool shunt_fetch_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+bool shunt_remote_read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
 
 #endif

@@ -30,7 +30,7 @@ void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
 	for (struct shunt_lane **p = &group->lanes; *p; p = &(*p)->next_in_group) {
 		if (*p == lane) {
 			*p = lane->next_in_group;
-			shunt_tally_add(&group->ended, lane);
+			shunt_lane_stats_add(&group->ended, lane);
 			count(group, lane, -1);
 			break;
 		}

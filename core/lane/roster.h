@@ -1,8 +1,8 @@
 /*
  * The lanes of a process, and those of them for which a poll has left something to do.
  */
-#ifndef SHUNT_CORE_ROSTER_H
-#define SHUNT_CORE_ROSTER_H
+#ifndef SHUNT_CORE_LANE_ROSTER_H
+#define SHUNT_CORE_LANE_ROSTER_H
 
 #include <stdbool.h>
 #include <stdint.h>

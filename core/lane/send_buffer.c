@@ -10,7 +10,7 @@
 
 struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldest first */
 	_Atomic uint32_t first, last;	/* lane.lock; tx.lock */
-	_Atomic uint64_t at[SHUNT_STAGE_CUTS];
+	_Atomic uint64_t at[SHUNT_SEND_BUFFER_CUTS];
 };
 
 /* --- its memory --- */
@@ -20,7 +20,7 @@ static uint8_t *map(uint64_t bytes)
 {
 	void *memory;
 
-	if (bytes <= SHUNT_STAGE_BYTES)
+	if (bytes <= SHUNT_SEND_BUFFER_BYTES)
 		return malloc(bytes);
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,15 +29,15 @@ static uint8_t *map(uint64_t bytes)
 	return memory;
 }
 
-static void unmap(const struct shunt_stage *stage)
+static void unmap(const struct shunt_send_buffer *stage)
 {
-	if (stage->size > SHUNT_STAGE_BYTES)
+	if (stage->size > SHUNT_SEND_BUFFER_BYTES)
 		munmap(stage->bytes, stage->size);
 	else
 		free(stage->bytes);
 }
 
-static bool make_buffer(struct shunt_stream *stream, struct shunt_stage *stage, uint32_t size)
+static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage, uint32_t size)
 {
 	struct shunt_link *link = stream->link;
 	const struct ibv_mr *mr;
@@ -55,7 +55,7 @@ static bool make_buffer(struct shunt_stream *stream, struct shunt_stage *stage, 
 	return stage->bytes != NULL;
 }
 
-static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
+static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage)
 {
 	if (!stream->lane->fetches)
 		unmap(stage);
@@ -65,24 +65,24 @@ static void drop_buffer(struct shunt_stream *stream, struct shunt_stage *stage)
 	stage->size = 0;
 }
 
-bool shunt_stage_ready(struct shunt_stream *stream, bool apart)
+bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 {
-	struct shunt_stage *stage = &stream->tx.stage;
+	struct shunt_send_buffer *stage = &stream->tx.stage;
 
-	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_STAGE_BYTES))
+	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_SEND_BUFFER_BYTES))
 		return false;
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
 	return !apart || stage->cuts;
 }
 
-void shunt_stage_leave(struct shunt_stream *stream)
+void shunt_send_buffer_leave(struct shunt_stream *stream)
 {
 	if (stream->tx.stage.bytes && stream->lane->fetches)
 		drop_buffer(stream, &stream->tx.stage);
 }
 
-void shunt_stage_free(struct shunt_stage *stage)
+void shunt_send_buffer_free(struct shunt_send_buffer *stage)
 {
 	unmap(stage);
 	free(stage->cuts);
@@ -93,7 +93,7 @@ void shunt_stage_free(struct shunt_stage *stage)
 
 /* --- its room --- */
 
-void shunt_stage_begin(struct shunt_stream *stream)
+void shunt_send_buffer_begin(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -113,7 +113,7 @@ void shunt_stage_begin(struct shunt_stream *stream)
 static uint64_t reusable(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_stage *stage = &tx->stage;
+	struct shunt_send_buffer *stage = &tx->stage;
 	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
 	uint64_t retired, offset;
 
@@ -131,10 +131,10 @@ static uint64_t reusable(struct shunt_stream *stream)
 	return offset;
 }
 
-int64_t shunt_stage_used(const struct shunt_stream *stream)
+int64_t shunt_send_buffer_used(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_stage *stage = &tx->stage;
+	const struct shunt_send_buffer *stage = &tx->stage;
 	uint64_t from = atomic_load(&tx->posted), kept = atomic_load(&stage->kept_wr);
 
 	if (__builtin_expect(kept != 0, 0) && atomic_load(&stream->lane->retired) < kept)
@@ -142,16 +142,16 @@ int64_t shunt_stage_used(const struct shunt_stream *stream)
 	return (int64_t)(atomic_load(&tx->staged) - from);
 }
 
-bool shunt_stage_roomy(const struct shunt_stream *stream)
+bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 {
 	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
 
-	return shunt_stage_used(stream) <= SHUNT_STAGE_BYTES / 2 &&
-	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_STAGE_CUTS / 2);
+	return shunt_send_buffer_used(stream) <= SHUNT_SEND_BUFFER_BYTES / 2 &&
+	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
 
 /* Copies from iov at `skip`, wrapping. */
-static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
+static void copy(struct shunt_send_buffer *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
 {
 	while (bytes) {
 		size_t at = offset & (stage->size - 1);
@@ -171,17 +171,17 @@ static void copy(struct shunt_stage *stage, uint64_t offset, const struct iovec 
 	}
 }
 
-size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			size_t bytes, uint64_t most, bool apart)
+size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			      size_t bytes, uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_cuts *cuts;
 	uint64_t used;
 
-	if (!shunt_stage_ready(stream, apart))
+	if (!shunt_send_buffer_ready(stream, apart))
 		return 0;
 	cuts = tx->stage.cuts;
-	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_STAGE_CUTS)
+	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_SEND_BUFFER_CUTS)
 		return 0;
 	used = tx->offset - reusable(stream);	/* also what went past it, inline */
 	if (most > tx->stage.size)
@@ -193,7 +193,7 @@ size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, si
 	copy(&tx->stage, tx->offset, iov, skip, bytes);
 	tx->offset += bytes;
 	if (apart) {
-		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_STAGE_CUTS - 1)], tx->offset,
+		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_BUFFER_CUTS - 1)], tx->offset,
 				      memory_order_relaxed);
 		atomic_store_explicit(&cuts->last, cuts->last + 1, memory_order_release);
 	}
@@ -201,7 +201,7 @@ size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, si
 	return bytes;
 }
 
-bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
@@ -215,7 +215,7 @@ bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 		if (part > to - from)
 			part = to - from;
-		memcpy(out, shunt_stage_at(&tx->stage, from), part);
+		memcpy(out, shunt_send_buffer_at(&tx->stage, from), part);
 		out += part;
 		from += part;
 	}
@@ -227,7 +227,7 @@ bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 /* The power of two that is at least as large, and that there can be. */
 static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 {
-	uint64_t size = SHUNT_STAGE_BYTES, most = WIDEST;
+	uint64_t size = SHUNT_SEND_BUFFER_BYTES, most = WIDEST;
 
 	if (stream->lane->fetches)
 		most = shunt_arena_most(&stream->link->arena);
@@ -237,21 +237,21 @@ static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 	return (uint32_t)size;
 }
 
-bool shunt_stage_may_widen(const struct shunt_stream *stream)
+bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
 {
-	const struct shunt_stage *stage = &stream->tx.stage;
+	const struct shunt_send_buffer *stage = &stream->tx.stage;
 	uint64_t kept = atomic_load(&stage->kept_wr);
 
-	return __builtin_expect(!kept, 1) || atomic_load(&stage->size) > SHUNT_STAGE_BYTES ||
+	return __builtin_expect(!kept, 1) || atomic_load(&stage->size) > SHUNT_SEND_BUFFER_BYTES ||
 	       atomic_load(&stream->lane->retired) >= kept;
 }
 
-int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
+int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint32_t size = width(stream, bytes);
 	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
-	struct shunt_stage wide = tx->stage;
+	struct shunt_send_buffer wide = tx->stage;
 
 	if (tx->stage.bytes && tx->stage.size >= size)
 		return 0;
@@ -262,13 +262,13 @@ int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 		atomic_store(&tx->most, size);
 		if (size <= tx->stage.size)
 			return 0;
-		if (size < SHUNT_STAGE_BYTES)
+		if (size < SHUNT_SEND_BUFFER_BYTES)
 			return -ENOMEM;
 	}
 	for (uint64_t part; posted < staged; posted += part) {
-		part = shunt_stage_span(&tx->stage, posted, staged);
-		part = shunt_stage_span(&wide, posted, posted + part);
-		memcpy(shunt_stage_at(&wide, posted), shunt_stage_at(&tx->stage, posted), part);
+		part = shunt_send_buffer_span(&tx->stage, posted, staged);
+		part = shunt_send_buffer_span(&wide, posted, posted + part);
+		memcpy(shunt_send_buffer_at(&wide, posted), shunt_send_buffer_at(&tx->stage, posted), part);
 	}
 	if (tx->stage.bytes)
 		drop_buffer(stream, &tx->stage);
@@ -276,18 +276,18 @@ int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes)
 	tx->stage.size = wide.size;
 	tx->stage.place = wide.place;
 	tx->stage.lkey = wide.lkey;
-	if (size > SHUNT_STAGE_BYTES)
+	if (size > SHUNT_SEND_BUFFER_BYTES)
 		shunt_request_memory(stream->engine);
 	return 0;
 }
 
-bool shunt_stage_narrow(struct shunt_stream *stream)
+bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_lane *lane = stream->lane;
 	bool empty;
 
-	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);
 	empty = atomic_load(&tx->posted) == atomic_load(&tx->staged) &&
@@ -307,7 +307,7 @@ static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
 	uint32_t last = atomic_load_explicit(&cuts->last, memory_order_acquire);
 
 	for (uint32_t i = cuts->first; i != last; i++) {
-		uint64_t at = atomic_load_explicit(&cuts->at[i & (SHUNT_STAGE_CUTS - 1)], memory_order_relaxed);
+		uint64_t at = atomic_load_explicit(&cuts->at[i & (SHUNT_SEND_BUFFER_CUTS - 1)], memory_order_relaxed);
 
 		if (at > offset)
 			return at < end ? at : end;
@@ -315,14 +315,14 @@ static uint64_t next_cut(struct shunt_cuts *cuts, uint64_t offset, uint64_t end)
 	return end;
 }
 
-uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end)
+uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end)
 {
 	if (stage->cuts)
 		end = next_cut(stage->cuts, offset, end);
-	return (uint32_t)shunt_stage_span(stage, offset, end);	/* at most its size */
+	return (uint32_t)shunt_send_buffer_span(stage, offset, end);	/* at most its size */
 }
 
-void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)
+void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset)
 {
 	struct shunt_cuts *cuts = stage->cuts;
 	uint32_t last;
@@ -331,6 +331,6 @@ void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset)
 		return;
 	last = atomic_load_explicit(&cuts->last, memory_order_acquire);
 	while (cuts->first != last &&
-	       atomic_load_explicit(&cuts->at[cuts->first & (SHUNT_STAGE_CUTS - 1)], memory_order_relaxed) <= offset)
+	       atomic_load_explicit(&cuts->at[cuts->first & (SHUNT_SEND_BUFFER_CUTS - 1)], memory_order_relaxed) <= offset)
 		atomic_store_explicit(&cuts->first, cuts->first + 1, memory_order_release);
 }

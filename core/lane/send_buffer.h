@@ -5,55 +5,55 @@
  * in case the queue pair dies (shunt_lane.retains), a byte may be overwritten only when the WR it belongs to is
  * complete. Written under tx.lock, emptied under lane.lock.
  */
-#ifndef SHUNT_CORE_STAGE_H
-#define SHUNT_CORE_STAGE_H
+#ifndef SHUNT_CORE_LANE_SEND_BUFFER_H
+#define SHUNT_CORE_LANE_SEND_BUFFER_H
 
 #include <sys/uio.h>
 #include "core/stream/stream.h"
 
-#define SHUNT_STAGE_BYTES 65536	/* a power of two: for bytes that the ring has room for */
-#define SHUNT_STAGE_CUTS 1024	/* sends that are kept apart; a power of two */
+#define SHUNT_SEND_BUFFER_BYTES 65536	/* a power of two: for bytes that the ring has room for */
+#define SHUNT_SEND_BUFFER_CUTS 1024	/* sends that are kept apart; a power of two */
 
 /* The direction begins on the link, at tx.offset: nothing is staged, nothing posted before is fetched any more. */
-void shunt_stage_begin(struct shunt_stream *stream);
+void shunt_send_buffer_begin(struct shunt_stream *stream);
 /* False: there is no memory for one. */
-bool shunt_stage_ready(struct shunt_stream *stream, bool apart);
+bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
 /*
  * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0;
  * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the present one. tx.lock and
  * lane.lock held.
  */
-int shunt_stage_widen(struct shunt_stream *stream, uint64_t bytes);
+int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes);
 /* It is a wide one already, or the device needs none of its bytes. Any thread. */
-bool shunt_stage_may_widen(const struct shunt_stream *stream);
+bool shunt_send_buffer_may_widen(const struct shunt_stream *stream);
 /* Gives a widened buffer back when it is empty. True: it may be later. tx.lock held. */
-bool shunt_stage_narrow(struct shunt_stream *stream);
+bool shunt_send_buffer_narrow(struct shunt_stream *stream);
 /*
  * Takes up to `bytes` of iov at `skip` into the buffer, behind tx.offset, until that holds `most`.
  * `apart`: a send of its own, not to be merged with the next (SHUNT_BATCH single and chain).
  */
-size_t shunt_stage_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			size_t bytes, uint64_t most, bool apart);
+size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			      size_t bytes, uint64_t most, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
-uint32_t shunt_stage_piece(struct shunt_stage *stage, uint64_t offset, uint64_t end);
+uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
 /* Bytes up to `offset` have been posted. */
-void shunt_stage_posted(struct shunt_stage *stage, uint64_t offset);
+void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */
-bool shunt_stage_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
 /* The stream leaves its link: nothing is fetched any more. */
-void shunt_stage_leave(struct shunt_stream *stream);
-void shunt_stage_free(struct shunt_stage *stage);
+void shunt_send_buffer_leave(struct shunt_stream *stream);
+void shunt_send_buffer_free(struct shunt_send_buffer *stage);
 
 /* How many of the bytes from `offset` to `end` lie contiguously. */
-static inline uint64_t shunt_stage_span(const struct shunt_stage *stage, uint64_t offset,
-					uint64_t end)
+static inline uint64_t shunt_send_buffer_span(const struct shunt_send_buffer *stage, uint64_t offset,
+					      uint64_t end)
 {
 	uint64_t left = stage->size - (offset & (stage->size - 1));
 
 	return end - offset < left ? end - offset : left;
 }
 
-static inline void *shunt_stage_at(const struct shunt_stage *stage, uint64_t offset)
+static inline void *shunt_send_buffer_at(const struct shunt_send_buffer *stage, uint64_t offset)
 {
 	return stage->bytes + (offset & (stage->size - 1));
 }
@@ -62,8 +62,8 @@ static inline void *shunt_stage_at(const struct shunt_stage *stage, uint64_t off
  * Bytes in it. Below 0: a send goes straight from the program's buffer, and `posted` runs ahead.
  * Any thread.
  */
-int64_t shunt_stage_used(const struct shunt_stream *stream);
-/* No more than half of SHUNT_STAGE_BYTES are in use: worth telling a sender of. Any thread. */
-bool shunt_stage_roomy(const struct shunt_stream *stream);
+int64_t shunt_send_buffer_used(const struct shunt_stream *stream);
+/* No more than half of SHUNT_SEND_BUFFER_BYTES are in use: worth telling a sender of. Any thread. */
+bool shunt_send_buffer_roomy(const struct shunt_stream *stream);
 
 #endif

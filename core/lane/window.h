@@ -8,8 +8,8 @@
  *
  * A policy is one row of the table in window.c.
  */
-#ifndef SHUNT_CORE_WINDOW_H
-#define SHUNT_CORE_WINDOW_H
+#ifndef SHUNT_CORE_LANE_WINDOW_H
+#define SHUNT_CORE_LANE_WINDOW_H
 
 #include <stdbool.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * The work requests of a lane: whether one more may be posted, its flags, its place in the peer's ring, and the
  * posting. What chain.h and direct.h share. lane.lock held.
  */
-#ifndef SHUNT_CORE_WR_H
-#define SHUNT_CORE_WR_H
+#ifndef SHUNT_CORE_LANE_WR_H
+#define SHUNT_CORE_LANE_WR_H
 
 #include <arpa/inet.h>
 #include "core/engine.h"

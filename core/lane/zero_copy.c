@@ -8,16 +8,16 @@
 #define LARGEST (4 << 20)
 #define ROUNDS 3
 
-void shunt_pin_tell(struct shunt_stream *stream)
+void shunt_zero_copy_tell(struct shunt_stream *stream)
 {
 	atomic_store(&stream->tx.pinned_wr, 0);
 	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
-void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline)
+void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_pin *pin = tx->pin;
+	struct shunt_zero_copy *pin = tx->pin;
 
 	if (pin->from == pin->to) {
 		pin->from = offset;
@@ -28,9 +28,9 @@ void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t off
 		atomic_store(&tx->pinned_wr, number);
 }
 
-size_t shunt_pin_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_pin *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->tx.pin;
 
 	if (!pin || from < pin->from || from >= pin->to)
 		return 0;
@@ -67,7 +67,7 @@ static uint64_t cost(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_
 	return least;
 }
 
-uint64_t shunt_pin_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void))
+uint64_t shunt_zero_copy_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void))
 {
 	char *memory = mmap(NULL, 2 * LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t from = UINT64_MAX;

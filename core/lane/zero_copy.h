@@ -3,16 +3,16 @@
  * fetches from it, and the call returns when it has. From which size on that is cheaper than a copy into
  * registered memory is set, or measured once (RB-11). Only for devices that do not carry everything inline.
  */
-#ifndef SHUNT_CORE_PIN_H
-#define SHUNT_CORE_PIN_H
+#ifndef SHUNT_CORE_LANE_ZERO_COPY_H
+#define SHUNT_CORE_LANE_ZERO_COPY_H
 
 #include <sys/uio.h>
 #include "core/device/verbs.h"
 #include "core/stream/stream.h"
 
-#define SHUNT_PIN_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */
+#define SHUNT_ZERO_COPY_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */
 
-struct shunt_pin {
+struct shunt_zero_copy {
 	struct ibv_mr *mr;
 	const char *at;
 	size_t bytes;
@@ -21,28 +21,28 @@ struct shunt_pin {
 };
 
 /* Bytes from which on a registration costs less than a copy; UINT64_MAX: it never does. */
-uint64_t shunt_pin_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));
+uint64_t shunt_zero_copy_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));
 
 /* The device has fetched everything. */
-static inline bool shunt_pin_fetched(const struct shunt_stream *stream)
+static inline bool shunt_zero_copy_fetched(const struct shunt_stream *stream)
 {
 	return !atomic_load(&stream->tx.pinned_wr);
 }
 
 /* All WRs from the program's buffer are complete, or will never be: its send is told. */
-void shunt_pin_tell(struct shunt_stream *stream);
+void shunt_zero_copy_tell(struct shunt_stream *stream);
 /* A piece at stream offset `offset` has been posted, with WR number `number`. lane.lock held. */
-void shunt_pin_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline);
-/* Copies bytes of the stream from it, as shunt_stage_copy(). Returns how many, at most to - from. tx.lock held. */
-size_t shunt_pin_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline);
+/* Copies bytes of the stream from it, as shunt_send_buffer_copy(). Returns how many, at most to - from. tx.lock held. */
+size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
 
 /*
  * Another thread may be sending something else on the stream. Where what was posted may be needed again, it must
  * be one piece: what does not continue it takes the stage.
  */
-static inline bool shunt_pin_has(const struct shunt_stream *stream, const struct iovec *iov, int iovcnt)
+static inline bool shunt_zero_copy_has(const struct shunt_stream *stream, const struct iovec *iov, int iovcnt)
 {
-	const struct shunt_pin *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->tx.pin;
 
 	return pin && iovcnt == 1 && iov->iov_base == pin->at && iov->iov_len == pin->bytes &&
 	       (pin->from == pin->to || pin->to == stream->tx.offset);

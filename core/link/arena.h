@@ -8,8 +8,8 @@
  * What has been given back may be handed out again at once, so a ring is given back when its peer is known
  * never to write there again, and a stage when nothing is fetched from it any more.
  */
-#ifndef SHUNT_CORE_ARENA_H
-#define SHUNT_CORE_ARENA_H
+#ifndef SHUNT_CORE_LINK_ARENA_H
+#define SHUNT_CORE_LINK_ARENA_H
 
 #include <stdint.h>
 #include "core/base/lock.h"

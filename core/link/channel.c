@@ -30,7 +30,7 @@ static ssize_t put(struct shunt_channel *channel, const void *data, size_t bytes
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t sent;
 
-	shunt_fds_attach(&header, space, fds, count);
+	shunt_scm_rights_attach(&header, space, fds, count);
 	sent = channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
 }
@@ -43,7 +43,7 @@ static void drop_first(struct shunt_channel *channel)
 	if (!channel->first)
 		channel->last = NULL;
 	for (int i = 0; i < out->count; i++)
-		shunt_private_close(channel->engine, out->fds[i]);
+		shunt_own_fds_close(channel->engine, out->fds[i]);
 	free(out);
 }
 
@@ -58,10 +58,10 @@ static int keep(struct shunt_channel *channel, const void *data, size_t bytes, s
 	out->bytes = bytes;
 	out->sent = sent;
 	for (int i = 0; i < count; i++) {
-		out->fds[i] = shunt_private_copy(channel->engine, fds[i]);
+		out->fds[i] = shunt_own_fds_copy(channel->engine, fds[i]);
 		if (out->fds[i] < 0) {
 			while (i--)
-				shunt_private_close(channel->engine, out->fds[i]);
+				shunt_own_fds_close(channel->engine, out->fds[i]);
 			free(out);
 			return -EMFILE;
 		}
@@ -180,7 +180,7 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 		got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	*count = shunt_fds_take(sys, &header, fds, SHUNT_CHANNEL_FDS);
+	*count = shunt_scm_rights_take(sys, &header, fds, SHUNT_CHANNEL_FDS);
 	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		if (channel->awaits_knock)
 			return check_knock(channel, message, &header);
@@ -284,7 +284,7 @@ void shunt_channel_close(struct shunt_channel *channel)
 {
 	while (channel->first)
 		drop_first(channel);
-	shunt_private_close(channel->engine, channel->fd);
+	shunt_own_fds_close(channel->engine, channel->fd);
 	channel->fd = -1;
 }
 
@@ -318,7 +318,7 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
 			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
 {
 	const struct shunt_sys *sys = engine->sys;
-	int fd = shunt_private_make(engine, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	int fd = shunt_own_fds_make(engine, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 							IPPROTO_TCP));
 	int result;
 

@@ -9,8 +9,8 @@
  * be moved by assignment. Its owner guards the sending half (send, flush, waits, close) with a lock;
  * the receiving half is one thread's.
  */
-#ifndef SHUNT_CORE_CHANNEL_H
-#define SHUNT_CORE_CHANNEL_H
+#ifndef SHUNT_CORE_LINK_CHANNEL_H
+#define SHUNT_CORE_LINK_CHANNEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

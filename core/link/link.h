@@ -3,8 +3,8 @@
  * peer writes), the table of streams by our number, and the channel for everything slow. It dies
  * with either process.
  */
-#ifndef SHUNT_CORE_LINK_H
-#define SHUNT_CORE_LINK_H
+#ifndef SHUNT_CORE_LINK_LINK_H
+#define SHUNT_CORE_LINK_LINK_H
 
 #include "core/base/lock.h"
 #include "core/lane/lane.h"

@@ -9,8 +9,8 @@
  * follows from the rule: its user, group and capabilities, and nothing of ours that forbids it.
  * Both are to see each other: one user namespace, one PID namespace.
  */
-#ifndef SHUNT_CORE_TRUST_H
-#define SHUNT_CORE_TRUST_H
+#ifndef SHUNT_CORE_LINK_TRUST_H
+#define SHUNT_CORE_LINK_TRUST_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -2,8 +2,8 @@
  * Peers that come to a name of ours while there are no descriptors or memory for them wait. Their arrival
  * would be reported again at once, so the service thread hears nobody who comes for SHUNT_DEAF_NS.
  */
-#ifndef SHUNT_CORE_DEAF_H
-#define SHUNT_CORE_DEAF_H
+#ifndef SHUNT_CORE_LOOP_DEAF_H
+#define SHUNT_CORE_LOOP_DEAF_H
 
 #define SHUNT_DEAF_NS 100000000ull
 

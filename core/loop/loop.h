@@ -5,8 +5,8 @@
  * Any thread may post a task or wake the loop, holding any lock. The rest is the service thread's.
  * Times are nanoseconds of the engine's clock. Errors are -errno.
  */
-#ifndef SHUNT_CORE_LOOP_H
-#define SHUNT_CORE_LOOP_H
+#ifndef SHUNT_CORE_LOOP_LOOP_H
+#define SHUNT_CORE_LOOP_LOOP_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

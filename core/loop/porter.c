@@ -101,7 +101,7 @@ static int next_to_go(struct shunt_engine *engine)
 static void let_go(struct shunt_engine *engine, int fd)
 {
 	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 }
 
 static void *run(void *arg)
@@ -158,13 +158,13 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 	if (fd < 0)
 		return;
 	if (!atomic_load(&porter->unguarded) || engine->manual) {
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 		errno = saved;
 		return;
 	}
 	engine->sys->shutdown(fd, SHUT_RDWR);
 	if (!enqueue(porter, fd, &make))	/* only where several doors are closed at once */
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 	if (make && !start(engine)) {
 		shunt_lock_take(&porter->lock);
 		porter->at_work = false;
@@ -190,7 +190,7 @@ bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
 
 static int come_in(struct shunt_engine *engine, int door)
 {
-	return shunt_private_make(engine, engine->sys->accept4(door, NULL, NULL,
+	return shunt_own_fds_make(engine, engine->sys->accept4(door, NULL, NULL,
 							       SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
@@ -205,7 +205,7 @@ void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crow
 		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(engine, door)) >= 0)
 			crowd->fd[crowd->count++] = fd;
 	}
-	shunt_private_close(engine, door);
+	shunt_own_fds_close(engine, door);
 }
 
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd)

@@ -9,8 +9,8 @@
  * holds no lock, is made for the first stranger, and ends with the last. When too many wait for it
  * the doors are shut.
  */
-#ifndef SHUNT_CORE_PORTER_H
-#define SHUNT_CORE_PORTER_H
+#ifndef SHUNT_CORE_LOOP_PORTER_H
+#define SHUNT_CORE_LOOP_PORTER_H
 
 #include <stdbool.h>
 #include <stdint.h>

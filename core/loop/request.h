@@ -3,8 +3,8 @@
  * lane waits for one, or while what arrives must be refused: the program may never poll again (PF-21). Any
  * thread asks; any lock may be held.
  */
-#ifndef SHUNT_CORE_REQUEST_H
-#define SHUNT_CORE_REQUEST_H
+#ifndef SHUNT_CORE_LOOP_REQUEST_H
+#define SHUNT_CORE_LOOP_REQUEST_H
 
 #include <stdbool.h>
 

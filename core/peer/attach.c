@@ -49,9 +49,9 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	tx->ring_bytes = peer->ring_bytes;
 	tx->ring_rkey = peer->rkey;
 	tx->flip_at = SHUNT_NEVER;
-	shunt_stage_begin(stream);
+	shunt_send_buffer_begin(stream);
 	shunt_mock_begin(stream);
-	shunt_comeback_done(stream);
+	shunt_reconnect_done(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
 	if (tx->shut) {	/* ended before: the link must say it too */
 		atomic_store(&tx->fin, tx->offset);
@@ -80,7 +80,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -EBUSY;
 	if (!result)
 		result = shunt_epset_prepare(engine, stream);
-	if (!result && !shunt_shared_commit(stream))
+	if (!result && !shunt_fork_slots_commit(stream))
 		result = -EBUSY;
 	if (!result)
 		begin(engine, stream, peer);

@@ -1,8 +1,8 @@
 /*
  * A stream comes to a link, or does not after all.
  */
-#ifndef SHUNT_CORE_ATTACH_H
-#define SHUNT_CORE_ATTACH_H
+#ifndef SHUNT_CORE_PEER_ATTACH_H
+#define SHUNT_CORE_PEER_ATTACH_H
 
 #include <stdbool.h>
 

@@ -41,7 +41,7 @@ static void end_claim(struct shunt_stream *stream)
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	shunt_streams_vacate(stream);
-	if (!shunt_comeback_later(stream))
+	if (!shunt_reconnect_later(stream))
 		shunt_streams_plain(engine, stream, reason);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	end_claim(stream);
@@ -127,7 +127,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_comeback_tried(link)) {
+	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_reconnect_tried(link)) {
 		send_claim(link, stream);
 		return;
 	}
@@ -199,7 +199,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		return;
 	}
 	if (!link && !shunt_rendezvous_is_local(engine, &stream->tuple)) {
-		shunt_abroad_claim(service, stream);
+		shunt_remote_claim(service, stream);
 		return;
 	}
 	if (!link) {
@@ -217,7 +217,7 @@ void shunt_claim_link_up(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
-	if (!shunt_comeback_tried(link))
+	if (!shunt_reconnect_tried(link))
 		return;
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;

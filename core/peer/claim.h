@@ -2,8 +2,8 @@
  * Which connections move to a link: the connecting side claims (here), the accepting side matches
  * (claim_grant.h), both confirm. Service thread throughout. docs/PROTOCOL.md has the exchange.
  */
-#ifndef SHUNT_CORE_CLAIM_H
-#define SHUNT_CORE_CLAIM_H
+#ifndef SHUNT_CORE_PEER_CLAIM_H
+#define SHUNT_CORE_PEER_CLAIM_H
 
 #include <stdbool.h>
 #include "core/base/reason.h"

@@ -174,7 +174,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 		refuse(link, &message->claim.tuple, place->stream, SHUNT_REFUSED_UNPROVEN);
 		return;
 	}
-	shunt_comeback_claimed(link, &message->claim.tuple);
+	shunt_reconnect_claimed(link, &message->claim.tuple);
 	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
 	if (!park(link, message))
 		return;
@@ -182,7 +182,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 	if (!stream) {
 		shunt_decision_claim(link, &message->claim.tuple, "waits for the program to use it");
 		elsewhere = link->channel.kind == SHUNT_CHANNEL_UNIX ?
-			    shunt_have_find(link->engine->service, &message->claim.tuple) : 0;
+			    shunt_listener_owner_find(link->engine->service, &message->claim.tuple) : 0;
 		if (elsewhere)
 			send_on(link->engine->service, &link->engine->service->parked, elsewhere);
 		return;
@@ -207,7 +207,7 @@ void shunt_claim_match(struct shunt_service *service, struct shunt_stream *strea
 		unpark(service, p);
 		grant(parked.link, stream, &parked.place, parked.nonce);
 	} else if (stream->rendezvous && stream->rendezvous->fd < 0) {
-		shunt_join_tell(service, stream);
+		shunt_listener_worker_tell(service, stream);
 	}
 }
 
@@ -219,7 +219,7 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 
 	atomic_fetch_add(&engine->refused_claims, 1);
 	refuse(parked->link, &parked->tuple, parked->place.stream, stream ? SHUNT_REFUSED_UNUSED :
-	       shunt_have_strangers(service, &parked->tuple) ? SHUNT_REFUSED_STRANGER : SHUNT_REFUSED_NOT_HAD);
+	       shunt_listener_owner_strangers(service, &parked->tuple) ? SHUNT_REFUSED_STRANGER : SHUNT_REFUSED_NOT_HAD);
 	if (!stream)
 		return;
 	shunt_claim_stays(engine, stream, SHUNT_REASON_UNUSED);

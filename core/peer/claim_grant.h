@@ -2,8 +2,8 @@
  * The accepting side of a claim: the claimed connection is looked for among those that our program has
  * accepted. The claim is parked until the program uses it, at most SHUNT_CLAIM_MS. Service thread.
  */
-#ifndef SHUNT_CORE_CLAIM_GRANT_H
-#define SHUNT_CORE_CLAIM_GRANT_H
+#ifndef SHUNT_CORE_PEER_CLAIM_GRANT_H
+#define SHUNT_CORE_PEER_CLAIM_GRANT_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -2,8 +2,8 @@
  * A claim is refused, or a grant is taken back. The seat stays until nothing that is on its way names
  * it: until then it waits in link->refused. Service thread.
  */
-#ifndef SHUNT_CORE_CLAIM_REFUSE_H
-#define SHUNT_CORE_CLAIM_REFUSE_H
+#ifndef SHUNT_CORE_PEER_CLAIM_REFUSE_H
+#define SHUNT_CORE_PEER_CLAIM_REFUSE_H
 
 #include <stdint.h>
 

@@ -154,9 +154,9 @@ static void readable(struct shunt_link *link)
 	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
 	for (int i = 0; i < MESSAGES && more; i++) {
-		shunt_private_begin(link->engine);
+		shunt_own_fds_begin(link->engine);
 		more = hear(link);
-		shunt_private_end(link->engine);
+		shunt_own_fds_end(link->engine);
 	}
 }
 

@@ -3,8 +3,8 @@
  * those who tell what they have. docs/PROTOCOL.md has the numbers. What is beyond them is refused,
  * and said once.
  */
-#ifndef SHUNT_CORE_LIMITS_H
-#define SHUNT_CORE_LIMITS_H
+#ifndef SHUNT_CORE_PEER_LIMITS_H
+#define SHUNT_CORE_PEER_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

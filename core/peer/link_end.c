@@ -27,12 +27,12 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_loss_detach(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_linger_dead(stream);
+	shunt_deferred_fin_dead(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (!shunt_pin_fetched(stream))
-		shunt_pin_tell(stream);
-	shunt_rights_answer(engine, stream);
+	if (!shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
+	shunt_fork_handover_answer(engine, stream);
 	state = atomic_load(&stream->state);
 	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->tx.pin))
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
@@ -58,7 +58,7 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		  shunt_link_where(link), reason);
 	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
 		link->device->kind->peer_gone(link->lanes[i].qp);
-	if (!over || !shunt_comeback_take(link))
+	if (!over || !shunt_reconnect_take(link))
 		hang_up(link);
 	shunt_lanes_abandon(link);
 	shunt_claim_link_down(link);

@@ -2,8 +2,8 @@
  * The end of a link. Its queue pairs die first, and with both processes alive its streams go over to TCP
  * (failover.c); or its channel ends, and the link with it. Service thread, seats_lock held.
  */
-#ifndef SHUNT_CORE_LINK_END_H
-#define SHUNT_CORE_LINK_END_H
+#ifndef SHUNT_CORE_PEER_LINK_END_H
+#define SHUNT_CORE_PEER_LINK_END_H
 
 #include "core/link/link.h"
 

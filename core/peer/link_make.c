@@ -100,7 +100,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	struct shunt_device *device;
 	struct ucred peer;
 
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
 		goto close_channel;
 	device = channel->device ? channel->device : shunt_devices_open(engine, device_for(engine, channel));
@@ -124,18 +124,18 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		goto destroy;
 	if (!is_said(introduce(link)))
 		goto destroy;
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return link;
 
 destroy:
 	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
 		  lacks_memory(link) ? shunt_reason_text(device->kind->shortage()) : "out of memory, descriptors or queues");
 	shunt_link_destroy(link);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return NULL;
 close_channel:
 	shunt_channel_close(channel);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return NULL;
 }
 

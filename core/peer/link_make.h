@@ -2,8 +2,8 @@
  * The making of a link: our half around a channel, and the introduction (HELLO) by which both ends learn
  * of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.
  */
-#ifndef SHUNT_CORE_LINK_MAKE_H
-#define SHUNT_CORE_LINK_MAKE_H
+#ifndef SHUNT_CORE_PEER_LINK_MAKE_H
+#define SHUNT_CORE_PEER_LINK_MAKE_H
 
 #include "core/link/link.h"
 

@@ -36,7 +36,7 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 		return;
 	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
 		if (!shunt_limits_link(service, fd)) {
-			shunt_private_close(engine, fd);
+			shunt_own_fds_close(engine, fd);
 			continue;
 		}
 		shunt_porter_trust(engine, fd);

@@ -2,8 +2,8 @@
  * The links of the process: a peer comes to a rendezvous, a link is added, and one that is over is
  * destroyed. Service thread.
  */
-#ifndef SHUNT_CORE_LINKS_H
-#define SHUNT_CORE_LINKS_H
+#ifndef SHUNT_CORE_PEER_LINKS_H
+#define SHUNT_CORE_PEER_LINKS_H
 
 #include <stdint.h>
 

@@ -31,7 +31,7 @@ int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *re
 	atomic_store(atomic_load(&rendezvous->wanted), 0);
 	rendezvous->have_fd = have_fd;
 	rendezvous->fd = fd;
-	rendezvous->tried_abroad = false;
+	rendezvous->tried_remote = false;
 	rendezvous->service = service;
 	shunt_loop_add(&engine->loop, fd, &rendezvous->source, EPOLLIN);
 	if (have_fd >= 0)
@@ -51,8 +51,8 @@ static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, cons
 	if (!r)
 		return NULL;
 	r->source.ready = shunt_links_welcome;
-	r->have_source.ready = shunt_have_welcome;
-	r->owner_source.ready = shunt_join_hear;
+	r->have_source.ready = shunt_listener_owner_welcome;
+	r->owner_source.ready = shunt_listener_worker_hear;
 	r->name = *name;
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->wanted = &r->own_wanted;
@@ -189,7 +189,7 @@ void shunt_listen_run(struct shunt_task *task)
 	struct shunt_service *service = shunt_service_of(task, listen);
 
 	if (!atomic_load(&service->leaving))
-		shunt_abroad_listen(service);
+		shunt_remote_listen(service);
 	shunt_task_at(&service->tasks.withdraw, 0);
 	others_follow(service);
 }
@@ -220,17 +220,17 @@ void shunt_listen_run_withdraw(struct shunt_task *task)
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */
 static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 {
-	shunt_private_close(engine, r->fd);
-	shunt_private_close(engine, r->have_fd);
-	shunt_private_close(engine, r->owner_fd);
+	shunt_own_fds_close(engine, r->fd);
+	shunt_own_fds_close(engine, r->have_fd);
+	shunt_own_fds_close(engine, r->owner_fd);
 	r->fd = r->have_fd = r->owner_fd = -1;
 	r->joining = r->alone = r->turned_away = r->strangers = false;
 	r->own_wanted = 0;
 	r->wanted_until = r->look_at = r->leave_at = 0;
 	r->failures = 0;
 	r->service = NULL;
-	r->abroad = NULL;
-	r->tried_abroad = false;
+	r->remote = NULL;
+	r->tried_remote = false;
 }
 
 void shunt_listen_abandon(struct shunt_engine *engine)

@@ -1,8 +1,8 @@
 /*
  * The addresses that this process listens at; more of it in engine.h. Errors are -errno.
  */
-#ifndef SHUNT_CORE_LISTEN_H
-#define SHUNT_CORE_LISTEN_H
+#ifndef SHUNT_CORE_PEER_LISTEN_H
+#define SHUNT_CORE_PEER_LISTEN_H
 
 #include "core/peer/rendezvous.h"
 

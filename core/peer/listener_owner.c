@@ -37,7 +37,7 @@ struct shunt_had {
 
 /* --- messages --- */
 
-int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have)
+int shunt_listener_owner_send(struct shunt_engine *engine, int to, struct shunt_have *have)
 {
 	struct iovec iov = { have, sizeof(*have) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -47,7 +47,7 @@ int shunt_have_send(struct shunt_engine *engine, int to, struct shunt_have *have
 	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int shunt_have_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
+int shunt_listener_owner_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
 {
 	struct iovec iov = { have, sizeof(*have) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
@@ -104,7 +104,7 @@ static void tell_wanted(struct shunt_service *service, struct shunt_teller *tell
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
 
 	if (teller->joined)
-		shunt_have_send(service->engine, teller->fd, &have);
+		shunt_listener_owner_send(service->engine, teller->fd, &have);
 }
 
 static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
@@ -131,7 +131,7 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
 
-pid_t shunt_have_find(struct shunt_service *service, const struct shunt_tuple *claimed)
+pid_t shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed)
 {
 	uint64_t now = shunt_now(service->engine);
 	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
@@ -159,7 +159,7 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 		p = &(*p)->next;
 	*p = teller->next;
 	service->teller_count--;
-	shunt_private_close(service->engine, teller->fd);
+	shunt_own_fds_close(service->engine, teller->fd);
 	free(teller);
 }
 
@@ -172,7 +172,7 @@ static uint32_t tellers_of(const struct shunt_service *service, pid_t pid)
 	return count;
 }
 
-bool shunt_have_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
+bool shunt_listener_owner_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
 {
 	struct shunt_engine *engine = service->engine;
 	bool any = false;
@@ -211,7 +211,7 @@ static void hear(struct shunt_source *source, uint32_t events)
 
 	(void)events;
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
-		result = shunt_have_receive(engine, teller->fd, &have);
+		result = shunt_listener_owner_receive(engine, teller->fd, &have);
 		if (result > 0 && !on_message(service, teller, &have))
 			result = -EPROTO;
 	}
@@ -231,7 +231,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 			       "connections for what it accepts"))
 		teller = calloc(1, sizeof(*teller));
 	if (!teller) {
-		shunt_private_close(service->engine, fd);
+		shunt_own_fds_close(service->engine, fd);
 		return;
 	}
 	teller->source.ready = hear;
@@ -245,7 +245,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 		dismiss(service, teller);
 }
 
-void shunt_have_welcome(struct shunt_source *source, uint32_t events)
+void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, have_source);
 	struct shunt_service *service = rendezvous->service;
@@ -272,7 +272,7 @@ static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r
 	r->wanted_until = 0;
 }
 
-void shunt_have_run(struct shunt_task *task)
+void shunt_listener_owner_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, have);
 	struct shunt_teller *teller = service->tellers, *next;
@@ -295,8 +295,8 @@ void shunt_have_run(struct shunt_task *task)
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
 
-void shunt_have_abandon(struct shunt_service *service)
+void shunt_listener_owner_abandon(struct shunt_service *service)
 {
 	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
-		shunt_private_close(service->engine, teller->fd);
+		shunt_own_fds_close(service->engine, teller->fd);
 }

@@ -31,7 +31,7 @@ static void turn_away(struct shunt_rendezvous *r)
 
 static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
 {
-	shunt_private_close(service->engine, r->owner_fd);
+	shunt_own_fds_close(service->engine, r->owner_fd);
 	r->owner_fd = -1;
 	if (shunt_now(service->engine) >= r->look_at) {
 		r->failures = 0;
@@ -74,7 +74,7 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 	r->service = service;
 	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
 	if (shunt_loop_add(&service->engine->loop, fd, &r->owner_source, EPOLLIN) ||
-	    shunt_have_send(service->engine, fd, &have)) {
+	    shunt_listener_owner_send(service->engine, fd, &have)) {
 		lose_owner(service, r);
 		return;
 	}
@@ -111,7 +111,7 @@ static bool must_look(const struct shunt_rendezvous *r)
 	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
 }
 
-void shunt_join_run(struct shunt_task *task)
+void shunt_listener_worker_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, join);
 	struct shunt_engine *engine = service->engine;
@@ -129,7 +129,7 @@ void shunt_join_run(struct shunt_task *task)
 	shunt_porter_dismiss_all(engine, &crowd);
 }
 
-void shunt_join_hear(struct shunt_source *source, uint32_t events)
+void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_rendezvous *r = shunt_loop_owner(source, struct shunt_rendezvous, owner_source);
 	struct shunt_service *service = r->service;
@@ -140,7 +140,7 @@ void shunt_join_hear(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (r->owner_fd < 0)
 		return;
-	while ((result = shunt_have_receive(engine, r->owner_fd, &have)) > 0) {
+	while ((result = shunt_listener_owner_receive(engine, r->owner_fd, &have)) > 0) {
 		if (have.type != SHUNT_HAVE_WANTED || have.on > 1) {
 			result = -EPROTO;
 			break;
@@ -172,19 +172,19 @@ static bool offer_process(struct shunt_service *service)
 	return !shunt_loop_add(&engine->loop, process->fd, &process->source, EPOLLIN);
 }
 
-void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream)
+void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_rendezvous *r = stream->rendezvous;
 	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
 
 	if (!atomic_exchange(&r->joining, true))
-		shunt_join_run(&service->tasks.join);
+		shunt_listener_worker_run(&service->tasks.join);
 	if (r->owner_fd < 0)
 		atomic_store(&stream->used, false);	/* again, when there is one */
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
-	if (shunt_have_send(service->engine, r->owner_fd, &have))
+	if (shunt_listener_owner_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;
 	atomic_fetch_add(&service->engine->haves, 1);

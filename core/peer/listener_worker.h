@@ -1,8 +1,8 @@
 /*
  * We accept at an address that another process owns (listener_owner.h is the owner's side). Service thread.
  */
-#ifndef SHUNT_CORE_JOIN_H
-#define SHUNT_CORE_JOIN_H
+#ifndef SHUNT_CORE_PEER_LISTENER_WORKER_H
+#define SHUNT_CORE_PEER_LISTENER_WORKER_H
 
 #include "core/loop/loop.h"
 
@@ -10,10 +10,10 @@ struct shunt_service;
 struct shunt_stream;
 
 /* The program has used a connection that it has accepted there. */
-void shunt_join_tell(struct shunt_service *service, struct shunt_stream *stream);
+void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stream *stream);
 /* The owner has said something: see loop.h. */
-void shunt_join_hear(struct shunt_source *source, uint32_t events);
+void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events);
 /* Looks for owners, or becomes one. */
-void shunt_join_run(struct shunt_task *task);
+void shunt_listener_worker_run(struct shunt_task *task);
 
 #endif

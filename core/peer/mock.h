@@ -6,8 +6,8 @@
  * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours
  * whose completions are slow.
  */
-#ifndef SHUNT_CORE_MOCK_H
-#define SHUNT_CORE_MOCK_H
+#ifndef SHUNT_CORE_PEER_MOCK_H
+#define SHUNT_CORE_PEER_MOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -35,7 +35,7 @@ static int connect_to(struct shunt_engine *engine, pid_t process, struct shunt_n
 	shunt_rendezvous_process(process, name);
 	fd = shunt_rendezvous_knock(engine, name);
 	if (fd >= 0 && !is_process(engine, fd, process)) {
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 		return -EPERM;
 	}
 	return fd;

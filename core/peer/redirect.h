@@ -1,8 +1,8 @@
 /*
  * The claimant is sent to another process. Service thread.
  */
-#ifndef SHUNT_CORE_REDIRECT_H
-#define SHUNT_CORE_REDIRECT_H
+#ifndef SHUNT_CORE_PEER_REDIRECT_H
+#define SHUNT_CORE_PEER_REDIRECT_H
 
 #include <stdint.h>
 

@@ -19,7 +19,7 @@
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
 #define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
 
-struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const struct cm_route *route)
+struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route)
 {
 	struct shunt_way way = { .port = route->port, .gid = route->sgid };
 
@@ -31,8 +31,8 @@ struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const stru
 
 static void let_in(void *gate_arg, void *ticket_arg, int fd)
 {
-	struct shunt_abroad *abroad = gate_arg;
-	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_remote *remote = gate_arg;
+	struct shunt_engine *engine = remote->service->engine;
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
@@ -40,14 +40,14 @@ static void let_in(void *gate_arg, void *ticket_arg, int fd)
 	channel.device = ticket_arg;
 	link = shunt_link_create(engine, &channel, false);
 	if (link)
-		shunt_links_add(abroad->service, link);
+		shunt_links_add(remote->service, link);
 }
 
-static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_address *local)
+static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const union cm_address *local)
 {
-	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_engine *engine = remote->service->engine;
 	bool v6 = local->any.sa_family == AF_INET6;
-	struct shunt_gate *gate = &abroad->gates[v6];
+	struct shunt_remote_listener *gate = &remote->gates[v6];
 	union cm_address any = { 0 };
 
 	if (gate->fd >= 0)
@@ -56,14 +56,14 @@ static struct shunt_gate *gate_for(struct shunt_abroad *abroad, const union cm_a
 	gate->engine = engine;
 	gate->patience = TICKET_NS;
 	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
-	gate->arg = abroad;
+	gate->arg = remote;
 	gate->let_in = let_in;
-	if (shunt_gate_open(gate, &any.any)) {
+	if (shunt_remote_listener_open(gate, &any.any)) {
 		gate->fd = -1;
 		return NULL;
 	}
-	if (shunt_loop_add(&engine->loop, gate->fd, &abroad->gate_source, EPOLLIN)) {
-		shunt_gate_close(gate);
+	if (shunt_loop_add(&engine->loop, gate->fd, &remote->gate_source, EPOLLIN)) {
+		shunt_remote_listener_close(gate);
 		gate->fd = -1;
 		return NULL;
 	}
@@ -75,20 +75,20 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 		       uint8_t *out)
 {
 	struct shunt_rendezvous *rendezvous = listener_arg;
-	struct shunt_abroad *abroad = rendezvous->service->abroad;
-	struct abroad_answer answer = { .magic = SHUNT_ABROAD_MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct shunt_remote *remote = rendezvous->service->remote;
+	struct remote_answer answer = { .magic = SHUNT_REMOTE_MAGIC, .version = SHUNT_WIRE_VERSION };
 	struct shunt_device *device;
-	struct abroad_question asked;
-	struct shunt_gate *gate;
+	struct remote_question asked;
+	struct shunt_remote_listener *gate;
 
 	if (bytes != sizeof(asked))
 		return -1;
 	memcpy(&asked, question, sizeof(asked));
-	if (asked.magic != SHUNT_ABROAD_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
+	if (asked.magic != SHUNT_REMOTE_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
 		return -1;
-	gate = gate_for(abroad, &route->local);
-	device = gate ? shunt_abroad_device(abroad->service->engine, route) : NULL;
-	if (!device || shunt_gate_expect(gate, device, answer.cookie))
+	gate = gate_for(remote, &route->local);
+	device = gate ? shunt_remote_device(remote->service->engine, route) : NULL;
+	if (!device || shunt_remote_listener_expect(gate, device, answer.cookie))
 		return -1;
 	answer.port = gate->port;
 	memcpy(out, &answer, sizeof(answer));
@@ -104,13 +104,13 @@ static bool machine_has_device(struct shunt_engine *engine)
 	bool any = false;
 	DIR *dir;
 
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	dir = opendir("/sys/class/infiniband");
 	while (dir && !any && (entry = readdir(dir)) != NULL)
 		any = entry->d_name[0] != '.';
 	if (dir)
 		closedir(dir);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return any;
 }
 
@@ -122,92 +122,92 @@ static bool is_wanted(struct shunt_engine *engine)
 
 static int keep_descriptor(void *arg, int fd)
 {
-	return shunt_private_copy(arg, fd);
+	return shunt_own_fds_copy(arg, fd);
 }
 
 static void drop_descriptor(void *arg, int fd)
 {
-	shunt_private_close(arg, fd);
+	shunt_own_fds_close(arg, fd);
 }
 
 static const struct cm_callbacks callbacks = {
-	.question = on_question, .answer = shunt_abroad_answered, .keep = keep_descriptor, .drop = drop_descriptor,
+	.question = on_question, .answer = shunt_remote_answered, .keep = keep_descriptor, .drop = drop_descriptor,
 };
 
-static void step(struct shunt_abroad *abroad)
+static void step(struct shunt_remote *remote)
 {
-	struct shunt_engine *engine = abroad->service->engine;
+	struct shunt_engine *engine = remote->service->engine;
 
-	shunt_private_begin(engine);
-	cm_step(&abroad->cm, shunt_abroad_ms(engine));
+	shunt_own_fds_begin(engine);
+	cm_step(&remote->cm, shunt_remote_ms(engine));
 	for (int i = 0; i < 2; i++)
-		if (abroad->gates[i].fd >= 0)
-			shunt_gate_step(&abroad->gates[i]);
-	shunt_private_end(engine);
+		if (remote->gates[i].fd >= 0)
+			shunt_remote_listener_step(&remote->gates[i]);
+	shunt_own_fds_end(engine);
 }
 
-void shunt_abroad_hear(struct shunt_service *service)
+void shunt_remote_hear(struct shunt_service *service)
 {
-	step(service->abroad);
+	step(service->remote);
 }
 
 static void cm_ready(struct shunt_source *source, uint32_t events)
 {
 	(void)events;
-	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, cm_source)->service);
+	shunt_remote_hear(shunt_loop_owner(source, struct shunt_remote, cm_source)->service);
 }
 
 static void gate_ready(struct shunt_source *source, uint32_t events)
 {
 	(void)events;
-	shunt_abroad_hear(shunt_loop_owner(source, struct shunt_abroad, gate_source)->service);
+	shunt_remote_hear(shunt_loop_owner(source, struct shunt_remote, gate_source)->service);
 }
 
-static bool open_all(struct shunt_abroad *abroad)
+static bool open_all(struct shunt_remote *remote)
 {
-	struct shunt_service *service = abroad->service;
+	struct shunt_service *service = remote->service;
 	struct shunt_engine *engine = service->engine;
 
 	if (!shunt_devices_open(engine, SHUNT_VERBS))
 		return false;
-	if (cm_open(&abroad->cm, &callbacks, engine)) {
-		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", abroad->cm.error);
+	if (cm_open(&remote->cm, &callbacks, engine)) {
+		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", remote->cm.error);
 		return false;
 	}
 	shunt_device_note_helpers(engine->files);
-	abroad->cm_source.ready = cm_ready;
-	if (shunt_loop_add(&engine->loop, cm_fd(&abroad->cm), &abroad->cm_source, EPOLLIN)) {
-		cm_close(&abroad->cm);
+	remote->cm_source.ready = cm_ready;
+	if (shunt_loop_add(&engine->loop, cm_fd(&remote->cm), &remote->cm_source, EPOLLIN)) {
+		cm_close(&remote->cm);
 		return false;
 	}
 	return true;
 }
 
 /* NULL: there is no way to other hosts. */
-static struct shunt_abroad *get(struct shunt_service *service)
+static struct shunt_remote *get(struct shunt_service *service)
 {
-	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_remote *remote = service->remote;
 	struct shunt_engine *engine = service->engine;
 
-	if (!abroad) {
+	if (!remote) {
 		if (!is_wanted(engine))
 			return NULL;
-		abroad = calloc(1, sizeof(*abroad));
-		if (!abroad)
+		remote = calloc(1, sizeof(*remote));
+		if (!remote)
 			return NULL;
-		abroad->service = service;
-		abroad->gate_source.ready = gate_ready;
-		abroad->gates[0].fd = abroad->gates[1].fd = -1;
-		service->abroad = abroad;
+		remote->service = service;
+		remote->gate_source.ready = gate_ready;
+		remote->gates[0].fd = remote->gates[1].fd = -1;
+		service->remote = remote;
 	}
-	if (abroad->open || shunt_now(engine) < abroad->closed_until)
-		return abroad->open ? abroad : NULL;
-	shunt_private_begin(engine);
-	abroad->open = open_all(abroad);
-	shunt_private_end(engine);
-	if (!abroad->open)
-		abroad->closed_until = shunt_now(engine) + CLOSED_NS;
-	return abroad->open ? abroad : NULL;
+	if (remote->open || shunt_now(engine) < remote->closed_until)
+		return remote->open ? remote : NULL;
+	shunt_own_fds_begin(engine);
+	remote->open = open_all(remote);
+	shunt_own_fds_end(engine);
+	if (!remote->open)
+		remote->closed_until = shunt_now(engine) + CLOSED_NS;
+	return remote->open ? remote : NULL;
 }
 
 /* --- listening --- */
@@ -226,64 +226,64 @@ static bool address_of_listener(struct shunt_engine *engine, const struct shunt_
 }
 
 /* Calls of the connection manager may take their time: not under the lock. */
-static void renew(struct shunt_abroad *abroad, struct shunt_rendezvous *rendezvous)
+static void renew(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous)
 {
-	struct shunt_service *service = abroad->service;
+	struct shunt_service *service = remote->service;
 	struct shunt_engine *engine = service->engine;
 	union cm_address address;
 	bool stale, wanted, only_v6 = false;
 
 	shunt_lock_take(&engine->rendezvous_lock);
-	stale = rendezvous->abroad && (rendezvous->fd < 0 || !rendezvous->tried_abroad);
-	wanted = rendezvous->fd >= 0 && !rendezvous->tried_abroad && rendezvous->listener &&
+	stale = rendezvous->remote && (rendezvous->fd < 0 || !rendezvous->tried_remote);
+	wanted = rendezvous->fd >= 0 && !rendezvous->tried_remote && rendezvous->listener &&
 		 address_of_listener(engine, rendezvous, &address, &only_v6);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	if (stale) {
-		cm_unlisten(&abroad->cm, rendezvous->abroad);
-		rendezvous->abroad = NULL;
+		cm_unlisten(&remote->cm, rendezvous->remote);
+		rendezvous->remote = NULL;
 	}
-	rendezvous->tried_abroad |= wanted;
+	rendezvous->tried_remote |= wanted;
 	if (!wanted)
 		return;
 	rendezvous->service = service;
-	shunt_private_begin(engine);
-	if (cm_listen(&abroad->cm, &address.any, only_v6, rendezvous, &rendezvous->abroad))
+	shunt_own_fds_begin(engine);
+	if (cm_listen(&remote->cm, &address.any, only_v6, rendezvous, &rendezvous->remote))
 		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s", ntohs(address.v4.sin_port),
-			  abroad->cm.error);
-	shunt_private_end(engine);
+			  remote->cm.error);
+	shunt_own_fds_end(engine);
 }
 
-void shunt_abroad_listen(struct shunt_service *service)
+void shunt_remote_listen(struct shunt_service *service)
 {
-	struct shunt_abroad *abroad = get(service);
+	struct shunt_remote *remote = get(service);
 	struct shunt_rendezvous *rendezvous;
 
-	if (!abroad)
+	if (!remote)
 		return;
 	shunt_lock_take(&service->engine->rendezvous_lock);
 	rendezvous = service->engine->rendezvous;	/* none is ever taken out of the list */
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 	for (; rendezvous; rendezvous = rendezvous->next)
-		renew(abroad, rendezvous);
+		renew(remote, rendezvous);
 }
 
-void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream)
+void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream)
 {
-	struct shunt_abroad *abroad = get(service);
+	struct shunt_remote *remote = get(service);
 
-	if (!abroad || !shunt_abroad_ask(abroad, stream))
-		shunt_claim_fails(service, stream, abroad ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
+	if (!remote || !shunt_remote_ask(remote, stream))
+		shunt_claim_fails(service, stream, remote ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
 }
 
 /* --- the service thread --- */
 
-static uint64_t first_due(struct shunt_abroad *abroad)
+static uint64_t first_due(struct shunt_remote *remote)
 {
-	uint64_t due = cm_next_deadline(&abroad->cm);
+	uint64_t due = cm_next_deadline(&remote->cm);
 
 	due = due == CM_NEVER ? SHUNT_NEVER : due * 1000000;
 	for (int i = 0; i < 2; i++) {
-		uint64_t gate = abroad->gates[i].fd >= 0 ? shunt_gate_due(&abroad->gates[i]) : SHUNT_NEVER;
+		uint64_t gate = remote->gates[i].fd >= 0 ? shunt_remote_listener_due(&remote->gates[i]) : SHUNT_NEVER;
 
 		if (gate < due)
 			due = gate;
@@ -291,61 +291,61 @@ static uint64_t first_due(struct shunt_abroad *abroad)
 	return due;
 }
 
-void shunt_abroad_run(struct shunt_task *task)
+void shunt_remote_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, abroad);
-	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_service *service = shunt_service_of(task, remote);
+	struct shunt_remote *remote = service->remote;
 
-	if (!abroad || !abroad->open)
+	if (!remote || !remote->open)
 		return;
-	if (first_due(abroad) <= shunt_now(service->engine))
-		step(abroad);
-	shunt_task_at(task, first_due(abroad));
+	if (first_due(remote) <= shunt_now(service->engine))
+		step(remote);
+	shunt_task_at(task, first_due(remote));
 }
 
-void shunt_abroad_forget(struct shunt_service *service)
+void shunt_remote_forget(struct shunt_service *service)
 {
-	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_remote *remote = service->remote;
 
-	if (!abroad)
+	if (!remote)
 		return;
-	service->abroad = NULL;
-	if (abroad->open) {
-		cm_forget(&abroad->cm);
+	service->remote = NULL;
+	if (remote->open) {
+		cm_forget(&remote->cm);
 		for (int i = 0; i < 2; i++)
-			if (abroad->gates[i].fd >= 0)
-				shunt_gate_close(&abroad->gates[i]);
+			if (remote->gates[i].fd >= 0)
+				shunt_remote_listener_close(&remote->gates[i]);
 	}
-	shunt_abroad_drop(abroad, SHUNT_REASON_NONE);
-	free(abroad);
+	shunt_remote_drop(remote, SHUNT_REASON_NONE);
+	free(remote);
 }
 
 static void unlist(struct shunt_engine *engine)
 {
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
-		r->abroad = NULL;	/* it went with the connection manager */
-		r->tried_abroad = false;
+		r->remote = NULL;	/* it went with the connection manager */
+		r->tried_remote = false;
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 }
 
-void shunt_abroad_end(struct shunt_service *service)
+void shunt_remote_end(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
-	struct shunt_abroad *abroad = service->abroad;
+	struct shunt_remote *remote = service->remote;
 
-	if (!abroad)
+	if (!remote)
 		return;
-	shunt_private_begin(engine);
-	if (abroad->open)
-		cm_close(&abroad->cm);
+	shunt_own_fds_begin(engine);
+	if (remote->open)
+		cm_close(&remote->cm);
 	for (int i = 0; i < 2; i++)
-		if (abroad->gates[i].fd >= 0)
-			shunt_gate_close(&abroad->gates[i]);
-	shunt_private_end(engine);
+		if (remote->gates[i].fd >= 0)
+			shunt_remote_listener_close(&remote->gates[i]);
+	shunt_own_fds_end(engine);
 	unlist(engine);
-	shunt_abroad_drop(abroad, shunt_leave_reason(engine));
-	service->abroad = NULL;
-	free(abroad);
+	shunt_remote_drop(remote, shunt_leave_reason(engine));
+	service->remote = NULL;
+	free(remote);
 }

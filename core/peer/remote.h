@@ -3,24 +3,24 @@
  * gate for our link's channel is (remote_listener.h). In the background throughout: whatever does not answer costs the program
  * nothing, and a connection that is not carried stays on TCP. Service thread.
  */
-#ifndef SHUNT_CORE_ABROAD_H
-#define SHUNT_CORE_ABROAD_H
+#ifndef SHUNT_CORE_PEER_REMOTE_H
+#define SHUNT_CORE_PEER_REMOTE_H
 
 struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
 /* Rendezvous have been added or withdrawn. */
-void shunt_abroad_listen(struct shunt_service *service);
+void shunt_remote_listen(struct shunt_service *service);
 /* A stream to another host: finds the link, or makes it, or gives the stream up. */
-void shunt_abroad_claim(struct shunt_service *service, struct shunt_stream *stream);
+void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream);
 /* The connection manager or a gate has something: what their sources call. */
-void shunt_abroad_hear(struct shunt_service *service);
+void shunt_remote_hear(struct shunt_service *service);
 /* Tasks that are due by now. */
-void shunt_abroad_run(struct shunt_task *task);
+void shunt_remote_run(struct shunt_task *task);
 /* The service thread ends: nobody listens, nothing is asked. */
-void shunt_abroad_end(struct shunt_service *service);
+void shunt_remote_end(struct shunt_service *service);
 /* In a fork's child. */
-void shunt_abroad_forget(struct shunt_service *service);
+void shunt_remote_forget(struct shunt_service *service);
 
 #endif

@@ -46,7 +46,7 @@ static enum shunt_reason why(int status)
 	}
 }
 
-static struct shunt_link *link_by(struct inquiry *inquiry, const struct abroad_answer *answer, const struct cm_route *route)
+static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_answer *answer, const struct cm_route *route)
 {
 	struct shunt_service *service = inquiry->service;
 	struct shunt_engine *engine = service->engine;
@@ -56,9 +56,9 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct abroad_a
 	struct shunt_name name;
 	union cm_address peer;
 
-	if (answer->magic != SHUNT_ABROAD_MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
+	if (answer->magic != SHUNT_REMOTE_MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
 		return NULL;
-	device = shunt_abroad_device(engine, route);
+	device = shunt_remote_device(engine, route);
 	if (!device)
 		return NULL;
 	address_of(inquiry->tuple.peer, answer->port, &peer);
@@ -75,12 +75,12 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct abroad_a
 	return link;
 }
 
-void shunt_abroad_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
+void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
 {
-	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->abroad->inquiries;
+	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->remote->inquiries;
 	struct shunt_link *link = NULL;
 	struct shunt_stream *stream;
-	struct abroad_answer answer;
+	struct remote_answer answer;
 
 	while (*p != inquiry)
 		p = &(*p)->next;
@@ -100,48 +100,48 @@ void shunt_abroad_answered(void *ask_arg, int status, const uint8_t *given, unsi
 	free(inquiry);
 }
 
-static struct inquiry *find(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
-	struct inquiry *inquiry = abroad->inquiries;
+	struct inquiry *inquiry = remote->inquiries;
 
 	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
 		inquiry = inquiry->next;
 	return inquiry;
 }
 
-static struct inquiry *ask(struct shunt_abroad *abroad, const struct shunt_tuple *tuple)
+static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
-	struct shunt_engine *engine = abroad->service->engine;
-	struct abroad_question question = { SHUNT_ABROAD_MAGIC, SHUNT_WIRE_VERSION };
+	struct shunt_engine *engine = remote->service->engine;
+	struct remote_question question = { SHUNT_REMOTE_MAGIC, SHUNT_WIRE_VERSION };
 	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
 	union cm_address local, peer;
 	int result;
 
 	if (!inquiry)
 		return NULL;
-	inquiry->service = abroad->service;
+	inquiry->service = remote->service;
 	inquiry->tuple = *tuple;
 	address_of(tuple->local, 0, &local);
 	address_of(tuple->peer, tuple->peer_port, &peer);
-	shunt_private_begin(engine);
-	result = cm_ask(&abroad->cm, &local.any, &peer.any, &question, sizeof(question),
-			shunt_abroad_ms(engine) + engine->config.claim_ms, inquiry, NULL);
-	shunt_private_end(engine);
+	shunt_own_fds_begin(engine);
+	result = cm_ask(&remote->cm, &local.any, &peer.any, &question, sizeof(question),
+			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);
+	shunt_own_fds_end(engine);
 	if (result) {
 		free(inquiry);
 		return NULL;
 	}
-	inquiry->next = abroad->inquiries;
-	abroad->inquiries = inquiry;
+	inquiry->next = remote->inquiries;
+	remote->inquiries = inquiry;
 	return inquiry;
 }
 
-bool shunt_abroad_ask(struct shunt_abroad *abroad, struct shunt_stream *stream)
+bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream)
 {
-	struct inquiry *inquiry = find(abroad, &stream->tuple);
+	struct inquiry *inquiry = find(remote, &stream->tuple);
 
 	if (!inquiry)
-		inquiry = ask(abroad, &stream->tuple);
+		inquiry = ask(remote, &stream->tuple);
 	if (!inquiry)
 		return false;
 	shunt_decision_step(stream, "the peer's host is asked");
@@ -150,16 +150,16 @@ bool shunt_abroad_ask(struct shunt_abroad *abroad, struct shunt_stream *stream)
 	return true;
 }
 
-void shunt_abroad_drop(struct shunt_abroad *abroad, enum shunt_reason reason)
+void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason)
 {
 	struct inquiry *inquiry;
 	struct shunt_stream *stream;
 
-	while ((inquiry = abroad->inquiries) != NULL) {
-		abroad->inquiries = inquiry->next;
+	while ((inquiry = remote->inquiries) != NULL) {
+		remote->inquiries = inquiry->next;
 		while (reason && (stream = inquiry->streams) != NULL) {
 			inquiry->streams = stream->next_offer;
-			shunt_claim_stays(abroad->service->engine, stream, reason);
+			shunt_claim_stays(remote->service->engine, stream, reason);
 		}
 		free(inquiry);
 	}

@@ -2,22 +2,22 @@
  * Asking another host who listens at an address, and what both sides of that share. A stream waits in the inquiry
  * about its peer's address. Service thread.
  */
-#ifndef SHUNT_CORE_ABROAD_ASK_H
-#define SHUNT_CORE_ABROAD_ASK_H
+#ifndef SHUNT_CORE_PEER_REMOTE_ASK_H
+#define SHUNT_CORE_PEER_REMOTE_ASK_H
 
 #include "core/device/cm/cm.h"
 #include "core/engine.h"
 #include "core/peer/remote.h"
 #include "core/peer/remote_listener.h"
 
-#define SHUNT_ABROAD_MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
+#define SHUNT_REMOTE_MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
 
-struct abroad_question {
+struct remote_question {
 	uint32_t magic;
 	uint32_t version;
 };
 
-struct abroad_answer {
+struct remote_answer {
 	uint32_t magic;
 	uint32_t version;
 	uint16_t port;		/* of the gate, network order */
@@ -27,30 +27,30 @@ struct abroad_answer {
 
 struct inquiry;
 
-struct shunt_abroad {
+struct shunt_remote {
 	struct shunt_service *service;
 	struct cm cm;
 	bool open;
 	uint64_t closed_until;	/* there was no device or no connection manager */
 	struct shunt_source cm_source;
 	struct shunt_source gate_source;
-	struct shunt_gate gates[2];	/* at the wildcards of IPv4 and IPv6 */
+	struct shunt_remote_listener gates[2];	/* at the wildcards of IPv4 and IPv6 */
 	struct inquiry *inquiries;
 };
 
-static inline uint64_t shunt_abroad_ms(struct shunt_engine *engine)
+static inline uint64_t shunt_remote_ms(struct shunt_engine *engine)
 {
 	return shunt_now(engine) / 1000000;
 }
 
 /* The device that leads there. NULL: none. */
-struct shunt_device *shunt_abroad_device(struct shunt_engine *engine, const struct cm_route *route);
+struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route);
 /* The peer of the stream is asked, or is already. False: it cannot be. */
-bool shunt_abroad_ask(struct shunt_abroad *abroad, struct shunt_stream *stream);
+bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream);
 /* The connection manager's answer callback: see cm.h. */
-void shunt_abroad_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes,
+void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes,
 			   const struct cm_route *route);
 /* No inquiry is under way any more. Their streams stay on TCP, for that reason; NONE: they are not looked at. */
-void shunt_abroad_drop(struct shunt_abroad *abroad, enum shunt_reason reason);
+void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason);
 
 #endif

@@ -6,18 +6,18 @@
 #include "core/engine.h"
 #include "core/peer/remote_listener.h"
 
-#define LISTENER SHUNT_GATE_GUESTS	/* in the epoll's data, where guests have their index */
+#define LISTENER SHUNT_REMOTE_LISTENER_GUESTS	/* in the epoll's data, where guests have their index */
 #define ARRIVALS 64			/* looked at in one step */
 #define PAUSE 100000000ull		/* ns without descriptors before the next try */
 
 /* --- tickets --- */
 
 /* Looks at every byte of every ticket, so that how long it takes tells nothing. */
-static struct shunt_ticket *ticket_find(struct shunt_gate *gate, const uint8_t cookie[SHUNT_COOKIE_BYTES])
+static struct shunt_ticket *ticket_find(struct shunt_remote_listener *gate, const uint8_t cookie[SHUNT_COOKIE_BYTES])
 {
 	struct shunt_ticket *found = NULL;
 
-	for (int i = 0; i < SHUNT_GATE_TICKETS; i++) {
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++) {
 		struct shunt_ticket *ticket = &gate->tickets[i];
 		volatile uint8_t differ = !ticket->valid;
 
@@ -29,13 +29,13 @@ static struct shunt_ticket *ticket_find(struct shunt_gate *gate, const uint8_t c
 	return found;
 }
 
-int shunt_gate_expect(struct shunt_gate *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES])
+int shunt_remote_listener_expect(struct shunt_remote_listener *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES])
 {
 	struct shunt_ticket *ticket = gate->tickets;
 
-	while (ticket < gate->tickets + SHUNT_GATE_TICKETS && ticket->valid)
+	while (ticket < gate->tickets + SHUNT_REMOTE_LISTENER_TICKETS && ticket->valid)
 		ticket++;
-	if (ticket == gate->tickets + SHUNT_GATE_TICKETS)
+	if (ticket == gate->tickets + SHUNT_REMOTE_LISTENER_TICKETS)
 		return -ENOSPC;
 	if (gate->engine->sys->getrandom(cookie, SHUNT_COOKIE_BYTES, GRND_NONBLOCK) != SHUNT_COOKIE_BYTES)
 		return -EAGAIN;
@@ -45,16 +45,16 @@ int shunt_gate_expect(struct shunt_gate *gate, void *arg, uint8_t cookie[SHUNT_C
 	return 0;
 }
 
-void shunt_gate_cancel(struct shunt_gate *gate, void *arg)
+void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg)
 {
-	for (int i = 0; i < SHUNT_GATE_TICKETS; i++)
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
 		if (gate->tickets[i].arg == arg)
 			gate->tickets[i].valid = false;
 }
 
-static void end_tickets(struct shunt_gate *gate, uint64_t now)
+static void end_tickets(struct shunt_remote_listener *gate, uint64_t now)
 {
-	for (int i = 0; i < SHUNT_GATE_TICKETS; i++) {
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++) {
 		struct shunt_ticket *ticket = &gate->tickets[i];
 
 		if (!ticket->valid || ticket->deadline > now)
@@ -67,18 +67,18 @@ static void end_tickets(struct shunt_gate *gate, uint64_t now)
 
 /* --- guests --- */
 
-static void turn_away(struct shunt_gate *gate, struct shunt_guest *guest)
+static void turn_away(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
-	shunt_private_close(gate->engine, guest->fd);
+	shunt_own_fds_close(gate->engine, guest->fd);
 	guest->fd = -1;
 	gate->turned_away++;
 }
 
-static struct shunt_guest *seat_for_guest(struct shunt_gate *gate)
+static struct shunt_guest *seat_for_guest(struct shunt_remote_listener *gate)
 {
 	struct shunt_guest *oldest = gate->guests;
 
-	for (int i = 0; i < SHUNT_GATE_GUESTS; i++) {
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++) {
 		if (gate->guests[i].fd < 0)
 			return &gate->guests[i];
 		if (gate->guests[i].deadline < oldest->deadline)
@@ -88,7 +88,7 @@ static struct shunt_guest *seat_for_guest(struct shunt_gate *gate)
 	return oldest;
 }
 
-static void welcome(struct shunt_gate *gate, struct shunt_guest *guest)
+static void welcome(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
 	struct shunt_engine *engine = gate->engine;
 	struct shunt_ticket *ticket = ticket_find(gate, guest->cookie);
@@ -105,7 +105,7 @@ static void welcome(struct shunt_gate *gate, struct shunt_guest *guest)
 }
 
 /* Not a byte more than the cookie: what is behind it is the channel's. */
-static void look_at(struct shunt_gate *gate, struct shunt_guest *guest)
+static void look_at(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
 	struct iovec iov = { guest->cookie + guest->bytes, SHUNT_COOKIE_BYTES - guest->bytes };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -122,7 +122,7 @@ static void look_at(struct shunt_gate *gate, struct shunt_guest *guest)
 		welcome(gate, guest);
 }
 
-static void watch_listener(struct shunt_gate *gate, bool on)
+static void watch_listener(struct shunt_remote_listener *gate, bool on)
 {
 	struct epoll_event event = { .events = on ? EPOLLIN : 0, .data.u32 = LISTENER };
 
@@ -130,12 +130,12 @@ static void watch_listener(struct shunt_gate *gate, bool on)
 }
 
 /* False: nobody else has come, or can be taken. */
-static bool accept_guest(struct shunt_gate *gate)
+static bool accept_guest(struct shunt_remote_listener *gate)
 {
 	struct shunt_engine *engine = gate->engine;
 	struct epoll_event event = { .events = EPOLLIN };
 	struct shunt_guest *guest;
-	int fd = shunt_private_make(engine, engine->sys->accept4(gate->listener, NULL, NULL,
+	int fd = shunt_own_fds_make(engine, engine->sys->accept4(gate->listener, NULL, NULL,
 								 SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
@@ -147,7 +147,7 @@ static bool accept_guest(struct shunt_gate *gate)
 		return fd == -ECONNABORTED || fd == -EINTR;
 	guest = seat_for_guest(gate);
 	*guest = (struct shunt_guest) { .fd = fd, .deadline = shunt_now(engine) + gate->patience };
-	event.data.u32 = (uint32_t)(guest - gate->guests);	/* below SHUNT_GATE_GUESTS */
+	event.data.u32 = (uint32_t)(guest - gate->guests);	/* below SHUNT_REMOTE_LISTENER_GUESTS */
 	if (engine->sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, fd, &event))
 		turn_away(gate, guest);
 	else
@@ -155,32 +155,32 @@ static bool accept_guest(struct shunt_gate *gate)
 	return true;
 }
 
-static void end_guests(struct shunt_gate *gate, uint64_t now)
+static void end_guests(struct shunt_remote_listener *gate, uint64_t now)
 {
-	for (int i = 0; i < SHUNT_GATE_GUESTS; i++)
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		if (gate->guests[i].fd >= 0 && gate->guests[i].deadline <= now)
 			turn_away(gate, &gate->guests[i]);
 }
 
 /* --- life --- */
 
-uint64_t shunt_gate_due(const struct shunt_gate *gate)
+uint64_t shunt_remote_listener_due(const struct shunt_remote_listener *gate)
 {
 	uint64_t due = gate->paused ? gate->paused : UINT64_MAX;
 
-	for (int i = 0; i < SHUNT_GATE_TICKETS; i++)
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
 		if (gate->tickets[i].valid && gate->tickets[i].deadline < due)
 			due = gate->tickets[i].deadline;
-	for (int i = 0; i < SHUNT_GATE_GUESTS; i++)
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		if (gate->guests[i].fd >= 0 && gate->guests[i].deadline < due)
 			due = gate->guests[i].deadline;
 	return due;
 }
 
-void shunt_gate_step(struct shunt_gate *gate)
+void shunt_remote_listener_step(struct shunt_remote_listener *gate)
 {
 	const struct shunt_sys *sys = gate->engine->sys;
-	struct epoll_event events[SHUNT_GATE_GUESTS + 1];
+	struct epoll_event events[SHUNT_REMOTE_LISTENER_GUESTS + 1];
 	uint64_t now = shunt_now(gate->engine);
 	int n;
 
@@ -191,7 +191,7 @@ void shunt_gate_step(struct shunt_gate *gate)
 	/* First: a ticket that is over lets nobody in, however late we look. */
 	end_guests(gate, now);
 	end_tickets(gate, now);
-	n = sys->epoll_pwait(gate->fd, events, SHUNT_GATE_GUESTS + 1, 0, NULL);
+	n = sys->epoll_pwait(gate->fd, events, SHUNT_REMOTE_LISTENER_GUESTS + 1, 0, NULL);
 	for (int i = 0; i < n; i++) {
 		uint32_t which = events[i].data.u32;
 
@@ -203,7 +203,7 @@ void shunt_gate_step(struct shunt_gate *gate)
 	}
 }
 
-static int listen_at(struct shunt_gate *gate, const struct sockaddr *local)
+static int listen_at(struct shunt_remote_listener *gate, const struct sockaddr *local)
 {
 	const struct shunt_sys *sys = gate->engine->sys;
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = LISTENER };
@@ -216,11 +216,11 @@ static int listen_at(struct shunt_gate *gate, const struct sockaddr *local)
 
 	memcpy(&at, local, length);
 	at.v4.sin_port = 0;	/* both families have it in the same place */
-	gate->listener = shunt_private_make(gate->engine, sys->socket(local->sa_family, SOCK_STREAM | SOCK_CLOEXEC |
+	gate->listener = shunt_own_fds_make(gate->engine, sys->socket(local->sa_family, SOCK_STREAM | SOCK_CLOEXEC |
 								      SOCK_NONBLOCK, IPPROTO_TCP));
 	if (gate->listener < 0)
 		return gate->listener;
-	if (sys->bind(gate->listener, &at.any, length) || sys->listen(gate->listener, SHUNT_GATE_GUESTS) ||
+	if (sys->bind(gate->listener, &at.any, length) || sys->listen(gate->listener, SHUNT_REMOTE_LISTENER_GUESTS) ||
 	    sys->getsockname(gate->listener, &at.any, &length) ||
 	    sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, gate->listener, &event))
 		return -errno;
@@ -228,27 +228,27 @@ static int listen_at(struct shunt_gate *gate, const struct sockaddr *local)
 	return 0;
 }
 
-int shunt_gate_open(struct shunt_gate *gate, const struct sockaddr *local)
+int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct sockaddr *local)
 {
 	int result;
 
 	gate->listener = -1;
 	gate->paused = gate->turned_away = 0;
 	memset(gate->tickets, 0, sizeof(gate->tickets));
-	for (int i = 0; i < SHUNT_GATE_GUESTS; i++)
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		gate->guests[i].fd = -1;
-	gate->fd = shunt_private_make(gate->engine, gate->engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	gate->fd = shunt_own_fds_make(gate->engine, gate->engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	result = gate->fd < 0 ? gate->fd : listen_at(gate, local);
 	if (result)
-		shunt_gate_close(gate);
+		shunt_remote_listener_close(gate);
 	return result;
 }
 
-void shunt_gate_close(struct shunt_gate *gate)
+void shunt_remote_listener_close(struct shunt_remote_listener *gate)
 {
 	end_guests(gate, UINT64_MAX);
 	end_tickets(gate, UINT64_MAX);
-	shunt_private_close(gate->engine, gate->listener);
-	shunt_private_close(gate->engine, gate->fd);
+	shunt_own_fds_close(gate->engine, gate->listener);
+	shunt_own_fds_close(gate->engine, gate->fd);
 	gate->listener = gate->fd = -1;
 }

@@ -6,15 +6,15 @@
  * more comes the oldest goes.
  *
  * One thread. Times in nanoseconds of sys->now. The owner sleeps on gate->fd (readable: there is
- * something to do) until shunt_gate_due() at the latest, then calls shunt_gate_step().
+ * something to do) until shunt_remote_listener_due() at the latest, then calls shunt_remote_listener_step().
  */
-#ifndef SHUNT_CORE_GATE_H
-#define SHUNT_CORE_GATE_H
+#ifndef SHUNT_CORE_PEER_REMOTE_LISTENER_H
+#define SHUNT_CORE_PEER_REMOTE_LISTENER_H
 
 #include "core/link/channel.h"
 
-#define SHUNT_GATE_TICKETS 64
-#define SHUNT_GATE_GUESTS 16
+#define SHUNT_REMOTE_LISTENER_TICKETS 64
+#define SHUNT_REMOTE_LISTENER_GUESTS 16
 
 struct shunt_ticket {
 	void *arg;
@@ -30,7 +30,7 @@ struct shunt_guest {
 	uint8_t cookie[SHUNT_COOKIE_BYTES];
 };
 
-struct shunt_gate {
+struct shunt_remote_listener {
 	struct shunt_engine *engine;
 	int fd;			/* an epoll of the next and the guests'; private */
 	int listener;
@@ -46,24 +46,24 @@ struct shunt_gate {
 	void (*expired)(void *gate_arg, void *ticket_arg);
 
 	uint64_t turned_away;	/* for the statistics */
-	struct shunt_ticket tickets[SHUNT_GATE_TICKETS];
-	struct shunt_guest guests[SHUNT_GATE_GUESTS];
+	struct shunt_ticket tickets[SHUNT_REMOTE_LISTENER_TICKETS];
+	struct shunt_guest guests[SHUNT_REMOTE_LISTENER_GUESTS];
 };
 
 /*
  * Opens it at a local address, whose port is ignored. The members engine, patience, silence_ms, arg
  * and the two callbacks have been set. 0 or -errno.
  */
-int shunt_gate_open(struct shunt_gate *gate, const struct sockaddr *local);
+int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct sockaddr *local);
 
 /* A ticket and its cookie; it ends in one of the callbacks, never from within this call. 0, or -ENOSPC: too many. */
-int shunt_gate_expect(struct shunt_gate *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES]);
+int shunt_remote_listener_expect(struct shunt_remote_listener *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES]);
 /* Takes it back: no callback. */
-void shunt_gate_cancel(struct shunt_gate *gate, void *arg);
+void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg);
 
-void shunt_gate_step(struct shunt_gate *gate);
+void shunt_remote_listener_step(struct shunt_remote_listener *gate);
 /* UINT64_MAX: never. */
-uint64_t shunt_gate_due(const struct shunt_gate *gate);
-void shunt_gate_close(struct shunt_gate *gate);
+uint64_t shunt_remote_listener_due(const struct shunt_remote_listener *gate);
+void shunt_remote_listener_close(struct shunt_remote_listener *gate);
 
 #endif

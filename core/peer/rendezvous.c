@@ -85,13 +85,13 @@ static bool can_bind(struct shunt_engine *engine, const uint8_t address[16])
 	int fd;
 
 	memcpy(&v6.sin6_addr, address, 16);
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
 		engine->sys->close(fd);
 	}
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	return local;
 }
 
@@ -163,7 +163,7 @@ static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un 
 
 static int channel_socket(struct shunt_engine *engine)
 {
-	return shunt_private_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+	return shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
 							       SOCK_NONBLOCK, 0));
 }
 
@@ -181,7 +181,7 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 		 -errno : shunt_trust_ask(engine, fd);
 	if (!result)
 		return fd;
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 	return result;
 }
 
@@ -244,7 +244,7 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 	    !engine->sys->listen(channel, 128))
 		return channel;
 	result = -errno;
-	shunt_private_close(engine, channel);
+	shunt_own_fds_close(engine, channel);
 	return result;
 }
 

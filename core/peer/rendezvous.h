@@ -2,8 +2,8 @@
  * Finding the peer's process: an abstract Unix name for each listening address (DESIGN 5.3). Errors are
  * -errno. No lock unless one is named.
  */
-#ifndef SHUNT_CORE_RENDEZVOUS_H
-#define SHUNT_CORE_RENDEZVOUS_H
+#ifndef SHUNT_CORE_PEER_RENDEZVOUS_H
+#define SHUNT_CORE_PEER_RENDEZVOUS_H
 
 #include <string.h>
 #include "core/engine.h"
@@ -23,8 +23,8 @@ struct shunt_rendezvous {
 	_Atomic int fd;			/* ours; -1: we do not own the name */
 	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
 	struct shunt_service *service;
-	struct cm_listener *abroad;	/* the same for other hosts; service thread, as is the next */
-	bool tried_abroad;
+	struct cm_listener *remote;	/* the same for other hosts; service thread, as is the next */
+	bool tried_remote;
 	bool strangers;			/* a process of another user accepts there, too; the same */
 	struct shunt_source have_source;
 	int have_fd;			/* where others who accept there come in (listener_owner.c) */

@@ -8,8 +8,8 @@
  *
  * Who may come to a wait with something half done holds cancellation off.
  */
-#ifndef SHUNT_CORE_CANCEL_H
-#define SHUNT_CORE_CANCEL_H
+#ifndef SHUNT_CORE_POLL_CANCEL_H
+#define SHUNT_CORE_POLL_CANCEL_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -101,14 +101,14 @@ static int join(struct shunt_engine *engine, int epfd, const struct shunt_device
 /* A second device: the channels of both in one. */
 static int join_channels(struct shunt_engine *engine, const struct shunt_device *second)
 {
-	int epfd = shunt_private_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	int epfd = shunt_own_fds_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	int result = epfd < 0 ? epfd : join(engine, epfd, second);
 
 	for (int i = 0; i < SHUNT_DEVICES && !result; i++)
 		if (engine->group.devices[i].open)
 			result = join(engine, epfd, &engine->group.devices[i]);
 	if (result && epfd >= 0)
-		shunt_private_close(engine, epfd);
+		shunt_own_fds_close(engine, epfd);
 	return result ? result : epfd;
 }
 
@@ -221,7 +221,7 @@ void shunt_devices_close(struct shunt_engine *engine)
 	struct shunt_group *group = &engine->group;
 
 	if (open_devices(group) > 1)
-		shunt_private_close(engine, group->bell);
+		shunt_own_fds_close(engine, group->bell);
 	group->open = false;
 	for (int i = 0; i < SHUNT_DEVICES; i++) {
 		struct shunt_device *device = &group->devices[i];
@@ -244,7 +244,7 @@ void shunt_devices_abandon(struct shunt_engine *engine)
 		if (group->devices[i].open)
 			group->devices[i].kind->abandon(&group->devices[i]);
 	if (open_devices(group) > 1)
-		shunt_private_close(engine, group->bell);
+		shunt_own_fds_close(engine, group->bell);
 	memset(group, 0, sizeof(*group));
 	group->hooks = hooks;
 }

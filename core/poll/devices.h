@@ -2,8 +2,8 @@
  * The devices of a process: opened as links need them, each with a completion channel and CQs, and what a thread sleeps on
  * for all of them. Service thread, where nothing else is said.
  */
-#ifndef SHUNT_CORE_DEVICES_H
-#define SHUNT_CORE_DEVICES_H
+#ifndef SHUNT_CORE_POLL_DEVICES_H
+#define SHUNT_CORE_POLL_DEVICES_H
 
 #include "core/device/device.h"
 

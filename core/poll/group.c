@@ -137,12 +137,12 @@ static uint32_t take_events(struct shunt_device *device, uint32_t most)
 	struct ibv_cq *cq;
 	void *context;
 
-	shunt_inside_enter();
+	shunt_signal_defer_enter();
 	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
 		device->verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
-	shunt_inside_leave();
+	shunt_signal_defer_leave();
 	return taken;
 }
 

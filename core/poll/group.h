@@ -4,8 +4,8 @@
  * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
  * the epoll sets and sleeping threads they concern (sleeper.h).
  */
-#ifndef SHUNT_CORE_GROUP_H
-#define SHUNT_CORE_GROUP_H
+#ifndef SHUNT_CORE_POLL_GROUP_H
+#define SHUNT_CORE_POLL_GROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ struct shunt_group {
 	int channel_fd;			/* as this number: the bell of that time */
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
-	struct shunt_tally ended;		/* what those that are gone had counted */
+	struct shunt_lane_stats ended;		/* what those that are gone had counted */
 	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
 	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */

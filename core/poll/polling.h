@@ -2,8 +2,8 @@
  * How a wait looks for completions before it sleeps: the modes of SHUNT_POLL (RB-16, RB-19), and the spin that
  * two of them know. The waits ask; they do not know the modes by name.
  */
-#ifndef SHUNT_CORE_POLLING_H
-#define SHUNT_CORE_POLLING_H
+#ifndef SHUNT_CORE_POLL_POLLING_H
+#define SHUNT_CORE_POLL_POLLING_H
 
 #include <stdbool.h>
 #include <stdint.h>

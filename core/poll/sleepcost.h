@@ -3,8 +3,8 @@
  * each other, the service thread and who starts it. Only round trips between two cores count, because who spins
  * has a core of its own; of these the shortest, because the others were disturbed.
  */
-#ifndef SHUNT_CORE_SLEEPCOST_H
-#define SHUNT_CORE_SLEEPCOST_H
+#ifndef SHUNT_CORE_POLL_SLEEPCOST_H
+#define SHUNT_CORE_POLL_SLEEPCOST_H
 
 #include <stdint.h>
 

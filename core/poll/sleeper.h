@@ -3,8 +3,8 @@
  * the others are woken by the thread that polled what they wait for. group.lock held throughout, but for
  * shunt_sleeper_cancelled().
  */
-#ifndef SHUNT_CORE_SLEEPER_H
-#define SHUNT_CORE_SLEEPER_H
+#ifndef SHUNT_CORE_POLL_SLEEPER_H
+#define SHUNT_CORE_POLL_SLEEPER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -106,9 +106,9 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin) ||
-	    shunt_proof_pending(&stream->rx) || shunt_linger_must_prove(stream))
+	    shunt_proof_pending(&stream->rx) || shunt_deferred_fin_must_prove(stream))
 		return;
-	shunt_linger_resume(stream);
+	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 	shunt_loop_wake(&stream->engine->loop);
 }
@@ -136,7 +136,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		halt(engine, stream);
 	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
 	if (state == SHUNT_LINKED && is_owed(stream))	/* for so long the device has tried already */
-		shunt_expiry_note(stream, engine->config.dead_ms * 1000000);
+		shunt_user_timeout_note(stream, engine->config.dead_ms * 1000000);
 	if (state == SHUNT_CLOSED)
 		shunt_failover_let_go(stream);
 	message.stream = stream->peer_id;
@@ -148,8 +148,8 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
-	if (!atomic_load(&stream->tx.halted) && !shunt_pin_fetched(stream))
-		shunt_pin_tell(stream);
+	if (!atomic_load(&stream->tx.halted) && !shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
 }
@@ -248,7 +248,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	atomic_store(&tx->halted, false);
 	atomic_store(&tx->stuck_since, 0);
 	if (!result)
-		shunt_linger_resume(stream);
+		shunt_deferred_fin_resume(stream);
 	return result;
 }
 
@@ -256,12 +256,12 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
-	if (!shunt_pin_fetched(stream))
-		shunt_pin_tell(stream);
+	if (!shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
-	shunt_rights_answer(engine, stream);
+	shunt_fork_handover_answer(engine, stream);
 }
 
 /* The peer has not kept what the link has not brought. */

@@ -6,8 +6,8 @@
  * It is the device that answers. A process that is stopped (SIGSTOP) keeps its links, as the kernel keeps its TCP
  * connections; so does one that never calls anything.
  */
-#ifndef SHUNT_CORE_KEEPALIVE_H
-#define SHUNT_CORE_KEEPALIVE_H
+#ifndef SHUNT_CORE_RECOVERY_KEEPALIVE_H
+#define SHUNT_CORE_RECOVERY_KEEPALIVE_H
 
 #include "core/service.h"
 

@@ -77,11 +77,11 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	bool again;
 
-	if (tx->stage.size <= SHUNT_STAGE_BYTES)
+	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	if (!shunt_lock_try(&tx->lock))
 		return true;	/* somebody sends */
-	again = stream->link == link && shunt_stage_narrow(stream);
+	again = stream->link == link && shunt_send_buffer_narrow(stream);
 	shunt_lock_leave(&tx->lock);
 	return again;
 }
@@ -102,7 +102,7 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 	return again;
 }
 
-void shunt_trim_run(struct shunt_task *task)
+void shunt_reclaim_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, trim);
 	uint64_t now = shunt_now(service->engine);

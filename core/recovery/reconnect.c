@@ -22,7 +22,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_shared_held(stream) ||
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_fork_slots_held(stream) ||
 	    stream->orphan || stream->dissolving || atomic_load(&tx->dead) || tx->shut || rx->shut || rx->tcp_eof ||
 	    atomic_load(&rx->reset) || atomic_load(&rx->error) || atomic_load(&rx->fin) != SHUNT_NEVER ||
 	    atomic_load(&stream->released) || atomic_load(&stream->releases) ||
@@ -67,7 +67,7 @@ static bool is_certain(const struct shunt_rx *rx)
 	return !rx->doubtful && rx->unproven_at == SHUNT_NEVER && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
 }
 
-bool shunt_comeback_let_go(struct shunt_stream *stream)
+bool shunt_reconnect_let_go(struct shunt_stream *stream)
 {
 	bool certain;
 
@@ -125,30 +125,30 @@ static uint64_t next_rest(const struct shunt_config *config, const struct shunt_
 	return next < most ? next : most;
 }
 
-static void unlist(struct shunt_service *service, struct shunt_comeback *comeback)
+static void unlist(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
-	struct shunt_comeback **p = &service->comebacks;
+	struct shunt_reconnect **p = &service->comebacks;
 
 	while (*p != comeback)
 		p = &(*p)->next;
 	*p = comeback->next;
 }
 
-static void give_up(struct shunt_service *service, struct shunt_comeback *comeback)
+static void give_up(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
 	unlist(service, comeback);
 	shunt_channel_close(&comeback->channel);
 	free(comeback);
 }
 
-void shunt_comeback_forget(struct shunt_service *service)
+void shunt_reconnect_forget(struct shunt_service *service)
 {
 	while (service->comebacks)
 		give_up(service, service->comebacks);
 }
 
 /* The channel gets a link again; the comeback is gone. NULL: there is none, and the channel is closed. */
-static struct shunt_link *make_link(struct shunt_service *service, struct shunt_comeback *comeback)
+static struct shunt_link *make_link(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
 	struct shunt_link *link = shunt_link_create(service->engine, &comeback->channel, comeback->initiator);
 
@@ -166,7 +166,7 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 
 static void hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_comeback *comeback = shunt_loop_owner(source, struct shunt_comeback, source);
+	struct shunt_reconnect *comeback = shunt_loop_owner(source, struct shunt_reconnect, source);
 	struct shunt_engine *engine = comeback->channel.engine;
 	struct shunt_service *service = engine->service;
 	struct shunt_message message;
@@ -174,7 +174,7 @@ static void hear(struct shunt_source *source, uint32_t events)
 	int fds[SHUNT_CHANNEL_FDS], count, result;
 
 	(void)events;
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	result = shunt_channel_receive(&comeback->channel, &message, fds, &count);
 	if (result > 0 && message.type == SHUNT_MSG_HELLO && !comeback->initiator) {
 		link = make_link(service, comeback);
@@ -185,14 +185,14 @@ static void hear(struct shunt_source *source, uint32_t events)
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
 		engine->sys->close(fds[count]);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 }
 
-bool shunt_comeback_take(struct shunt_link *link)
+bool shunt_reconnect_take(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_service *service = engine->service;
-	struct shunt_comeback *comeback;
+	struct shunt_reconnect *comeback;
 	uint64_t now = shunt_now(engine);
 
 	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
@@ -238,7 +238,7 @@ static void try_out(struct shunt_lane *lane)
 	shunt_lane_kick(lane);
 }
 
-bool shunt_comeback_tried(struct shunt_link *link)
+bool shunt_reconnect_tried(struct shunt_link *link)
 {
 	if (!link->on_trial)
 		return true;
@@ -256,7 +256,7 @@ bool shunt_comeback_tried(struct shunt_link *link)
 
 /* --- the streams return --- */
 
-bool shunt_comeback_later(struct shunt_stream *stream)
+bool shunt_reconnect_later(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	uint64_t wait = engine->config.return_ms * 1000000 << stream->return_tries;
@@ -272,14 +272,14 @@ bool shunt_comeback_later(struct shunt_stream *stream)
 	return true;
 }
 
-void shunt_comeback_done(struct shunt_stream *stream)
+void shunt_reconnect_done(struct shunt_stream *stream)
 {
 	if (stream->line)
 		atomic_fetch_add(&stream->engine->returns, 1);
 	stream->return_tries = 0;
 }
 
-void shunt_comeback_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
+void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
 {
 	struct search search = { .line = link->line.number, .except = link, .peer = peer };
 	struct shunt_sweep sweep = { .wants = is_of, .arg = &search };
@@ -318,14 +318,14 @@ static bool bring_all(struct shunt_link *link, uint64_t now)
 static bool may_bring(struct shunt_link *link)
 {
 	return link->initiator && link->line.number && atomic_load(&link->state) == SHUNT_LINK_UP &&
-	       !atomic_load(&link->failed) && shunt_comeback_tried(link);
+	       !atomic_load(&link->failed) && shunt_reconnect_tried(link);
 }
 
-void shunt_comeback_run(struct shunt_task *task)
+void shunt_reconnect_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, comeback);
 	uint64_t now = shunt_now(service->engine);
-	struct shunt_comeback *comeback, *next;
+	struct shunt_reconnect *comeback, *next;
 
 	for (comeback = service->comebacks; comeback; comeback = next) {
 		next = comeback->next;

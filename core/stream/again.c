@@ -43,14 +43,14 @@ uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
 /* The stream's bytes [from, to) from our own memory. False: it has not kept all of them. */
 static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_pin *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->tx.pin;
 
 	while (from < to) {
-		size_t part = shunt_pin_copy(stream, out, from, to);
+		size_t part = shunt_zero_copy_copy(stream, out, from, to);
 
 		if (!part) {
 			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
-			if (!shunt_stage_copy(stream, out, from, from + part))
+			if (!shunt_send_buffer_copy(stream, out, from, from + part))
 				return false;
 		}
 		out += part;
@@ -68,7 +68,7 @@ static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from
 		return true;
 	if (lane->retains && copy_kept(stream, out, from, to))
 		return true;
-	return !atomic_load(&lane->failed) && shunt_fetch_ring(stream, out, from, to);
+	return !atomic_load(&lane->failed) && shunt_remote_read_ring(stream, out, from, to);
 }
 
 /*

@@ -2,8 +2,8 @@
  * Bytes that the link was to carry and that the peer wants over TCP: after RETIRE what its reader
  * has not taken, after a queue pair's death (RESUME) what has not arrived. The peer says from where.
  */
-#ifndef SHUNT_CORE_AGAIN_H
-#define SHUNT_CORE_AGAIN_H
+#ifndef SHUNT_CORE_STREAM_AGAIN_H
+#define SHUNT_CORE_STREAM_AGAIN_H
 
 #include "core/stream/stream.h"
 

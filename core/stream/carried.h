@@ -2,8 +2,8 @@
  * What TCP has carried of a plain stream. Its calls go straight to the kernel, so nothing of ours counts them: the kernel
  * is asked when somebody wants the statistics, and at no other time.
  */
-#ifndef SHUNT_CORE_CARRIED_H
-#define SHUNT_CORE_CARRIED_H
+#ifndef SHUNT_CORE_STREAM_CARRIED_H
+#define SHUNT_CORE_STREAM_CARRIED_H
 
 #include "core/engine.h"
 

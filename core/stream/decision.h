@@ -2,8 +2,8 @@
  * What the log says of a connection: at info each decision about it, which is that a link carries it or why none does,
  * and at debug each step of its claim. Both ends name it alike, "FROM to AT", the connecting end first.
  */
-#ifndef SHUNT_CORE_DECISION_H
-#define SHUNT_CORE_DECISION_H
+#ifndef SHUNT_CORE_STREAM_DECISION_H
+#define SHUNT_CORE_STREAM_DECISION_H
 
 #include "core/base/reason.h"
 #include "core/engine.h"

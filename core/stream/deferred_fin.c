@@ -8,14 +8,14 @@
 /* What the end is said on. The program can still close its own. */
 static void take_copy(struct shunt_stream *stream, int fd)
 {
-	int copy = shunt_private_copy(stream->engine, fd);
+	int copy = shunt_own_fds_copy(stream->engine, fd);
 
 	atomic_store(&stream->tx.end_fd, copy < 0 ? -1 : copy);
 }
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_private_close(stream->engine, stream->tx.end_fd);
+	shunt_own_fds_close(stream->engine, stream->tx.end_fd);
 	atomic_store(&stream->tx.end_fd, -1);
 	atomic_store(&stream->tx.lingers, false);
 }
@@ -28,7 +28,7 @@ static void end(struct shunt_stream *stream, int fd)
 	leave(stream);
 }
 
-bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
+bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -53,7 +53,7 @@ bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing)
 	return true;
 }
 
-void shunt_linger_again(struct shunt_stream *stream)
+void shunt_deferred_fin_again(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -68,24 +68,24 @@ void shunt_linger_again(struct shunt_stream *stream)
 	shunt_lock_leave(&tx->lock);
 }
 
-int shunt_linger_fd(const struct shunt_stream *stream)
+int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 {
 	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
 }
 
-bool shunt_linger_must_prove(const struct shunt_stream *stream)
+bool shunt_deferred_fin_must_prove(const struct shunt_stream *stream)
 {
 	return shunt_proof_owed(stream) && stream->tx.offset > atomic_load(&((struct shunt_stream *)stream)->tx.upgrade_at);
 }
 
-bool shunt_linger_look(struct shunt_stream *stream)
+bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
 		return false;
 	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
-	    shunt_linger_must_prove(stream))
+	    shunt_deferred_fin_must_prove(stream))
 		return true;
 	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
 	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
@@ -94,19 +94,19 @@ bool shunt_linger_look(struct shunt_stream *stream)
 	return false;
 }
 
-void shunt_linger_proven(struct shunt_stream *stream)
+void shunt_deferred_fin_proven(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->tx.lingers))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 
-void shunt_linger_resume(struct shunt_stream *stream)
+void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (!atomic_load(&tx->lingers)) {
 		if (tx->resend && stream->fd >= 0)
-			shunt_owed_await(stream->engine, stream);
+			shunt_tcp_backlog_await(stream->engine, stream);
 		return;
 	}
 	if (!tx->resend || stream->rx.owes_reset) {
@@ -123,12 +123,12 @@ void shunt_linger_resume(struct shunt_stream *stream)
 		atomic_store(&tx->end_fd, -1);
 	}
 	leave(stream);
-	shunt_owed_await(stream->engine, stream);
+	shunt_tcp_backlog_await(stream->engine, stream);
 }
 
-void shunt_linger_dead(struct shunt_stream *stream)
+void shunt_deferred_fin_dead(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->tx.lingers) && shunt_loss_of_ours(stream))
-		shunt_streams_reset_tcp(stream->engine, shunt_linger_fd(stream));
-	shunt_linger_resume(stream);
+		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
+	shunt_deferred_fin_resume(stream);
 }

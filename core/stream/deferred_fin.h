@@ -3,8 +3,8 @@
  * end before the link has brought everything: the program's shutdown() and close() of it are carried out, on a
  * descriptor of our own, when FIN has arrived.
  */
-#ifndef SHUNT_CORE_LINGER_H
-#define SHUNT_CORE_LINGER_H
+#ifndef SHUNT_CORE_STREAM_DEFERRED_FIN_H
+#define SHUNT_CORE_STREAM_DEFERRED_FIN_H
 
 #include "core/stream/stream.h"
 
@@ -12,20 +12,20 @@
  * Keeps the socket `fd` until then. A descriptor that cannot be had now is had later, where the program is not `closing`
  * its own. False: there is no need, or no descriptor. tx.lock held, before FIN is queued.
  */
-bool shunt_linger_keep(struct shunt_stream *stream, int fd, bool closing);
+bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing);
 /* There may be one now. */
-void shunt_linger_again(struct shunt_stream *stream);
+void shunt_deferred_fin_again(struct shunt_stream *stream);
 /* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
-int shunt_linger_fd(const struct shunt_stream *stream);
+int shunt_deferred_fin_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
-bool shunt_linger_look(struct shunt_stream *stream);
+bool shunt_deferred_fin_look(struct shunt_stream *stream);
 /* Without the nonce that is to come before the end the peer would not count what was sent by the link. tx.lock held. */
-bool shunt_linger_must_prove(const struct shunt_stream *stream);
+bool shunt_deferred_fin_must_prove(const struct shunt_stream *stream);
 /* The nonce has been written, for which the end had to wait, too. tx.lock held. */
-void shunt_linger_proven(struct shunt_stream *stream);
+void shunt_deferred_fin_proven(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. Both locks held. */
-void shunt_linger_resume(struct shunt_stream *stream);
+void shunt_deferred_fin_resume(struct shunt_stream *stream);
 /* The link is dead: the same, and a reset if something can no longer be sent again. Both locks held. */
-void shunt_linger_dead(struct shunt_stream *stream);
+void shunt_deferred_fin_dead(struct shunt_stream *stream);
 
 #endif

@@ -14,12 +14,12 @@ static void released(struct shunt_stream *stream)
 
 static void stuck(struct shunt_stream *stream)
 {
-	shunt_expiry_begin(stream);
+	shunt_user_timeout_begin(stream);
 }
 
 static void roomy(struct shunt_stream *stream)
 {
-	if ((shunt_stage_roomy(stream) || shunt_overflow_has_room(stream)) &&
+	if ((shunt_send_buffer_roomy(stream) || shunt_overflow_has_room(stream)) &&
 	    shunt_tx_unstarve(&stream->tx))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
@@ -31,12 +31,12 @@ static bool done(struct shunt_stream *stream)
 	uint64_t retired = atomic_load(&lane->retired);
 	bool waits = false;
 
-	if (!shunt_pin_fetched(stream)) {
+	if (!shunt_zero_copy_fetched(stream)) {
 		waits = retired < atomic_load(&tx->pinned_wr);
 		if (!waits)
-			shunt_pin_tell(stream);
+			shunt_zero_copy_tell(stream);
 	}
-	waits |= shunt_linger_look(stream);
+	waits |= shunt_deferred_fin_look(stream);
 	if (stream->let_go) {
 		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */
@@ -44,7 +44,7 @@ static bool done(struct shunt_stream *stream)
 		return false;
 	}
 	if (shunt_overflow_is_kept(stream) ||
-	    (!shunt_stage_roomy(stream) && !shunt_overflow_has_room(stream)))
+	    (!shunt_send_buffer_roomy(stream) && !shunt_overflow_has_room(stream)))
 		return true;
 	if (shunt_tx_unstarve(tx))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);

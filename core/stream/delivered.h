@@ -1,6 +1,6 @@
 /* What becomes of a stream when its lane has posted something, or its device has carried it out (lane.h). */
-#ifndef SHUNT_CORE_DELIVERED_H
-#define SHUNT_CORE_DELIVERED_H
+#ifndef SHUNT_CORE_STREAM_DELIVERED_H
+#define SHUNT_CORE_STREAM_DELIVERED_H
 
 struct shunt_lane_hooks;
 

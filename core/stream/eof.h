@@ -1,8 +1,8 @@
 /*
  * How a stream ends for its reader: on the link by FIN or RESET, on TCP by the kernel's word, and told once. rx.lock held.
  */
-#ifndef SHUNT_CORE_EOF_H
-#define SHUNT_CORE_EOF_H
+#ifndef SHUNT_CORE_STREAM_EOF_H
+#define SHUNT_CORE_STREAM_EOF_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -2,8 +2,8 @@
  * A stream gathers bytes for more that its program has announced (MSG_MORE, TCP_CORK). tcp(7): a cork holds
  * bytes for at most 200 ms; then the service thread sends them.
  */
-#ifndef SHUNT_CORE_GATHER_H
-#define SHUNT_CORE_GATHER_H
+#ifndef SHUNT_CORE_STREAM_GATHER_H
+#define SHUNT_CORE_STREAM_GATHER_H
 
 struct shunt_engine;
 struct shunt_task;

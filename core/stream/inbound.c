@@ -105,7 +105,7 @@ static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 	}
 }
 
-const char *shunt_arrival_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -143,7 +143,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 }
 
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
-void shunt_arrival_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
@@ -232,7 +232,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return "an offset that no stream has";
 	switch (type) {
 	case SHUNT_IMM_CREDIT:
-		return shunt_arrival_credit(engine, stream, value);
+		return shunt_inbound_credit(engine, stream, value);
 	case SHUNT_IMM_UPGRADE:
 		return on_upgrade(engine, stream, value);
 	case SHUNT_IMM_HANDBACK:
@@ -245,14 +245,14 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_FIN:
 		return on_fin(engine, stream, value);
 	case SHUNT_IMM_RESET:
-		shunt_arrival_reset(engine, stream);
+		shunt_inbound_reset(engine, stream);
 		return NULL;
 	case SHUNT_IMM_RING:
 		return on_ring(engine, stream, value);
 	case SHUNT_IMM_RING_FROM:
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
-		shunt_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
+		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_store(&stream->released, true);
 		if (atomic_load(&stream->leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
@@ -352,7 +352,7 @@ static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const
 				    "its queue pair failed");
 }
 
-void shunt_arrival_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
+void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
 	struct shunt_lane *lane;
 	const char *wrong;

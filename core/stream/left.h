@@ -2,8 +2,8 @@
  * Why a direction that was on the link went on over TCP, counted for `shunt stat`. Each move of the sending end has one
  * cause; the receiving end's is the peer's, which shows it.
  */
-#ifndef SHUNT_CORE_LEFT_H
-#define SHUNT_CORE_LEFT_H
+#ifndef SHUNT_CORE_STREAM_LEFT_H
+#define SHUNT_CORE_STREAM_LEFT_H
 
 #include <stdint.h>
 

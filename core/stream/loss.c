@@ -29,7 +29,7 @@ void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return;
 	shunt_lock_take(&engine->group.lock);
-	wrong = shunt_arrival_credit(engine, stream, read);
+	wrong = shunt_inbound_credit(engine, stream, read);
 	shunt_lock_leave(&engine->group.lock);
 	if (wrong)
 		shunt_link_distrust(stream->link, wrong);
@@ -106,8 +106,8 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 		rx->owes_reset = true;
 		return;
 	}
-	if (shunt_linger_fd(stream) >= 0)
-		shunt_streams_reset_tcp(engine, shunt_linger_fd(stream));
+	if (shunt_deferred_fin_fd(stream) >= 0)
+		shunt_streams_reset_tcp(engine, shunt_deferred_fin_fd(stream));
 	rx->tcp_eof = true;
 }
 

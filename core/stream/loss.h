@@ -1,8 +1,8 @@
 /*
  * A stream whose link is dead: what the two ends can still see of each other's progress, and what is lost with the link.
  */
-#ifndef SHUNT_CORE_LOSS_H
-#define SHUNT_CORE_LOSS_H
+#ifndef SHUNT_CORE_STREAM_LOSS_H
+#define SHUNT_CORE_STREAM_LOSS_H
 
 #include <stdbool.h>
 

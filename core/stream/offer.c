@@ -38,7 +38,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
 			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
 		return;
-	if (stream->role == SHUNT_CONNECTOR && shunt_brief_expected(engine, stream) && !lasts(engine, stream))
+	if (stream->role == SHUNT_CONNECTOR && shunt_short_lived_expected(engine, stream) && !lasts(engine, stream))
 		return;
 	if (atomic_exchange(&stream->used, true))
 		return;

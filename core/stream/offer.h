@@ -2,8 +2,8 @@
  * The program has used a connection: is it worth a link by now? If so the service thread claims it, or
  * sees whether it has been claimed. Any thread.
  */
-#ifndef SHUNT_CORE_OFFER_H
-#define SHUNT_CORE_OFFER_H
+#ifndef SHUNT_CORE_STREAM_OFFER_H
+#define SHUNT_CORE_STREAM_OFFER_H
 
 struct shunt_engine;
 struct shunt_service;

@@ -29,12 +29,12 @@ uint64_t shunt_overflow_bound(struct shunt_engine *engine)
 	int fd, state = shunt_cancel_off();
 	ssize_t got;
 
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	fd = open("/proc/sys/net/ipv4/tcp_wmem", O_RDONLY | O_CLOEXEC);
 	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	if (fd >= 0)
 		close(fd);
-	shunt_private_end(engine);
+	shunt_own_fds_end(engine);
 	shunt_cancel_restore(state);
 	if (got <= 0 || sscanf(text, "%lu %lu %lu", &least, &first, &most) != 3)
 		return USUAL;
@@ -113,7 +113,7 @@ void shunt_overflow_note(struct shunt_stream *stream)
 
 bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_open(&stream->tx) && !shunt_stage_may_widen(stream);
+	return shunt_overflow_is_open(&stream->tx) && !shunt_send_buffer_may_widen(stream);
 }
 
 /* As sk_stream_is_writeable(): a third of it is free. */
@@ -122,10 +122,10 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(tx) || !shunt_stage_may_widen(stream))
+	if (!shunt_overflow_is_open(tx) || !shunt_send_buffer_may_widen(stream))
 		return false;
 	most = most_of(stream);
-	return shunt_stage_used(stream) <= (int64_t)(most - most / 3);
+	return shunt_send_buffer_used(stream) <= (int64_t)(most - most / 3);
 }
 
 /* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
@@ -135,7 +135,7 @@ static bool widen(struct shunt_stream *stream, uint64_t most)
 	int result = -EBUSY;
 
 	if (shunt_lock_try(&lane->lock)) {
-		result = shunt_stage_widen(stream, most);
+		result = shunt_send_buffer_widen(stream, most);
 		if (result == -ENOMEM)
 			shunt_overflow_begin(&stream->tx);	/* tried again after a wait */
 		shunt_lane_leave(lane);
@@ -164,14 +164,14 @@ size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov,
 	if (atomic_load(&stream->lane->failed))
 		return 0;
 	most = most_of(stream);
-	used = shunt_stage_used(stream);
+	used = shunt_send_buffer_used(stream);
 	if (used >= (int64_t)most)
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
 		most = (uint64_t)used + bytes;
 	bytes = accept_beyond(stream, iov, skip, bytes, most);
 	if (bytes)
-		shunt_expiry_begin(stream);
+		shunt_user_timeout_begin(stream);
 	return bytes;
 }
 
@@ -234,7 +234,7 @@ static bool hand_back(struct shunt_stream *stream)
 	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
 		return false;
 	rest = shunt_again_add(tx, staged - at);
-	if (!rest || !shunt_stage_copy(stream, rest, at, staged))
+	if (!rest || !shunt_send_buffer_copy(stream, rest, at, staged))
 		goto fail;
 	atomic_store(&tx->handback_at, at);
 	atomic_fetch_add(&tx->unpassed, 1);	/* before the reader can answer */
@@ -275,7 +275,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
-		shunt_owed_await(engine, stream);
+		shunt_tcp_backlog_await(engine, stream);
 	return true;
 }
 

@@ -13,8 +13,8 @@
  * A direction that leaves the link, or ends, takes such bytes to TCP: behind a HANDBACK the kernel
  * has them, also when the process has ended.
  */
-#ifndef SHUNT_CORE_OVERFLOW_H
-#define SHUNT_CORE_OVERFLOW_H
+#ifndef SHUNT_CORE_STREAM_OVERFLOW_H
+#define SHUNT_CORE_STREAM_OVERFLOW_H
 
 #include <sys/uio.h>
 #include "core/stream/stream.h"

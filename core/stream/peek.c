@@ -92,7 +92,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	if (stream->slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
+		shunt_fork_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
 	shunt_lock_take(&rx->lock);
 	shunt_track_settle(engine, stream);
@@ -111,7 +111,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	if (stream->slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_rights_ask(engine, fd, stream);
+		shunt_fork_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
 	shunt_lock_take(&rx->lock);
 	shunt_track_settle(engine, stream);

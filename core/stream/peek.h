@@ -1,8 +1,8 @@
 /*
  * What can be read of a stream, without reading it: over every switch and ring that was announced. rx.lock held.
  */
-#ifndef SHUNT_CORE_PEEK_H
-#define SHUNT_CORE_PEEK_H
+#ifndef SHUNT_CORE_STREAM_PEEK_H
+#define SHUNT_CORE_STREAM_PEEK_H
 
 #include "core/base/iov.h"
 #include "core/stream/stream.h"

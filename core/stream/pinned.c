@@ -15,7 +15,7 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 	       !atomic_load(&tx->corked);
 }
 
-bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov)
+bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov)
 {
 	struct shunt_engine *engine = stream->engine;
 
@@ -24,7 +24,7 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const
 		  stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
 	if (!pin->mr)
 		return false;
-	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
+	*pin = (struct shunt_zero_copy) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
 	shunt_streams_hold(stream);	/* also over a cancellation and a close */
 	atomic_store(&stream->tx.pin, pin);
 	atomic_fetch_add(&engine->pins, 1);
@@ -55,7 +55,7 @@ static void let_seat_go(struct shunt_stream *stream)
 /* tx.lock held. */
 static void let_go(struct shunt_stream *stream)
 {
-	struct shunt_pin *pin = stream->tx.pin;
+	struct shunt_zero_copy *pin = stream->tx.pin;
 
 	stream->lane->link->device->verbs->deregister_mr(pin->mr);
 	atomic_store(&stream->tx.pin, NULL);
@@ -67,7 +67,7 @@ static void await_fetched(struct shunt_stream *stream)
 {
 	int state = shunt_cancel_off();
 
-	while (!shunt_pin_fetched(stream)) {
+	while (!shunt_zero_copy_fetched(stream)) {
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
 		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);

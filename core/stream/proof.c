@@ -44,11 +44,11 @@ static bool watch(struct shunt_stream *stream)
 
 	if (stream->fd < 0 || rx->proof_fd >= 0)
 		return true;
-	rx->proof_fd = shunt_private_copy(engine, stream->fd);
+	rx->proof_fd = shunt_own_fds_copy(engine, stream->fd);
 	if (rx->proof_fd < 0)
 		return false;
 	if (shunt_loop_add(&engine->loop, rx->proof_fd, &stream->proof_source, EPOLLIN | EPOLLRDHUP | EPOLLET)) {
-		shunt_private_close(engine, rx->proof_fd);
+		shunt_own_fds_close(engine, rx->proof_fd);
 		rx->proof_fd = -1;
 		return false;
 	}
@@ -87,7 +87,7 @@ static void unwatch(struct shunt_stream *stream)
 		engine->sys->shutdown(rx->proof_fd, SHUT_WR);
 	let_end_go(stream);
 	shunt_loop_remove(&engine->loop, rx->proof_fd);
-	shunt_private_close(engine, rx->proof_fd);
+	shunt_own_fds_close(engine, rx->proof_fd);
 	rx->proof_fd = -1;
 	shunt_streams_unhold(stream);
 }
@@ -108,7 +108,7 @@ void shunt_proof_leave(struct shunt_stream *stream)
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&rx->proof, SHUNT_PROVEN);	/* nobody will read what is before it, so nobody waits for it */
 	shunt_lock_leave(&engine->group.lock);
-	shunt_linger_proven(stream);
+	shunt_deferred_fin_proven(stream);
 }
 
 bool shunt_proof_end_reading(struct shunt_stream *stream)
@@ -137,7 +137,7 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_track_settle(engine, stream);
 	else if (stream->rx.proof_fd >= 0 && shunt_proof_read(engine, stream))
 		unwatch(stream);	/* closed; now the kernel's socket is, too */
-	shunt_owed_proven(stream);
+	shunt_tcp_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
@@ -193,10 +193,10 @@ static void proven(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->proof, SHUNT_PROVEN);
 	atomic_store(&rx->fin, atomic_exchange(&rx->early_fin, SHUNT_NEVER));
 	if (rx->early_reset)
-		shunt_arrival_reset(engine, stream);
+		shunt_inbound_reset(engine, stream);
 	shunt_lock_leave(&engine->group.lock);
 	unwatch(stream);
-	shunt_linger_proven(stream);
+	shunt_deferred_fin_proven(stream);
 	tell_child(engine, stream);
 	/* The accepting end has waited for this with its own direction: the next send begins it. */
 	if (atomic_load(&stream->agreed) && atomic_load(&stream->retiring) == SHUNT_STAYING && !rx->final)
@@ -233,7 +233,7 @@ static void disprove(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&rx->next_from, SHUNT_NEVER);
 	shunt_lock_leave(&engine->group.lock);
 	unwatch(stream);
-	shunt_linger_proven(stream);
+	shunt_deferred_fin_proven(stream);
 	tell_child(engine, stream);
 }
 
@@ -327,7 +327,7 @@ static void stop_waiting(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_load(&stream->rx.held_until))
 		disprove(engine, stream);
 	let_end_go(stream);	/* there is nothing left to wait with */
-	shunt_owed_proven(stream);
+	shunt_tcp_backlog_proven(stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
@@ -403,12 +403,12 @@ void shunt_proof_run(struct shunt_task *task)
 		shunt_lock_take(&stream->rx.lock);
 		shunt_track_settle(engine, stream);
 		shunt_lock_leave(&stream->rx.lock);
-		shunt_linger_again(stream);
+		shunt_deferred_fin_again(stream);
 		shunt_streams_unhold(stream);
 	}
 	if (found.count == 64 && !shunt_task_waits(task))	/* else there are no descriptors for more */
 		shunt_task_at(task, 0);
-	shunt_rights_proven(engine);
+	shunt_fork_handover_proven(engine);
 }
 
 /* --- the writer --- */
@@ -435,14 +435,14 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	if (shunt_proof_owed(stream) && shunt_linger_fd(stream) >= 0 && put(tx)) {
+	if (shunt_proof_owed(stream) && shunt_deferred_fin_fd(stream) >= 0 && put(tx)) {
 		tx->must_prove = false;
 		tx->shown = true;
 		tx->shown_tcp = tx->bytes.tcp;
-		if (shunt_retire_resend(engine, shunt_linger_fd(stream), stream) == -EAGAIN)
-			shunt_owed_await(engine, stream);
+		if (shunt_retire_resend(engine, shunt_deferred_fin_fd(stream), stream) == -EAGAIN)
+			shunt_tcp_backlog_await(engine, stream);
 		else
-			shunt_linger_proven(stream);
+			shunt_deferred_fin_proven(stream);
 	}
 	shunt_lock_leave(&tx->lock);
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_SETTLED);

@@ -6,8 +6,8 @@
  * so nothing is ever written into the stream of a peer that does not know of it, as far as the peer can tell.
  * If something else comes there, the claim was forged: the bytes are the program's, and the link is broken off.
  */
-#ifndef SHUNT_CORE_PROOF_H
-#define SHUNT_CORE_PROOF_H
+#ifndef SHUNT_CORE_STREAM_PROOF_H
+#define SHUNT_CORE_STREAM_PROOF_H
 
 #include "core/stream/stream.h"
 

@@ -77,7 +77,7 @@ static bool has_room(struct shunt_stream *stream)
 		return true;
 	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring_bytes / 2 &&
 	    (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) ||
-	     shunt_stage_roomy(stream)))
+	     shunt_send_buffer_roomy(stream)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }
@@ -121,7 +121,7 @@ static bool link_writable(struct shunt_stream *stream)
 	if (has_room(stream) || may_grow(stream))
 		return true;
 	shunt_overflow_note(stream);
-	shunt_expiry_begin(stream);
+	shunt_user_timeout_begin(stream);
 	return false;
 }
 

@@ -3,7 +3,7 @@
 #include "core/service.h"
 #include "core/stream/reset_unread.h"
 
-void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
+void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -20,7 +20,7 @@ static bool is_unread(struct shunt_tx *tx)
 	return tx->track == SHUNT_LINK && !tx->shut && !atomic_load(&tx->dead) && tx->offset > atomic_load(&tx->left_at);
 }
 
-void shunt_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	char byte = 0;
 	struct iovec piece = { &byte, 1 };
@@ -48,7 +48,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-void shunt_unread_run(struct shunt_task *task)
+void shunt_reset_unread_run(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_service_of(task, unread)->engine;
 	struct shunt_sweep sweep = { .wants = is_left };

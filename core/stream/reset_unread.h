@@ -3,18 +3,18 @@
  * program that sent them learns by its next calls: EPIPE, POLLHUP, no name of a peer. The peer's engine says nothing more
  * of that stream, so the sender's has the kernel say it: a byte to the socket that the peer has closed, too.
  */
-#ifndef SHUNT_CORE_UNREAD_H
-#define SHUNT_CORE_UNREAD_H
+#ifndef SHUNT_CORE_STREAM_RESET_UNREAD_H
+#define SHUNT_CORE_STREAM_RESET_UNREAD_H
 
 #include "core/stream/stream.h"
 
 struct shunt_task;
 
 /* RELEASE has come: the peer had read up to `upto`. Under the group's lock. */
-void shunt_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
+void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
 /* The stream leaves the link of a peer that has closed: the kernel is to answer what that has not read. tx.lock held. */
-void shunt_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The same of all such streams, whose programs may call nothing more. */
-void shunt_unread_run(struct shunt_task *task);
+void shunt_reset_unread_run(struct shunt_task *task);
 
 #endif

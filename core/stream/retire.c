@@ -142,7 +142,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
 		stream->tx.kernels = true;
-		shunt_shared_settle(stream);
+		shunt_fork_slots_settle(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		done = true;
 	}
@@ -176,7 +176,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
 		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
 			  stream->fd);
-	shunt_rights_answer(engine, stream);
+	shunt_fork_handover_answer(engine, stream);
 }
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
@@ -229,7 +229,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
 		shunt_streams_plain(engine, stream, reason);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		return shunt_rights_ask(engine, fd, stream);
+		return shunt_fork_handover_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
@@ -272,7 +272,7 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return shunt_stream_retire(engine, fd, stream, reason);
 	readable = shunt_stream_inq(engine, fd, stream);
-	result = shunt_rights_ask_parent(engine, stream);
+	result = shunt_fork_handover_ask_parent(engine, stream);
 	if (!result)
 		shunt_retire_await_bytes(engine, fd, readable);
 	return result;
@@ -315,7 +315,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 		}
 	}
-	shunt_owed_paid(engine, stream);
+	shunt_tcp_backlog_paid(engine, stream);
 	return 0;
 }
 
@@ -347,9 +347,9 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		shunt_lane_kick(stream->lane);
 	}
 	if (!result && tx->lingers)
-		shunt_linger_resume(stream);
+		shunt_deferred_fin_resume(stream);
 	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
-		shunt_owed_await(engine, stream);
+		shunt_tcp_backlog_await(engine, stream);
 	return result;
 }
 

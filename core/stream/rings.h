@@ -1,8 +1,8 @@
 /*
  * The rings of a stream: the receiver offers a larger or a smaller one, and the sender uses it from some byte on.
  */
-#ifndef SHUNT_CORE_RINGS_H
-#define SHUNT_CORE_RINGS_H
+#ifndef SHUNT_CORE_STREAM_RINGS_H
+#define SHUNT_CORE_STREAM_RINGS_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * What polls leave to be done without group.lock: lanes are served, and streams that nobody reads pass their switches.
  */
-#ifndef SHUNT_CORE_SETTLE_H
-#define SHUNT_CORE_SETTLE_H
+#ifndef SHUNT_CORE_STREAM_SETTLE_H
+#define SHUNT_CORE_STREAM_SETTLE_H
 
 struct shunt_engine;
 struct shunt_stream;

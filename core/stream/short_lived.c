@@ -14,15 +14,15 @@ static uint8_t place_of(const struct sockaddr *address, socklen_t length)
 	memcpy(bytes, address, end);
 	for (size_t i = from; i < end; i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
-	return (uint8_t)((hash ^ hash >> 8 ^ hash >> 16) % SHUNT_BRIEF_PLACES);
+	return (uint8_t)((hash ^ hash >> 8 ^ hash >> 16) % SHUNT_SHORT_LIVED_PLACES);
 }
 
-void shunt_brief_begins(struct shunt_stream *stream, const struct sockaddr *address, socklen_t length)
+void shunt_short_lived_begins(struct shunt_stream *stream, const struct sockaddr *address, socklen_t length)
 {
 	stream->place = place_of(address, length);
 }
 
-void shunt_brief_ends(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint32_t limit = shunt_narrow_u32(engine->config.brief);
 	uint32_t count = atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed);
@@ -35,7 +35,7 @@ void shunt_brief_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store_explicit(&engine->brief[stream->place], brief ? count + 1 : count - 1, memory_order_relaxed);
 }
 
-bool shunt_brief_expected(struct shunt_engine *engine, const struct shunt_stream *stream)
+bool shunt_short_lived_expected(struct shunt_engine *engine, const struct shunt_stream *stream)
 {
 	return engine->config.brief &&
 	       atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed) >= engine->config.brief;

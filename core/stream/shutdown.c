@@ -33,12 +33,12 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 	shunt_overflow_to_tcp(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
-	if (shunt_linger_keep(stream, fd, closing))
+	if (shunt_deferred_fin_keep(stream, fd, closing))
 		return true;
 	if (!stream->tx.resend)
 		return shunt_proof_end_writing(stream);
 	stream->tx.resend_fin = true;
-	shunt_owed_await(engine, stream);
+	shunt_tcp_backlog_await(engine, stream);
 	return true;
 }
 
@@ -75,7 +75,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -EINVAL;
 	if (!atomic_load(&stream->used))
 		shunt_offer_used(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

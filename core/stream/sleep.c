@@ -63,7 +63,7 @@ static void cancelled(void *arg)
 	struct shunt_sleep *sleep = arg;
 
 	shunt_sleep_rise(sleep);
-	shunt_private_close(sleep->engine, sleep->sleeper.kick_fd);
+	shunt_own_fds_close(sleep->engine, sleep->sleeper.kick_fd);
 	if (sleep->cancelled)
 		sleep->cancelled(sleep->arg);
 }
@@ -83,7 +83,7 @@ static bool sleeps_on(struct shunt_sleep *sleep)
 
 	if (shunt_thread.signalled)
 		return false;
-	shunt_parker_drain(engine, sleep->sleeper.kick_fd);
+	shunt_waker_drain(engine, sleep->sleeper.kick_fd);
 	shunt_lock_take(&group->lock);
 	leads = !sleep->sleeper.told && shunt_sleeper_lead(engine, &sleep->sleeper);
 	if (leads)
@@ -108,36 +108,36 @@ static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t 
 static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
 {
 	struct shunt_engine *engine = sleep->engine;
-	struct pollfd *parker = fds + fds_count, *bell = parker + 1;
+	struct pollfd *waker = fds + fds_count, *bell = waker + 1;
 	int n = 0;
 	bool asleep;
 
-	*parker = (struct pollfd) { .fd = sleep->sleeper.kick_fd, .events = POLLIN };
+	*waker = (struct pollfd) { .fd = sleep->sleeper.kick_fd, .events = POLLIN };
 	*bell = (struct pollfd) { .fd = -1 };
-	shunt_thread.sleep_fd = parker->fd + 1;
+	shunt_thread.sleep_fd = waker->fd + 1;
 	shunt_sleep_fall(sleep);
 	asleep = is_asleep(sleep);
 	while (asleep) {
 		if (sleep->sleeper.leader && engine->group.open)
 			*bell = (struct pollfd) { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
 		n = wait_in_kernel(sleep, fds, fds_count + SHUNT_SLEEP_FDS, deadline, mask);
-		if (n != 1 || !parker->revents || !sleeps_on(sleep))
+		if (n != 1 || !waker->revents || !sleeps_on(sleep))
 			break;
 	}
 	shunt_sleep_rise(sleep);
 	if (n >= 0 && bell->revents)
 		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
-	if (!asleep || parker->revents || shunt_thread.signalled)
-		shunt_parker_drain(engine, parker->fd);
+	if (!asleep || waker->revents || shunt_thread.signalled)
+		shunt_waker_drain(engine, waker->fd);
 	return n < 0 ? n : 0;
 }
 
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
 {
-	int parker = shunt_parker_take(sleep->engine), result;
+	int waker = shunt_waker_take(sleep->engine), result;
 
-	sleep->sleeper.kick_fd = parker;
-	result = sleep_once(sleep, fds, fds_count, shunt_parker_patience(sleep->engine, parker, deadline), mask);
-	shunt_parker_give(sleep->engine, parker);
+	sleep->sleeper.kick_fd = waker;
+	result = sleep_once(sleep, fds, fds_count, shunt_waker_patience(sleep->engine, waker, deadline), mask);
+	shunt_waker_give(sleep->engine, waker);
 	return result;
 }

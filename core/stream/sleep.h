@@ -2,15 +2,15 @@
  * One sleep of a thread that waits for streams, descriptors of the kernel's, or both. It falls asleep only after a last poll
  * that has found nothing of what it waits for, so nothing is slept over.
  */
-#ifndef SHUNT_CORE_SLEEP_H
-#define SHUNT_CORE_SLEEP_H
+#ifndef SHUNT_CORE_STREAM_SLEEP_H
+#define SHUNT_CORE_STREAM_SLEEP_H
 
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include "core/poll/sleeper.h"
 
-#define SHUNT_SLEEP_FDS 2	/* beside the caller's: the parker, and what the leader sleeps on */
+#define SHUNT_SLEEP_FDS 2	/* beside the caller's: the waker, and what the leader sleeps on */
 
 struct shunt_sleep {
 	struct shunt_engine *engine;
@@ -30,7 +30,7 @@ void shunt_sleep_fall(struct shunt_sleep *sleep);
 /* It is over; not in a fork's child whose handler has interrupted it: nothing there knows of it. No lock held. */
 void shunt_sleep_rise(struct shunt_sleep *sleep);
 /*
- * All of it, on a parker: until one of the descriptors is ready, somebody tells of a stream, or a signal comes. `fds` has
+ * All of it, on a waker: until one of the descriptors is ready, somebody tells of a stream, or a signal comes. `fds` has
  * room for SHUNT_SLEEP_FDS behind `fds_count`. 0, or -errno of ppoll(). No lock held.
  */
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask);

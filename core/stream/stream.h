@@ -6,8 +6,8 @@
  * reused across a switch. Fields marked P are written while the group lock is held by whoever
  * polls, and read by anybody; the rest belongs to the lock named beside it.
  */
-#ifndef SHUNT_CORE_STREAM_H
-#define SHUNT_CORE_STREAM_H
+#ifndef SHUNT_CORE_STREAM_STREAM_H
+#define SHUNT_CORE_STREAM_STREAM_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ struct shunt_lane;
 struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
-struct shunt_pin;
+struct shunt_zero_copy;
 struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
@@ -81,7 +81,7 @@ struct shunt_bytes {	/* by track, for statistics */
 	uint64_t late_tcp;
 };
 
-struct shunt_stage {	/* tx.lock; see send_buffer.h */
+struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 	uint8_t *bytes;		/* NULL: none yet; changed under tx.lock and lane.lock */
 	_Atomic uint32_t size;	/* bytes at `bytes`, a power of two; changed with it */
 	struct shunt_cuts *_Atomic cuts;
@@ -140,8 +140,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (deferred_fin.h) */
 	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
 	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
-	struct shunt_stage stage;	/* bytes accepted from the program that could not be posted at once */
-	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
+	struct shunt_send_buffer stage;	/* bytes accepted from the program that could not be posted at once */
+	struct shunt_zero_copy *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
 	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */

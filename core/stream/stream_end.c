@@ -32,7 +32,7 @@ static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *strea
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
 
-	if (!shunt_owed_linger(stream, &linger))
+	if (!shunt_tcp_backlog_linger(stream, &linger))
 		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
 	return linger.l_onoff && !linger.l_linger;
 }
@@ -103,7 +103,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint8_t state;
 	bool seated;
 
-	if (shunt_shared_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
+	if (shunt_fork_slots_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	shunt_epset_drop_stream(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
@@ -112,11 +112,11 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	state = atomic_load(&stream->state);
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
-	shunt_brief_ends(engine, stream);
+	shunt_short_lived_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
-	shunt_shared_leave(stream);
+	shunt_fork_slots_leave(stream);
 	if (stream->tx.resend)
-		shunt_owed_await(engine, stream);
+		shunt_tcp_backlog_await(engine, stream);
 	shunt_request_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
@@ -143,7 +143,7 @@ static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (!atomic_load(&stream->waiters))	/* who waits in the kernel is the kernel's to keep */
 		return false;
-	copy = shunt_private_copy(engine, fd);
+	copy = shunt_own_fds_copy(engine, fd);
 	if (copy < 0)
 		return false;
 	shunt_lock_take(&engine->streams_lock);
@@ -191,5 +191,5 @@ void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *
 	if (!last)
 		return;
 	shunt_streams_end(engine, stream, fd);
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 }

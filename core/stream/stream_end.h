@@ -1,6 +1,6 @@
 /* How a stream ends: its last number is closed, and both tracks say so, in order or by a reset. */
-#ifndef SHUNT_CORE_STREAM_END_H
-#define SHUNT_CORE_STREAM_END_H
+#ifndef SHUNT_CORE_STREAM_STREAM_END_H
+#define SHUNT_CORE_STREAM_STREAM_END_H
 
 #include "core/stream/stream.h"
 

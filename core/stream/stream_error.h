@@ -2,8 +2,8 @@
  * The error of a connection, which the program is told once: by the kernel, or by the link, which may know first.
  * More of it is in api.h.
  */
-#ifndef SHUNT_CORE_STREAM_ERROR_H
-#define SHUNT_CORE_STREAM_ERROR_H
+#ifndef SHUNT_CORE_STREAM_STREAM_ERROR_H
+#define SHUNT_CORE_STREAM_STREAM_ERROR_H
 
 #include "core/stream/stream.h"
 

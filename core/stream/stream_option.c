@@ -20,7 +20,7 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 	int on;
 
 	if (name == TCP_USER_TIMEOUT)
-		shunt_expiry_changed(stream);
+		shunt_user_timeout_changed(stream);
 	if (name == TCP_NOTSENT_LOWAT)
 		shunt_overflow_changed(stream);
 	if (name != TCP_CORK && name != TCP_NODELAY)
@@ -77,7 +77,7 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 	if (level != SOL_SOCKET)
 		return;
 	if (name == SO_LINGER)
-		shunt_owed_linger_changed(stream);
+		shunt_tcp_backlog_linger_changed(stream);
 	if (is_stamps(name))
 		atomic_store(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
 	if (name == SO_RCVTIMEO)

@@ -22,7 +22,7 @@ static bool add_slab(struct shunt_engine *engine)
 	if (!slabs)
 		return false;
 	engine->slabs = slabs;
-	slab = shunt_roots_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
+	slab = shunt_lsan_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
 	if (!slab)
 		return false;
 	slabs[engine->slab_count++] = slab;
@@ -85,7 +85,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
 	set(&tx->must_prove, false);
-	shunt_stage_free(&tx->stage);
+	shunt_send_buffer_free(&tx->stage);
 
 	set(&rx->track, SHUNT_TCP);
 	set(&rx->final, false);
@@ -121,7 +121,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.ready = shunt_owed_moves;
+	stream->source.ready = shunt_tcp_backlog_moves;
 	stream->proof_source.ready = shunt_proof_ready;
 	stream->in_use = true;
 	set(&stream->fd, fd);
@@ -160,7 +160,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->send_timeout_ns, UINT64_MAX);
 	set(&stream->low_water, 1);
 	set(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
-	set(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
+	set(&stream->user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
 	set(&tx->shut, false);
 	tx->shown = false;
@@ -211,7 +211,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
 		return;
 	stream->in_use = false;
-	shunt_stage_free(&stream->tx.stage);
+	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
@@ -253,7 +253,7 @@ static void answer_nobody(struct shunt_stream *stream)
 
 	if (atomic_compare_exchange_strong(&stream->retiring, &retiring, SHUNT_CANNOT_RETIRE))
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
-	shunt_rights_answer(stream->engine, stream);
+	shunt_fork_handover_answer(stream->engine, stream);
 }
 
 static void unseat(struct shunt_stream *stream)
@@ -261,7 +261,7 @@ static void unseat(struct shunt_stream *stream)
 	if (!stream->link)
 		return;
 	answer_nobody(stream);
-	shunt_stage_leave(stream);
+	shunt_send_buffer_leave(stream);
 	shunt_seats_leave(stream->link, stream);
 }
 
@@ -368,14 +368,14 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
-		atomic_store(&stream->state, shunt_shared_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
+		atomic_store(&stream->state, shunt_fork_slots_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	enum shunt_whose whose = shunt_shared_touch(stream);
+	enum shunt_whose whose = shunt_fork_slots_touch(stream);
 
 	if (whose != SHUNT_OURS)
 		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);

@@ -1,6 +1,6 @@
 /* The registry of streams: type-stable memory, and who still names it. */
-#ifndef SHUNT_CORE_STREAMS_H
-#define SHUNT_CORE_STREAMS_H
+#ifndef SHUNT_CORE_STREAM_STREAMS_H
+#define SHUNT_CORE_STREAM_STREAMS_H
 
 #include "core/base/reason.h"
 #include "core/stream/stream.h"

@@ -18,7 +18,7 @@ static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream
 		engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
-void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (!stream->lingers)
 		return;
@@ -26,7 +26,7 @@ void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 	stream->lingers = false;
 }
 
-bool shunt_owed_linger(const struct shunt_stream *stream, struct linger *linger)
+bool shunt_tcp_backlog_linger(const struct shunt_stream *stream, struct linger *linger)
 {
 	if (stream->lingers)
 		*linger = stream->linger;
@@ -38,12 +38,12 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
 	bool ours;
 
 	shunt_lock_take(&stream->tx.lock);
-	ours = shunt_owed_linger(stream, linger);
+	ours = shunt_tcp_backlog_linger(stream, linger);
 	shunt_lock_leave(&stream->tx.lock);
 	return ours;
 }
 
-void shunt_owed_linger_changed(struct shunt_stream *stream)
+void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	if (stream->lingers)
@@ -79,7 +79,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 		listen_for(stream, EPOLLOUT);
 }
 
-void shunt_owed_proven(struct shunt_stream *stream)
+void shunt_tcp_backlog_proven(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	if (stream->awaited)
@@ -87,7 +87,7 @@ void shunt_owed_proven(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_service *service = engine->service;
 
@@ -98,15 +98,15 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	}
 	if (stream->resend_fd < 0)
-		stream->resend_fd = shunt_private_copy(engine, shunt_linger_fd(stream));
+		stream->resend_fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
 	if (stream->resend_fd < 0 ||
 	    shunt_loop_add(&engine->loop, stream->resend_fd, &stream->source, events_for(stream))) {
 		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
-		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_linger_fd(stream));
-		shunt_private_close(engine, stream->resend_fd);
+		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_deferred_fin_fd(stream));
+		shunt_own_fds_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
 		shunt_again_free(&stream->tx);	/* nobody will get it */
-		shunt_linger_proven(stream);
+		shunt_deferred_fin_proven(stream);
 		return;
 	}
 	stream->awaited = true;
@@ -115,7 +115,7 @@ void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_streams_hold(stream);
 }
 
-void shunt_owed_moves(struct shunt_source *source, uint32_t events)
+void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
 	struct shunt_engine *engine = stream->engine;
@@ -132,17 +132,17 @@ void shunt_owed_moves(struct shunt_source *source, uint32_t events)
 	if (stream->tx.resend_fin)
 		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
 	stream->tx.resend_fin = false;
-	shunt_private_close(engine, stream->resend_fd);
+	shunt_own_fds_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
 	stream->awaited = false;
-	shunt_linger_proven(stream);
+	shunt_deferred_fin_proven(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&engine->service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
 
-void shunt_owed_give_up(struct shunt_stream *stream)
+void shunt_tcp_backlog_give_up(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	bool awaited;
@@ -158,12 +158,12 @@ void shunt_owed_give_up(struct shunt_stream *stream)
 		else
 			shunt_streams_reset_tcp(engine, stream->resend_fd);
 		shunt_loop_remove(&engine->loop, stream->resend_fd);
-		shunt_owed_paid(engine, stream);
-		shunt_private_close(engine, stream->resend_fd);
+		shunt_tcp_backlog_paid(engine, stream);
+		shunt_own_fds_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
 		stream->awaited = stream->tx.resend_fin = false;
 		shunt_again_free(&stream->tx);
-		shunt_linger_proven(stream);
+		shunt_deferred_fin_proven(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);

@@ -5,25 +5,25 @@
  * If the process is killed meanwhile, its sockets end with it, and an end would look orderly. So such a socket lingers
  * for no time (SO_LINGER), which makes that a reset; what the program has set comes back when nothing is owed any more.
  */
-#ifndef SHUNT_CORE_OWED_H
-#define SHUNT_CORE_OWED_H
+#ifndef SHUNT_CORE_STREAM_TCP_BACKLOG_H
+#define SHUNT_CORE_STREAM_TCP_BACKLOG_H
 
 #include "core/service.h"
 #include "core/stream/stream.h"
 
 /* tx.resend will be written, even if the program closes the stream. tx.lock held. */
-void shunt_owed_await(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* All of it has been written, by whoever came first. tx.lock held. */
-void shunt_owed_paid(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream);
 /* There is room, or something has come to a closed stream, whose `source` this is: see loop.h. */
-void shunt_owed_moves(struct shunt_source *source, uint32_t events);
+void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events);
 /* It will not be written: the connection is reset. No lock held. The service thread, or after its end. */
-void shunt_owed_give_up(struct shunt_stream *stream);
+void shunt_tcp_backlog_give_up(struct shunt_stream *stream);
 /* The nonce is here, or nobody waits for it any more: what comes now is refused. rx.lock held. */
-void shunt_owed_proven(struct shunt_stream *stream);
+void shunt_tcp_backlog_proven(struct shunt_stream *stream);
 /* The program's SO_LINGER of the stream's socket is not the kernel's now: it is this. tx.lock held. */
-bool shunt_owed_linger(const struct shunt_stream *stream, struct linger *linger);
+bool shunt_tcp_backlog_linger(const struct shunt_stream *stream, struct linger *linger);
 /* The program has set it. */
-void shunt_owed_linger_changed(struct shunt_stream *stream);
+void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream);
 
 #endif

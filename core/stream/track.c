@@ -40,7 +40,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		tx->ring_from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
 		shunt_lock_take(&stream->lane->lock);
-		shunt_stage_begin(stream);
+		shunt_send_buffer_begin(stream);
 		shunt_lock_leave(&stream->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);

@@ -106,7 +106,7 @@ static void say_blocked(struct shunt_stream *stream)
 {
 	uint64_t consumed = atomic_load(&stream->tx.consumed);
 
-	shunt_expiry_begin(stream);
+	shunt_user_timeout_begin(stream);
 	if (stream->tx.blocked_at == consumed)
 		return;
 	stream->tx.blocked_at = consumed;
@@ -147,13 +147,13 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			continue;
 		if (asked) {
 			atomic_store(&tx->starved, true);
-			if (!has_room(tx, bytes - taken) || !shunt_stage_roomy(stream)) {
+			if (!has_room(tx, bytes - taken) || !shunt_send_buffer_roomy(stream)) {
 				if (open || shunt_overflow_is_open(tx))
 					taken += shunt_overflow_take(stream, iov, skip + taken,
 								     bytes - taken);
 				break;
 			}
-			if (!shunt_stage_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
+			if (!shunt_send_buffer_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
 				atomic_store(&tx->want_link, false);
 				tx->quick = false;
 				break;
@@ -213,7 +213,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 {
 	if (stream->tx.track == SHUNT_TCP)
 		return;
-	shunt_unread_answer(engine, fd, stream);
+	shunt_reset_unread_answer(engine, fd, stream);
 	stream->tx.track = SHUNT_TCP;
 	stream->tx.quick = false;
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
@@ -226,7 +226,7 @@ static ssize_t wait_for_peer(struct shunt_stream *stream)
 		return dead_error(stream);
 	if (shunt_stream_tcp_closed(stream))
 		return reset_before(stream);
-	shunt_expiry_begin(stream);
+	shunt_user_timeout_begin(stream);
 	return -EAGAIN;
 }
 
@@ -242,7 +242,7 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx
 		tx->seen_polls = polls;
 		return;
 	}
-	now = shunt_ticks();
+	now = shunt_cycles();
 	if (now - tx->heard < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
 		return;
 	tx->heard = now;
@@ -332,7 +332,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       const struct iovec *iov, size_t bytes, int flags)
 {
-	struct shunt_pin pin;
+	struct shunt_zero_copy pin;
 	ssize_t taken;
 
 	if (!shunt_pinned_take(stream, &pin, iov))
@@ -381,7 +381,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
-	    shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+	    shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->tx.lock);

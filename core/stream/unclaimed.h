@@ -3,8 +3,8 @@
  * the first byte, in either direction: SHUNT_CLAIM_MS later the connection is the kernel's, its calls go straight there,
  * and a late claim is refused. One that has carried no byte stays a candidate; it costs nothing.
  */
-#ifndef SHUNT_CORE_UNCLAIMED_H
-#define SHUNT_CORE_UNCLAIMED_H
+#ifndef SHUNT_CORE_STREAM_UNCLAIMED_H
+#define SHUNT_CORE_STREAM_UNCLAIMED_H
 
 #include "core/service.h"
 

@@ -3,8 +3,8 @@
  * what the link has brought, and a registration in an epoll set tells of the kernel's bytes only. So
  * a process has rings or streams on a link, not both, unless SHUNT_URING=allow says otherwise.
  */
-#ifndef SHUNT_CORE_URING_H
-#define SHUNT_CORE_URING_H
+#ifndef SHUNT_CORE_STREAM_URING_H
+#define SHUNT_CORE_STREAM_URING_H
 
 #include <stdbool.h>
 

@@ -15,7 +15,7 @@ static void due(struct shunt_engine *engine)
 		shunt_loop_post(&engine->loop, &engine->service->tasks.expiry);
 }
 
-void shunt_expiry_note(struct shunt_stream *stream, uint64_t late)
+void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 {
 	uint64_t none = 0;
 
@@ -26,11 +26,11 @@ void shunt_expiry_note(struct shunt_stream *stream, uint64_t late)
 		due(stream->engine);
 }
 
-void shunt_expiry_changed(struct shunt_stream *stream)
+void shunt_user_timeout_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->user_timeout_ms, SHUNT_EXPIRY_UNKNOWN);
+	atomic_store(&stream->user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 	if (atomic_load(&stream->tx.starved) || atomic_load(&stream->tx.halted))
-		shunt_expiry_note(stream, 0);
+		shunt_user_timeout_note(stream, 0);
 	if (atomic_load(&stream->tx.stuck_since))
 		due(stream->engine);
 }
@@ -58,7 +58,7 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 	if (!since || !patience)
 		return false;
 	until = since + time_of(stream, patience);
-	if (patience == SHUNT_EXPIRY_UNKNOWN || until <= look->now)
+	if (patience == SHUNT_USER_TIMEOUT_UNKNOWN || until <= look->now)
 		return true;
 	look->next = until < look->next ? until : look->next;
 	return false;
@@ -80,7 +80,7 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 	uint32_t patience = atomic_load(&stream->user_timeout_ms);
 	socklen_t length = sizeof(patience);
 
-	if (patience != SHUNT_EXPIRY_UNKNOWN)
+	if (patience != SHUNT_USER_TIMEOUT_UNKNOWN)
 		return patience;
 	if (engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, &length))
 		patience = 0;
@@ -128,8 +128,8 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (over)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
-	if (over && !shunt_pin_fetched(stream))
-		shunt_pin_tell(stream);
+	if (over && !shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
 }
 
 /* Until when nobody is due. */
@@ -148,7 +148,7 @@ static uint64_t expire_due(struct shunt_engine *engine)
 	return look.next;
 }
 
-void shunt_expiry_run(struct shunt_task *task)
+void shunt_user_timeout_run(struct shunt_task *task)
 {
 	shunt_task_at(task, expire_due(shunt_service_of(task, expiry)->engine));
 }

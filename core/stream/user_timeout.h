@@ -9,27 +9,27 @@
  * Without that option a peer that only does not read may take its time, as with the kernel, and one whose host has
  * gone has SHUNT_SILENCE_S, which is near to what the kernel tries for (tcp_retries2).
  */
-#ifndef SHUNT_CORE_EXPIRY_H
-#define SHUNT_CORE_EXPIRY_H
+#ifndef SHUNT_CORE_STREAM_USER_TIMEOUT_H
+#define SHUNT_CORE_STREAM_USER_TIMEOUT_H
 
 #include "core/service.h"
 
 struct shunt_task;
 
-#define SHUNT_EXPIRY_UNKNOWN UINT32_MAX
+#define SHUNT_USER_TIMEOUT_UNKNOWN UINT32_MAX
 
 /* The stream's sender gets nowhere, `late` ns ago already. Any lock may be held. */
-void shunt_expiry_note(struct shunt_stream *stream, uint64_t late);
+void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late);
 /* The option was set. */
-void shunt_expiry_changed(struct shunt_stream *stream);
+void shunt_user_timeout_changed(struct shunt_stream *stream);
 /* Ends those whose time is over. */
-void shunt_expiry_run(struct shunt_task *task);
+void shunt_user_timeout_run(struct shunt_task *task);
 
 /* The same as the first, now. Most have no such time. */
-static inline void shunt_expiry_begin(struct shunt_stream *stream)
+static inline void shunt_user_timeout_begin(struct shunt_stream *stream)
 {
 	if (__builtin_expect(atomic_load_explicit(&stream->user_timeout_ms, memory_order_relaxed) != 0, 0))
-		shunt_expiry_note(stream, 0);
+		shunt_user_timeout_note(stream, 0);
 }
 
 #endif

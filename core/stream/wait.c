@@ -18,7 +18,7 @@
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
 	if (events == SHUNT_READY_FETCHED)
-		return shunt_pin_fetched(stream);
+		return shunt_zero_copy_fetched(stream);
 	if (events == SHUNT_READY_ANSWERED)
 		return shunt_retire_goes_on(stream);
 	if (events & ~SHUNT_READY_OURS)

@@ -2,8 +2,8 @@
  * The companion: a hidden epfd inside the program's, for what the kernel has to tell of streams on a link, for the eventfd
  * that wakes who sleeps in the set, and, while the set leads, for what is slept on (DESIGN 7). group.lock held throughout.
  */
-#ifndef SHUNT_CORE_COMPANION_H
-#define SHUNT_CORE_COMPANION_H
+#ifndef SHUNT_CORE_WAIT_COMPANION_H
+#define SHUNT_CORE_WAIT_COMPANION_H
 
 struct shunt_engine;
 struct shunt_epset;

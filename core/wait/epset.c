@@ -288,7 +288,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		shunt_offer_used(engine, stream);
 	if (op == EPOLL_CTL_ADD)
 		shunt_file_accepting(engine, file);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_rights_ask(engine, fd, stream) == -ENOMEM)
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
@@ -360,6 +360,6 @@ void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set)
 
 		stream = file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
 		if (stream && atomic_load(&stream->state) == SHUNT_FOREIGN && watched_by(stream, set))
-			shunt_rights_ask(engine, fd, stream);
+			shunt_fork_handover_ask(engine, fd, stream);
 	}
 }

@@ -7,8 +7,8 @@
  * (DESIGN 7). Readiness of streams is a list that completions maintain: O(ready), never a scan.
  * All of it is under the group lock.
  */
-#ifndef SHUNT_CORE_EPSET_H
-#define SHUNT_CORE_EPSET_H
+#ifndef SHUNT_CORE_WAIT_EPSET_H
+#define SHUNT_CORE_WAIT_EPSET_H
 
 #include <stdbool.h>
 #include <stdint.h>

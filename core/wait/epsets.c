@@ -50,8 +50,8 @@ void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	if (atomic_fetch_sub(&set->holds, 1) != 1)
 		return;
-	shunt_private_close(engine, set->companion);
-	shunt_private_close(engine, set->kick_fd);
+	shunt_own_fds_close(engine, set->companion);
+	shunt_own_fds_close(engine, set->kick_fd);
 	shunt_lock_take(&engine->streams_lock);
 	set->next_free = engine->free_sets;
 	engine->free_sets = set;
@@ -100,8 +100,8 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		set->sleeping = 0;
 		if (set->companion < 0)
 			continue;
-		shunt_private_close(engine, set->companion);
-		shunt_private_close(engine, set->kick_fd);
+		shunt_own_fds_close(engine, set->companion);
+		shunt_own_fds_close(engine, set->kick_fd);
 		set->companion = set->kick_fd = -1;
 		set->inherited = true;
 	}

@@ -32,13 +32,13 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 
 	for (int i = n - 1; i >= 0; i--) {	/* each becomes the first of the list */
 		if (events[i].data.ptr == set) {
-			shunt_parker_drain(engine, set->kick_fd);
+			shunt_waker_drain(engine, set->kick_fd);
 			set->kicked = false;
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;
 		} else {
 			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
-			set->kernel_active = shunt_ticks();
+			set->kernel_active = shunt_cycles();
 		}
 	}
 	if (event) {
@@ -88,7 +88,7 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 			*heard = true;
 	}
 	if (kept)
-		set->kernel_active = shunt_ticks();
+		set->kernel_active = shunt_cycles();
 	return kept;
 }
 
@@ -108,7 +108,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		hear_companion(engine, set);
 	else
 		taken = shunt_group_poll_locked(engine);
-	if (found && set->first && shunt_ticks() - set->kernel_checked >= BUSY_TICKS)
+	if (found && set->first && shunt_cycles() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
 		n += shunt_watch_collect(engine, set, events + n, max - n, beside);
@@ -146,7 +146,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	do {
 		returns = atomic_load(&set->returns);
 		n = kernel_wait(engine, set, events, max, &none, NULL, &heard);
-		set->kernel_checked = shunt_ticks();
+		set->kernel_checked = shunt_cycles();
 		if (n < 0)
 			n = 0;
 		set->streams_first = n == max;
@@ -183,7 +183,7 @@ static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset
 	if (n < worth || n == max)
 		return n;
 	more = kernel_wait(engine, set, events + n, max - n, &none, NULL, &heard);
-	set->kernel_checked = shunt_ticks();
+	set->kernel_checked = shunt_cycles();
 	if (more <= 0)
 		return n;
 	/* What has gone from the streams to the kernel's part meanwhile may be in both. */
@@ -196,7 +196,7 @@ static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset
  */
 static bool is_stale(const struct shunt_epset *set)
 {
-	uint64_t now = shunt_ticks();
+	uint64_t now = shunt_cycles();
 
 	return now - set->kernel_checked >= BUSY_TICKS || now - set->kernel_active < QUIET_TICKS;
 }
@@ -224,7 +224,7 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	int n = 0, found = 0;
 
 	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
-		uint64_t age = shunt_ticks() - set->kernel_checked;
+		uint64_t age = shunt_cycles() - set->kernel_checked;
 
 		if (age >= BUSY_TICKS || (age > IDLE_TICKS && !(spin->turns & 15)))
 			n = look_at_both(engine, set, events, max);

@@ -30,7 +30,7 @@ void shunt_nested_refresh(struct shunt_engine *engine)
 		if (shunt_watch_any_ready(engine, set)) {
 			shunt_companion_kick(engine, set);
 		} else if (set->kicked && !set->sleeping) {
-			shunt_parker_drain(engine, set->kick_fd);
+			shunt_waker_drain(engine, set->kick_fd);
 			set->kicked = false;
 		}
 	}

@@ -2,8 +2,8 @@
  * Epoll sets that the kernel watches on behalf of somebody: another set, or a poll. As long as something is on the list of
  * such a set it must be readable, by its companion's eventfd. group.lock held throughout.
  */
-#ifndef SHUNT_CORE_NESTED_H
-#define SHUNT_CORE_NESTED_H
+#ifndef SHUNT_CORE_WAIT_NESTED_H
+#define SHUNT_CORE_WAIT_NESTED_H
 
 struct shunt_engine;
 struct shunt_epset;

@@ -309,7 +309,7 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
 			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
-			shunt_rights_ask(engine, fds[i].fd, stream);
+			shunt_fork_handover_ask(engine, fds[i].fd, stream);
 	}
 }
 

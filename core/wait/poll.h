@@ -1,8 +1,8 @@
 /*
  * poll() over any mix of descriptors, for the calls that are a kind of it.
  */
-#ifndef SHUNT_CORE_POLL_H
-#define SHUNT_CORE_POLL_H
+#ifndef SHUNT_CORE_WAIT_POLL_H
+#define SHUNT_CORE_WAIT_POLL_H
 
 #include <poll.h>
 #include <signal.h>

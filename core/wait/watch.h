@@ -2,8 +2,8 @@
  * A watch: the registration of one descriptor of a stream in one epoll set, what is true of it, and the set's ready list.
  * All of it is under group.lock.
  */
-#ifndef SHUNT_CORE_WATCH_H
-#define SHUNT_CORE_WATCH_H
+#ifndef SHUNT_CORE_WAIT_WATCH_H
+#define SHUNT_CORE_WAIT_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,11 +16,11 @@ import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
 HELLO, KNOCK = 1, 15
-BYTES = 16 << 20	# of an estate: core/device/soft/shm_segment.h
+BYTES = 16 << 20	# of a segment: core/device/soft/shm_segment.h
 QUEUE, DEPTH = 4096 + 1024 * 32, 64
 
 
-def estate():
+def segment():
     """Shared memory as a peer of the same user would bring it."""
     fd = os.memfd_create("stranger", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, BYTES)
@@ -55,7 +55,7 @@ def receive(s):
 def rendezvous(port):
     s = meet(f"shunt/tcp/::ffff:127.0.0.1:{port}", socket.SOCK_SEQPACKET)
     who = struct.pack("iII", os.getpid(), os.geteuid(), os.getegid())
-    fds = array.array("i", [estate(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)])
+    fds = array.array("i", [segment(), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)])
     try:
         s.sendmsg([knock()], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, who)])
         answer, _ = receive(s)

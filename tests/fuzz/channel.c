@@ -197,7 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_sys.recvmsg = receive;
 	fake_sys.sendmsg = transmit;
 	fake_sys.shutdown = end;
-	fd = shunt_private_make(engine, fake_open());
+	fd = shunt_own_fds_make(engine, fake_open());
 	fuzz_check(fd >= 0);
 	shunt_channel_init(&channel, engine, fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);
 	while (fuzz_more(in)) {

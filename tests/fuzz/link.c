@@ -25,25 +25,25 @@ static struct talker {		/* the hostile process */
 } talker;
 
 /* Its queue pair, which does nothing but be there. */
-static struct estate {
+static struct segment {
 	const struct shunt_verbs *verbs;
 	struct ibv_pd *pd;
 	struct soft_address address;
 	uint64_t arena, arena_bytes;
 	struct ibv_mr *mr;
 	int fds[2];
-} estate;
+} segment;
 
 static int blocking_eventfd, plain_memfd;
 
 /* --- what it has --- */
 
-static void make_estate(void)
+static void make_segment(void)
 {
 	struct soft_attr attr = { .max_qp_wr = 64, .arena_bytes = 1 << 20 };
-	struct ibv_context *context = soft_open(&attr, &estate.verbs);
-	struct ibv_comp_channel *channel = estate.verbs->create_comp_channel(context);
-	struct ibv_cq *cq = estate.verbs->create_cq(context, 64, NULL, channel, 0);
+	struct ibv_context *context = soft_open(&attr, &segment.verbs);
+	struct ibv_comp_channel *channel = segment.verbs->create_comp_channel(context);
+	struct ibv_cq *cq = segment.verbs->create_cq(context, 64, NULL, channel, 0);
 	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 64, 64, 1, 1, 64 } };
 	struct ibv_qp_attr to_init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
 				       .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
@@ -51,15 +51,15 @@ static void make_estate(void)
 	size_t bytes;
 	void *arena;
 
-	estate.pd = estate.verbs->alloc_pd(context);
-	arena = soft_arena(estate.pd, &bytes);
-	qp = estate.verbs->create_qp(estate.pd, &init);
-	fuzz_check(qp && !estate.verbs->modify_qp(qp, &to_init, SHUNT_TO_INIT));
-	estate.mr = estate.verbs->register_mr(estate.pd, arena, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					      IBV_ACCESS_REMOTE_READ);
-	estate.arena = (uintptr_t)arena;
-	estate.arena_bytes = bytes;
-	fuzz_check(!soft_qp_export(qp, &estate.address, estate.fds));
+	segment.pd = segment.verbs->alloc_pd(context);
+	arena = soft_arena(segment.pd, &bytes);
+	qp = segment.verbs->create_qp(segment.pd, &init);
+	fuzz_check(qp && !segment.verbs->modify_qp(qp, &to_init, SHUNT_TO_INIT));
+	segment.mr = segment.verbs->register_mr(segment.pd, arena, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+						IBV_ACCESS_REMOTE_READ);
+	segment.arena = (uintptr_t)arena;
+	segment.arena_bytes = bytes;
+	fuzz_check(!soft_qp_export(qp, &segment.address, segment.fds));
 	blocking_eventfd = eventfd(0, EFD_CLOEXEC);
 	plain_memfd = memfd_create("plain", MFD_CLOEXEC);
 }
@@ -71,9 +71,9 @@ static int some_descriptor(unsigned int kind)
 
 	switch (kind) {
 	case 0:
-		return estate.fds[0];
+		return segment.fds[0];
 	case 1:
-		return estate.fds[1];
+		return segment.fds[1];
 	case 2:
 		return fuzz_world.conns && conn->fd[side] >= 0 ? conn->fd[side] : STDERR_FILENO;
 	case 3:
@@ -92,16 +92,16 @@ static int some_descriptor(unsigned int kind)
 static struct shunt_place some_place(void)
 {
 	return (struct shunt_place) { .ring_offset = 65536 + fuzz_below(in, 4) * 65536, .ring_bytes = 4096u << fuzz_below(in, 4),
-				      .stream = 1 + fuzz_below(in, 4), .rkey = estate.mr->rkey };
+				      .stream = 1 + fuzz_below(in, 4), .rkey = segment.mr->rkey };
 }
 
 static void say_hello(struct shunt_hello *hello)
 {
-	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = estate.arena,
-					.arena_bytes = estate.arena_bytes, .rkey = estate.mr->rkey, .receives = 64, .streams = 32,
+	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = segment.arena,
+					.arena_bytes = segment.arena_bytes, .rkey = segment.mr->rkey, .receives = 64, .streams = 32,
 					.pid = 1, .kind = 1, .lanes = 1,
 					.nonces = fuzz_world.engine[FUZZ_VICTIM]->config.proof };
-	memcpy(hello->address, &estate.address, sizeof(estate.address));
+	memcpy(hello->address, &segment.address, sizeof(segment.address));
 }
 
 static void say_knock(struct shunt_message *message)
@@ -118,8 +118,8 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 	switch (message->type) {
 	case SHUNT_MSG_HELLO:
 		say_hello(&message->hello);
-		fds[(*count)++] = estate.fds[0];
-		fds[(*count)++] = estate.fds[1];
+		fds[(*count)++] = segment.fds[0];
+		fds[(*count)++] = segment.fds[1];
 		break;
 	case SHUNT_MSG_CLAIM:
 		if (fuzz_world.conns) {
@@ -165,7 +165,7 @@ static void transmit(int to, const void *bytes, size_t size, const int *fds, int
 	struct iovec iov = { (void *)bytes, size };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	shunt_fds_attach(&header, space, fds, count);
+	shunt_scm_rights_attach(&header, space, fds, count);
 	if (!count && size == sizeof(struct shunt_message) &&
 	    ((const struct shunt_message *)bytes)->type == SHUNT_MSG_KNOCK)
 		add_credentials(&header, space);
@@ -235,7 +235,7 @@ static void hear(void)
 
 static void hang_up(void)
 {
-	shunt_private_close(fuzz_world.engine[FUZZ_HOSTILE], talker.fd);
+	shunt_own_fds_close(fuzz_world.engine[FUZZ_HOSTILE], talker.fd);
 	talker.fd = -1;
 }
 
@@ -380,7 +380,7 @@ static void begin(void)
 	say_knock(&first);
 	transmit(talker.fd, &first, sizeof(first), NULL, 0);
 	say_hello(&hello.hello);
-	transmit(talker.fd, &hello, sizeof(hello), estate.fds, 2);
+	transmit(talker.fd, &hello, sizeof(hello), segment.fds, 2);
 	fuzz_world_turn();
 	hear();
 }
@@ -393,8 +393,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_world.raw = false;
 	talker = (struct talker) { .fd = -1 };
 	fuzz_world_begin();
-	if (!estate.pd)
-		make_estate();
+	if (!segment.pd)
+		make_segment();
 	fuzz_world_begin();
 	fuzz_world.raw = true;
 	begin();

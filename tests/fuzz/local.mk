@@ -1,6 +1,6 @@
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check does.
-fuzzers = tests/fuzz/abroad tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/estate tests/fuzz/gate \
+fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
@@ -24,9 +24,9 @@ tests_fuzz_device_SOURCES = tests/fuzz/device.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_device_LDADD = $(fuzz_ldadd)
 tests_fuzz_device_LDFLAGS = $(fuzz_ldflags)
 
-tests_fuzz_estate_SOURCES = tests/fuzz/estate.c tests/fuzz/fuzz.h $(fuzz_main)
-tests_fuzz_estate_LDADD = $(fuzz_ldadd)
-tests_fuzz_estate_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_shm_segment_SOURCES = tests/fuzz/shm_segment.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_shm_segment_LDADD = $(fuzz_ldadd)
+tests_fuzz_shm_segment_LDFLAGS = $(fuzz_ldflags)
 
 tests_fuzz_model_SOURCES = tests/fuzz/model.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_model_LDADD = $(fuzz_ldadd)
@@ -38,18 +38,18 @@ tests_fuzz_channel_SOURCES = tests/fuzz/channel.c $(fuzz_fake) $(fuzz_main)
 tests_fuzz_channel_LDADD = $(fuzz_ldadd)
 tests_fuzz_channel_LDFLAGS = $(fuzz_ldflags)
 
-tests_fuzz_gate_SOURCES = tests/fuzz/gate.c $(fuzz_fake) $(fuzz_main)
-tests_fuzz_gate_LDADD = $(fuzz_ldadd)
-tests_fuzz_gate_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_remote_listener_SOURCES = tests/fuzz/remote_listener.c $(fuzz_fake) $(fuzz_main)
+tests_fuzz_remote_listener_LDADD = $(fuzz_ldadd)
+tests_fuzz_remote_listener_LDFLAGS = $(fuzz_ldflags)
 
 # These have a world with three engines, and count the links of one of them.
 fuzz_world_ldflags = $(fuzz_ldflags) -Wl,--wrap=shunt_link_create
 fuzz_world = tests/fuzz/fuzz.h tests/fuzz/world.c tests/fuzz/world.h tests/sim/epoll.c tests/sim/names.c tests/sim/names.h tests/sim/random.h \
 	tests/sim/sim.h tests/sim/start.h tests/sim/sys.c tests/sim/sys.h tests/sim/tcp.c tests/sim/tcp.h
 
-tests_fuzz_abroad_SOURCES = tests/fuzz/abroad.c $(fuzz_world) $(fuzz_main)
-tests_fuzz_abroad_LDADD = $(fuzz_ldadd)
-tests_fuzz_abroad_LDFLAGS = $(fuzz_world_ldflags)
+tests_fuzz_remote_SOURCES = tests/fuzz/remote.c $(fuzz_world) $(fuzz_main)
+tests_fuzz_remote_LDADD = $(fuzz_ldadd)
+tests_fuzz_remote_LDFLAGS = $(fuzz_world_ldflags)
 
 tests_fuzz_link_SOURCES = tests/fuzz/link.c $(fuzz_world) $(fuzz_main)
 tests_fuzz_link_LDADD = $(fuzz_ldadd)

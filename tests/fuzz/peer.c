@@ -211,7 +211,7 @@ static void plan_change(uint8_t *count)
 /* As the device writes it; nobody asks whether there is a receive. */
 static void arrive(struct soft_qp *qp, uint32_t imm, uint32_t bytes, uint32_t opcode)
 {
-	struct estate_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
+	struct segment_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
 	uint32_t seq = (uint32_t)(qp->peer_base + ++qp->written);
 
 	soft_store(&arrival->what, (uint64_t)bytes << 32 | htonl(imm));
@@ -224,7 +224,7 @@ static void inject_arrival(struct shunt_link *link)
 	struct soft_qp *qp = fuzz_world_qp(link);
 	struct shunt_stream *stream = some_stream();
 	enum shunt_imm type = fuzz_below(in, 16);
-	uint32_t id = some_id(stream), bytes = sizeof(uint64_t), opcode = ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM;
+	uint32_t id = some_id(stream), bytes = sizeof(uint64_t), opcode = SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM;
 	uint64_t value = type == SHUNT_IMM_DATA ? 0 : some_value(stream);
 
 	if (type == SHUNT_IMM_DATA)
@@ -238,7 +238,7 @@ static void inject_arrival(struct shunt_link *link)
 	}
 	if (!fuzz_below(in, 32))
 		opcode = fuzz_u32(in);
-	if (type != SHUNT_IMM_DATA && id < 32)	/* both arenas begin at the same place in their estates */
+	if (type != SHUNT_IMM_DATA && id < 32)	/* both arenas begin at the same place in their segments */
 		((struct shunt_control *)(qp->peer->base + qp->pd->arena_offset))[id].word[type] = value;
 	arrive(qp, shunt_imm_make(type, id), bytes, opcode);
 }
@@ -306,31 +306,31 @@ static void inject_message(struct shunt_link *link)
 	default:
 		message.reason = fuzz_below(in, 3);
 	}
-	shunt_fds_attach(&header, space, fds, count);
+	shunt_scm_rights_attach(&header, space, fds, count);
 	sim_sys.sendmsg(link->channel.fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* One word of what both can write: the victim's estate, or the hostile peer's own, which the victim believes too. */
+/* One word of what both can write: the victim's segment, or the hostile peer's own, which the victim believes too. */
 static void scribble(struct shunt_link *link, bool own)
 {
 	struct soft_qp *qp = fuzz_world_qp(link);
-	char *estate = own ? qp->pd->estate : qp->peer->base;
-	uint64_t queue = (own ? (char *)qp->queue : (char *)qp->peer_queue) - estate, at = 0, value;
+	char *segment = own ? qp->pd->segment : qp->peer->base;
+	uint64_t queue = (own ? (char *)qp->queue : (char *)qp->peer_queue) - segment, at = 0, value;
 	uint64_t arena = qp->pd->arena_offset;
-	static const uint16_t fields[] = { offsetof(struct estate_queue, posted), offsetof(struct estate_queue, armed),
-					   offsetof(struct estate_queue, live), offsetof(struct estate_queue, access),
-					   offsetof(struct estate_queue, fault), offsetof(struct estate_queue, generation),
-					   offsetof(struct estate_queue, rnr_timer) };
+	static const uint16_t fields[] = { offsetof(struct segment_queue, posted), offsetof(struct segment_queue, armed),
+					   offsetof(struct segment_queue, live), offsetof(struct segment_queue, access),
+					   offsetof(struct segment_queue, fault), offsetof(struct segment_queue, generation),
+					   offsetof(struct segment_queue, rnr_timer) };
 
 	switch (fuzz_below(in, 6)) {
 	case 0:
 		at = queue + fields[fuzz_below(in, sizeof(fields) / sizeof(fields[0]))];
 		break;
 	case 1:
-		at = queue + sizeof(struct estate_queue) + fuzz_below(in, 256) * 8;	/* arrivals, and receives behind them */
+		at = queue + sizeof(struct segment_queue) + fuzz_below(in, 256) * 8;	/* arrivals, and receives behind them */
 		break;
 	case 2:
-		at = ESTATE_MR_OFFSET + fuzz_below(in, 4) * sizeof(struct estate_mr) + fuzz_below(in, 8) * 4;
+		at = SEGMENT_MR_OFFSET + fuzz_below(in, 4) * sizeof(struct segment_mr) + fuzz_below(in, 8) * 4;
 		break;
 	case 3:
 		at = arena + fuzz_below(in, 8) * sizeof(struct shunt_control) + fuzz_below(in, 16) * 8;	/* lines */
@@ -343,9 +343,9 @@ static void scribble(struct shunt_link *link, bool own)
 	}
 	value = fuzz_below(in, 3) ? fuzz_byte(in) : fuzz_u64(in);
 	if (fuzz_below(in, 2))
-		*(volatile uint32_t *)(estate + (at & ~3ull)) = value;
+		*(volatile uint32_t *)(segment + (at & ~3ull)) = value;
 	else
-		*(volatile uint64_t *)(estate + (at & ~7ull)) ^= value;
+		*(volatile uint64_t *)(segment + (at & ~7ull)) ^= value;
 }
 
 /* --- programs --- */

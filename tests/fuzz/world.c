@@ -555,7 +555,7 @@ static void end_hostile_links(void)
 
 	for (link = fuzz_world.engine[FUZZ_HOSTILE]->service->links; link; link = link->next)
 		shunt_link_kill(link, "its process ends");
-	shunt_comeback_forget(fuzz_world.engine[FUZZ_HOSTILE]->service);
+	shunt_reconnect_forget(fuzz_world.engine[FUZZ_HOSTILE]->service);
 }
 
 static void check_honest(void)

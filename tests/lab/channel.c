@@ -42,7 +42,7 @@ static const struct shunt_sys sys = {
 };
 
 static struct shunt_engine *engine;
-static struct shunt_gate gate;
+static struct shunt_remote_listener gate;
 static struct shunt_channel near, far;
 static int let_in;
 
@@ -117,11 +117,11 @@ static int set_up(void **state)
 
 	(void)state;
 	let_in = -1;
-	gate = (struct shunt_gate) { .engine = engine, .patience = 5000 * MS, .silence_ms = SILENCE,
+	gate = (struct shunt_remote_listener) { .engine = engine, .patience = 5000 * MS, .silence_ms = SILENCE,
 				     .let_in = note_in, .expired = note_expired };
-	assert_int_equal(shunt_gate_open(&gate, (struct sockaddr *)&there), 0);
+	assert_int_equal(shunt_remote_listener_open(&gate, (struct sockaddr *)&there), 0);
 	there.sin_port = gate.port;
-	assert_int_equal(shunt_gate_expect(&gate, &gate, cookie), 0);
+	assert_int_equal(shunt_remote_listener_expect(&gate, &gate, cookie), 0);
 	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&here, (struct sockaddr *)&there,
 					       cookie, SILENCE), 0);
 	say(&near);
@@ -129,7 +129,7 @@ static int set_up(void **state)
 		poll(&(struct pollfd) { .fd = near.fd, .events = POLLOUT }, 1, 10);
 		shunt_channel_flush(&near);
 		poll(&(struct pollfd) { .fd = gate.fd, .events = POLLIN }, 1, 10);
-		shunt_gate_step(&gate);
+		shunt_remote_listener_step(&gate);
 	}
 	assert_true(let_in >= 0);
 	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP, let_in);
@@ -144,7 +144,7 @@ static int tear_down(void **state)
 	(void)state;
 	shunt_channel_close(&near);
 	shunt_channel_close(&far);
-	shunt_gate_close(&gate);
+	shunt_remote_listener_close(&gate);
 	if (is_cut)
 		cable("del");
 	is_cut = false;

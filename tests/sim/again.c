@@ -123,7 +123,7 @@ void what_was_read_is_not_given_back(void **state)
 /* A pinned send keeps the program's own buffer, which may be larger than what a ring holds. */
 void a_pin_is_no_excuse(void **state)
 {
-	struct shunt_pin pin = { 0 };
+	struct shunt_zero_copy pin = { 0 };
 	uint8_t *pages;	/* zeros; none is ever written */
 
 	(void)state;

@@ -113,7 +113,7 @@ void sends_wake_nobody(void **state);
 void sends_wake_who_waits_for_them(void **state);
 void no_handler_comes_while_an_event_is_taken(void **state);
 
-/* fetch.c */
+/* remote_read.c */
 void inline_or_fetched(void **state);
 void staged_bytes_stay_until_fetched(void **state);
 void stage_holds_no_more_than_it_can(void **state);
@@ -152,7 +152,7 @@ void rdma_stays_though_slow(void **state);
 void ordinary_use_is_not_slow(void **state);
 void a_full_lane_is_not_slow(void **state);
 
-/* brief.c */
+/* short_lived.c */
 void brief_connections_are_not_claimed(void **state);
 void all_are_claimed_if_wanted(void **state);
 

@@ -23,7 +23,7 @@ beside() {
 }
 
 beside "the simulator" "$build/tests/sim/sim" --here --seeds "${SEEDS:-500}"
-for name in abroad link peer; do
+for name in remote link peer; do
 	mapfile -d '' inputs < <(find "$here/../fuzz/corpus/$name" -type f -print0 | sort -z | head -z -n 100)
 	beside "fuzz/$name, ${#inputs[@]} inputs" "$build/tests/fuzz/$name" "${inputs[@]}"
 done

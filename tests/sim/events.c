@@ -63,7 +63,7 @@ static uint32_t depth;
 
 static int see_depth(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
 {
-	depth = shunt_inside.depth;
+	depth = shunt_signal_defer.depth;
 	return verbs->get_cq_event(channel, cq, context);
 }
 
@@ -85,6 +85,6 @@ void no_handler_comes_while_an_event_is_taken(void **state)
 	woken();
 	device->verbs = verbs;
 	assert_int_equal(depth, 1);
-	assert_int_equal(shunt_inside.depth, 0);
+	assert_int_equal(shunt_signal_defer.depth, 0);
 	end_bed();
 }

@@ -1,6 +1,6 @@
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/comeback tests/sim/beside.sh
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect tests/sim/beside.sh
 EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
 
 # Two engines on real TCP.
@@ -30,8 +30,8 @@ tests_sim_batch_SOURCES = \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
 	tests/sim/events.c \
-	tests/sim/redirect.c tests/sim/brief.c tests/sim/unclaimed.c tests/sim/faults.c \
-	tests/sim/fetch.c \
+	tests/sim/redirect.c tests/sim/short_lived.c tests/sim/unclaimed.c tests/sim/faults.c \
+	tests/sim/remote_read.c \
 	tests/sim/lanes.c \
 	tests/sim/meanwhile.c \
 	tests/sim/moves.c \
@@ -52,6 +52,6 @@ tests_sim_keepalive_SOURCES = tests/sim/keepalive.c tests/sim/bed.c tests/sim/be
 tests_sim_keepalive_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for what comes after a queue pair's death.
-tests_sim_comeback_SOURCES = tests/sim/comeback.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
-tests_sim_comeback_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_sim_comeback_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_sim_reconnect_SOURCES = tests/sim/reconnect.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_reconnect_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_reconnect_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

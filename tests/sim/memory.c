@@ -422,7 +422,7 @@ static void the_end_during_an_offer(void **state)
 static void what_nobody_reads_is_kept(void **state)
 {
 	const uint64_t all = 6 * M;
-	struct shunt_stage *stage;
+	struct shunt_send_buffer *stage;
 
 	(void)state;
 	make_pair_of(256 << 10);

@@ -201,7 +201,7 @@ void the_wait_for_a_fetch_ends(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	fill();
 	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
-	assert_false(shunt_stage_may_widen(sender));
+	assert_false(shunt_send_buffer_may_widen(sender));
 	lose_patience();
 	assert_true(shunt_overflow_is_open(&sender->tx));
 	for (int n = 0; n < 10; n++) {	/* and is not told before */
@@ -233,7 +233,7 @@ void without_memory_a_sender_waits(void **state)
 	put(0, 0, 1000, 0);	/* it has its usual one */
 	all_arrived();
 	arena = &sender->link->arena;
-	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_STAGE_BYTES; size /= 2)
+	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_SEND_BUFFER_BYTES; size /= 2)
 		while (shunt_arena_take(arena, (uint32_t)size, &mr) != UINT64_MAX)
 			;
 	fill();
@@ -243,6 +243,6 @@ void without_memory_a_sender_waits(void **state)
 			assert_true(put(0, 0, 4000, 0) > 0);
 	}
 	assert_true(shunt_overflow_is_pending(&sender->tx));
-	assert_int_equal(sender->tx.stage.size, SHUNT_STAGE_BYTES);
+	assert_int_equal(sender->tx.stage.size, SHUNT_SEND_BUFFER_BYTES);
 	end_bed();
 }

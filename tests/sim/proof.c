@@ -96,7 +96,7 @@ void a_child_waits_for_the_nonce(void **state)
 	get(0, 0, BUFFER);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	shunt_streams_hold(stream);
-	shunt_rights_asked(engines[1], stream, ends[0]);
+	shunt_fork_handover_asked(engines[1], stream, ends[0]);
 	for (int i = 0; i < 10; i++)
 		step(1);
 	assert_false(is_answered(ends[1]));

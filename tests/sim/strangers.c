@@ -137,7 +137,7 @@ void who_says_nothing_is_hung_up_on(void **state)
 	end_bed();
 }
 
-/* Neither HELLO, nor what a peer can read of the estate before the arena, says where the arena lies. */
+/* Neither HELLO, nor what a peer can read of the segment before the arena, says where the arena lies. */
 void a_peer_is_told_no_address(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -147,7 +147,7 @@ void a_peer_is_told_no_address(void **state)
 	for (int side = 0; side < 2; side++) {
 		struct soft_qp *qp = container_of(bed.lane[side]->qp, struct soft_qp, ibv);
 		struct soft_pd *theirs = container_of(bed.lane[!side]->link->pd, struct soft_pd, ibv);
-		uint64_t from = (uintptr_t)theirs->estate, word;
+		uint64_t from = (uintptr_t)theirs->segment, word;
 
 		assert_int_equal(bed.lane[side]->link->peer_arena, 0);
 		for (uint64_t at = 0; at + sizeof(word) <= theirs->arena_offset; at += sizeof(word)) {

@@ -250,11 +250,11 @@ static void end_service(struct shunt_engine *engine)
 
 static void end_engine(struct shunt_engine *engine)
 {
-	for (int i = 0; i < engine->parker_count; i++)
-		shunt_private_close(engine, engine->parkers[i]);
+	for (int i = 0; i < engine->waker_count; i++)
+		shunt_own_fds_close(engine, engine->wakers[i]);
 	shunt_devices_close(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++)
-		shunt_roots_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
+		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
@@ -262,7 +262,7 @@ static void end_engine(struct shunt_engine *engine)
 		free(engine->free_sets);
 		engine->free_sets = next;
 	}
-	shunt_roots_unmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
+	shunt_lsan_unmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
 	free(engine);
 }
 

@@ -1,4 +1,4 @@
-/* What a hostile peer may put into its estate, its address or its descriptors; it must not matter. */
+/* What a hostile peer may put into its segment, its address or its descriptors; it must not matter. */
 #define _GNU_SOURCE
 #include "tests/soft/rig.h"
 #include <errno.h>
@@ -40,9 +40,9 @@ static void SD_15_bad_addresses_are_refused(void **state)
 	h.address.magic++;
 	assert_int_equal(import(&h), -EPROTO);
 	h.address = good;
-	h.address.estate_bytes += 4096;
+	h.address.segment_bytes += 4096;
 	assert_int_equal(import(&h), -EPROTO);
-	h.address.estate_bytes = 0;
+	h.address.segment_bytes = 0;
 	assert_int_equal(import(&h), -EPROTO);
 	h.address = good;
 	for (uint32_t depth = 0; depth < 0x80000000; depth = depth * 2 + 3) {
@@ -56,17 +56,17 @@ static void SD_15_bad_addresses_are_refused(void **state)
 	assert_int_equal(import(&h), -EPROTO);
 	h.address.queue_offset = good.queue_offset + 8;
 	assert_int_equal(import(&h), -EPROTO);
-	h.address.queue_offset = good.estate_bytes - 128;
+	h.address.queue_offset = good.segment_bytes - 128;
 	assert_int_equal(import(&h), -EPROTO);
 	h.address.queue_offset = UINT64_MAX & ~127ull;
 	assert_int_equal(import(&h), -EPROTO);
 	rig_free(h.rig);
 }
 
-/* An estate in all but what the flags and seals make of it. */
+/* A segment in all but what the flags and seals make of it. */
 static int memfd(uint64_t bytes, unsigned int flags, int seals)
 {
-	struct estate_header header = { ESTATE_MAGIC, ESTATE_VERSION, bytes };
+	struct segment_header header = { SEGMENT_MAGIC, SEGMENT_VERSION, bytes };
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
 	if (fd < 0)
@@ -94,7 +94,7 @@ static int import_file(struct hostile *h, int fd)
 static void SD_15_bad_files_are_refused(void **state)
 {
 	struct hostile h = hostile_make();
-	uint64_t bytes = h.address.estate_bytes;
+	uint64_t bytes = h.address.segment_bytes;
 
 	(void)state;
 	assert_int_equal(import_file(&h, open("/dev/zero", O_RDWR)), -EPROTO);
@@ -103,10 +103,10 @@ static void SD_15_bad_files_are_refused(void **state)
 	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS | F_SEAL_WRITE)), -EPROTO);
 	assert_int_equal(import_file(&h, memfd(bytes - 4096, 0, SEALS)), -EPROTO);
 	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), 0);
-	h.address.estate_bytes += 4096;
+	h.address.segment_bytes += 4096;
 	assert_int_equal(import_file(&h, memfd(bytes, 0, SEALS)), -EPROTO);
-	h.address.estate_bytes = (bytes + (2 << 20) - 1) & ~((2ull << 20) - 1);
-	assert_int_equal(import_file(&h, memfd(h.address.estate_bytes, MFD_HUGETLB, SEALS)), -EPROTO);
+	h.address.segment_bytes = (bytes + (2 << 20) - 1) & ~((2ull << 20) - 1);
+	assert_int_equal(import_file(&h, memfd(h.address.segment_bytes, MFD_HUGETLB, SEALS)), -EPROTO);
 	rig_free(h.rig);
 }
 
@@ -148,18 +148,18 @@ static void SD_15_get_event_never_blocks(void **state)
 	rig_free(rig);
 }
 
-static void SD_15_the_estate_cannot_shrink(void **state)
+static void SD_15_the_segment_cannot_shrink(void **state)
 {
 	struct hostile h = hostile_make();
 
 	(void)state;
 	assert_int_equal(ftruncate(h.fds[0], 4096), -1);
-	assert_int_equal(ftruncate(h.fds[0], (off_t)h.address.estate_bytes * 2), -1);
+	assert_int_equal(ftruncate(h.fds[0], (off_t)h.address.segment_bytes * 2), -1);
 	assert_int_equal(fcntl(h.fds[0], F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	rig_free(h.rig);
 }
 
-static void SD_15_one_estate_is_mapped_once(void **state)
+static void SD_15_one_segment_is_mapped_once(void **state)
 {
 	struct rig *rig = rig_make(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = rig->a.send_cq,
@@ -182,16 +182,16 @@ static void SD_15_one_estate_is_mapped_once(void **state)
 	rig_free(rig);
 }
 
-/* b's view of a's estate, to write what no device would. */
-static char *estate_of(struct rig_end *end, struct soft_address *address)
+/* b's view of a's segment, to write what no device would. */
+static char *segment_of(struct rig_end *end, struct soft_address *address)
 {
 	int fds[2];
-	char *estate;
+	char *segment;
 
 	assert_int_equal(soft_qp_export(end->qp, address, fds), 0);
-	estate = mmap(NULL, address->estate_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-	assert_true(estate != MAP_FAILED);
-	return estate;
+	segment = mmap(NULL, address->segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	assert_true(segment != MAP_FAILED);
+	return segment;
 }
 
 struct lie {
@@ -204,19 +204,19 @@ static const struct lie lies[] = {
 	{ 0, 0, 0 },
 	{ 0, 0, IBV_WC_RDMA_READ },
 	{ 0, 0, IBV_WC_RECV_RDMA_WITH_IMM }, /* without an immediate */
-	{ 0, 0xffffffff, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
-	{ 0, 8, 1 << 16 | ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
+	{ 0, 0xffffffff, SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
+	{ 0, 8, 1 << 16 | SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM },
 	{ 0, 8, 99 << 16 | IBV_WC_RECV },
-	{ 2, 8, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM }, /* more than was posted */
+	{ 2, 8, SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM }, /* more than was posted */
 };
 
 static void lie_to(const struct lie *lie)
 {
 	struct rig *rig = rig_make(NULL);
 	struct soft_address address;
-	char *estate = estate_of(&rig->a, &address);
-	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
-	uint32_t base = estate_base(queue->generation);
+	char *segment = segment_of(&rig->a, &address);
+	struct segment_queue *queue = (struct segment_queue *)(segment + address.queue_offset);
+	uint32_t base = segment_base(queue->generation);
 
 	rig_receive(&rig->a, 5, rig->a.memory, 64);
 	rig_receive(&rig->a, 6, rig->a.memory, 64);
@@ -231,7 +231,7 @@ static void lie_to(const struct lie *lie)
 	assert_int_equal(rig_state(&rig->a), IBV_QPS_ERR);
 	for (uint32_t i = lie->slot; i < 2; i++)
 		rig_expect(rig->a.recv_cq, 5 + i, IBV_WC_WR_FLUSH_ERR);
-	munmap(estate, address.estate_bytes);
+	munmap(segment, address.segment_bytes);
 	rig_free(rig);
 }
 
@@ -242,30 +242,30 @@ static void SD_15_lies_in_arrivals_kill_the_qp(void **state)
 		lie_to(&lies[i]);
 }
 
-/* A region that claims to lie beyond the estate, and a receive buffer that does. */
+/* A region that claims to lie beyond the segment, and a receive buffer that does. */
 static void SD_15_lies_about_memory_are_refused(void **state)
 {
 	struct rig *rig = rig_make(NULL);
 	struct soft_address address;
-	char *estate = estate_of(&rig->b, &address);
-	struct estate_mr *mr = &estate_mrs(estate)[rig->b.mr->rkey & (ESTATE_MR_SLOTS - 1)];
-	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
+	char *segment = segment_of(&rig->b, &address);
+	struct segment_mr *mr = &segment_mrs(segment)[rig->b.mr->rkey & (SEGMENT_MR_SLOTS - 1)];
+	struct segment_queue *queue = (struct segment_queue *)(segment + address.queue_offset);
 
 	(void)state;
 	rig_receive(&rig->b, 5, rig->b.memory, 64);
-	estate_rqes(queue, address.rq_depth)[0].offset = address.estate_bytes - 7;
+	segment_rqes(queue, address.rq_depth)[0].offset = address.segment_bytes - 7;
 	rig_one(&rig->a, &rig->b, 1, IBV_WR_SEND, 8);
 	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_OP_ERR);
-	munmap(estate, address.estate_bytes);
+	munmap(segment, address.segment_bytes);
 	rig_free(rig);
 
 	rig = rig_make(NULL);
-	estate = estate_of(&rig->b, &address);
-	mr = &estate_mrs(estate)[rig->b.mr->rkey & (ESTATE_MR_SLOTS - 1)];
-	mr->offset = address.estate_bytes - MEMORY + 1;
+	segment = segment_of(&rig->b, &address);
+	mr = &segment_mrs(segment)[rig->b.mr->rkey & (SEGMENT_MR_SLOTS - 1)];
+	mr->offset = address.segment_bytes - MEMORY + 1;
 	rig_one(&rig->a, &rig->b, 1, IBV_WR_RDMA_WRITE, 8);
 	rig_expect(rig->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
-	munmap(estate, address.estate_bytes);
+	munmap(segment, address.segment_bytes);
 	rig_free(rig);
 }
 
@@ -275,11 +275,11 @@ static void SD_15_own_decisions_use_private_copies(void **state)
 	struct rig *rig = rig_make(&(struct rig_options){ .receives = 4, .recv_wr = 4 });
 	struct ibv_recv_wr wr = { 0 }, *bad;
 	struct soft_address address;
-	char *estate = estate_of(&rig->b, &address);
-	struct estate_queue *queue = (struct estate_queue *)(estate + address.queue_offset);
+	char *segment = segment_of(&rig->b, &address);
+	struct segment_queue *queue = (struct segment_queue *)(segment + address.queue_offset);
 
 	(void)state;
-	memset(estate_mrs(estate), 0xff, ESTATE_MR_SLOTS * sizeof(struct estate_mr));
+	memset(segment_mrs(segment), 0xff, SEGMENT_MR_SLOTS * sizeof(struct segment_mr));
 	queue->posted = 1000;
 	queue->generation = 77;
 	assert_int_equal(ibv_post_recv(rig->b.qp, &wr, &bad), ENOMEM);
@@ -287,7 +287,7 @@ static void SD_15_own_decisions_use_private_copies(void **state)
 	rig_expect(rig->b.send_cq, 1, IBV_WC_SUCCESS);
 	rig_one(&rig->a, &rig->b, 2, IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 	rig_expect(rig->b.recv_cq, 1000, IBV_WC_SUCCESS);
-	munmap(estate, address.estate_bytes);
+	munmap(segment, address.segment_bytes);
 	rig_free(rig);
 }
 
@@ -309,8 +309,8 @@ static void SD_15_discarded_memory_reads_as_zero(void **state)
 RIG_TABLE(hostile, cmocka_unit_test(SD_15_bad_addresses_are_refused),
 	  cmocka_unit_test(SD_15_bad_files_are_refused),
 	  cmocka_unit_test(SD_15_wake_must_be_a_nonblocking_eventfd),
-	  cmocka_unit_test(SD_15_get_event_never_blocks), cmocka_unit_test(SD_15_the_estate_cannot_shrink),
-	  cmocka_unit_test(SD_15_one_estate_is_mapped_once),
+	  cmocka_unit_test(SD_15_get_event_never_blocks), cmocka_unit_test(SD_15_the_segment_cannot_shrink),
+	  cmocka_unit_test(SD_15_one_segment_is_mapped_once),
 	  cmocka_unit_test(SD_15_lies_in_arrivals_kill_the_qp),
 	  cmocka_unit_test(SD_15_lies_about_memory_are_refused),
 	  cmocka_unit_test(SD_15_own_decisions_use_private_copies),

@@ -13,7 +13,7 @@ static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind
 	assert_int_equal(socketpair(AF_UNIX, (kind == SHUNT_CHANNEL_UNIX ? SOCK_SEQPACKET : SOCK_STREAM) |
 				    SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	for (int i = 0; i < 2; i++)
-		shunt_channel_init(&pair[i], engine, kind, shunt_private_make(engine, fds[i]));
+		shunt_channel_init(&pair[i], engine, kind, shunt_own_fds_make(engine, fds[i]));
 }
 
 static void close_pair(struct shunt_channel pair[2])

@@ -20,7 +20,7 @@
 
 #define ARRIVALS 8192
 #define CHANNEL_FD 900
-#define PARKER_FD 901
+#define WAKER_FD 901
 #define POLL_NS 30
 #define CLOCK_NS 20
 #define HANDLING_NS 300		/* of one message, by the program */
@@ -208,8 +208,8 @@ static void make(int mode)
 	engine.sys = &sys;
 	engine.group.hooks = &shunt_engine_hooks;
 	engine.config.poll = mode;
-	engine.parkers[0] = PARKER_FD;
-	engine.parker_count = 1;
+	engine.wakers[0] = WAKER_FD;
+	engine.waker_count = 1;
 	context.ops.poll_cq = poll_cq;
 	context.ops.req_notify_cq = req_notify_cq;
 	for (int i = 0; i < SHUNT_CQS_MAX; i++) {

@@ -21,8 +21,8 @@
  * Sources: rdma_cm(7), rdma_connect(3), rdma_reject(3); sizes of private data: IBA specification volume 1,
  * 12.6.5 (REQ: 92 bytes, of which the connection manager takes 36) and 12.6.7 (REJ: 148).
  */
-#ifndef SHUNT_CORE_CM_CM_H
-#define SHUNT_CORE_CM_CM_H
+#ifndef SHUNT_CORE_DEVICE_CM_CM_H
+#define SHUNT_CORE_DEVICE_CM_CM_H
 
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>

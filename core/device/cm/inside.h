@@ -1,6 +1,6 @@
 /* What the files of core/device/cm say to each other. */
-#ifndef SHUNT_CORE_CM_INSIDE_H
-#define SHUNT_CORE_CM_INSIDE_H
+#ifndef SHUNT_CORE_DEVICE_CM_INSIDE_H
+#define SHUNT_CORE_DEVICE_CM_INSIDE_H
 
 #include "core/device/cm/cm.h"
 

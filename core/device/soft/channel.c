@@ -74,15 +74,15 @@ static bool channel_drain(struct soft_channel *channel)
 /* Has a peer taken this QP's arming? */
 static bool receiver_fired(const struct soft_qp *qp)
 {
-	return qp->armed && soft_load_acquire(&qp->queue->armed) == ESTATE_DISARMED;
+	return qp->armed && soft_load_acquire(&qp->queue->armed) == SEGMENT_DISARMED;
 }
 
 static void receiver_disarm(struct soft_qp *qp)
 {
 	/* The line stays the poster's where it has taken the arming already. */
-	if (qp->armed && soft_load(&qp->queue->armed) != ESTATE_DISARMED)
-		atomic_exchange(&qp->queue->armed, ESTATE_DISARMED);
-	qp->armed = ESTATE_DISARMED;
+	if (qp->armed && soft_load(&qp->queue->armed) != SEGMENT_DISARMED)
+		atomic_exchange(&qp->queue->armed, SEGMENT_DISARMED);
+	qp->armed = SEGMENT_DISARMED;
 }
 
 /* An event disarms the whole CQ: one arming, one event. */
@@ -95,7 +95,7 @@ static bool cq_take_event(struct soft_cq *cq)
 	for (uint32_t i = 0; i < cq->receivers.count; i++)
 		fired |= receiver_fired(cq->receivers.at[i]);
 	if (fired) {
-		soft_store(&cq->armed, ESTATE_DISARMED);
+		soft_store(&cq->armed, SEGMENT_DISARMED);
 		for (uint32_t i = 0; i < cq->receivers.count; i++)
 			receiver_disarm(cq->receivers.at[i]);
 	}

@@ -37,8 +37,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		attr->keep = NULL;
 	if (!attr->now)
 		attr->now = monotonic;
-	if (attr->max_qp_wr > ESTATE_DEPTH_MAX || attr->max_cqe > 1u << 24 ||
-	    attr->arena_bytes > ESTATE_BYTES_MAX / 2)
+	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_cqe > 1u << 24 ||
+	    attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
 		return EINVAL;
 	attr->max_qp_wr = power_of_two(attr->max_qp_wr);
 	return 0;
@@ -52,13 +52,13 @@ static int query_device(struct ibv_context *ibcontext, struct ibv_device_attr *a
 	strcpy(attr->fw_ver, "soft");
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 4096;
-	attr->max_qp = ESTATE_QUEUES;
+	attr->max_qp = SEGMENT_QUEUES;
 	attr->max_qp_wr = (int)context->attr.max_qp_wr;
 	attr->max_sge = SOFT_MAX_SGE;
 	attr->max_sge_rd = SOFT_MAX_SGE;
 	attr->max_cq = 1 << 16;
 	attr->max_cqe = (int)context->attr.max_cqe;
-	attr->max_mr = ESTATE_MR_SLOTS;
+	attr->max_mr = SEGMENT_MR_SLOTS;
 	attr->max_pd = 1 << 16;
 	attr->max_qp_rd_atom = 128;
 	attr->max_qp_init_rd_atom = 128;

@@ -122,7 +122,7 @@ static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
 	if (level < qp->armed)
 		level = qp->armed;
 	before = atomic_exchange(&qp->queue->armed, level);
-	if (qp->armed && before == ESTATE_DISARMED)
+	if (qp->armed && before == SEGMENT_DISARMED)
 		soft_store(&cq->fired, 1);
 	qp->armed = level;
 }
@@ -131,7 +131,7 @@ void soft_cq_cover(struct soft_qp *qp)
 {
 	uint32_t level = soft_load(&qp->recv_cq->armed);
 
-	if (level != ESTATE_DISARMED)
+	if (level != SEGMENT_DISARMED)
 		receiver_arm(qp->recv_cq, qp, level);
 }
 
@@ -226,9 +226,9 @@ void soft_cq_notify(struct soft_cq *cq, bool solicited)
 {
 	uint32_t armed = atomic_load(&cq->armed);
 
-	if (likely(armed == ESTATE_DISARMED) || (armed == ESTATE_ARMED_SOLICITED && !solicited))
+	if (likely(armed == SEGMENT_DISARMED) || (armed == SEGMENT_ARMED_SOLICITED && !solicited))
 		return;
-	if (atomic_exchange(&cq->armed, ESTATE_DISARMED) == ESTATE_DISARMED)
+	if (atomic_exchange(&cq->armed, SEGMENT_DISARMED) == SEGMENT_DISARMED)
 		return;
 	atomic_store(&cq->fired, 1);
 	soft_channel_kick(cq->ibv.channel);
@@ -237,11 +237,11 @@ void soft_cq_notify(struct soft_cq *cq, bool solicited)
 int soft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct soft_cq *cq = container_of(ibcq, struct soft_cq, ibv);
-	uint32_t level = solicited_only ? ESTATE_ARMED_SOLICITED : ESTATE_ARMED_ANY;
+	uint32_t level = solicited_only ? SEGMENT_ARMED_SOLICITED : SEGMENT_ARMED_ANY;
 
 	soft_lock(&cq->lock);
 	if (level < soft_load(&cq->armed))
-		level = ESTATE_ARMED_ANY;
+		level = SEGMENT_ARMED_ANY;
 	atomic_exchange(&cq->armed, level);
 	for (uint32_t i = 0; i < cq->receivers.count; i++)
 		receiver_arm(cq, cq->receivers.at[i], level);

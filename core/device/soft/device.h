@@ -1,6 +1,6 @@
 /* The objects of the soft device and what its files call of each other. */
-#ifndef SHUNT_CORE_SOFT_DEVICE_H
-#define SHUNT_CORE_SOFT_DEVICE_H
+#ifndef SHUNT_CORE_DEVICE_SOFT_DEVICE_H
+#define SHUNT_CORE_DEVICE_SOFT_DEVICE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ struct soft_context {
 	struct soft_nic nic;
 };
 
-/* A peer's estate as mapped here; shared by the QPs of one PD that import it. */
+/* A peer's segment as mapped here; shared by the QPs of one PD that import it. */
 struct soft_peer {
 	struct soft_peer *next;
 	uint64_t device, inode;
@@ -61,17 +61,17 @@ struct soft_pd {
 	struct ibv_pd ibv;
 	struct soft_lock lock; /* everything below but the contents of `mrs` */
 	int fd;
-	uint64_t bytes; /* of the estate */
+	uint64_t bytes; /* of the segment */
 	uint64_t queue_bytes; /* from one queue to the next */
 	uint64_t arena_offset;
-	char *estate;
-	uint32_t generation[ESTATE_QUEUES]; /* of the QP that has the queue; even after it has left */
+	char *segment;
+	uint32_t generation[SEGMENT_QUEUES]; /* of the QP that has the queue; even after it has left */
 	uint64_t queues_used; /* bit i: queue i */
 	uint32_t mr_used, qp_used;
 	uint32_t mr_next; /* where to look for a free slot first */
 	struct soft_peer *peers;
-	uint32_t mr_count[ESTATE_MR_SLOTS]; /* uses of each slot: the upper bits of its next key */
-	struct estate_mr mrs[ESTATE_MR_SLOTS]; /* private, all regions; read without the lock */
+	uint32_t mr_count[SEGMENT_MR_SLOTS]; /* uses of each slot: the upper bits of its next key */
+	struct segment_mr mrs[SEGMENT_MR_SLOTS]; /* private, all regions; read without the lock */
 };
 
 /* A region that was looked up, valid as long as its slot still carries the key. */
@@ -79,7 +79,7 @@ struct soft_region {
 	uint32_t key;
 	uint32_t access;
 	uint64_t address, length, offset;
-	struct estate_mr *slot;
+	struct segment_mr *slot;
 };
 
 struct soft_channel {
@@ -122,7 +122,7 @@ struct soft_cq {
 	struct soft_wc *ring;
 	_Atomic uint32_t waiting_receives; /* as of the last poll, where may_overflow */
 
-	_Alignas(64) _Atomic uint32_t armed; /* enum estate_armed, for completions of our own */
+	_Alignas(64) _Atomic uint32_t armed; /* enum segment_armed, for completions of our own */
 	_Atomic uint32_t fired; /* an event that get_cq_event has not yet delivered */
 };
 
@@ -186,7 +186,7 @@ struct soft_qp {
 	uint64_t sq_posted;
 	uint64_t peer_posted; /* last seen */
 	uint64_t written; /* arrivals written */
-	struct estate_queue *peer_queue;
+	struct segment_queue *peer_queue;
 	struct soft_peer *peer;
 	struct soft_region remote[SOFT_REMOTES], local; /* last hits */
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
@@ -202,7 +202,7 @@ struct soft_qp {
 	bool rq_buffers; /* a receive with a buffer was ever posted */
 	uint32_t rq_mask;
 	uint32_t generation, base;
-	struct estate_queue *queue;
+	struct segment_queue *queue;
 	uint64_t *rq_wr_id;
 	struct soft_rqe *rq_buffer;
 	_Atomic uint64_t rq_posted;
@@ -235,12 +235,12 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 int soft_dealloc_pd(struct ibv_pd *pd);
 int soft_queue_take(struct soft_pd *pd, uint32_t *index);
 void soft_queue_give(struct soft_pd *pd, uint32_t index);
-struct estate_queue *soft_queue_at(struct soft_pd *pd, uint32_t index);
+struct segment_queue *soft_queue_at(struct soft_pd *pd, uint32_t index);
 
 /* mr.c */
 struct ibv_mr *soft_register_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 int soft_deregister_mr(struct ibv_mr *mr);
-bool soft_region_find(struct estate_mr *table, uint32_t key, struct soft_region *region);
+bool soft_region_find(struct segment_mr *table, uint32_t key, struct soft_region *region);
 bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t access);
 char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint64_t bytes,
 		       uint32_t access);

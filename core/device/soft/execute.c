@@ -62,9 +62,9 @@ static inline bool arrival_is_free(struct soft_qp *qp)
 static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t opcode,
 				 uint32_t status, uint64_t bytes)
 {
-	struct estate_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
+	struct segment_arrival *arrival = &qp->peer_queue->arrival[qp->written & qp->peer_mask];
 	uint32_t seq = (uint32_t)(qp->peer_base + ++qp->written);
-	uint32_t immediate = opcode & ESTATE_IMMEDIATE ? wr->imm_data : 0;
+	uint32_t immediate = opcode & SEGMENT_IMMEDIATE ? wr->imm_data : 0;
 
 	soft_store(&arrival->what, bytes << 32 | immediate);
 	soft_store_release(&arrival->stamp, (uint64_t)seq << 32 | status << 16 | opcode);
@@ -74,7 +74,7 @@ static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *w
 }
 
 /* The responder fails with us: it reads the fault when it has polled all that came before. */
-static int refuse(struct soft_qp *qp, enum estate_fault fault, int status)
+static int refuse(struct soft_qp *qp, enum segment_fault fault, int status)
 {
 	soft_store_release(&qp->peer_queue->fault, fault);
 	qp->rang = true;
@@ -95,11 +95,11 @@ static inline int execute_write(struct soft_qp *qp, const struct ibv_send_wr *wr
 		to = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
 				      IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(!to))
-			return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+			return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
 		gather(to, wr);
 	}
 	if (immediate)
-		arrival_write(qp, wr, ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_SUCCESS,
+		arrival_write(qp, wr, SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_SUCCESS,
 			      bytes);
 	return IBV_WC_SUCCESS;
 }
@@ -114,7 +114,7 @@ static int send_misfit(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_
 
 static int execute_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, bool immediate)
 {
-	uint32_t opcode = IBV_WC_RECV | (immediate ? ESTATE_IMMEDIATE : 0);
+	uint32_t opcode = IBV_WC_RECV | (immediate ? SEGMENT_IMMEDIATE : 0);
 	uint64_t offset;
 	uint32_t room;
 
@@ -123,7 +123,7 @@ static int execute_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64
 	if (unlikely(!sources_hold(qp, wr)))
 		return IBV_WC_LOC_PROT_ERR;
 	if (bytes) {
-		struct estate_rqe *rqe = estate_rqes(qp->peer_queue, qp->peer_mask + 1);
+		struct segment_rqe *rqe = segment_rqes(qp->peer_queue, qp->peer_mask + 1);
 
 		rqe += qp->written & qp->peer_mask;
 		offset = soft_load(&rqe->offset);
@@ -149,7 +149,7 @@ static int execute_read(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64
 	from = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
 				IBV_ACCESS_REMOTE_READ);
 	if (unlikely(!from))
-		return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
 	scatter(wr, from);
 	return IBV_WC_SUCCESS;
 }
@@ -164,12 +164,12 @@ static int execute_atomic(struct soft_qp *qp, const struct ibv_send_wr *wr, uint
 	if (!locals_hold(qp, wr, IBV_ACCESS_LOCAL_WRITE))
 		return IBV_WC_LOC_PROT_ERR;
 	if (wr->wr.atomic.remote_addr % sizeof(before))
-		return refuse(qp, ESTATE_FAULT_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+		return refuse(qp, SEGMENT_FAULT_REQUEST, IBV_WC_REM_INV_REQ_ERR);
 	at = (uint64_t *)soft_remote_find(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
 					  sizeof(before), IBV_ACCESS_REMOTE_ATOMIC);
 	/* A liar may have registered an address that is not aligned where we see it. */
 	if (!at || (uintptr_t)at % sizeof(before))
-		return refuse(qp, ESTATE_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		before = __atomic_fetch_add(at, wr->wr.atomic.compare_add, __ATOMIC_SEQ_CST);
 	else

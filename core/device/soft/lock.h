@@ -10,8 +10,8 @@
  * Leaves, held around nothing: pd.lock, context.async_lock, context.nic.lock. No two locks of one kind are ever
  * held together, with one exception: a reset holds the locks of a QP's two CQs in address order.
  */
-#ifndef SHUNT_CORE_SOFT_LOCK_H
-#define SHUNT_CORE_SOFT_LOCK_H
+#ifndef SHUNT_CORE_DEVICE_SOFT_LOCK_H
+#define SHUNT_CORE_DEVICE_SOFT_LOCK_H
 
 #include <sched.h>
 #include <stdatomic.h>

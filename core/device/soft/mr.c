@@ -1,13 +1,13 @@
 /*
- * Memory regions. A key is use-count << ESTATE_MR_BITS | slot. The same slot serves a region in
- * the private table, which local checks read, and in the estate, which the peer reads; only
+ * Memory regions. A key is use-count << SEGMENT_MR_BITS | slot. The same slot serves a region in
+ * the private table, which local checks read, and in the segment, which the peer reads; only
  * regions inside the arena appear in the latter, for nothing else can be reached remotely.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include "core/device/soft/device.h"
 
-static void slot_publish(struct estate_mr *slot, uint32_t key, int access, uint64_t address,
+static void slot_publish(struct segment_mr *slot, uint32_t key, int access, uint64_t address,
 			 uint64_t length, uint64_t offset)
 {
 	/* Each store releases the zero in `key` before it: who sees a new field sees the key gone. */
@@ -18,9 +18,9 @@ static void slot_publish(struct estate_mr *slot, uint32_t key, int access, uint6
 	soft_store_release(&slot->key, key);
 }
 
-bool soft_region_find(struct estate_mr *table, uint32_t key, struct soft_region *region)
+bool soft_region_find(struct segment_mr *table, uint32_t key, struct soft_region *region)
 {
-	struct estate_mr *slot = &table[key & (ESTATE_MR_SLOTS - 1)];
+	struct segment_mr *slot = &table[key & (SEGMENT_MR_SLOTS - 1)];
 
 	region->key = 0;
 	if (!key || soft_load_acquire(&slot->key) != key)
@@ -44,7 +44,7 @@ static inline bool region_holds(const struct soft_region *region, uint64_t addre
 }
 
 /* The cached region if it is the one asked for and still registered, else looked up anew. */
-static inline bool region_get(struct soft_region *cache, struct estate_mr *table, uint32_t key)
+static inline bool region_get(struct soft_region *cache, struct segment_mr *table, uint32_t key)
 {
 	if (likely(cache->key == key && key && soft_load(&cache->slot->key) == key))
 		return true;
@@ -58,7 +58,7 @@ bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t acc
 	       region_holds(&qp->local, sge->addr, sge->length);
 }
 
-/* The peer's own word on where its region lies is bounded by what is mapped of its estate. */
+/* The peer's own word on where its region lies is bounded by what is mapped of its segment. */
 static bool region_is_mapped(struct soft_region *region, const struct soft_peer *peer)
 {
 	if (region->offset <= peer->bytes && region->length <= peer->bytes - region->offset)
@@ -81,7 +81,7 @@ static __attribute__((noinline)) char *remote_find_anew(struct soft_qp *qp, uint
 {
 	struct soft_region *region = &qp->remote[rkey % SOFT_REMOTES];
 
-	if (!soft_region_find(estate_mrs(qp->peer->base), rkey, region) || !region_is_mapped(region, qp->peer))
+	if (!soft_region_find(segment_mrs(qp->peer->base), rkey, region) || !region_is_mapped(region, qp->peer))
 		return NULL;
 	return remote_at(qp, region, address, bytes, access);
 }
@@ -101,7 +101,7 @@ const void *soft_qp_peek(struct ibv_qp *ibqp, uint64_t remote_addr, uint32_t rke
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
 	struct soft_region region;
 
-	if (!qp->peer || !soft_region_find(estate_mrs(qp->peer->base), rkey, &region) ||
+	if (!qp->peer || !soft_region_find(segment_mrs(qp->peer->base), rkey, &region) ||
 	    !region_is_mapped(&region, qp->peer))
 		return NULL;
 	if (!(region.access & soft_load(&qp->peer_queue->access) & IBV_ACCESS_REMOTE_READ) ||
@@ -110,7 +110,7 @@ const void *soft_qp_peek(struct ibv_qp *ibqp, uint64_t remote_addr, uint32_t rke
 	return qp->peer->base + region.offset + (remote_addr - region.address);
 }
 
-/* Where in the estate a posted receive's buffer is; the poster copies SENDs there. */
+/* Where in the segment a posted receive's buffer is; the poster copies SENDs there. */
 uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge)
 {
 	struct soft_region region;
@@ -118,17 +118,17 @@ uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge)
 	if (!soft_region_find(pd->mrs, sge->lkey, &region) ||
 	    !(region.access & IBV_ACCESS_LOCAL_WRITE) || region.offset == UINT64_MAX ||
 	    !region_holds(&region, sge->addr, sge->length))
-		return ESTATE_RQE_BAD;
+		return SEGMENT_RQE_BAD;
 	return region.offset + (sge->addr - region.address);
 }
 
 static int slot_find(struct soft_pd *pd, uint32_t *index)
 {
-	for (uint32_t i = 0; i < ESTATE_MR_SLOTS; i++) {
-		uint32_t at = (pd->mr_next + i) & (ESTATE_MR_SLOTS - 1);
+	for (uint32_t i = 0; i < SEGMENT_MR_SLOTS; i++) {
+		uint32_t at = (pd->mr_next + i) & (SEGMENT_MR_SLOTS - 1);
 
 		/* A slot whose keys are used up is retired: no key ever comes back. */
-		if (soft_load(&pd->mrs[at].key) || pd->mr_count[at] >> (32 - ESTATE_MR_BITS))
+		if (soft_load(&pd->mrs[at].key) || pd->mr_count[at] >> (32 - SEGMENT_MR_BITS))
 			continue;
 		*index = at;
 		pd->mr_next = at + 1;
@@ -139,14 +139,14 @@ static int slot_find(struct soft_pd *pd, uint32_t *index)
 
 static uint64_t arena_offset_of(const struct soft_pd *pd, const void *addr, size_t length)
 {
-	uint64_t offset = (uint64_t)((const char *)addr - pd->estate);
+	uint64_t offset = (uint64_t)((const char *)addr - pd->segment);
 
 	if (offset < pd->arena_offset || offset > pd->bytes || length > pd->bytes - offset)
 		return UINT64_MAX;
 	return offset;
 }
 
-/* The address by which a peer names the first byte of a region that is `offset` into the estate. */
+/* The address by which a peer names the first byte of a region that is `offset` into the segment. */
 static uint64_t remote_address(const struct soft_pd *pd, uint64_t address, uint64_t offset)
 {
 	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
@@ -165,12 +165,12 @@ static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
 	err = slot_find(pd, &index);
 	if (err)
 		goto out_unlock;
-	key = pd->mr_count[index]++ << ESTATE_MR_BITS | index;
+	key = pd->mr_count[index]++ << SEGMENT_MR_BITS | index;
 	mr->ibv.lkey = key;
 	mr->ibv.rkey = key;
 	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, offset);
 	if (offset != UINT64_MAX)
-		slot_publish(&estate_mrs(pd->estate)[index], key, access, remote_address(pd, address, offset),
+		slot_publish(&segment_mrs(pd->segment)[index], key, access, remote_address(pd, address, offset),
 			     mr->ibv.length, offset);
 	pd->mr_used++;
 out_unlock:
@@ -212,10 +212,10 @@ struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, 
 int soft_deregister_mr(struct ibv_mr *ibmr)
 {
 	struct soft_pd *pd = container_of(ibmr->pd, struct soft_pd, ibv);
-	uint32_t index = ibmr->lkey & (ESTATE_MR_SLOTS - 1);
+	uint32_t index = ibmr->lkey & (SEGMENT_MR_SLOTS - 1);
 
 	soft_lock(&pd->lock);
-	soft_store_release(&estate_mrs(pd->estate)[index].key, 0);
+	soft_store_release(&segment_mrs(pd->segment)[index].key, 0);
 	soft_store_release(&pd->mrs[index].key, 0);
 	pd->mr_used--;
 	soft_unlock(&pd->lock);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-/* Protection domains: a domain is an estate, a sealed memfd that the peer may map. */
+/* Protection domains: a domain is a segment, a sealed memfd that the peer may map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "core/device/soft/device.h"
 
 #define ARENA_BYTES_MIN (16ull << 20)
-#define ESTATE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static uint64_t page_round(uint64_t bytes)
 {
@@ -20,13 +20,13 @@ static uint64_t page_round(uint64_t bytes)
 }
 
 /* Sealed so that neither side can take pages away under the other, nor add a seal later. */
-static int estate_create(struct ibv_context *context, uint64_t bytes)
+static int segment_create(struct ibv_context *context, uint64_t bytes)
 {
 	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -1;
-	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, ESTATE_SEALS)) {
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS)) {
 		int saved = errno;
 
 		close(fd);
@@ -36,17 +36,17 @@ static int estate_create(struct ibv_context *context, uint64_t bytes)
 	return soft_fd_keep(context, fd);
 }
 
-static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
+static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)
 {
 	int saved;
 
 	pd->bytes = pd->arena_offset + page_round(arena_bytes);
-	pd->fd = estate_create(pd->ibv.context, pd->bytes);
+	pd->fd = segment_create(pd->ibv.context, pd->bytes);
 	if (pd->fd < 0)
 		return errno;
-	pd->estate = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
-	if (pd->estate != MAP_FAILED) {
-		madvise(pd->estate, pd->bytes, MADV_DONTFORK);	/* a child would have no use for it, but pay for its size */
+	pd->segment = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
+	if (pd->segment != MAP_FAILED) {
+		madvise(pd->segment, pd->bytes, MADV_DONTFORK);	/* a child would have no use for it, but pay for its size */
 		return 0;
 	}
 	saved = errno;
@@ -55,13 +55,13 @@ static int estate_map(struct soft_pd *pd, uint64_t arena_bytes)
 }
 
 /* Address space may be scarce: take what there is, down to 16 MiB. */
-static int estate_map_some(struct soft_pd *pd, uint64_t arena_bytes)
+static int segment_map_some(struct soft_pd *pd, uint64_t arena_bytes)
 {
-	int err = estate_map(pd, arena_bytes);
+	int err = segment_map(pd, arena_bytes);
 
 	while (err && arena_bytes / 2 >= ARENA_BYTES_MIN) {
 		arena_bytes /= 2;
-		err = estate_map(pd, arena_bytes);
+		err = segment_map(pd, arena_bytes);
 	}
 	return err;
 }
@@ -70,24 +70,24 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 {
 	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
 	struct soft_pd *pd = calloc(1, sizeof(*pd));
-	struct estate_header *header;
+	struct segment_header *header;
 
 	if (!pd)
 		return NULL;
 	pd->ibv.context = ibcontext;
-	pd->queue_bytes = (estate_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
-	pd->arena_offset = page_round(ESTATE_QUEUE_OFFSET + ESTATE_QUEUES * pd->queue_bytes);
-	errno = estate_map_some(pd, context->attr.arena_bytes);
+	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
+	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET + SEGMENT_QUEUES * pd->queue_bytes);
+	errno = segment_map_some(pd, context->attr.arena_bytes);
 	if (errno) {
 		free(pd);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < ESTATE_MR_SLOTS; i++)
+	for (uint32_t i = 0; i < SEGMENT_MR_SLOTS; i++)
 		pd->mr_count[i] = 1;
-	header = (struct estate_header *)pd->estate;
-	header->magic = ESTATE_MAGIC;
-	header->version = ESTATE_VERSION;
-	header->estate_bytes = pd->bytes;
+	header = (struct segment_header *)pd->segment;
+	header->magic = SEGMENT_MAGIC;
+	header->version = SEGMENT_VERSION;
+	header->segment_bytes = pd->bytes;
 	return &pd->ibv;
 }
 
@@ -97,7 +97,7 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (pd->mr_used || pd->qp_used)
 		return EBUSY;
-	munmap(pd->estate, pd->bytes);
+	munmap(pd->segment, pd->bytes);
 	soft_fd_drop(pd->ibv.context, pd->fd);
 	free(pd);
 	return 0;
@@ -126,9 +126,9 @@ void soft_queue_give(struct soft_pd *pd, uint32_t index)
 	soft_unlock(&pd->lock);
 }
 
-struct estate_queue *soft_queue_at(struct soft_pd *pd, uint32_t index)
+struct segment_queue *soft_queue_at(struct soft_pd *pd, uint32_t index)
 {
-	return (struct estate_queue *)(pd->estate + ESTATE_QUEUE_OFFSET + index * pd->queue_bytes);
+	return (struct segment_queue *)(pd->segment + SEGMENT_QUEUE_OFFSET + index * pd->queue_bytes);
 }
 
 void *soft_arena(struct ibv_pd *ibpd, size_t *bytes)
@@ -136,13 +136,13 @@ void *soft_arena(struct ibv_pd *ibpd, size_t *bytes)
 	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
 
 	*bytes = pd->bytes - pd->arena_offset;
-	return pd->estate + pd->arena_offset;
+	return pd->segment + pd->arena_offset;
 }
 
 int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 {
 	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
-	uint64_t offset = (uint64_t)((char *)addr - pd->estate);
+	uint64_t offset = (uint64_t)((char *)addr - pd->segment);
 
 	if (offset < pd->arena_offset || offset > pd->bytes || bytes > pd->bytes - offset)
 		return -EINVAL;

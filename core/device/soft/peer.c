@@ -17,10 +17,10 @@ int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2]
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
 
 	*address = (struct soft_address){
-		.magic = ESTATE_ADDRESS_MAGIC,
+		.magic = SEGMENT_ADDRESS_MAGIC,
 		.qp_num = ibqp->qp_num,
-		.queue_offset = (uint64_t)((char *)qp->queue - qp->pd->estate),
-		.estate_bytes = qp->pd->bytes,
+		.queue_offset = (uint64_t)((char *)qp->queue - qp->pd->segment),
+		.segment_bytes = qp->pd->bytes,
 		.rq_depth = qp->rq_mask + 1,
 	};
 	fds[0] = qp->pd->fd;
@@ -30,22 +30,22 @@ int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2]
 
 static bool address_is_sane(const struct soft_address *address)
 {
-	uint64_t bytes = address->estate_bytes, offset = address->queue_offset;
+	uint64_t bytes = address->segment_bytes, offset = address->queue_offset;
 
-	if (address->magic != ESTATE_ADDRESS_MAGIC || bytes < ESTATE_BYTES_MIN || bytes > ESTATE_BYTES_MAX)
+	if (address->magic != SEGMENT_ADDRESS_MAGIC || bytes < SEGMENT_BYTES_MIN || bytes > SEGMENT_BYTES_MAX)
 		return false;
 	if (!address->rq_depth || address->rq_depth & (address->rq_depth - 1) ||
-	    address->rq_depth > ESTATE_DEPTH_MAX)
+	    address->rq_depth > SEGMENT_DEPTH_MAX)
 		return false;
-	return offset >= ESTATE_QUEUE_OFFSET && !(offset % 128) && offset <= bytes &&
-	       estate_queue_bytes(address->rq_depth) <= bytes - offset;
+	return offset >= SEGMENT_QUEUE_OFFSET && !(offset % 128) && offset <= bytes &&
+	       segment_queue_bytes(address->rq_depth) <= bytes - offset;
 }
 
 /*
  * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
  * memfd carries the same seals, but its pages may not exist).
  */
-static bool estate_is_safe(int fd, const struct soft_address *address, struct stat *stat)
+static bool segment_is_safe(int fd, const struct soft_address *address, struct stat *stat)
 {
 	struct statfs fs;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -54,7 +54,7 @@ static bool estate_is_safe(int fd, const struct soft_address *address, struct st
 	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
 		return false;
 	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
-	       (uint64_t)stat->st_size == address->estate_bytes;
+	       (uint64_t)stat->st_size == address->segment_bytes;
 }
 
 /* Anything else might block the poster, or be a file of value. */
@@ -85,7 +85,7 @@ static struct soft_peer *peer_find(struct soft_pd *pd, const struct stat *stat)
 
 static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat)
 {
-	const struct estate_header *header;
+	const struct segment_header *header;
 
 	peer->device = stat->st_dev;
 	peer->inode = stat->st_ino;
@@ -94,9 +94,9 @@ static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat)
 	if (peer->base == MAP_FAILED)
 		return -errno;
 	madvise(peer->base, peer->bytes, MADV_DONTFORK);
-	header = (const struct estate_header *)peer->base;
-	if (header->magic == ESTATE_MAGIC && header->version == ESTATE_VERSION &&
-	    header->estate_bytes == peer->bytes)
+	header = (const struct segment_header *)peer->base;
+	if (header->magic == SEGMENT_MAGIC && header->version == SEGMENT_VERSION &&
+	    header->segment_bytes == peer->bytes)
 		return 0;
 	munmap(peer->base, peer->bytes);
 	return -EPROTO;
@@ -168,10 +168,10 @@ static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, s
 	soft_lock(&qp->sq_lock);
 	soft_peer_drop(qp);
 	qp->peer = peer;
-	qp->peer_queue = (struct estate_queue *)(peer->base + address->queue_offset);
+	qp->peer_queue = (struct segment_queue *)(peer->base + address->queue_offset);
 	qp->peer_mask = address->rq_depth - 1;
 	qp->peer_generation = soft_load_acquire(&qp->peer_queue->generation);
-	qp->peer_base = estate_base(qp->peer_generation);
+	qp->peer_base = segment_base(qp->peer_generation);
 	qp->peer_posted = 0;
 	qp->written = 0;
 	qp->wake_fd = wake_fd;
@@ -190,7 +190,7 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return -EINVAL;
-	if (!address_is_sane(address) || !estate_is_safe(fds[0], address, &stat) ||
+	if (!address_is_sane(address) || !segment_is_safe(fds[0], address, &stat) ||
 	    (fds[1] >= 0 && !is_eventfd(fds[1])))
 		return -EPROTO;
 	if (fds[1] >= 0) {

@@ -75,7 +75,7 @@ static int qp_make_queues(struct soft_qp *qp)
 	if (err)
 		return err;
 	qp->queue = soft_queue_at(qp->pd, qp->queue_index);
-	memset(qp->queue, 0, estate_queue_bytes(depth));
+	memset(qp->queue, 0, segment_queue_bytes(depth));
 	soft_receive_reset(qp);
 	return 0;
 }

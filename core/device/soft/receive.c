@@ -13,7 +13,7 @@
 static void buffer_put(struct soft_qp *qp, uint32_t slot, const struct ibv_recv_wr *wr)
 {
 	struct soft_rqe buffer = { 0 }, *known = &qp->rq_buffer[slot];
-	struct estate_rqe *rqe = &estate_rqes(qp->queue, qp->rq_mask + 1)[slot];
+	struct segment_rqe *rqe = &segment_rqes(qp->queue, qp->rq_mask + 1)[slot];
 	uint64_t offset = 0;
 
 	if (wr->num_sge)
@@ -79,9 +79,9 @@ static bool arrival_is_sane(const struct soft_qp *qp, uint64_t k, uint32_t bytes
 
 	if (unlikely(k >= soft_load_acquire(&qp->rq_posted)))
 		return false;
-	if (likely(opcode == (ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM)))
+	if (likely(opcode == (SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM)))
 		return bytes <= SOFT_MAX_MESSAGE && status == IBV_WC_SUCCESS;
-	if ((opcode & ~ESTATE_IMMEDIATE) != IBV_WC_RECV)
+	if ((opcode & ~SEGMENT_IMMEDIATE) != IBV_WC_RECV)
 		return false;
 	room = qp->rq_buffers ? qp->rq_buffer[k & qp->rq_mask].length : 0;
 	return status == IBV_WC_SUCCESS ? bytes <= room :
@@ -90,7 +90,7 @@ static bool arrival_is_sane(const struct soft_qp *qp, uint64_t k, uint32_t bytes
 
 static void wc_fill(struct ibv_wc *wc, struct soft_qp *qp, uint64_t k, uint64_t what, uint64_t stamp)
 {
-	bool immediate = stamp & ESTATE_IMMEDIATE;
+	bool immediate = stamp & SEGMENT_IMMEDIATE;
 
 	wc->wr_id = qp->rq_wr_id[k & qp->rq_mask];
 	wc->status = (uint16_t)(stamp >> 16);
@@ -118,7 +118,7 @@ static void peer_lied(struct soft_qp *qp)
 static void fault_observe(struct soft_qp *qp, uint32_t fault)
 {
 	enum ibv_event_type type =
-		fault == ESTATE_FAULT_ACCESS ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR;
+		fault == SEGMENT_FAULT_ACCESS ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR;
 
 	if (qp->rq_faulted)
 		return;
@@ -146,7 +146,7 @@ static int flush(struct soft_qp *qp, int count, struct ibv_wc *wc)
 
 static inline bool arrival_is_there(struct soft_qp *qp, uint64_t k, uint64_t *stamp)
 {
-	struct estate_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
+	struct segment_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
 
 	*stamp = soft_load_acquire(&arrival->stamp);
 	return (uint32_t)(*stamp >> 32) == (uint32_t)(qp->base + k + 1);
@@ -215,17 +215,17 @@ int soft_receive_poll(struct soft_qp *qp, int count, struct ibv_wc *wc)
 /* Back to an empty queue of a new generation; everything locked. */
 void soft_receive_reset(struct soft_qp *qp)
 {
-	struct estate_queue *queue = qp->queue;
+	struct segment_queue *queue = qp->queue;
 
 	soft_store(&queue->live, 0);
-	soft_store(&queue->armed, ESTATE_DISARMED);
-	soft_store(&queue->fault, ESTATE_FAULT_NONE);
+	soft_store(&queue->armed, SEGMENT_DISARMED);
+	soft_store(&queue->fault, SEGMENT_FAULT_NONE);
 	soft_store(&queue->posted, 0);
 	soft_lock(&qp->pd->lock);
 	qp->generation = ++qp->pd->generation[qp->queue_index];
 	soft_unlock(&qp->pd->lock);
 	soft_store(&queue->generation, qp->generation);
-	qp->base = estate_base(qp->generation);
+	qp->base = segment_base(qp->generation);
 	memset(queue->arrival, 0, (qp->rq_mask + 1ull) * sizeof(*queue->arrival));
 	soft_store(&qp->rq_posted, 0);
 	soft_store(&qp->rq_polled, 0);
@@ -233,5 +233,5 @@ void soft_receive_reset(struct soft_qp *qp)
 	qp->rq_seen = 0;
 	qp->rq_closed = false;
 	qp->rq_faulted = false;
-	qp->armed = ESTATE_DISARMED;
+	qp->armed = SEGMENT_DISARMED;
 }

@@ -162,9 +162,9 @@ bool soft_send_ring(struct soft_qp *qp)
 	qp->rang_solicited = false;
 	soft_fence();
 	armed = atomic_load(&qp->peer_queue->armed);
-	if (likely(armed == ESTATE_DISARMED) || (armed == ESTATE_ARMED_SOLICITED && !solicited))
+	if (likely(armed == SEGMENT_DISARMED) || (armed == SEGMENT_ARMED_SOLICITED && !solicited))
 		return false;
-	if (atomic_exchange(&qp->peer_queue->armed, ESTATE_DISARMED) == ESTATE_DISARMED)
+	if (atomic_exchange(&qp->peer_queue->armed, SEGMENT_DISARMED) == SEGMENT_DISARMED)
 		return false;
 	soft_qp_count(&qp->counters.wakes, qp->wake_fd >= 0);
 	return qp->wake_fd >= 0;

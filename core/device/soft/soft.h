@@ -1,17 +1,17 @@
 /*
  * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
  *
- * A protection domain owns one sealed memfd, its *estate*: the queues of its QPs, its table of
+ * A protection domain owns one sealed memfd, its *segment*: the queues of its QPs, its table of
  * memory regions, and an arena that regions are registered in. The peer of a QP maps the whole
- * estate, so a domain belongs to one link and no third process ever maps it. Remote access
+ * segment, so a domain belongs to one link and no third process ever maps it. Remote access
  * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
- * local use (lkey). Everything that is read from a peer's estate is hostile until checked.
+ * local use (lkey). Everything that is read from a peer's segment is hostile until checked.
  *
  * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
  * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
  */
-#ifndef SHUNT_CORE_SOFT_H
-#define SHUNT_CORE_SOFT_H
+#ifndef SHUNT_CORE_DEVICE_SOFT_SOFT_H
+#define SHUNT_CORE_DEVICE_SOFT_SOFT_H
 
 #include <stdint.h>
 #include "core/device/verbs.h"
@@ -93,23 +93,23 @@ int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
 struct soft_address {
 	uint32_t magic;
 	uint32_t qp_num;
-	uint64_t queue_offset;	/* of the QP's receive side in the estate */
-	uint64_t estate_bytes;
+	uint64_t queue_offset;	/* of the QP's receive side in the segment */
+	uint64_t segment_bytes;
 	uint32_t rq_depth;
 	uint32_t reserved;
 };
 
 /*
- * The QP's address and its two descriptors: fds[0] the estate (sealed memfd), fds[1] the eventfd
+ * The QP's address and its two descriptors: fds[0] the segment (sealed memfd), fds[1] the eventfd
  * that wakes its receive CQ's completion channel (-1 where the CQ has none). They stay the
  * device's; pass them with SCM_RIGHTS.
  */
 int soft_qp_export(struct ibv_qp *qp, struct soft_address *address, int fds[2]);
 
 /*
- * Maps the peer's estate after checking its seals, size and layout. fds are duplicated as needed and
- * stay the caller's. 0 or -errno (-EPROTO: what the peer sent is not an estate). To be called in
- * INIT, before RTR. Importing several QPs of one peer estate maps it once.
+ * Maps the peer's segment after checking its seals, size and layout. fds are duplicated as needed and
+ * stay the caller's. 0 or -errno (-EPROTO: what the peer sent is not a segment). To be called in
+ * INIT, before RTR. Importing several QPs of one peer segment maps it once.
  */
 int soft_qp_import(struct ibv_qp *qp, const struct soft_address *address, const int fds[2]);
 

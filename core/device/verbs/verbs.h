@@ -3,8 +3,8 @@
  * opened with dlopen when somebody asks for a device, so that whoever does not, and a machine that
  * has no rdma-core, gets by without it.
  */
-#ifndef SHUNT_CORE_VERBS_VERBS_H
-#define SHUNT_CORE_VERBS_VERBS_H
+#ifndef SHUNT_CORE_DEVICE_VERBS_VERBS_H
+#define SHUNT_CORE_DEVICE_VERBS_VERBS_H
 
 #include <stdint.h>
 #include "core/device/verbs.h"

@@ -12,7 +12,7 @@
 static const uint8_t cookie[SHUNT_COOKIE_BYTES] = "0123456789abcde";
 
 struct door {
-	struct shunt_gate gate;
+	struct shunt_remote_listener gate;
 	struct sockaddr_in address;
 	void *let_in, *expired;
 	int fd, ins, outs;
@@ -45,14 +45,14 @@ static void open_door(struct door *door)
 	door->gate.arg = door;
 	door->gate.let_in = note_in;
 	door->gate.expired = note_out;
-	assert_int_equal(shunt_gate_open(&door->gate, (struct sockaddr *)&door->address), 0);
+	assert_int_equal(shunt_remote_listener_open(&door->gate, (struct sockaddr *)&door->address), 0);
 	door->address.sin_port = door->gate.port;
 }
 
 static void close_door(struct door *door)
 {
-	shunt_private_close(engine, door->fd);
-	shunt_gate_close(&door->gate);
+	shunt_own_fds_close(engine, door->fd);
+	shunt_remote_listener_close(&door->gate);
 }
 
 /* Loopback is quick, but not at once. */
@@ -61,7 +61,7 @@ static void step(struct door *door)
 	struct pollfd pfd = { .fd = door->gate.fd, .events = POLLIN };
 
 	poll(&pfd, 1, 200);
-	shunt_gate_step(&door->gate);
+	shunt_remote_listener_step(&door->gate);
 }
 
 static int knock(struct door *door, const void *shown, size_t bytes)
@@ -116,7 +116,7 @@ static void who_has_a_ticket_comes_in(void **state)
 
 	(void)state;
 	open_door(&door);
-	assert_int_equal(shunt_gate_expect(&door.gate, &before, shown), 0);
+	assert_int_equal(shunt_remote_listener_expect(&door.gate, &before, shown), 0);
 	assert_int_equal(shunt_channel_connect(&client, engine, NULL, (struct sockaddr *)&door.address, shown, 3000), 0);
 	assert_true(shunt_channel_waits(&client));
 	step(&door);
@@ -138,10 +138,10 @@ static void who_has_a_ticket_comes_in(void **state)
 		option_is(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
 		option_is(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	}
-	assert_int_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	assert_int_equal(shunt_remote_listener_due(&door.gate), UINT64_MAX);
 	shunt_channel_close(&client);
 	shunt_channel_close(&server);
-	shunt_gate_close(&door.gate);
+	shunt_remote_listener_close(&door.gate);
 	assert_int_equal(door.outs, 0);
 	assert_int_equal(descriptors(), before);
 }
@@ -158,7 +158,7 @@ static void a_wrong_cookie(void **state)
 	step(&door);
 	assert_true(is_closed(fd));
 	close(fd);
-	shunt_gate_expect(&door.gate, &door, shown);
+	shunt_remote_listener_expect(&door.gate, &door, shown);
 	shown[15] ^= 1;
 	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
 	step(&door);
@@ -182,7 +182,7 @@ static void a_ticket_is_good_once(void **state)
 
 	(void)state;
 	open_door(&door);
-	shunt_gate_expect(&door.gate, &door, shown);
+	shunt_remote_listener_expect(&door.gate, &door, shown);
 	first = knock(&door, shown, SHUNT_COOKIE_BYTES);
 	second = knock(&door, shown, SHUNT_COOKIE_BYTES);
 	for (int i = 0; i < 3; i++)
@@ -202,22 +202,22 @@ static void tickets_end(void **state)
 
 	(void)state;
 	open_door(&door);
-	for (int i = 0; i < SHUNT_GATE_TICKETS; i++)
-		assert_int_equal(shunt_gate_expect(&door.gate, &door.gate.tickets[i], shown), 0);
-	assert_int_equal(shunt_gate_expect(&door.gate, &door, shown), -ENOSPC);
-	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS);
-	shunt_gate_cancel(&door.gate, &door.gate.tickets[3]);
-	assert_int_equal(shunt_gate_expect(&door.gate, &door, shown), 0);
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
+		assert_int_equal(shunt_remote_listener_expect(&door.gate, &door.gate.tickets[i], shown), 0);
+	assert_int_equal(shunt_remote_listener_expect(&door.gate, &door, shown), -ENOSPC);
+	assert_int_equal(shunt_remote_listener_due(&door.gate), clock_ns + 1000 * MS);
+	shunt_remote_listener_cancel(&door.gate, &door.gate.tickets[3]);
+	assert_int_equal(shunt_remote_listener_expect(&door.gate, &door, shown), 0);
 	clock_ns += 1000 * MS;
-	shunt_gate_step(&door.gate);
-	assert_int_equal(door.outs, SHUNT_GATE_TICKETS);
+	shunt_remote_listener_step(&door.gate);
+	assert_int_equal(door.outs, SHUNT_REMOTE_LISTENER_TICKETS);
 	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
 	step(&door);
 	assert_int_equal(door.ins, 0);
 	assert_true(is_closed(fd));
 	close(fd);
 	close_door(&door);
-	assert_int_equal(door.outs, SHUNT_GATE_TICKETS);
+	assert_int_equal(door.outs, SHUNT_REMOTE_LISTENER_TICKETS);
 }
 
 static void who_says_nothing_must_go(void **state)
@@ -231,15 +231,15 @@ static void who_says_nothing_must_go(void **state)
 	slow = knock(&door, "abc", 3);
 	step(&door);
 	step(&door);
-	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS);
+	assert_int_equal(shunt_remote_listener_due(&door.gate), clock_ns + 1000 * MS);
 	clock_ns += 999 * MS;
-	shunt_gate_step(&door.gate);
+	shunt_remote_listener_step(&door.gate);
 	assert_int_equal(door.gate.turned_away, 0);
 	clock_ns += 1 * MS;
-	shunt_gate_step(&door.gate);
+	shunt_remote_listener_step(&door.gate);
 	assert_true(is_closed(silent));
 	assert_true(is_closed(slow));
-	assert_int_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	assert_int_equal(shunt_remote_listener_due(&door.gate), UINT64_MAX);
 	close(silent);
 	close(slow);
 	close_door(&door);
@@ -250,22 +250,22 @@ static void a_crowd(void **state)
 {
 	struct door door;
 	uint8_t shown[SHUNT_COOKIE_BYTES];
-	int crowd[3 * SHUNT_GATE_GUESTS], fd, before = descriptors();
+	int crowd[3 * SHUNT_REMOTE_LISTENER_GUESTS], fd, before = descriptors();
 
 	(void)state;
 	open_door(&door);
-	shunt_gate_expect(&door.gate, &door, shown);
-	for (int i = 0; i < 3 * SHUNT_GATE_GUESTS; i++) {
+	shunt_remote_listener_expect(&door.gate, &door, shown);
+	for (int i = 0; i < 3 * SHUNT_REMOTE_LISTENER_GUESTS; i++) {
 		crowd[i] = knock(&door, "", 0);
 		clock_ns++;
 		step(&door);
 	}
-	assert_int_equal(door.gate.turned_away, 2 * SHUNT_GATE_GUESTS);
+	assert_int_equal(door.gate.turned_away, 2 * SHUNT_REMOTE_LISTENER_GUESTS);
 	assert_true(is_closed(crowd[0]));
 	fd = knock(&door, shown, SHUNT_COOKIE_BYTES);
 	step(&door);
 	assert_int_equal(door.ins, 1);
-	for (int i = 0; i < 3 * SHUNT_GATE_GUESTS; i++)
+	for (int i = 0; i < 3 * SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		close(crowd[i]);
 	close(fd);
 	close_door(&door);
@@ -284,13 +284,13 @@ static void without_descriptors_the_gate_rests(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = (struct rlimit) { .rlim_cur = 3, .rlim_max = before.rlim_max };
 	setrlimit(RLIMIT_NOFILE, &none);
-	shunt_gate_step(&door.gate);
+	shunt_remote_listener_step(&door.gate);
 	setrlimit(RLIMIT_NOFILE, &before);
-	assert_int_not_equal(shunt_gate_due(&door.gate), UINT64_MAX);
+	assert_int_not_equal(shunt_remote_listener_due(&door.gate), UINT64_MAX);
 	assert_int_equal(poll(&(struct pollfd) { .fd = door.gate.fd, .events = POLLIN }, 1, 0), 0);
-	clock_ns = shunt_gate_due(&door.gate);
-	shunt_gate_step(&door.gate);
-	assert_int_equal(shunt_gate_due(&door.gate), clock_ns + 1000 * MS); /* the guest's */
+	clock_ns = shunt_remote_listener_due(&door.gate);
+	shunt_remote_listener_step(&door.gate);
+	assert_int_equal(shunt_remote_listener_due(&door.gate), clock_ns + 1000 * MS); /* the guest's */
 	close(fd);
 	close_door(&door);
 }

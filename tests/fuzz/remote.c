@@ -345,7 +345,7 @@ static int gate_getsockname(int fd, struct sockaddr *address, socklen_t *length)
 }
 
 /* A connection of the victim's to another host; it asks who is there. */
-static void go_abroad(void)
+static void go_remote(void)
 {
 	struct fuzz_conn *conn = fuzz_world_connect(FUZZ_VICTIM, FUZZ_HOSTILE);
 
@@ -361,7 +361,7 @@ static void step(void)
 
 	switch (fuzz_below(in, 8)) {
 	case 0:
-		go_abroad();
+		go_remote();
 		break;
 	case 1:
 		sim_clock += 1000000ull << fuzz_below(in, 12);
@@ -376,7 +376,7 @@ static void step(void)
 	default:
 		some_event();
 		if (pending.waits)
-			shunt_abroad_hear(victim->service);
+			shunt_remote_hear(victim->service);
 	}
 	fuzz_check(answers <= questions);
 }
@@ -393,7 +393,7 @@ static void make(void)
 	fuzz_world_sys()->getsockname = gate_getsockname;
 	shunt_task_at(&victim->service->tasks.listen, 0);
 	shunt_service_step(victim, 0);
-	fuzz_check(victim->service->abroad && open_ids == 1);
+	fuzz_check(victim->service->remote && open_ids == 1);
 }
 
 static void settle(void)

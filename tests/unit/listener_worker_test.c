@@ -43,9 +43,9 @@ static void own(struct owner *owner, const struct shunt_name *name)
 
 static void end(struct owner *owner)
 {
-	shunt_private_close(engine, owner->have_fd);
-	shunt_private_close(engine, owner->fd);
-	shunt_private_close(engine, owner->joined);
+	shunt_own_fds_close(engine, owner->have_fd);
+	shunt_own_fds_close(engine, owner->fd);
+	shunt_own_fds_close(engine, owner->joined);
 }
 
 /* What has been said since. */
@@ -55,7 +55,7 @@ static uint32_t heard(struct owner *owner, struct shunt_have *have)
 
 	for (int i = 0; i < 3; i++)
 		step();
-	result = shunt_have_receive(engine, owner->joined, have);
+	result = shunt_listener_owner_receive(engine, owner->joined, have);
 	assert_in_range(result, 0, 1);
 	return result ? have->type : 0;
 }
@@ -76,7 +76,7 @@ static void want(struct owner *owner)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = 1 };
 
-	assert_int_equal(shunt_have_send(engine, owner->joined, &have), 0);
+	assert_int_equal(shunt_listener_owner_send(engine, owner->joined, &have), 0);
 	step();
 }
 
@@ -203,7 +203,7 @@ static void owner_that_hangs_up_is_left_alone(void **state)
 		step();
 		fd = shunt_rendezvous_accept(engine, owner.have_fd);
 		came += fd >= 0;
-		shunt_private_close(engine, fd);
+		shunt_own_fds_close(engine, fd);
 	}
 	assert_in_range(came, 2, 8);
 	for (int i = 0; i < 2 && owner.joined < 0; i++)	/* it may wait longer than that now */

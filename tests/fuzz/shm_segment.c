@@ -1,5 +1,5 @@
 /*
- * The soft device and a peer that writes what it likes into the memory the two share: into our estate, which it has
+ * The soft device and a peer that writes what it likes into the memory the two share: into our segment, which it has
  * mapped, and into its own, which we believe within bounds; and the address and the descriptors that it tells us.
  * Nothing of ours may be read or written but what we have posted, and every completion must be of something posted.
  */
@@ -28,7 +28,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr, *private_mr;
 	char *arena;
-	char *estate;		/* as it was when it was made, as far as the other end writes there */
+	char *segment;		/* as it was when it was made, as far as the other end writes there */
 };
 
 static struct end ours, theirs;
@@ -41,15 +41,15 @@ static uint64_t now(void)
 	return clock_ns;
 }
 
-/* What a peer may have overwritten of an estate, without the arena. */
+/* What a peer may have overwritten of a segment, without the arena. */
 static size_t shared_bytes(const struct end *end)
 {
-	return ESTATE_QUEUE_OFFSET + container_of(end->pd, struct soft_pd, ibv)->queue_bytes;
+	return SEGMENT_QUEUE_OFFSET + container_of(end->pd, struct soft_pd, ibv)->queue_bytes;
 }
 
-static char *estate_of(const struct end *end)
+static char *segment_of(const struct end *end)
 {
-	return container_of(end->pd, struct soft_pd, ibv)->estate;
+	return container_of(end->pd, struct soft_pd, ibv)->segment;
 }
 
 static void make_end(struct end *end)
@@ -68,9 +68,9 @@ static void make_end(struct end *end)
 	end->mr = end->verbs->register_mr(end->pd, end->arena, 65536, access);
 	end->private_mr = end->verbs->register_mr(end->pd, private + (PRIVATE - ROOM) / 2, ROOM, access);
 	fuzz_check(end->mr && end->private_mr);
-	end->estate = malloc(shared_bytes(end));
-	fuzz_check(end->estate);
-	memcpy(end->estate, estate_of(end), shared_bytes(end));
+	end->segment = malloc(shared_bytes(end));
+	fuzz_check(end->segment);
+	memcpy(end->segment, segment_of(end), shared_bytes(end));
 }
 
 static void make_queue_pair(struct end *end)
@@ -226,29 +226,29 @@ static void look(void)
 static void scribble(const struct end *end)
 {
 	struct soft_qp *qp = container_of(end->qp, struct soft_qp, ibv);
-	uint64_t queue = (char *)qp->queue - estate_of(end), at, value;
+	uint64_t queue = (char *)qp->queue - segment_of(end), at, value;
 
 	switch (fuzz_below(in, 5)) {
 	case 0:
 		at = queue + fuzz_below(in, 2) * 128 + fuzz_below(in, 8) * 4;
 		break;
 	case 1:
-		at = queue + sizeof(struct estate_queue) + fuzz_below(in, DEPTH) * 16 + fuzz_below(in, 4) * 4;
+		at = queue + sizeof(struct segment_queue) + fuzz_below(in, DEPTH) * 16 + fuzz_below(in, 4) * 4;
 		break;
 	case 2:
-		at = queue + sizeof(struct estate_queue) + DEPTH * 16 + fuzz_below(in, DEPTH) * 16 + fuzz_below(in, 4) * 4;
+		at = queue + sizeof(struct segment_queue) + DEPTH * 16 + fuzz_below(in, DEPTH) * 16 + fuzz_below(in, 4) * 4;
 		break;
 	case 3:
-		at = ESTATE_MR_OFFSET + fuzz_below(in, 3) * sizeof(struct estate_mr) + fuzz_below(in, 8) * 4;
+		at = SEGMENT_MR_OFFSET + fuzz_below(in, 3) * sizeof(struct segment_mr) + fuzz_below(in, 8) * 4;
 		break;
 	default:
 		at = fuzz_below(in, 8) * 4;
 	}
 	value = fuzz_below(in, 2) ? fuzz_byte(in) : fuzz_u64(in);
 	if (fuzz_below(in, 2))
-		*(volatile uint32_t *)(estate_of(end) + at) = value;
+		*(volatile uint32_t *)(segment_of(end) + at) = value;
 	else
-		*(volatile uint64_t *)(estate_of(end) + (at & ~7ull)) += (int64_t)value;
+		*(volatile uint64_t *)(segment_of(end) + (at & ~7ull)) += (int64_t)value;
 }
 
 /* An arrival that is expected next, or soon. */
@@ -256,8 +256,8 @@ static void arrive(void)
 {
 	struct soft_qp *qp = container_of(ours.qp, struct soft_qp, ibv);
 	uint64_t k = done_receives + (fuzz_below(in, 4) ? 0 : fuzz_below(in, DEPTH));
-	struct estate_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
-	static const uint32_t stamps[] = { ESTATE_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_RECV, ESTATE_IMMEDIATE | IBV_WC_RECV };
+	struct segment_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
+	static const uint32_t stamps[] = { SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_RECV, SEGMENT_IMMEDIATE | IBV_WC_RECV };
 	uint32_t stamp = fuzz_below(in, 4) ? stamps[fuzz_below(in, 3)] : fuzz_u32(in);
 
 	arrival->what = fuzz_below(in, 2) ? (uint64_t)fuzz_byte(in) << 32 : fuzz_u64(in);
@@ -360,8 +360,8 @@ static void finish(void)
 	while (soft_poll_cq(theirs.cq, 8, wc) > 0)
 		;
 	soft_destroy_qp(theirs.qp);
-	memcpy(estate_of(&ours), ours.estate, shared_bytes(&ours));
-	memcpy(estate_of(&theirs), theirs.estate, shared_bytes(&theirs));
+	memcpy(segment_of(&ours), ours.segment, shared_bytes(&ours));
+	memcpy(segment_of(&theirs), theirs.segment, shared_bytes(&theirs));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

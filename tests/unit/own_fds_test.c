@@ -30,7 +30,7 @@ static pid_t fork_child(int stay[2], bool known)
 	if (known)
 		shunt_engine_fork_child(engine);
 	else
-		shunt_private_abandon(engine);
+		shunt_own_fds_abandon(engine);
 	_exit(read(stay[0], &c, 1) ? 1 : 0);
 }
 
@@ -53,10 +53,10 @@ static void peer_sees_the_end(void **state)
 		pid_t pid;
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		ours = shunt_private_make(engine, pair[0]);
+		ours = shunt_own_fds_make(engine, pair[0]);
 		assert_true(ours >= 0);
 		pid = fork_child(stay, known);
-		shunt_private_close(engine, ours);
+		shunt_own_fds_close(engine, ours);
 		peer.fd = pair[1];
 		assert_int_equal(poll(&peer, 1, 10000), 1);
 		assert_true(peer.revents & POLLHUP);
@@ -79,11 +79,11 @@ static void the_lowest_number_is_free(void **state)
 	(void)state;
 	close(least);
 	for (int flags = 0; flags < 2; flags++) {
-		shunt_private_begin(engine);
+		shunt_own_fds_begin(engine);
 		ours = dup(0);
 		fd = fcntl(0, flags ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 		close(ours);
-		shunt_private_end(engine);
+		shunt_own_fds_end(engine);
 		assert_int_equal(fd, least + 1);
 		fd = shunt_numbers_lowest(engine, fd, 0, before);
 		assert_int_equal(fd, least);
@@ -113,7 +113,7 @@ static int close_slowly(int fd)
 
 static void *closer(void *fd)
 {
-	shunt_private_close(engine, *(int *)fd);
+	shunt_own_fds_close(engine, *(int *)fd);
 	return NULL;
 }
 
@@ -126,7 +126,7 @@ static void fork_awaits_close(void **state)
 	int fd;
 
 	(void)state;
-	fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC));
+	fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC));
 	assert_true(fd >= 0);
 	slow.close = close_slowly;
 	engine->sys = &slow;
@@ -144,11 +144,11 @@ static void fork_awaits_close(void **state)
 /* Who closes many does not wait for itself; the clock that would end that wait stands still. */
 static void closer_closes_ours(void **state)
 {
-	int fd = shunt_private_make(engine, eventfd(0, EFD_CLOEXEC));
+	int fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC));
 
 	(void)state;
 	shunt_numbers_enter(engine);
-	shunt_private_close(engine, fd);
+	shunt_own_fds_close(engine, fd);
 	shunt_numbers_leave(engine);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	assert_int_equal(atomic_load(&engine->files->making) + atomic_load(&engine->files->closing), 0);
@@ -157,31 +157,31 @@ static void closer_closes_ours(void **state)
 /* The program's stay, and so does what the thread that forks sleeps on: a handler may have interrupted that. */
 static void others_stay(void **state)
 {
-	int program[2], parker, pooled;
+	int program[2], waker, pooled;
 	pid_t pid;
 	int status;
 
 	(void)state;
 	assert_int_equal(pipe(program), 0);
-	parker = shunt_parker_take(engine);
-	pooled = shunt_parker_take(engine);
-	assert_true(parker >= 0 && pooled >= 0);
-	shunt_parker_give(engine, pooled);
-	shunt_thread.sleep_fd = parker + 1;
+	waker = shunt_waker_take(engine);
+	pooled = shunt_waker_take(engine);
+	assert_true(waker >= 0 && pooled >= 0);
+	shunt_waker_give(engine, pooled);
+	shunt_thread.sleep_fd = waker + 1;
 	shunt_engine_fork_prepare(engine);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
 		shunt_engine_fork_child(engine);
-		_exit(is_open(program[0]) && is_open(program[1]) && is_open(parker) && !is_open(pooled) &&
-		      !engine->parker_count ? 0 : 1);
+		_exit(is_open(program[0]) && is_open(program[1]) && is_open(waker) && !is_open(pooled) &&
+		      !engine->waker_count ? 0 : 1);
 	}
 	shunt_engine_fork_parent(engine);
 	shunt_thread.sleep_fd = 0;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_true(is_open(parker) && is_open(pooled));
-	shunt_private_close(engine, parker);
+	assert_true(is_open(waker) && is_open(pooled));
+	shunt_own_fds_close(engine, waker);
 	close(program[0]);
 	close(program[1]);
 }
@@ -226,7 +226,7 @@ static void closed_stays_closed(void **state)
 	int low, ours;
 
 	(void)state;
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	low = eventfd(0, EFD_CLOEXEC);
 	assert_int_equal(low, finding.fd);
 	assert_ptr_equal(shunt_numbers_look(engine, low), NULL);	/* who makes it may use it */
@@ -235,13 +235,13 @@ static void closed_stays_closed(void **state)
 		sched_yield();
 	usleep(20000);	/* for one that does not wait */
 	assert_false(finding.done);
-	ours = shunt_private_adopt(engine, low);
-	shunt_private_end(engine);
+	ours = shunt_own_fds_adopt(engine, low);
+	shunt_own_fds_end(engine);
 	pthread_join(thread, NULL);
 	assert_ptr_not_equal(finding.file, NULL);
 	assert_int_equal(finding.file->kind, SHUNT_FILE_CLOSED);
 	assert_ptr_equal(shunt_file(engine, low), NULL);
-	shunt_private_close(engine, ours);
+	shunt_own_fds_close(engine, ours);
 }
 
 /* A maker is so slow that nobody waits for it: the call is the kernel's, and the next one looks again. */
@@ -252,7 +252,7 @@ static void slow_maker_decides_nothing(void **state)
 	int low, ours;
 
 	(void)state;
-	shunt_private_begin(engine);
+	shunt_own_fds_begin(engine);
 	low = eventfd(0, EFD_CLOEXEC);
 	assert_int_equal(low, finding.fd);
 	assert_int_equal(pthread_create(&thread, NULL, find, &finding), 0);
@@ -263,10 +263,10 @@ static void slow_maker_decides_nothing(void **state)
 	pthread_join(thread, NULL);
 	assert_ptr_equal(finding.file, NULL);
 	assert_true(shunt_files_closed(engine->files, low));
-	ours = shunt_private_adopt(engine, low);
-	shunt_private_end(engine);
+	ours = shunt_own_fds_adopt(engine, low);
+	shunt_own_fds_end(engine);
 	assert_int_equal(shunt_numbers_look(engine, low)->kind, SHUNT_FILE_CLOSED);
-	shunt_private_close(engine, ours);
+	shunt_own_fds_close(engine, ours);
 }
 
 /* Once the program has opened the number again it is as any other, and what another thread made of it stays. */

@@ -15,7 +15,7 @@
 enum { NEVER, VALID, SPENT };
 
 static struct fuzz_input *in;
-static struct shunt_gate gate;
+static struct shunt_remote_listener gate;
 static int refusal;	/* errno of the next accept4 or setsockopt; 0: none */
 static bool listens, hears;	/* the listener is in the epoll; its events are asked for */
 
@@ -99,11 +99,11 @@ static int sys_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 	int n = 0;
 
 	(void)timeout, (void)mask;
-	fuzz_check(epfd == gate.fd && max == SHUNT_GATE_GUESTS + 1);
+	fuzz_check(epfd == gate.fd && max == SHUNT_REMOTE_LISTENER_GUESTS + 1);
 	for (int i = 0; i < GUESTS && listens && hears && !n; i++)
 		if (guests[i].fd && !guests[i].accepted)
-			events[n++] = (struct epoll_event) { EPOLLIN, { .u32 = SHUNT_GATE_GUESTS } };
-	for (int i = 0; i < SHUNT_GATE_GUESTS && n < max; i++) {
+			events[n++] = (struct epoll_event) { EPOLLIN, { .u32 = SHUNT_REMOTE_LISTENER_GUESTS } };
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS && n < max; i++) {
 		struct guest *guest = gate.guests[i].fd >= 0 ? guest_of(gate.guests[i].fd) : NULL;
 
 		if (guest && guest->watched && (guest->there > guest->taken || guest->ended))
@@ -195,7 +195,7 @@ static void let_in(void *gate_arg, void *ticket_arg, int fd)
 
 	fuzz_check(gate_arg == &gate && guest && guest->taken == SHUNT_COOKIE_BYTES);
 	fuzz_check(!memcmp(guest->shown, ticket->cookie, SHUNT_COOKIE_BYTES) && ticket->until + PATIENCE >= fake_clock);
-	shunt_private_close(fake_engine(), fd);
+	shunt_own_fds_close(fake_engine(), fd);
 }
 
 static void expired(void *gate_arg, void *ticket_arg)
@@ -239,7 +239,7 @@ static void expect(void)
 		ticket++;
 	if (ticket == tickets + TICKETS)
 		return;
-	result = shunt_gate_expect(&gate, ticket, ticket->cookie);
+	result = shunt_remote_listener_expect(&gate, ticket, ticket->cookie);
 	fuzz_check(result == 0 || result == -ENOSPC);
 	ticket->state = result ? NEVER : VALID;
 	ticket->until = fake_clock;
@@ -267,16 +267,16 @@ static void step(void)
 
 		if (ticket->state == VALID)
 			ticket->state = SPENT;
-		shunt_gate_cancel(&gate, ticket);
+		shunt_remote_listener_cancel(&gate, ticket);
 		break;
 	}
 	case 6:
 		refusal = errors[fuzz_below(in, 7)];
 		break;
 	default:
-		shunt_gate_step(&gate);
+		shunt_remote_listener_step(&gate);
 		refusal = 0;
-		fuzz_check(shunt_gate_due(&gate) > fake_clock);
+		fuzz_check(shunt_remote_listener_due(&gate) > fake_clock);
 	}
 }
 
@@ -292,9 +292,9 @@ static void open_gate(void)
 					.epoll_ctl = sys_epoll_ctl, .epoll_pwait = sys_epoll_pwait, .accept4 = sys_accept4,
 					.recvmsg = sys_recvmsg, .setsockopt = sys_setsockopt,
 					.getrandom = getrandom };
-	gate = (struct shunt_gate) { .engine = fake_engine(), .patience = PATIENCE, .silence_ms = 1000, .arg = &gate,
+	gate = (struct shunt_remote_listener) { .engine = fake_engine(), .patience = PATIENCE, .silence_ms = 1000, .arg = &gate,
 				     .let_in = let_in, .expired = expired };
-	fuzz_check(!shunt_gate_open(&gate, (struct sockaddr *)&any));
+	fuzz_check(!shunt_remote_listener_open(&gate, (struct sockaddr *)&any));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -309,7 +309,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	open_gate();
 	while (fuzz_more(in))
 		step();
-	shunt_gate_close(&gate);
+	shunt_remote_listener_close(&gate);
 	for (int i = 0; i < TICKETS; i++)
 		fuzz_check(tickets[i].state != VALID);
 	for (int i = 0; i < GUESTS; i++)	/* who was never accepted */

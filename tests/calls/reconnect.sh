@@ -1,7 +1,7 @@
 #!/bin/bash
 # Queue pairs of a checksumming pair die under load; its streams go over to TCP and come back to the link. TAP.
 #
-#	ROUNDS=500 comeback.sh	so many deaths for each way; default 20
+#	ROUNDS=500 reconnect.sh	so many deaths for each way; default 20
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
