@@ -1,4 +1,5 @@
 #include "core/await.h"
+#include "core/stream/retire.h"
 #include <poll.h>
 #include <sched.h>
 #include "core/base/deadline.h"

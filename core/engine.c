@@ -5,9 +5,12 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "core/admin/stats.h"
 #include "core/await.h"
 #include "core/base/lsan.h"
+#include "core/device/fault_device.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
@@ -16,9 +19,12 @@
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
+#include "core/stream/inbound.h"
 #include "core/stream/overflow.h"
 #include "core/stream/settle.h"
+#include "core/stream/shutdown.h"
 #include "core/wait/epset.h"
+#include "core/wait/epsets.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */

@@ -1,5 +1,9 @@
 #include "core/leave.h"
+#include "core/admin/stats.h"
+#include "core/fd/own_fds.h"
+#include "core/peer/listen.h"
 #include "core/poll/devices.h"
+#include "core/stream/retire.h"
 #include <errno.h>
 #include <sched.h>
 #include <sys/stat.h>

@@ -8,6 +8,7 @@
 #include "core/admin/doors.h"
 #include "core/await.h"
 #include "core/base/deadline.h"
+#include "core/fd/own_fds.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
 #include "core/leave.h"
@@ -28,6 +29,7 @@
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/reset_unread.h"
+#include "core/stream/retire.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
 #if defined(__SANITIZE_ADDRESS__)

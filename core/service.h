@@ -107,4 +107,10 @@ struct shunt_service {
 	int rights_fd;
 };
 
+/* See engine.serve. */
+bool shunt_service_start(struct shunt_engine *engine);
+/* One round, waiting at most `timeout_ms`. */
+void shunt_service_step(struct shunt_engine *engine, int timeout_ms);
+void shunt_service_abandon(struct shunt_engine *engine);
+
 #endif

@@ -1,4 +1,5 @@
 #include "core/admin/admin.h"
+#include "core/fd/own_fds.h"
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #include "core/admin/command.h"
+#include "core/recovery/failover.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

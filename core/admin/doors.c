@@ -1,4 +1,7 @@
 #include "core/admin/doors.h"
+#include "core/admin/stats.h"
+#include "core/fd/own_fds.h"
+#include "core/fork/fork_handover.h"
 #include <errno.h>
 #include "core/service.h"
 

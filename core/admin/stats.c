@@ -1,7 +1,4 @@
-/*
- * The statistics of a process as one JSON object: to whoever connects to its statistics socket as
- * the same user, and to a file at exit.
- */
+#include "core/admin/stats.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,6 +12,7 @@
 #include "core/base/address.h"
 #include "core/base/outfile.h"
 #include "core/device/soft/soft.h"
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/peer/mock.h"

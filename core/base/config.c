@@ -1,5 +1,6 @@
 #include "core/base/config.h"
 #include "core/device/fault.h"
+#include "core/device/fault_rules.h"
 #include "core/device/soft/soft.h"
 
 #include <stdio.h>

@@ -83,8 +83,6 @@ struct shunt_device_kind {
 };
 
 struct shunt_files;
-/* Libraries of RDMA devices that have been loaded meanwhile may use our descriptors, too (file.h). */
-void shunt_device_note_helpers(struct shunt_files *files);
 
 extern const struct shunt_device_kind shunt_device_soft;	/* shared memory, one host: core/device/soft */
 extern const struct shunt_device_kind shunt_device_verbs;	/* RDMA devices: core/device/verbs */

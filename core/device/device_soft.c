@@ -5,6 +5,7 @@
 #include "core/device/device.h"
 #include "core/device/soft/soft.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 
 #define CQ_ENTRIES 65536
 

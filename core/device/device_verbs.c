@@ -1,7 +1,4 @@
-/*
- * RDMA devices of the machine as the engine uses them. Their libraries call libc by name for descriptors that are
- * ours, so the boundary is told which code that is (file.h: helpers).
- */
+#include "core/device/device_verbs.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -15,6 +12,7 @@
 #include "core/device/device.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/service.h"
 
 #define MAGIC 0x76657231u	/* "ver1" */

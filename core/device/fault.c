@@ -1,4 +1,6 @@
 #include "core/device/fault.h"
+#include "core/device/fault_device.h"
+#include "core/device/fault_rules.h"
 #include <errno.h>
 #include <string.h>
 #include "core/base/deadline.h"

@@ -73,12 +73,6 @@ struct shunt_fault {
 	int room;				/* in the pool */
 };
 
-/* --- fault_rules.c --- */
-
-/* 0, or -EINVAL and what is wrong in words. "" is no rule. `error` may be NULL. */
-int shunt_fault_parse(const char *text, struct shunt_fault_plan *plan, char *error, size_t bytes);
-const char *shunt_fault_name(enum shunt_fault_action action);
-
 /* --- fault.c --- */
 
 /*
@@ -123,18 +117,6 @@ void shunt_fault_run(struct shunt_task *task);
  */
 bool shunt_fault_hurries(struct shunt_engine *engine);
 
-/* --- fault_device.c --- */
-
-/* The filter is put in front of the device, if there are rules. group.lock held. */
-void shunt_fault_attach(struct shunt_device *device);
-/* Takes it away again. group.lock held. */
-void shunt_fault_detach(struct shunt_device *device);
-/* WRs that vanished have been waited for long enough. group.lock held. */
-void shunt_fault_expire(struct shunt_engine *engine, uint64_t now);
-/* Whatever is held back may come. False: nothing is. group.lock held. */
-bool shunt_fault_release(struct shunt_fault *fault);
-/* In a fork's child: what is held back is the parent's. */
-void shunt_fault_empty(struct shunt_fault *fault);
 /* Something is to be looked at then. */
 void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when);
 

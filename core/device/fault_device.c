@@ -1,9 +1,4 @@
-/*
- * The filter in front of a device: it stands in for two rows of context->ops, so it is the same for all devices.
- * A lane finds its rules by qp_context, a CQ by cq_context.
- *
- * Nothing is ever duplicated, put in another order or lost without the QP failing for it: an RC device does not.
- */
+#include "core/device/fault_device.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The text of rules: "ACTION:KEY=VALUE,KEY=VALUE;ACTION;seed=N". docs/FAULTS.md. */
+#include "core/device/fault_rules.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 device_sources = \
 	core/device/device.h \
 	core/device/device_soft.c \
-	core/device/device_verbs.c \
+	core/device/device_verbs.c core/device/device_verbs.h \
 	core/device/fault.c core/device/fault.h \
-	core/device/fault_device.c \
-	core/device/fault_rules.c \
+	core/device/fault_device.c core/device/fault_device.h \
+	core/device/fault_rules.c core/device/fault_rules.h \
 	core/device/verbs.h

@@ -3,8 +3,10 @@
  */
 #include <errno.h>
 #include "core/engine.h"
+#include "core/peer/listen.h"
 #include "core/stream/uring.h"
 #include "core/wait/epset.h"
+#include "core/wait/epsets.h"
 #include "core/wait/watch.h"
 
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)

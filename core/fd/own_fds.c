@@ -1,7 +1,4 @@
-/*
- * Descriptors of our own: near the top of the table, close-on-exec, and invisible to the program
- * (PF-48, PF-65).
- */
+#include "core/fd/own_fds.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

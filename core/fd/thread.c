@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 
 #define MISSES_MAX 6	/* at worst every 64th wait spins */

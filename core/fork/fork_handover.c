@@ -1,13 +1,4 @@
-/*
- * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who
- * used it first (fork_slots.h). Another that touches such a stream marks it in the page that relatives
- * share, and knocks at the door of that one, which hands the stream back to the kernel; from then
- * on both are ordinary owners of an ordinary socket.
- *
- * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is
- * hung up on when there is an answer in the page. So a child may have changed its user, and a
- * stranger who knocks costs a look.
- */
+#include "core/fork/fork_handover.h"
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -15,11 +6,13 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "core/service.h"
-#include "core/poll/cancel.h"
-#include "core/loop/deaf.h"
+#include "core/fd/own_fds.h"
 #include "core/fork/fork_slots.h"
 #include "core/link/trust.h"
+#include "core/loop/deaf.h"
+#include "core/poll/cancel.h"
+#include "core/service.h"
+#include "core/stream/retire.h"
 
 #define PATIENCE 6000000000ull	/* ns until an owner that does not answer is given up */
 #define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */

@@ -1,4 +1,5 @@
 #include "core/lane/zero_copy.h"
+#include "core/stream/wait.h"
 #include <string.h>
 #include <sys/mman.h>
 #include "core/engine.h"

@@ -7,6 +7,7 @@
 #include "core/link/channel.h"
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 
 struct shunt_outgoing {

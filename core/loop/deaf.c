@@ -1,4 +1,5 @@
 #include "core/loop/deaf.h"
+#include "core/fd/own_fds.h"
 #include <errno.h>
 #include "core/service.h"
 

@@ -1,4 +1,5 @@
 #include "core/loop/loop.h"
+#include "core/fd/own_fds.h"
 #include <errno.h>
 #include <sys/eventfd.h>
 #include "core/engine.h"

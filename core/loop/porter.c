@@ -1,4 +1,5 @@
 #include "core/loop/porter.h"
+#include "core/fd/own_fds.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,6 +10,8 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/stream/proof.h"
+#include "core/stream/track.h"
+#include "core/stream/wait.h"
 #include "core/wait/epset.h"
 
 /*

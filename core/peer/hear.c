@@ -1,4 +1,7 @@
 #include "core/peer/hear.h"
+#include "core/fd/own_fds.h"
+#include "core/recovery/failover.h"
+#include "core/stream/retire.h"
 #include <errno.h>
 #include "core/link/seats.h"
 #include "core/peer/attach.h"

@@ -1,4 +1,6 @@
 #include "core/peer/link_end.h"
+#include "core/fork/fork_handover.h"
+#include "core/recovery/failover.h"
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/lane/lanes.h"

@@ -1,4 +1,5 @@
 #include "core/peer/link_make.h"
+#include "core/fd/own_fds.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

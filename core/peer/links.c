@@ -1,4 +1,7 @@
 #include "core/peer/links.h"
+#include "core/fd/own_fds.h"
+#include "core/recovery/failover.h"
+#include "core/stream/wait.h"
 #include <errno.h>
 #include "core/peer/claim.h"
 #include "core/peer/claim_refuse.h"

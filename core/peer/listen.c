@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/fd/own_fds.h"
 #include "core/leave.h"
 #include "core/peer/links.h"
 #include "core/peer/listen.h"

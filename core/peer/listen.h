@@ -18,4 +18,14 @@ void shunt_listen_run_withdraw(struct shunt_task *task);
 /* In a fork's child. */
 void shunt_listen_abandon(struct shunt_engine *engine);
 
+struct shunt_stream;
+
+/* Offers a rendezvous for the address that `fd` listens on, or joins who does; withdraws it. */
+void shunt_listen_offer(struct shunt_engine *engine, int fd);
+/* We accept there. */
+void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous);
+void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The service thread has ended and may begin anew: so it does, if the program listens. */
+void shunt_listen_again(struct shunt_engine *engine);
+
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/peer/listener_owner.h"
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/limits.h"

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/peer/links.h"
 #include "core/peer/listen.h"

@@ -1,4 +1,5 @@
 #include "core/peer/mock.h"
+#include "core/stream/track.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

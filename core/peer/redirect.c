@@ -3,6 +3,7 @@
  * address (listener_owner.c). It is claimed there, once.
  */
 #include <errno.h>
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/peer/claim.h"
 #include "core/peer/redirect.h"

@@ -1,4 +1,6 @@
 #include "core/peer/remote.h"
+#include "core/device/device_verbs.h"
+#include "core/fd/own_fds.h"
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>

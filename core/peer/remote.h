@@ -23,4 +23,11 @@ void shunt_remote_end(struct shunt_service *service);
 /* In a fork's child. */
 void shunt_remote_forget(struct shunt_service *service);
 
+struct cm_route;
+struct shunt_device;
+struct shunt_engine;
+
+/* The device that leads there. NULL: none. */
+struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route);
+
 #endif

@@ -1,4 +1,6 @@
 #include "core/peer/remote_ask.h"
+#include "core/fd/own_fds.h"
+#include "core/peer/remote.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -43,8 +43,6 @@ static inline uint64_t shunt_remote_ms(struct shunt_engine *engine)
 	return shunt_now(engine) / 1000000;
 }
 
-/* The device that leads there. NULL: none. */
-struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route);
 /* The peer of the stream is asked, or is already. False: it cannot be. */
 bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream);
 /* The connection manager's answer callback: see cm.h. */

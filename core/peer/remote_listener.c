@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/peer/remote_listener.h"
 
 #define LISTENER SHUNT_REMOTE_LISTENER_GUESTS	/* in the epoll's data, where guests have their index */

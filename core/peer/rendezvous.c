@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/base/address.h"
+#include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/peer/rendezvous.h"

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/poll/devices.h"
+#include "core/device/fault_device.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/poll/sleeper.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */

@@ -1,13 +1,9 @@
-/*
- * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
- * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how
- * far the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what
- * has not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
- */
+#include "core/recovery/failover.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/base/deadline.h"
 #include "core/fd/thread.h"
+#include "core/fork/fork_handover.h"
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/leave.h"
@@ -17,7 +13,9 @@
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/track.h"
 #include "core/stream/user_timeout.h"
+#include "core/stream/wait.h"
 
 #define FLUSH_NS 1000000000ull	/* that a device may take to give back the receives of a dead QP */
 

@@ -1,6 +1,6 @@
 # Failure, and the way back.
 recovery_sources = \
-	core/recovery/failover.c \
+	core/recovery/failover.c core/recovery/failover.h \
 	core/recovery/keepalive.c core/recovery/keepalive.h \
 	core/recovery/reclaim.c core/recovery/reclaim.h \
 	core/recovery/reconnect.c core/recovery/reconnect.h

@@ -11,6 +11,7 @@
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
 #include "core/stream/rings.h"
+#include "core/stream/track.h"
 
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
 static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)

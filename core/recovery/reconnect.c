@@ -1,4 +1,7 @@
 #include "core/recovery/reconnect.h"
+#include "core/fd/own_fds.h"
+#include "core/stream/track.h"
+#include "core/stream/wait.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>

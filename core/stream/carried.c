@@ -1,4 +1,5 @@
 #include "core/stream/carried.h"
+#include "core/stream/rx.h"
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 #include "core/stream/deferred_fin.h"
+#include "core/fd/own_fds.h"
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/stream/loss.h"

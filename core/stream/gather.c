@@ -1,5 +1,6 @@
 #include "core/stream/gather.h"
 #include "core/service.h"
+#include "core/stream/tx.h"
 
 #define GATHER_NS 200000000ull	/* tcp(7) */
 #define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */

@@ -1,7 +1,4 @@
-/*
- * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
- * lock but the innermost. Every value here comes from the peer.
- */
+#include "core/stream/inbound.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/epoll.h>
@@ -10,6 +7,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
+#include "core/stream/wait.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)

@@ -7,7 +7,7 @@ stream_sources = \
 	core/stream/delivered.c core/stream/delivered.h \
 	core/stream/eof.c core/stream/eof.h \
 	core/stream/gather.c core/stream/gather.h \
-	core/stream/inbound.c \
+	core/stream/inbound.c core/stream/inbound.h \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
 	core/stream/offer.c core/stream/offer.h \
@@ -15,14 +15,14 @@ stream_sources = \
 	core/stream/peek.c core/stream/peek.h \
 	core/stream/pinned.c core/stream/pinned.h \
 	core/stream/proof.c core/stream/proof.h \
-	core/stream/ready.c \
+	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
-	core/stream/retire.c \
+	core/stream/retire.c core/stream/retire.h \
 	core/stream/rings.c core/stream/rings.h \
-	core/stream/rx.c \
+	core/stream/rx.c core/stream/rx.h \
 	core/stream/settle.c core/stream/settle.h \
 	core/stream/short_lived.c core/stream/short_lived.h \
-	core/stream/shutdown.c \
+	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \
@@ -30,9 +30,9 @@ stream_sources = \
 	core/stream/stream_option.c \
 	core/stream/streams.c core/stream/streams.h \
 	core/stream/tcp_backlog.c core/stream/tcp_backlog.h \
-	core/stream/track.c \
-	core/stream/tx.c \
+	core/stream/track.c core/stream/track.h \
+	core/stream/tx.c core/stream/tx.h \
 	core/stream/unclaimed.c core/stream/unclaimed.h \
 	core/stream/uring.c core/stream/uring.h \
 	core/stream/user_timeout.c core/stream/user_timeout.h \
-	core/stream/wait.c
+	core/stream/wait.c core/stream/wait.h

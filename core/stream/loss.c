@@ -4,8 +4,11 @@
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/stream/deferred_fin.h"
+#include "core/stream/inbound.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/track.h"
+#include "core/stream/wait.h"
 
 /* A word that the peer has written in its line of the stream. False: it cannot be seen. */
 static bool peers_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)

@@ -1,4 +1,7 @@
 #include "core/stream/overflow.h"
+#include "core/fd/own_fds.h"
+#include "core/stream/retire.h"
+#include "core/stream/wait.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/socket.h>

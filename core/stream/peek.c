@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/stream/peek.h"
+#include "core/fork/fork_handover.h"
 #include "core/stream/offer.h"
+#include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/track.h"
 
 /* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
 static void peek_kernel(struct shunt_engine *engine, int fd, struct shunt_iov *to, uint64_t skip, uint64_t limit, int flags)

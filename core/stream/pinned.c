@@ -1,4 +1,5 @@
 #include "core/stream/pinned.h"
+#include "core/stream/wait.h"
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/fd/thread.h"

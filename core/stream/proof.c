@@ -1,4 +1,11 @@
 #include "core/stream/proof.h"
+#include "core/fd/own_fds.h"
+#include "core/fork/fork_handover.h"
+#include "core/stream/eof.h"
+#include "core/stream/inbound.h"
+#include "core/stream/retire.h"
+#include "core/stream/track.h"
+#include "core/stream/wait.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,10 +1,8 @@
-/*
- * What is true of a stream right now: tcp_poll() in user space, for the directions that are on
- * the link; for the others, what the kernel has to be asked.
- */
+#include "core/stream/ready.h"
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/lane/send_buffer.h"
+#include "core/stream/eof.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/user_timeout.h"

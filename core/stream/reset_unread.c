@@ -1,7 +1,9 @@
 #include <errno.h>
 #include "core/engine.h"
 #include "core/service.h"
+#include "core/stream/eof.h"
 #include "core/stream/reset_unread.h"
+#include "core/stream/tx.h"
 
 void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {

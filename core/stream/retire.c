@@ -1,12 +1,4 @@
-/*
- * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
- * descriptors that another program is about to own.
- *
- * Our direction is handed back like any. For the other one we stop reading the link at once and
- * tell the peer up to where we have read; it sends the rest, which still lies in our ring and which it
- * can see there, again over TCP, and everything later too. So the kernel holds every byte that the
- * program has not had, and whoever has the socket gets them.
- */
+#include "core/stream/retire.h"
 #include <errno.h>
 #include <sched.h>
 #include <netinet/in.h>
@@ -15,15 +7,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "core/fd/thread.h"
+#include "core/fork/fork_handover.h"
 #include "core/fork/fork_slots.h"
 #include "core/leave.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/again.h"
 #include "core/stream/deferred_fin.h"
+#include "core/stream/eof.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/stream/track.h"
+#include "core/stream/wait.h"
 
 #define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */

@@ -1,17 +1,18 @@
-/*
- * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
- */
+#include "core/stream/rx.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/base/iov.h"
 #include "core/engine.h"
 #include "core/fd/thread.h"
+#include "core/fork/fork_handover.h"
 #include "core/stream/eof.h"
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
+#include "core/stream/wait.h"
 
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
 {

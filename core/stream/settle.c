@@ -3,6 +3,7 @@
 #include "core/lane/roster.h"
 #include "core/stream/proof.h"
 #include "core/stream/settle.h"
+#include "core/stream/track.h"
 
 void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream)
 {

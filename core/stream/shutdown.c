@@ -1,10 +1,8 @@
-/*
- * The end of a stream's directions: shutdown(), and the part of close() that is like it. On the link the end goes behind
- * everything sent; the kernel's may have to wait until then.
- */
+#include "core/stream/shutdown.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/fork/fork_handover.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/offer.h"

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include "core/base/deadline.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/poll/cancel.h"
 #include "core/stream/sleep.h"

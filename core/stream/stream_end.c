@@ -1,4 +1,9 @@
 #include "core/stream/stream_end.h"
+#include "core/fd/own_fds.h"
+#include "core/peer/listen.h"
+#include "core/recovery/failover.h"
+#include "core/stream/shutdown.h"
+#include "core/stream/track.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>

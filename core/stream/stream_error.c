@@ -1,4 +1,5 @@
 #include "core/stream/stream_error.h"
+#include "core/stream/eof.h"
 #include <errno.h>
 #include "core/engine.h"
 

@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/stream/overflow.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
 
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)

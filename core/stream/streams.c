@@ -1,4 +1,6 @@
 #include "core/stream/streams.h"
+#include "core/fork/fork_handover.h"
+#include "core/stream/wait.h"
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/base/lsan.h"

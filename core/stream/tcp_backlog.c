@@ -1,4 +1,7 @@
 #include "core/stream/tcp_backlog.h"
+#include "core/fd/own_fds.h"
+#include "core/stream/retire.h"
+#include "core/stream/wait.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>

@@ -1,18 +1,13 @@
-/*
- * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
- *
- * The sender decides. It says on the link from which offset the other track carries the stream,
- * and sends no second announcement before the receiver has passed the first. The receiver takes
- * bytes from the present track until it stands at the announced offset, then turns.
- */
+#include "core/stream/track.h"
 #include <sys/epoll.h>
-#include "core/engine.h"
-#include "core/stream/overflow.h"
-#include "core/stream/proof.h"
 #include "core/base/random.h"
-#include "core/stream/rings.h"
+#include "core/engine.h"
 #include "core/lane/send_buffer.h"
 #include "core/loop/request.h"
+#include "core/stream/overflow.h"
+#include "core/stream/proof.h"
+#include "core/stream/rings.h"
+#include "core/stream/wait.h"
 
 /* --- the sender's side; tx.lock held --- */
 

@@ -1,25 +1,29 @@
-/*
- * Sending: sendmsg() without ancillary data, on whichever track the direction is.
- */
+#include "core/stream/tx.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
-#include "core/engine.h"
-#include "core/stream/user_timeout.h"
+#include "core/base/cycles.h"
 #include "core/base/iov.h"
+#include "core/engine.h"
+#include "core/fd/thread.h"
+#include "core/fork/fork_handover.h"
+#include "core/lane/send_buffer.h"
+#include "core/loop/request.h"
+#include "core/stream/eof.h"
 #include "core/stream/loss.h"
 #include "core/stream/offer.h"
 #include "core/stream/overflow.h"
 #include "core/stream/pinned.h"
 #include "core/stream/proof.h"
-#include "core/lane/send_buffer.h"
-#include "core/fd/thread.h"
-#include "core/base/cycles.h"
-#include "core/stream/unclaimed.h"
 #include "core/stream/reset_unread.h"
-#include "core/loop/request.h"
+#include "core/stream/retire.h"
+#include "core/stream/rx.h"
+#include "core/stream/track.h"
+#include "core/stream/unclaimed.h"
+#include "core/stream/user_timeout.h"
+#include "core/stream/wait.h"
 
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */

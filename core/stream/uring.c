@@ -1,4 +1,6 @@
 #include "core/stream/uring.h"
+#include "core/fd/own_fds.h"
+#include "core/stream/retire.h"
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

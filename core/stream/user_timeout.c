@@ -1,4 +1,5 @@
 #include "core/stream/user_timeout.h"
+#include "core/stream/wait.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,7 +1,4 @@
-/*
- * A thread that waits for one stream: polls while that pays, then sleeps on what the stream's
- * present tracks need.
- */
+#include "core/stream/wait.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -10,6 +7,8 @@
 #include "core/lane/zero_copy.h"
 #include "core/poll/cancel.h"
 #include "core/poll/polling.h"
+#include "core/stream/ready.h"
+#include "core/stream/retire.h"
 #include "core/stream/sleep.h"
 
 #define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */

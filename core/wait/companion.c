@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include "core/wait/companion.h"
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/wait/epset.h"
 

@@ -2,7 +2,10 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/fork/fork_handover.h"
 #include "core/stream/offer.h"
+#include "core/stream/ready.h"
+#include "core/stream/wait.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
 #include "core/wait/nested.h"

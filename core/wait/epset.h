@@ -53,18 +53,9 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
-void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
-/* epsets.c: for a wait in the set that was found at epfd. False: it is there no more. Neither with a lock held. */
-bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd);
-void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
 /* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
 void shunt_epset_unwatch(struct shunt_watch *watch);
-/* In a fork's child: companions are the parent's. */
-void shunt_epset_inherit(struct shunt_engine *engine);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */
 void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set);
-struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
-/* Readable for a poll on the set itself, after hearing what the companion has to say; takes the group lock. */
-bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
 
 #endif

@@ -1,11 +1,7 @@
-/*
- * The registry of epoll sets: type-stable memory, who still waits in them, and how a set ends.
- *
- * The kernel keeps a set for as long as a thread waits in it, whoever closes its number meanwhile. So do we: such a thread
- * holds it, and only the last to let go gives back what wakes it.
- */
+#include "core/wait/epsets.h"
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
 #include "core/wait/nested.h"

@@ -1,6 +1,4 @@
-/*
- * epoll_wait() on a set that holds streams on a link.
- */
+#include "core/wait/epwait.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -13,6 +11,7 @@
 #include "core/stream/sleep.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
+#include "core/wait/epsets.h"
 #include "core/wait/nested.h"
 #include "core/wait/watch.h"
 

@@ -1,5 +1,6 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/stream/ready.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"

@@ -4,6 +4,7 @@
  * sent to a peer that has no room, or is gone.
  */
 #include <errno.h>
+#include "core/fd/own_fds.h"
 #include "core/link/channel.h"
 #include "tests/fuzz/fake.h"
 

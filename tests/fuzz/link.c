@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scm_rights.h"
+#include "core/fd/own_fds.h"
+#include "core/service.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/names.h"
 #include "tests/sim/start.h"

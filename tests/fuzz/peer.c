@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include "core/base/scm_rights.h"
+#include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"

@@ -8,7 +8,9 @@
 #include <arpa/inet.h>
 #include "core/device/cm/inside.h"
 #include "core/device/device.h"
+#include "core/device/device_verbs.h"
 #include "core/peer/remote.h"
+#include "core/service.h"
 #include "tests/fuzz/world.h"
 
 #define IDS 32

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/random.h>
+#include "core/fd/own_fds.h"
 #include "core/peer/remote_listener.h"
 #include "tests/fuzz/fake.h"
 

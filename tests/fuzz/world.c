@@ -12,6 +12,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
 #include "core/poll/devices.h"
+#include "core/service.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/random.h"

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include "core/lane/zero_copy.h"
 #include "core/peer/hear.h"
+#include "core/stream/retire.h"
 #include "tests/sim/start.h"
 
 #define GIB4 (1ull << 32)

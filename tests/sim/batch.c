@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
 #include "core/lane/roster.h"
+#include "core/stream/tx.h"
 #include "tests/sim/random.h"
 
 uint64_t sim_random_state;

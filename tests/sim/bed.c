@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "core/admin/stats.h"
 #include "core/device/soft/soft.h"
+#include "core/service.h"
 
 struct bed bed;
 

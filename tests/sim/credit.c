@@ -2,6 +2,8 @@
 #include "tests/sim/bed.h"
 #include <sys/epoll.h>
 #include "core/device/soft/soft.h"
+#include "core/stream/ready.h"
+#include "core/stream/retire.h"
 #include "tests/sim/random.h"
 
 /* --- the window (RB-12…14, XR-23) --- */

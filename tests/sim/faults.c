@@ -13,7 +13,10 @@
 #include "core/lane/roster.h"
 #include "core/peer/attach.h"
 #include "core/peer/link_end.h"
+#include "core/service.h"
 #include "core/stream/proof.h"
+#include "core/stream/retire.h"
+#include "core/stream/track.h"
 
 /* --- the end of a link --- */
 

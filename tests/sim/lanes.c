@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/admin/stats.h"
 #include "core/device/soft/soft.h"
+#include "core/fd/own_fds.h"
 #include "core/lane/lanes.h"
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"

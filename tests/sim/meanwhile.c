@@ -9,6 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
+#include "core/service.h"
+#include "core/stream/ready.h"
 
 static void wants_link(int i, bool on)
 {

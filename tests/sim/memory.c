@@ -3,6 +3,7 @@
  * comes. Time is what the test says.
  */
 #include "tests/sim/bed.h"
+#include "core/service.h"
 #include "core/stream/overflow.h"
 #include "core/stream/rings.h"
 #include <stdio.h>

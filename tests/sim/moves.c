@@ -10,6 +10,9 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/poll/sleeper.h"
+#include "core/service.h"
+#include "core/stream/retire.h"
+#include "core/stream/track.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"
 #include <sys/socket.h>

@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
 #include "core/lane/send_buffer.h"
+#include "core/service.h"
 #include "core/stream/overflow.h"
+#include "core/stream/ready.h"
+#include "core/stream/retire.h"
 
 #define RING 16384
 #define MS 1000000ull

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include "core/admin/command.h"
 #include "core/device/soft/soft.h"
+#include "core/service.h"
 #include "tests/sim/sim.h"
 
 static uint8_t rings[SIM_CONNS][2][SIM_PIPE_BYTES];

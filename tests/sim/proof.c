@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/device/soft/soft.h"
+#include "core/fork/fork_handover.h"
 #include "core/lane/roster.h"
 #include "core/peer/link_end.h"
+#include "core/service.h"
 
 static void step(int i)
 {

@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include "core/admin/command.h"
 #include "core/device/soft/soft.h"
+#include "core/peer/listen.h"
 #include "core/service.h"
+#include "core/stream/retire.h"
 
 #define MS 1000000ull
 #define REST 200	/* ms */

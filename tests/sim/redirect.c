@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "core/device/soft/soft.h"
 #include "core/peer/claim_grant.h"
+#include "core/service.h"
 
 /* Its claim waits at the accepting engine. */
 static void claim(struct pair *pair)

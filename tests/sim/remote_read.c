@@ -11,6 +11,7 @@
 #include "core/device/soft/soft.h"
 #include "core/lane/send_buffer.h"
 #include "core/peer/link_end.h"
+#include "core/service.h"
 #include "core/stream/pinned.h"
 
 #define INLINE 256

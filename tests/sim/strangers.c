@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/device/soft/device.h"
 #include "core/peer/limits.h"
+#include "core/service.h"
 
 static int accepts;	/* that were tried in vain */
 static int shortage;	/* why; 0: they are not hindered */

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/lsan.h"
+#include "core/fd/own_fds.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/service.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"
 #include "tests/sim/sim.h"

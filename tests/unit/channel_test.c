@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/sockets.h"
+#include "core/fd/own_fds.h"
 
 static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind)
 {

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/fd/own_fds.h"
 #include "core/peer/listener_owner.h"
+#include "core/service.h"
 #include "core/stream/offer.h"
 #include "tests/unit/sockets.h"
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "tests/unit/sockets.h"
 

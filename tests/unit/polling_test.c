@@ -17,6 +17,7 @@
 #include "core/poll/devices.h"
 #include "core/poll/polling.h"
 #include "core/poll/sleeper.h"
+#include "core/stream/wait.h"
 
 #define ARRIVALS 8192
 #define CHANNEL_FD 900

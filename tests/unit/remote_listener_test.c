@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/fd/own_fds.h"
 #include "core/peer/remote_listener.h"
 #include "tests/unit/sockets.h"
 

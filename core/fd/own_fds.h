@@ -1,0 +1,34 @@
+/*
+ * Descriptors of our own: near the top of the table, close-on-exec, and invisible to the program
+ * (PF-48, PF-65).
+ */
+#ifndef SHUNT_CORE_FD_OWN_FDS_H
+#define SHUNT_CORE_FD_OWN_FDS_H
+
+struct shunt_engine;
+
+/*
+ * Around the making of descriptors: for an instant they have low numbers, or high ones that are not marked
+ * yet, and a program that closes everything would close them too. May be nested.
+ */
+void shunt_own_fds_begin(struct shunt_engine *engine);
+void shunt_own_fds_end(struct shunt_engine *engine);
+/* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
+int shunt_own_fds_adopt(struct shunt_engine *engine, int fd);
+/* Makes one with the call and adopts it. */
+#define shunt_own_fds_make(engine, call)				\
+	({								\
+		int made_;						\
+									\
+		shunt_own_fds_begin(engine);				\
+		made_ = shunt_own_fds_adopt(engine, call);		\
+		shunt_own_fds_end(engine);				\
+		made_;							\
+	})
+void shunt_own_fds_close(struct shunt_engine *engine, int fd);
+/* The same where somebody else closes it. */
+void shunt_own_fds_forget(struct shunt_engine *engine, int fd);
+/* A private duplicate of any descriptor. */
+int shunt_own_fds_copy(struct shunt_engine *engine, int fd);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
+ * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how
+ * far the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what
+ * has not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
+ */
+#ifndef SHUNT_CORE_RECOVERY_FAILOVER_H
+#define SHUNT_CORE_RECOVERY_FAILOVER_H
+
+#include <stdbool.h>
+
+struct shunt_engine;
+struct shunt_link;
+struct shunt_message;
+struct shunt_stream;
+
+/*
+ * Ours has, or the peer's: all of the link's are stopped. False: what they brought last was out of turn, so the
+ * link is to be killed. Else shunt_failover_tell() comes next. Service thread.
+ */
+bool shunt_failover_begin(struct shunt_link *link, const char *why);
+/* Tells the peer of every stream how far the link had brought it. Service thread. */
+void shunt_failover_tell(struct shunt_link *link);
+/* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
+void shunt_failover_let_go(struct shunt_stream *stream);
+/* An operator's word: the queue pairs of all links on which nothing is lost with them. How many. Service thread. */
+int shunt_failover_all(struct shunt_engine *engine);
+/* RESUME or RESUMED has come. Service thread. */
+void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
+/* Both ends have told all: the link may go. Service thread. */
+bool shunt_failover_over(struct shunt_link *link);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
+ * lock but the innermost. Every value here comes from the peer.
+ */
+#ifndef SHUNT_CORE_STREAM_INBOUND_H
+#define SHUNT_CORE_STREAM_INBOUND_H
+
+#include <stdint.h>
+
+struct ibv_cq;
+struct ibv_wc;
+struct shunt_engine;
+struct shunt_stream;
+
+/* Applies one completion. group.lock held. */
+void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
+/* The peer's end is gone. group.lock held. */
+void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer's reader has come so far. NULL, or what is wrong with that. group.lock held. */
+const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
+ * descriptors that another program is about to own.
+ *
+ * Our direction is handed back like any. For the other one we stop reading the link at once and
+ * tell the peer up to where we have read; it sends the rest, which still lies in our ring and which it
+ * can see there, again over TCP, and everything later too. So the kernel holds every byte that the
+ * program has not had, and whoever has the socket gets them.
+ */
+#ifndef SHUNT_CORE_STREAM_RETIRE_H
+#define SHUNT_CORE_STREAM_RETIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/reason.h"
+
+struct shunt_engine;
+struct shunt_service;
+struct shunt_stream;
+struct shunt_task;
+
+/* Begins it; the peer answers RETIRED. Any thread. */
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+/* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
+bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Waits until bytes that were readable before can be read from the kernel, or do not come soon. No lock held. */
+void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
+/* The peer wants our direction on TCP, from `offset` again. Service thread. */
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
+			uint64_t announced);
+/* Answers what can be answered by now; is there more? Service thread. */
+void shunt_retire_run(struct shunt_task *task);
+bool shunt_retire_waits(struct shunt_service *service);
+/* The peer has answered. Service thread. */
+void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
+/* Who waits for SHUNT_READY_ANSWERED is to look. Any thread. */
+bool shunt_retire_goes_on(struct shunt_stream *stream);
+/* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
+int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
+ */
+#ifndef SHUNT_CORE_STREAM_RX_H
+#define SHUNT_CORE_STREAM_RX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_bytes;
+struct shunt_engine;
+struct shunt_stream;
+
+uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			       bool receive);
+void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * The end of a stream's directions: shutdown(), and the part of close() that is like it. On the link the end goes behind
+ * everything sent; the kernel's may have to wait until then.
+ */
+#ifndef SHUNT_CORE_STREAM_SHUTDOWN_H
+#define SHUNT_CORE_STREAM_SHUTDOWN_H
+
+struct shunt_stream;
+
+/* The end of the direction, behind everything sent. tx.lock held. */
+void shunt_tx_finish(struct shunt_stream *stream);
+/* The same, and the end of the kernel's socket `fd`, then or when it may be. */
+void shunt_tx_end(struct shunt_stream *stream, int fd);
+
+#endif
