@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the libc boundary may ask of the engine. Nothing here touches errno: results are >= 0 or
  * -errno. `fd` is always the number the program used; `stream` what the table held for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/await.h"
 #include "core/stream/retire.h"
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Waits for completions that only Shunt waits for: the service thread's while a lane has work (watch.h),
  * and that of exit() for what was sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine: everything Shunt knows in one process (the simulator owns several). Core has no
  * globals; everything hangs off this object.

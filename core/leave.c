@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/leave.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"

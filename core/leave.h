@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A call of the program confines its thread or changes who it is (preload/confine.c). The service
  * thread has a user, capabilities and filters of its own, so it would stay outside. It ends before

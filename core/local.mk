@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The object of a process, and its service thread. Each room of the engine has a list of its own.
 core_sources = \
 	include/shunt/wire.h \

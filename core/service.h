@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener
  * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). What it does is in the

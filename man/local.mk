@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The manual. The list of variables in it comes from the program itself, so it cannot be out of date.
 nodist_man_MANS += man/shunt.1
 EXTRA_DIST += man/shunt.1.in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The libc calls that Shunt stands for, one row each: return type, name, parameters. The structure
  * of real calls, the resolver, the declarations and the version script (mkmap.sh) come from these

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pthread_cancel(). It is libc's, but a thread that finds its bytes on the link makes no call of libc's where that
  * would act. Until the first one no call pays for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* close(), and closing many. Descriptors of our own do not exist for the program: they survive. */
 #include <limits.h>
 #include <linux/close_range.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Calls that confine their thread or change who it is: user, groups, capabilities, filters,
  * namespaces. All of that belongs to a thread. A service thread that stays outside would be a way

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls that confine their thread or change who it is, by number. */
 #ifndef SHUNT_PRELOAD_CONFINE_H
 #define SHUNT_PRELOAD_CONFINE_H

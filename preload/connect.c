@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include <sys/syscall.h>

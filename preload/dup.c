@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include "preload/dup.h"
 #include "preload/rights.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef SHUNT_PRELOAD_DUP_H
 #define SHUNT_PRELOAD_DUP_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <limits.h>
 #include "preload/rights.h"
 #include "preload/timeout.h"

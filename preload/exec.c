@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The exec family. libc's members call each other inside libc, so each has a wrapper; those that
  * take their arguments one by one build the array that the others want.

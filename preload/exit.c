@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The kernel sends what is in a socket after its process is gone. For streams that left the kernel
  * the engine must do it before: at exit() (a destructor), quick_exit() (a handler) and here. A child

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Whose memory this is. A child of vfork(), or of a clone() that shares memory, has its parent's: only its process id
  * says so, and asking for that costs a system call. A word saves the question: it is set while nobody but this process

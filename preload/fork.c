@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fork() needs no wrapper: pthread_atfork() sees every one, also those inside libc (daemon(),
  * forkpty()). Ours are the first handlers of the process, so they run closest to the fork itself:

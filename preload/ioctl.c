@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include "preload/rights.h"

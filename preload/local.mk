@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The libc boundary.
 preload_sources = \
 	preload/accept.c \

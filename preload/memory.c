@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Everything that Shunt's own code allocates passes by here, because the linker sends it (--wrap, preload/local.mk):
  * so SHUNT_FAULT can refuse it. What the program and its libraries allocate does not.

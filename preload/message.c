@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sendmsg(), recvmsg() and the calls for several messages, which TCP takes as so many calls. */
 #include "preload/rights.h"
 #include "preload/touch.h"

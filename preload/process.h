@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The one engine of this process, made when the first descriptor that could concern it appears,
  * and the way from a descriptor to what the engine knows of it.

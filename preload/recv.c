@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recv() and recvfrom(). */
 #include "preload/touch.h"
 #include "preload/transfer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Streams that another program will get, which knows nothing of what we know about them. */
 #ifndef SHUNT_PRELOAD_RIGHTS_H
 #define SHUNT_PRELOAD_RIGHTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "preload/process.h"
 #include "preload/timeout.h"
 #include "preload/touch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* send() and sendto(). */
 #include "preload/touch.h"
 #include "preload/transfer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A handler must end a wait that polls in user space, as it would end a system call. So in place of
  * the program's handler the kernel is given one of our two, which tells the waiting thread and goes

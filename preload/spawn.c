@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * posix_spawn() works inside libc, in a child that shares our memory: what the new program will
  * find open goes back to the kernel before. So do system() and popen(): what has no close-on-exec flag is

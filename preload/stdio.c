@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stdio reads and writes with calls inside libc, which nobody can stand for. */
 #include "preload/rights.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * syscall(): system calls by number, as some libraries make them. Only descriptors that the table
  * knows take the way of the libc call; everything else goes to the kernel by a jump, for a raw

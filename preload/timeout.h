@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Timeouts of the waiting calls. */
 #ifndef SHUNT_PRELOAD_TIMEOUT_H
 #define SHUNT_PRELOAD_TIMEOUT_H

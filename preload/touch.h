@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * May a pointer of the program be used? For calls that need not be as quick as send() and recv(). A
  * pointer into the caller's stack counts as good, as do the pages that this thread has asked about

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "preload/transfer.h"
 
 /* For TCP the kernel takes these and does nothing. */

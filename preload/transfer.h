@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bytes into and out of a stream that the engine serves: what the kernel does with sizes, flags and
  * pointers before TCP sees them. All set errno.

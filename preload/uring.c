@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Rings of io_uring: syscall() and the functions of liburing come here before a ring is made.
  * liburing makes its system calls by itself, so its functions are stood for by name. core/stream/uring.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program asks for a ring of io_uring (core/stream/uring.h). */
 #ifndef SHUNT_PRELOAD_URING_H
 #define SHUNT_PRELOAD_URING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write() and its vectors. */
 #include "preload/transfer.h"
 #include <sys/syscall.h>

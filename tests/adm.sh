@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt adm: commands, the ways to ask wrongly, clients that are slow or hostile, and other users.
 # shellcheck disable=SC2317	# functions are called by name
 set -u

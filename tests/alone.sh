@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # alone.sh [-n] COMMAND...: in namespaces of its own, as root or as a user who may make some. Other tests and services of
 # the machine then have none of its ports, addresses and abstract names. All processes that it starts end with it, however
 # it ends: by itself, by a signal, or because the process that started it has ended. -n: on the machine's network.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # alone.sh: a namespace of its own, and nobody left in it, however its command comes to its end. TAP.
 # shellcheck disable=SC2016,SC2034,SC2086,SC2317 # called by name
 set -u

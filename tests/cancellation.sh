@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Of the functions of libc that core/ calls by name none is a cancellation point (core/poll/cancel.h), but for what is listed
 # here with its reason.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # tools/check: killed in any way it leaves no process behind, and a second one at the same time has folders of its own. A tree
 # of its own, in which a stage is one program that holds a lock until it is ended. TAP.
 # shellcheck disable=SC2086,SC2317 # called by name

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt compare: its options, that it measures, and that it leaves nothing behind.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

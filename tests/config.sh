@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt config, and the manual page that is made from it.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
 # and script of tests, README.md and the others no variable that there is not, README.md every reason. Paths and links lead
 # somewhere. Part of `tools/check static`.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The example of README.md ("Using it"), as a person types it, on a machine whose redis service listens on 6379.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # libshunt.so exports the calls of preload/calls.h and nothing else, and needs nothing but libc.
 set -eu
 

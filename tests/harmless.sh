@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Programs that are none of Shunt's business do under `shunt run` what they do bare: output, messages, exit status.
 #
 #	WHOLE=1 harmless.sh	a whole build of this project, too, with both times

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # For the tests of the shunt command: a scratch directory, and checks that say what they saw.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Tests of the built products as wholes.
 whole_tests = tests/alone_test.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/harmless.sh tests/config.sh tests/stat.sh tests/example.sh tests/adm.sh tests/log.sh tests/compare.sh \
 	tests/perf.sh tests/mechanisms.sh tests/prose.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Where messages and statistics of a shunted process may go: never into a connection or file of the program, and into no
 # file that is not the user's own.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt perf: its options, that each model measures what it says, and what is said when an end fails.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

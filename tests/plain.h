@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What small plain programs do alike. They know nothing of Shunt. */
 #ifndef TESTS_PLAIN_H
 #define TESTS_PLAIN_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The prose rule (CONTRIBUTING.md, Prose), as far as a machine can tell: tests/prose.sh.
 
 prose.py FILE...: no sentence begins with Who, What, Whoever or Whose, questions aside, and in each file at most one

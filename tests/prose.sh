@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The prose rule (CONTRIBUTING.md), as far as prose.py can tell: documents, the manual page, and what the log, reasons and
 # variables say to people. prose.sh FILE...: these alone. TAP.
 set -u

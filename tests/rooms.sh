@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # tools/rooms finds what is against the order of the rooms: objects made here, a table and a list of exceptions.
 set -eu
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt run: what it sets, what it refuses and how it says so.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

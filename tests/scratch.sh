@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Scratch folders, which go with their script, however it ends. Sourced.
 # shellcheck shell=bash
 

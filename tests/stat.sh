@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
 # answer with escapes, slowly or not at all; the width of its tables; rates; an output that is full.
 set -u

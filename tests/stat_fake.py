@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """stat_fake.py KIND: listens as a process that offers statistics, says its process id on a line, and answers.
 
 hostile  a whole answer, full of what moves cursors, and as long as it may be

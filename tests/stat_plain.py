@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `shunt stat` says of a plain stream: the bytes that the kernel has carried, to the byte.
 
 stat_plain.py SHUNT server|client   with that end shunted and the other one plain

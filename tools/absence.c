@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Why a process has no socket to be asked at: what /proc tells of it. */
 #include "tools/shunt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt adm: says one command to a process' control socket and shows the answer (core/admin/command.h). */
 #include <errno.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the commands that measure share: processes that never outlive us (bench_child.c) and what
  * they said at their end (bench_said.c), a folder for their files (bench_scratch.c), what the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Child processes that never outlive us, and waiting for them without a fixed sleep. */
 #include "tools/bench.h"
 

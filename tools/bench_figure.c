@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Medians of rounds, and figures as people read them. */
 #include "tools/bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Why a child failed, in its own last words. */
 #include "tools/bench.h"
 

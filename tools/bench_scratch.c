@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A folder for the files of the programs that are measured. */
 #include "tools/bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How much of a run really travelled on the link: the statistics that both engines wrote at exit. */
 #include "tools/bench.h"
 

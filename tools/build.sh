@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # For tools/quickstart and tools/check: what a fresh machine lacks, and a build directory.
 

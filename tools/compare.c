@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt compare: the same programs over plain TCP and shunted, in turns, so that both see the same machine. */
 #include "tools/compare.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One measurement: a server of our own on a free port, a client, and both ends' costs. */
 #include "tools/compare.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What shunt compare shows while it runs, and at the end. */
 #include "tools/compare.h"
 

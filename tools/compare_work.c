@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is measured: two pairs of well-known programs, the ways to run them, and their output. */
 #include "tools/compare.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt config: the table of core/base/config_table.h for people, programs and the manual. */
 #include <jansson.h>
 #include <stdio.h>

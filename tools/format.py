@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Are changed lines of C formatted as .clang-format says? Part of `tools/check static`.
 
 format.py [BASE]: looks at lines that differ from BASE in the working tree; without it, from HEAD~1, so the answer is the

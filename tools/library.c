@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where libshunt.so is, and what makes a program load it. */
 #include "tools/shunt.h"
 

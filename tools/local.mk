@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The shunt command and the scripts around the tree.
 bin_PROGRAMS += tools/shunt
 tools_shunt_SOURCES = \

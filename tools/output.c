@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Output of the command: nothing that moves a cursor, and an error where it does not arrive. */
 #include "tools/output.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Output of the command. Text from another process, its statistics, answers and last words, may hold anything: it is
  * shown escaped, so that it cannot move a cursor, set a title or look like lines of ours.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt perf: models of traffic between two plain socket programs, over several transports in turns. */
 #include "tools/perf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shunt perf. From the bottom, on top of what bench.h has: models (perf_model.c), transports
  * (perf_transport.c), one measurement (perf_measure.c), the size of clusters (perf_cluster.c), what

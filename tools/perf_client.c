@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The connecting end. Each thread has an epoll set and connections of its own, and nothing is shared
  * while time is taken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The client's threads (perf_worker.c) and what each of them has to itself. */
 #ifndef SHUNT_TOOLS_PERF_CLIENT_H
 #define SHUNT_TOOLS_PERF_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt perf-end: one end of a measurement of shunt perf. Not for people. */
 #include "tools/perf_end.h"
 

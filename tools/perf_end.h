@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The two programs that `shunt perf` measures: ordinary socket programs that know nothing of Shunt.
  * Each is this command again, as `shunt perf-end server` (perf_server.c) or `shunt perf-end client`

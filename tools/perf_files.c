@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The results as CSV, one line a round and one for the medians, and as JSON. */
 #include "tools/perf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A flow as text, on its way from the command to the end that makes it. */
 #include "tools/perf_end.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One measurement: a server and a client of our own, and what they and their engines say of it. */
 #include "tools/perf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What can be measured, by name. */
 #include "tools/perf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bytes that tell where they belong. */
 #include "tools/perf_end.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A picture of the medians, drawn by gnuplot. */
 #include "tools/perf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* All runs of a model, and their medians. */
 #include "tools/perf.h"
 

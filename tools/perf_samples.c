@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Latencies, each of them as long as there is room, and their percentiles. */
 #include "tools/perf_end.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The accepting end: one thread, one epoll set, all connections. */
 #include "tools/perf_end.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The table that shunt perf prints. */
 #include "tools/perf.h"
 

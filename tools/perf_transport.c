@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Plain TCP, Shunt, and Shunt with other values of its variables. */
 #include "tools/perf.h"
 

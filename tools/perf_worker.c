@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One thread of the client: its loop, and what a connection does when it may write or read. */
 #include "tools/perf_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finding a shunted process: each has sockets of abstract Unix names, "shunt/SERVICE/PID". */
 #include "tools/shunt.h"
 

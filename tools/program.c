@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a program's file says about preloading a library into it. */
 #include "tools/shunt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt run: everything that can be found wrong is found here, before the program starts. */
 #include "tools/shunt.h"
 

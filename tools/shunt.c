@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt: one command, a file for each subcommand. */
 #include "tools/shunt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of the shunt command share. */
 #ifndef SHUNT_TOOLS_SHUNT_H
 #define SHUNT_TOOLS_SHUNT_H

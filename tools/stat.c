@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shunt stat */
 #include "tools/stat.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shunt stat: asking processes (stat_fetch.c), showing what they say (stat_show.c), and what has changed since the last
  * look (stat_rate.c).

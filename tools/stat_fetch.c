@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Statistics come from the process itself, over an abstract Unix socket named after it. Anybody may take such a name
  * and say nothing, or a byte now and then: all are asked at the same time, and there is one deadline.

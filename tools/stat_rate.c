@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What has changed between two looks. */
 #include "tools/stat.h"
 

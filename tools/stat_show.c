@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Statistics for people: a line for the process, its streams as netstat would, what is not zero. They may come from a
  * process that lies: text is escaped and cut, and missing or mistyped members show as nothing.

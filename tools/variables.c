@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The variables SHUNT_* of our own environment, for the commands that start programs. */
 #include "tools/shunt.h"
 

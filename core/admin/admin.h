@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The control socket of a process, "shunt/adm/PID": its user and root send a command as one packet and get one
  * back, '+' and what was done or '-' and why not. Who says nothing costs a descriptor, and the next client but

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
 #include "core/recovery/failover.h"
 #include <stdarg.h>

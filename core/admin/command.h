@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a running process can be told: one line of words, which comes to its control socket (admin.c). A command is
  * one row of the table in command.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The names of a process where others come in for anything but connections: readers of statistics, clients
  * of the control socket, relatives. Service thread, or where there is none.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Statistics, commands, the operator's word.
 admin_sources = \
 	core/admin/admin.c core/admin/admin.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/admin/stats.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The statistics of a process as one JSON object: to whoever connects to its statistics socket as
  * the same user, and to a file at exit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/address.h"
 #include <arpa/inet.h>
 #include <stdio.h>

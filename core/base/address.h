@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An IP address of either family as 16 bytes: IPv4 as v4-mapped IPv6, so that a dual-stack listener's and its client's views agree (PF-56). */
 #ifndef SHUNT_CORE_BASE_ADDRESS_H
 #define SHUNT_CORE_BASE_ADDRESS_H

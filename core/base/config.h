@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The configuration of an engine: environment variables SHUNT_*, all of them rows of
  * core/base/config_table.h. Nothing here allocates memory or uses stdio streams, because the values are

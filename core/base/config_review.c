@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/config_review.h"
 
 #include <ctype.h>

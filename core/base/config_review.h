@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Settings that are valid and still not what is meant: names that are no variables, and values of which one leaves the
  * other without effect or is cut by it. For people; nothing is changed. Allocates nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every variable of Shunt, once. The structure, the parser, `shunt config` and the manual page are
  * generated from these rows (so this file has no include guard).

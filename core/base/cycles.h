@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The time for those who ask for it in every call: cycles of the processor, where that has a counter of them. */
 #ifndef SHUNT_CORE_BASE_CYCLES_H
 #define SHUNT_CORE_BASE_CYCLES_H

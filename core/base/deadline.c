@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/deadline.h"
 #include "core/engine.h"
 

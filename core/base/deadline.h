@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Points in time, in nanoseconds of the engine's clock; SHUNT_NEVER: none.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The buffers of a call of the program, as far as they are still to be filled or sent.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Knows nothing of sockets.
 base_sources = \
 	core/base/address.c core/base/address.h \

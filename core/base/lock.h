@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A lock of one word: one atomic instruction to take, one to leave while nobody waits. Waiters poll
  * briefly, then sleep in futex(2).

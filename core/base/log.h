@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Messages for people: one line each, one write(2) each, nothing below the configured level. Safe
  * from any thread; allocates nothing; waits for nobody; leaves errno alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/lsan.h"
 #include <sys/mman.h>
 

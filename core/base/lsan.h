@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Memory of our own, zero until touched, from which malloc()'s is pointed to. LeakSanitizer looks for pointers in
  * data, stacks and malloc()'s memory; what only mmap()'s memory knows it would call a leak of the program's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Numbers in narrower types. A number that does not fit becomes the largest that does: right for the
  * limits and times that this is for. Elsewhere a cast stands beside the check that it needs.

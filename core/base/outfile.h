@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Files that are written for people in somebody else's process: the log and the statistics. The folder may be open to
  * other users, so the file must be a regular one of our own user, and no name in it is followed elsewhere. Nothing

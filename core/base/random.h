@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Numbers that look random (splitmix64): for salts and tortures, not for secrets. Any thread.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/reason.h"
 
 static const char *const texts[] = {

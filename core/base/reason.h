@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Why a connection is on TCP for good (reason_table.h). */
 #ifndef SHUNT_CORE_BASE_REASON_H
 #define SHUNT_CORE_BASE_REASON_H

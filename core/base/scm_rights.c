@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/scm_rights.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Descriptors that travel with a packet over a Unix socket (SCM_RIGHTS). */
 #ifndef SHUNT_CORE_BASE_SCM_RIGHTS_H
 #define SHUNT_CORE_BASE_SCM_RIGHTS_H

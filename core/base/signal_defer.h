@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A thread in the midst of something of ours: it holds a lock, of ours or of the device's, and a signal handler of the
  * program that came now and used a socket would wait for that lock for ever. send, recv, poll and their kind are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The surroundings of an engine: every call through which core reaches the kernel's sockets,
  * the clock, the scheduler and chance. preload fills it with the real libc calls; the simulator with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/base/write_nosig.h"
 #include <errno.h>
 #include <pthread.h>

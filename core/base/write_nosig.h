@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Writing on our own behalf in somebody else's process: what a write runs into (RLIMIT_FSIZE, a reader that has
  * gone) is an error for us and not a signal for the program.

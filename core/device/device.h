@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A device as the engine sees it: the verbs API, and what the verbs API has no word for. There are two kinds;
  * the engine tells them apart by what they can do, never by name.

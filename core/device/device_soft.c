@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The soft device as the engine uses it. */
 #include <errno.h>
 #include <stdio.h>

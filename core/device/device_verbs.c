@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/device/device_verbs.h"
 #include <errno.h>
 #include <fcntl.h>

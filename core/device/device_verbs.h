@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RDMA devices of the machine as the engine uses them. Their libraries call libc by name for descriptors that are
  * ours, so the boundary is told which code that is (file.h: helpers).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/device/fault.h"
 #include "core/device/fault_device.h"
 #include "core/device/fault_rules.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Faults on purpose (SHUNT_FAULT; XR-37, SD-12): what goes wrong below the engine, in its memory and at its peers
  * is made to go wrong, by rules and a seed. Nothing of this is in the way of anything while there is no rule.

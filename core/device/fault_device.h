@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The filter in front of a device: it stands in for two rows of context->ops, so it is the same for all devices.
  * A lane finds its rules by qp_context, a CQ by cq_context.

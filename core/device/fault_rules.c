@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/device/fault_rules.h"
 #include <errno.h>
 #include <stdarg.h>

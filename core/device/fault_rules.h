@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of rules: "ACTION:KEY=VALUE,KEY=VALUE;ACTION;seed=N". docs/FAULTS.md. */
 #ifndef SHUNT_CORE_DEVICE_FAULT_RULES_H
 #define SHUNT_CORE_DEVICE_FAULT_RULES_H

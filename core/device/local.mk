@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The device boundary and its kinds.
 device_sources = \
 	core/device/device.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What this process knows of its descriptors: one table, indexed by number.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Descriptors of our own among the program's.
 fd_sources = \
 	core/fd/file.c core/fd/file.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Descriptors of our own: near the top of the table, close-on-exec, and invisible to the program
  * (PF-48, PF-65).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a waiting thread knows of itself: whether polling has paid lately, what signals came, and the
  * eventfd it can be woken by.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/fork/fork_handover.h"
 #include <errno.h>
 #include <signal.h>

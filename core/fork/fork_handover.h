@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Streams that a fork has given two owners (PF-49). The link is one process's: the parent's, or who
  * used it first (fork_slots.h). Another that touches such a stream marks it in the page that relatives

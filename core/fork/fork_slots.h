@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Connections that a fork has given two owners. A page that all descendants see has a slot for each: who has used it
  * first, whether he has it on a link, and how many processes hold it. Who touches it owns it; where two touch it, it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A fork's relatives.
 fork_sources = \
 	core/fork/fork_handover.c core/fork/fork_handover.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A chain: the work requests of a lane under construction, posted with one doorbell (RB-03, RB-08).
  * Built when they can be posted and not before, so that what waits is merged (RB-14). lane.lock held.

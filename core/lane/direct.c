@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/direct.h"
 #include "core/engine.h"
 #include "core/lane/wr.h"

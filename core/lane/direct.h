@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The short way of a send: work requests that are posted at once, from the program's own buffer (RB-02). lane.lock held. */
 #ifndef SHUNT_CORE_LANE_DIRECT_H
 #define SHUNT_CORE_LANE_DIRECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A lane: one RC QP of a link, and the merge queue in front of it (RB-01…05).
  *

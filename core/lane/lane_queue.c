@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/lane_queue.h"
 #include "core/engine.h"
 

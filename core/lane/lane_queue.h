@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The merge queue of a lane: streams with work for it, and those whose work waits for a completion. A
  * stream is in one of the two at most; its work is in stream.lane_work. Under lane.queue_lock.

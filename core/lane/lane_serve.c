@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/lane_serve.h"
 #include "core/engine.h"
 #include "core/lane/chain.h"

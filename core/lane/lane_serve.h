@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Serving a lane: what waits in its merge queue becomes messages, as far as credit, window and ring allow.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <sys/uio.h>
 #include "core/lane/lane_stats.h"
 #include "core/lane/lane.h"

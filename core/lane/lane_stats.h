@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What lanes have counted, for the statistics: that of links which have ended is kept by the group. */
 #ifndef SHUNT_CORE_LANE_LANE_STATS_H
 #define SHUNT_CORE_LANE_LANE_STATS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/lanes.h"
 #include "core/poll/devices.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lanes of a link (RB-21): making as many as both ends want, and telling streams which is theirs. Lane n of
  * one end is connected with lane n of the other. A stream keeps its lane for as long as it is on the link, so what

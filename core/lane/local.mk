@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # One queue pair of a link and what waits for it.
 lane_sources = \
 	core/lane/chain.c core/lane/chain.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What was written to the peer's ring, from there: where the device shows it, by looking; elsewhere by RDMA READ, of
  * which the peer takes no notice. For a retirement, so it may take a round trip; the lane is kept meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What was written to the peer's ring, from there. */
 #ifndef SHUNT_CORE_LANE_REMOTE_READ_H
 #define SHUNT_CORE_LANE_REMOTE_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/engine.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_stats.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lanes of a process, and those of them for which a poll has left something to do.
  */

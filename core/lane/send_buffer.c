@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/send_buffer.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The staging buffer of a stream: bytes that were accepted and that the device does not have yet, because the
  * lane could not post them, or because the device fetches what a WR cannot carry itself (shunt_lane.fetches).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Admission: how much of a lane, and of the device, may be in flight at a time (RB-12…15, XR-13, XR-23).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/wr.h"
 
 /* One that takes no receive of the peer's, and says when it is complete. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The work requests of a lane: whether one more may be posted, its flags, its place in the peer's ring, and the
  * posting. What chain.h and direct.h share. lane.lock held.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/lane/zero_copy.h"
 #include "core/stream/wait.h"
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A large blocking send from the program's own buffer (dynMR, RB-10): the buffer is registered, the device
  * fetches from it, and the call returns when it has. From which size on that is cheaper than a copy into

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Inside a block, buddies. `tree` has a byte for each power-of-two part of the block: node 1 is the block
  * itself, 2n and 2n+1 are the halves of n, the last nodes are the 4 KiB parts. A byte says how large the largest

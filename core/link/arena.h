@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The arena of a link: address space, backed on touch, that RDMA reaches. It begins with the control lines,
  * which are a memory region of their own for as long as the link lives. Behind them it is divided into blocks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The channel of a link: messages of one size, in order, between two processes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/link/link.h"
 #include <errno.h>
 #include "core/poll/devices.h"

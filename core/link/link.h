@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A link: what two processes share. It holds lanes, our arena (control lines and rings that the
  * peer writes), the table of streams by our number, and the channel for everything slow. It dies

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What two processes share.
 link_sources = \
 	core/link/arena.c core/link/arena.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/link/seats.h"
 #include <errno.h>
 #include <string.h>

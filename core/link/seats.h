@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Seats: the numbers of a link by which the peer names our streams. A seat has a control line in our
  * arena and a ring, both of which the peer writes.

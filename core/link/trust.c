@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/link/trust.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * May the process at the other end of a Unix socket be linked? Two processes of one host are linked
  * if each of them could ptrace the other (ptrace(2), "access mode checking"). Such a peer needs no

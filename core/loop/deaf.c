@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/loop/deaf.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Peers that come to a name of ours while there are no descriptors or memory for them wait. Their arrival
  * would be reported again at once, so the service thread hears nobody who comes for SHUNT_DEAF_NS.

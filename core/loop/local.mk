@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The service thread's loop.
 loop_sources = \
 	core/loop/deaf.c core/loop/deaf.h \

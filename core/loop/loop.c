@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/loop/loop.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The loop of the service thread: an epoll set whose sources carry their handlers, tasks that are due at
  * a time or at once, and a wake-up. It knows nothing of streams and links.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/loop/porter.h"
 #include "core/fd/own_fds.h"
 

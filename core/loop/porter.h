@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who
  * may not be linked (trust.h), is hung up on before anything is received.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/loop/request.h"
 #include "core/service.h"
 

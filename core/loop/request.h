@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the rooms below ask of the service thread. It polls for completions in the program's stead while a
  * lane waits for one, or while what arrives must be refused: the program may never poll again (PF-21). Any

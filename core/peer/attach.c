@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>

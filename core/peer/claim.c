@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/claim.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which connections move to a link: the connecting side claims (here), the accepting side matches
  * (claim_grant.h), both confirm. Service thread throughout. docs/PROTOCOL.md has the exchange.

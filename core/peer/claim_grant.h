@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The accepting side of a claim: the claimed connection is looked for among those that our program has
  * accepted. The claim is parked until the program uses it, at most SHUNT_CLAIM_MS. Service thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/claim_refuse.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A claim is refused, or a grant is taken back. The seat stays until nothing that is on its way names
  * it: until then it waits in link->refused. Service thread.

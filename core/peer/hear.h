@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The messages of a peer: what comes on a link's channel, and which part of the engine each is for. Service thread. */
 #ifndef SHUNT_CORE_PEER_HEAR_H
 #define SHUNT_CORE_PEER_HEAR_H

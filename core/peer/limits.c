@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/limits.h"
 #include "core/link/trust.h"
 #include "core/service.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What one peer may cost: links, time until it introduces itself, claims that wait, places among
  * those who tell what they have. docs/PROTOCOL.md has the numbers. What is beyond them is refused,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/link_end.h"
 #include "core/fork/fork_handover.h"
 #include "core/recovery/failover.h"

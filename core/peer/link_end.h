@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The end of a link. Its queue pairs die first, and with both processes alive its streams go over to TCP
  * (failover.c); or its channel ends, and the link with it. Service thread, seats_lock held.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/link_make.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>

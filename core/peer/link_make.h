@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The making of a link: our half around a channel, and the introduction (HELLO) by which both ends learn
  * of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.

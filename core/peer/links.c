@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/links.h"
 #include "core/fd/own_fds.h"
 #include "core/recovery/failover.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The links of the process: a peer comes to a rendezvous, a link is added, and one that is over is
  * destroyed. Service thread.

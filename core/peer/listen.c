@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The addresses that this process listens at: each has a rendezvous, ours or another process's.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The addresses that this process listens at; more of it in engine.h. Errors are -errno.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Several processes may accept at one address: workers that inherited a listener, SO_REUSEPORT, a program that
  * is being replaced. One of them owns the rendezvous, so claims for what the others have come to it. They come in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The have channel: who accepts at an address that another process owns the rendezvous of tells the owner which
  * connections it has. Both ends in one place: listener_owner.c is the owner's, listener_worker.c the other's. Service thread.

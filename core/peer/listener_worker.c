@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * We accept at an address whose rendezvous another process owns: it is told of what we have (listener_owner.c), so that who
  * claims it is sent to us. When the owner ends, whoever still listens there tries to take its place.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * We accept at an address that another process owns (listener_owner.h is the owner's side). Service thread.
  */

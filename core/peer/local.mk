@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Finding the peer, proving it, claiming.
 peer_sources = \
 	core/peer/attach.c core/peer/attach.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/mock.h"
 #include "core/stream/track.h"
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Who wants a stream's bytes on TCP although the link could carry them (XR-38, "mock"): an operator, at the start
  * by SHUNT_MOCK or later by `shunt adm`; the peer's operator; or the rule about slow completions. Each is a bit of

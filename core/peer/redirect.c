@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Who we asked for a connection does not have it, but knows who does: another process that accepts at the same
  * address (listener_owner.c). It is claimed there, once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The claimant is sent to another process. Service thread.
  */

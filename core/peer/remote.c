@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/remote.h"
 #include "core/device/device_verbs.h"
 #include "core/fd/own_fds.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Peers on other hosts: the connection manager tells who listens at an address (core/device/cm), and lets him say where the
  * gate for our link's channel is (remote_listener.h). In the background throughout: whatever does not answer costs the program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/peer/remote_ask.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/remote.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Asking another host who listens at an address, and what both sides of that share. A stream waits in the inquiry
  * about its peer's address. Service thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A gate: where processes of other hosts come in with the channels of their links. A TCP listener on a
  * port of its own. Who is expected has been given a ticket, a cookie for one use and a limited time;

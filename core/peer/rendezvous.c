@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Finding the peer's process: an abstract Unix name per listening address (DESIGN 5.3). Abstract
  * names belong to the network namespace, as the addresses do.

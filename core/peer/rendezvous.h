@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Finding the peer's process: an abstract Unix name for each listening address (DESIGN 5.3). Errors are
  * -errno. No lock unless one is named.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/poll/cancel.h"
 #include <stdatomic.h>
 #include "core/base/lock.h"

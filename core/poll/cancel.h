@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Cancellation of threads, pthread_cancel(3). What Shunt does in a program's call takes locks and makes system calls
  * of its own, and libc's are cancellation points: so a thread is cancelled in three places and nowhere else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The devices of a process: opened as links need them, each with a completion channel and CQs, and what a thread sleeps on
  * for all of them. Service thread, where nothing else is said.

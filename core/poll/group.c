@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/engine.h"
 #include "core/loop/request.h"
 #include "core/poll/polling.h"

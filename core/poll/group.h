@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The poll group: the CQs, and the threads and epoll sets that care about them.
  *

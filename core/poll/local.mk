@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Completions, spinning, sleeping, waking.
 poll_sources = \
 	core/poll/cancel.c core/poll/cancel.h \

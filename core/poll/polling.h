@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How a wait looks for completions before it sleeps: the modes of SHUNT_POLL (RB-16, RB-19), and the spin that
  * two of them know. The waits ask; they do not know the modes by name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What it costs to sleep instead of polling, measured once: the round trip of two threads that sleep and wake
  * each other, the service thread and who starts it. Only round trips between two cores count, because who spins

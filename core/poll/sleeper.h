@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Threads that sleep until a completion comes, and how they wake. One of them, the leader, sleeps on the completion channel;
  * the others are woken by the thread that polled what they wait for. group.lock held throughout, but for

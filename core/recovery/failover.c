@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/recovery/failover.h"
 #include <errno.h>
 #include <sys/epoll.h>

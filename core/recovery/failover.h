@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
  * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how

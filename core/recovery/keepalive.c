@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One timer for all lanes of the process (XR-06): a look twice in SHUNT_KEEPALIVE_MS. A lane of which nothing has been
  * seen from one look to the next is asked; so a peer that has gone is known within SHUNT_KEEPALIVE_MS and the time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Keepalive (XR-07): is the peer of an idle lane still there? An RDMA WRITE of no bytes asks its device, which answers
  * without memory, without a receive, and without anybody over there noticing. Only lanes whose device can fail are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Failure, and the way back.
 recovery_sources = \
 	core/recovery/failover.c core/recovery/failover.h \

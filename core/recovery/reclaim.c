@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Memory that is not needed goes back: rings that have grown and in which nothing has come for some seconds become
  * small again, and blocks of the arenas that are empty go (XR-14). The service thread looks every `trim_every` ns

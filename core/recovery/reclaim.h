@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Memory that is not needed goes back; more of it in engine.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/recovery/reconnect.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/track.h"

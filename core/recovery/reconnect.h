@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Back to the link after a failover (DESIGN 6). The queue pair is dead, but both processes and the channel between
  * them are there. The channel rests; then who made the link says HELLO on it again, and a new link takes the place

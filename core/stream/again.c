@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/again.h"
 #include <errno.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bytes that the link was to carry and that the peer wants over TCP: after RETIRE what its reader
  * has not taken, after a queue pair's death (RESUME) what has not arrived. The peer says from where.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/carried.h"
 #include "core/stream/rx.h"
 #include <linux/sockios.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What TCP has carried of a plain stream. Its calls go straight to the kernel, so nothing of ours counts them: the kernel
  * is asked when somebody wants the statistics, and at no other time.

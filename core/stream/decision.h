@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the log says of a connection: at info each decision about it, which is that a link carries it or why none does,
  * and at debug each step of its claim. Both ends name it alike, "FROM to AT", the connecting end first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/deferred_fin.h"
 #include "core/fd/own_fds.h"
 #include <sys/socket.h>

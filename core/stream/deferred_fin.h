@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where what was sent may still have to be sent again over TCP (lane.retains), the kernel's socket must not
  * end before the link has brought everything: the program's shutdown() and close() of it are carried out, on a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How a stream ends for its reader: on the link by FIN or RESET, on TCP by the kernel's word, and told once. rx.lock held.
  */

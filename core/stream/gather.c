@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/gather.h"
 #include "core/service.h"
 #include "core/stream/tx.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/inbound.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
  * lock but the innermost. Every value here comes from the peer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/left.h"
 #include "core/engine.h"
 #include "core/peer/mock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Why a direction that was on the link went on over TCP, counted for `shunt stat`. Each move of the sending end has one
  * cause; the receiving end's is the peer's, which shows it.

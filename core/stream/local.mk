@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # One TCP connection.
 stream_sources = \
 	core/stream/again.c core/stream/again.h \

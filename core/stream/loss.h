@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A stream whose link is dead: what the two ends can still see of each other's progress, and what is lost with the link.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/offer.h"
 #include "core/leave.h"
 #include "core/peer/claim.h"

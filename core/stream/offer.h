@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The program has used a connection: is it worth a link by now? If so the service thread claims it, or
  * sees whether it has been claimed. Any thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bytes for which the peer's ring has no room. The kernel takes what its send buffer holds though
  * the peer reads nothing: two ends may both send before they read, and a peer may be stopped. Here

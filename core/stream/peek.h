@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What can be read of a stream, without reading it: over every switch and ring that was announced. rx.lock held.
  */

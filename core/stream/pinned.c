@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/pinned.h"
 #include "core/stream/wait.h"
 #include <sys/socket.h>

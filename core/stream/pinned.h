@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A blocking send whose buffer the device fetches from (zero_copy.h): when it pays, and until when the send waits. */
 #ifndef SHUNT_CORE_STREAM_PINNED_H
 #define SHUNT_CORE_STREAM_PINNED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/proof.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_handover.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Across hosts a claim is worth nothing until the claimant has shown that it holds the TCP socket (DESIGN 5.4).
  * Each end gives the other a nonce over the link; a direction's first bytes on the link count only when that has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/ready.h"
 #include <sys/epoll.h>
 #include "core/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What is true of a stream right now: tcp_poll() in user space, for the directions that are on
  * the link; for the others, what the kernel has to be asked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the link has brought to a peer that had closed by then. The kernel answers such bytes with a reset, of which the
  * program that sent them learns by its next calls: EPIPE, POLLHUP, no name of a peer. The peer's engine says nothing more

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/retire.h"
 #include <errno.h>
 #include <sched.h>

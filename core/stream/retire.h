@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
  * descriptors that another program is about to own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <linux/socket.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The rings of a stream: the receiver offers a larger or a smaller one, and the sender uses it from some byte on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/rx.h"
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Receiving: recvmsg() without ancillary data, from whichever track carries the next byte.
  */

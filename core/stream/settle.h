@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What polls leave to be done without group.lock: lanes are served, and streams that nobody reads pass their switches.
  */

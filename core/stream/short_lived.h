@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Connections that are over before a link could serve them, a query and its answer each: what a claim costs they never
  * bring in again. Whether those to an address are such is learnt from the ones before; there a connection is claimed only

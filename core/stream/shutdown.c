@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/shutdown.h"
 #include <errno.h>
 #include <sys/epoll.h>

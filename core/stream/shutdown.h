@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The end of a stream's directions: shutdown(), and the part of close() that is like it. On the link the end goes behind
  * everything sent; the kernel's may have to wait until then.

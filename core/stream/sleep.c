@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <pthread.h>
 #include "core/base/deadline.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One sleep of a thread that waits for streams, descriptors of the kernel's, or both. It falls asleep only after a last poll
  * that has found nothing of what it waits for, so nothing is slept over.

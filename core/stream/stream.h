@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A stream: one TCP socket of the program, and, once both ends have agreed, the two directions
  * that may travel on the kernel's TCP or on a link.

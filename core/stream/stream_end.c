@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/stream_end.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/listen.h"

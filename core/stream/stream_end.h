@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How a stream ends: its last number is closed, and both tracks say so, in order or by a reset. */
 #ifndef SHUNT_CORE_STREAM_STREAM_END_H
 #define SHUNT_CORE_STREAM_STREAM_END_H

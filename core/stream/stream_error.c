@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/stream_error.h"
 #include "core/stream/eof.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The error of a connection, which the program is told once: by the kernel, or by the link, which may know first.
  * More of it is in api.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Socket options that the engine honours itself, or has to know of (api.h).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/streams.h"
 #include "core/fork/fork_handover.h"
 #include "core/stream/wait.h"

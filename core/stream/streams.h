@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The registry of streams: type-stable memory, and who still names it. */
 #ifndef SHUNT_CORE_STREAM_STREAMS_H
 #define SHUNT_CORE_STREAM_STREAMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/tcp_backlog.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/retire.h"

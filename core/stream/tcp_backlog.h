@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bytes of a stream that only we have, and that are for TCP: the peer wants again what lay on the link, or the nonce,
  * and the socket has no room. The service thread writes them on a descriptor of its own when it has some.

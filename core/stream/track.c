@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/track.h"
 #include <sys/epoll.h>
 #include "core/base/random.h"

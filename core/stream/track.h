@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/tx.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sending: sendmsg() without ancillary data, on whichever track the direction is.
  */

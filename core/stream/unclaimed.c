@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/unclaimed.h"
 #include "core/peer/claim.h"
 

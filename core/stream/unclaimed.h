@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An accepted connection that nobody claims has a plain peer. A peer claims at its first use, so the clock starts with
  * the first byte, in either direction: SHUNT_CLAIM_MS later the connection is the kernel's, its calls go straight there,

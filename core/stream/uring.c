@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/uring.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/retire.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * io_uring. A ring's operations reach the kernel past every call of libc: a read finds nothing of
  * what the link has brought, and a registration in an epoll set tells of the kernel's bytes only. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TCP_USER_TIMEOUT on a link (tcp(7)): bytes that the peer does not take within that time end the connection with
  * ETIMEDOUT. What the kernel cannot time for us, because it does not have the bytes: a sender that finds no room in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/stream/wait.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A thread that waits for one stream: polls while that pays, then sleeps on what the stream's
  * present tracks need.

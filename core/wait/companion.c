@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The companion: a hidden epfd inside the program's, for what the kernel has to tell of streams on a link, for the eventfd
  * that wakes who sleeps in the set, and, while the set leads, for what is slept on (DESIGN 7). group.lock held throughout.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An epoll descriptor of the program, and what its kernel epoll cannot see.
  *

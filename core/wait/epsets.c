@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/wait/epsets.h"
 #include <stdlib.h>
 #include "core/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The registry of epoll sets: type-stable memory, who still waits in them, and how a set ends.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/wait/epwait.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Calls that wait for many.
 wait_sources = \
 	core/wait/companion.c core/wait/companion.h \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/wait/companion.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Epoll sets that the kernel watches on behalf of somebody: another set, or a poll. As long as something is on the list of
  * such a set it must be readable, by its companion's eventfd. group.lock held throughout.

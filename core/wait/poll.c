@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * poll() over any mix of descriptors, and what select() has in common with it. Streams on a link are judged in user space, the
  * rest by one ppoll() whose set is the program's with the streams' entries cut down to what is

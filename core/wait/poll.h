@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * poll() over any mix of descriptors, for the calls that are a kind of it.
  */

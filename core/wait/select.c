@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * select(): a poll() of what its sets name.
  */

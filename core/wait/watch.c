@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/ready.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A watch: the registration of one descriptor of a stream in one epoll set, what is true of it, and the set's ready list.
  * All of it is under group.lock.

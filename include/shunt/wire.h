@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What two processes say to each other. docs/PROTOCOL.md is the prose of this file.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 import java.io.*;
 import java.net.*;
 import java.net.http.*;

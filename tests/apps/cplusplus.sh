@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # A busy C++ server: every thread waits in one edge-triggered, one-shot epoll set; connections come and go all the time.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

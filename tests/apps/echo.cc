@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // echo server PORT THREADS: sends back what comes, one epoll set for all threads.
 // echo client PORT THREADS CONNECTIONS ROUNDS: threads that connect, send and check, again and again.
 #include <atomic>

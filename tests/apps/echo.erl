@@ -1,3 +1,4 @@
+% SPDX-License-Identifier: MIT
 %% echo:server([Port]): sends back what comes. echo:client([Port, Clients]): clients that check what comes back.
 -module(echo).
 -export([server/1, client/1]).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // echo ADDRESS: sends back what comes. echo ADDRESS CLIENTS: clients that check each byte.
 package main
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # echo.pl select|fork PORT: sends back what comes. echo.pl client PORT LINES: a client that checks each line.
 use strict;
 use warnings;

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """echo.py KIND PORT CLIENTS ROUNDS [CERTIFICATE]: clients that check each byte that comes back."""
 import asyncio
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # echo.rb PORT: sends back what comes. echo.rb PORT CLIENTS: clients that check each line.
 require 'socket'
 port = ARGV[0].to_i

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """echod.py KIND PORT CERTIFICATE KEY: sends back what comes, in one of the ways in which Python serves."""
 import asyncio
 import os

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # nginx with four workers, PostgreSQL with 50 backends and redis with four I/O threads and a child that saves: all at the
 # same time under load, with reloads, upgrades and restarts, shunted at both ends. A line a minute for each; TAP. By hand.
 #

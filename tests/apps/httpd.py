@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """httpd.py PORT FOLDER [CERTIFICATE KEY]: a threaded file server; ends by SIGTERM as other servers do."""
 import functools
 import http.server

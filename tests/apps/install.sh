@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Installs the Debian packages of the programs in this folder. No service of theirs is started.
 set -u
 # shellcheck source-path=SCRIPTDIR source=../../tools/build.sh

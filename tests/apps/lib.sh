@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2086
 # For the scripts of real programs: one function drives a program, and `matrix` runs it in four configurations:
 # bare, both ends shunted, only the server, only the client. Sourced. What a script may use:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Real programs, bare and shunted. The short part of it is a test; run.sh has all of them.
 EXTRA_DIST += tests/apps/lib.sh tests/apps/run.sh tests/apps/install.sh tests/apps/share.py tests/apps/table.py \
 	tests/apps/apache.sh tests/apps/cplusplus.sh tests/apps/curl.sh tests/apps/erlang.sh tests/apps/go.sh \

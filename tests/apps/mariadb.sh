@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # MariaDB: SQL, large results, LOAD DATA over the connection, many threads at once, TLS, a killed query.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

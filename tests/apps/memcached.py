@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """memcached.py PORT CLIENTS ROUNDS: threads that set, get and delete values, and look at each byte."""
 import hashlib
 import random

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // node.js KIND PORT CLIENTS ROUNDS: clients that check each byte that comes back.
 const net = require('net'), http = require('http'), crypto = require('crypto');
 const [kind, port, clients, rounds] = [process.argv[2], ...process.argv.slice(3).map(Number)];

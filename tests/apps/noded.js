@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // noded.js KIND PORT: sends back what comes, in one of the ways in which Node serves.
 const net = require('net'), http = require('http'), cluster = require('cluster'), childProcess = require('child_process');
 const [kind, port] = [process.argv[2], +process.argv[3]];

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Open MPI over TCP: four processes that reduce, pass in a ring, and gather. There is no server: all of them, or none.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # qperf: bandwidth and latency over TCP, by its own measure; both ends must agree about what they did.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Real programs, bare and shunted: all of them, or those named. TAP. Their rows go into docs/COMPATIBILITY.md.
 #
 #	run.sh [PROGRAM...]

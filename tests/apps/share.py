@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """share.py FOLDER [TCP]: the share of bytes that links carried, and why connections stayed on TCP.
 
 FOLDER has what the processes of a test said: a file each, written at exit, and snapshots of those that still ran.

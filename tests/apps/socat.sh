@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # socat and ncat: streams both ways, half closes, a relay between, a program on a connection, TLS.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # OpenSSH: commands, large output both ways, scp, sftp, forwarded ports, many sessions over one connection.
 # shellcheck disable=SC2046,SC2086,SC2094,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh

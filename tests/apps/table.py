@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """table.py DOCUMENT ROWS ORDER: puts the rows of the programs that were run between the document's markers."""
 import os
 import sys

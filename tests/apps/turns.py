@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """turns.py FILE COMMAND...: what the command is given comes back. A piece at a time: both ends of an echo may be in a
 blocking write when more is on its way than buffers hold, also without Shunt."""
 import subprocess

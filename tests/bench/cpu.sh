@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # A ping-pong pair beside more busy processes than cores: who spins there keeps its peer from running (PF-32).
 # Round trips a second over TCP and in modes of SHUNT_POLL, in turns; medians.
 #

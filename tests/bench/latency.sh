@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Latency is not bought: what the default modes of batching (hybrid) and polling (adaptive) make of p50 and p99,
 # beside the best of the single modes, at low and at high load. All modes take turns in every round; medians. The default
 # is measured twice: what the two differ by is what this machine cannot tell.

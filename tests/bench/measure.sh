@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # One measurement each: measure_* WRAP …, the number on standard output. Sourced after lib.sh.
 # WRAP is what stands before the commands of both ends: nothing, "shunt run", "env LD_PRELOAD=…".
 # shellcheck shell=bash disable=SC2086,SC2154

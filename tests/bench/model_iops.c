@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RDMAbox's Figures 1 and 8 in virtual time: writes a second by number of IO threads, on the soft
  * device with a cost model, first without a limit to what is outstanding, then with a window. It

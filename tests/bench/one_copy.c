@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One copy or two between two processes of one host: the receiver reads the sender's buffer itself
  * (process_vm_readv, what an RDMA READ would be here), or both copy through a ring of shared memory. Nothing of

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # More busy processes than cores: Shunt must not be slower than TCP. Medians of rounds in turns.
 #
 #	ROUNDS=5 pairs.sh	pairs: four ping-pong pairs of processes; rates: three one-way pairs;

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # A shunted process and a plain peer: connect latency and throughput against plain TCP, in turns.
 #
 #	ROUNDS=7 LIMIT=0.97 plain.sh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pp server				serves one client program, prints "port N"
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The benchmarks that programs bring, over plain TCP and with both ends shunted, in turns: two servers of each program are
 # up, and its client asks one and then the other.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* To be preloaded: TCP sockets of IPv4 become SMC ones, which is all that smc_run does. Debian has no smc_run. */
 #include <dlfcn.h>
 #include <netinet/in.h>

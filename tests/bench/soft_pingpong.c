@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the soft device costs between two processes: a round trip of 8-byte WRITE_WITH_IMM, a
  * one-way stream of 64-byte messages, and 64 KiB writes; with each process on a core of its own

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """speeds.py DOCUMENT ROWS: puts the rows of programs.sh between the document's markers."""
 import os
 import sys

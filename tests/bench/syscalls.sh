@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # System calls of both ends in steady traffic, by strace -c -f: numbers per million operations.
 #
 #	WINDOW=3 WHO="tcp shunt" syscalls.sh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * upgrade PORT COUNT PATIENCE: opens so many connections to an echo server of this host, one after the other, and prints
  * for each how many microseconds after the call of connect() the first answer came that no TCP segment has carried.

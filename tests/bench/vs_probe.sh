@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # TCP, Shunt and, with PROBE=path/to/probe.so, the probe, in turns: medians and ratios.
 #
 #	ROUNDS=5 WORKLOADS="c1 c50 p16 i128k i4k rtt rate" vs_probe.sh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * anew accept|poll|select|epoll user|borrowed|rights|filter: listens, changes its user (to itself) or
  * its rights, acts as another user and comes back (then, and for each request from the 10,001st on),

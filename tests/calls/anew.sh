@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # A server that listens changes its user or its rights before it serves: it is found again, and its connections get to the
 # link. After a filter they stay on TCP. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A process that keeps whoever closes what it has sent: TCP sockets with SO_LINGER and bytes that nobody reads.
 
 besiege.py PORT PID COUNT: sends so many to each abstract name of a server, prints how many went to which kind of name, and holds

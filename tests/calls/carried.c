@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Apart from the others: the C library's struct tcp_info is older than the kernel's. */
 #include <netinet/in.h>
 #include <linux/tcp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes that TCP has carried of a connection: a plain program sees by them whether its connection is on the link. */
 #ifndef TESTS_CALLS_CARRIED_H
 #define TESTS_CALLS_CARRIED_H

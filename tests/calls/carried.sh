@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # What programs do with a connection and need not keep it off the link: a listener for one connection only, closed before
 # that is used, as benchmarks and FTP have; SO_TIMESTAMP, set on a listener and so on what it accepts, as long as nobody has
 # room for times. TAP.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Connections that one end closes just after both have used them for the first time: when close()
  * has returned, the other end's socket knows of it, as with the kernel alone. Not a case of cases/:

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Runs every case of tests/calls/cases bare and shunted and compares the transcripts. TAP.
 #
 #	diff.sh [PATTERN]		cases whose name matches the (extended) pattern; default all

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """An echo server that gives up what it was.
 
 drop.py user|effective|dumpable|late: becomes user 65534 for good; or so that it could be root again; or stays who it is and may

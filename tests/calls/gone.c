@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * For gone.sh, and the lab's. `gone stay [PLACE]`: a server that lives on; it also connects to each place that comes
  * on its standard input. It sends back what comes, and writes a line for each connection that has ended.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Peers that are killed, over and over: nothing of them is left in the process that lives on (XR-08). TAP.
 #
 #	ROUNDS=10		how many, of each kind

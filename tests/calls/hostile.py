@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A process that means no good, at the abstract Unix sockets @shunt/... of one server and no other process.
 
 hostile.py SECONDS PORT PID [SEED]: connects and sends noise, halves of messages, far too much, descriptors of

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # What Shunt costs when nothing happens: CPU time, start-up, memory, many connections. TAP.
 #
 #	SECONDS_IDLE=10 RUNS=200 CONNECTIONS=10000 idle.sh	these are the defaults

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older
  * kernels (ENOSYS) and under the filters of old containers (EPERM); seccomp(2). lacking passrights

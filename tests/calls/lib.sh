@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shared by the scripts of tests/calls and tests/bench: where things are, TAP, medians. Sourced.
 # shellcheck shell=bash disable=SC2034,SC2086,SC2317
 

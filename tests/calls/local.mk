@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/anew tests/calls/plainpeer \
 	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/numbers tests/calls/uring tests/calls/many tests/calls/workers tests/calls/closing tests/calls/gen/gen

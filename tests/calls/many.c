@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * many server				an echo server on one epoll set; prints "port N", ends
  *					when its last connection does

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Operators change the track of a checksumming pair while it runs (SHUNT_MOCK, shunt adm). TAP.
 #
 #	FLIPS=10000 mock.sh	until the counters show so many changes of track; default 200

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Every way of batching, admitting and polling through the whole functional suite: the transcripts of
 # diff.sh and the checksumming transfers. By hand: about a minute for each way. TAP.
 #

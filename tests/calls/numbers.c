@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Uses numbers that it has closed, over and over. It knows nothing of Shunt. Its first line has its
  * process id; it goes on when its standard input ends, and says what came of each send.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Numbers that the program has closed are closed, whatever Shunt opens there for an instant: the service thread is asked
 # for statistics without end, and makes a descriptor for each. TAP.
 # shellcheck disable=SC2086,SC2317	# the command is several words; functions are called by name

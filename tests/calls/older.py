@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A peer that speaks an older version of the wire format, and carries its connection over TCP as it must then.
 
 older.py serve         listens, and has the rendezvous of its address; echoes what one client says. Says "port N" first,

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # An older peer, and an older kernel. A peer of another wire version stays on TCP, with a reason of its own and without
 # distrust. Waits in epoll sets agree with the bare kernel's also where that lacks what Shunt would use: TAP of diff.sh,
 # twice. older.sh version: the first part alone.

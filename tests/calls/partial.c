@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A thread that is cancelled while it waits in a call that has moved bytes: the call says how many, and the next one
  * is where the thread ends. Not a case of cases/: up to glibc 2.40 such bytes of a kernel socket are lost.

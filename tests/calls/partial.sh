@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Calls that have moved bytes when their thread is cancelled, on the link, with and without polling before a sleep. TAP.
 # shellcheck disable=SC2086	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two plain programs for connections between a shunted and a plain process.
  *

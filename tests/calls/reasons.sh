@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Why a connection is on TCP, as `shunt stat` and the log say it at both ends; and why there are no statistics. Needs
 # root for other users and namespaces. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words

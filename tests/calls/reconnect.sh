@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Queue pairs of a checksumming pair die under load; its streams go over to TCP and come back to the link. TAP.
 #
 #	ROUNDS=500 reconnect.sh	so many deaths for each way; default 20

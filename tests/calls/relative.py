@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A connection that a fork has given two owners, and one of them has on a link.
 
 relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user

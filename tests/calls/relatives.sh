@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # What a fork's child gets of a connection that its parent has on a link, where the parent has gone and a stranger sits on its
 # name; or where the child has changed its user. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A process that would like to have a part in somebody else's connections: what does it get?
 
 stranger.py PORT PID: introduces itself at the rendezvous of a server's port as an engine does, and asks for the statistics

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # A reader gives its connection to a program without Shunt, while more of it is unread than a socket holds: the sender
 # has it again for TCP. If it is killed then, the new reader finds a reset and no end; else it finds everything. TAP.
 # shellcheck disable=SC2086,SC2317	# the command is several words

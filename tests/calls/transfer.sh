@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The checksumming pair in all its modes: bare, shunted, and one end of each. The transcripts of a
 # mode must be the same whoever is shunted. TAP.
 #

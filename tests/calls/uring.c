@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two processes play ping-pong. The connection is registered in each one's epoll set by a ring of
  * io_uring, as libuv does it; where there is no ring, by epoll_ctl(). It knows nothing of Shunt.

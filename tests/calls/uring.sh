@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # io_uring (SHUNT_URING): a program whose ring registers its connections in an epoll set, as libuv does, ends shunted as it
 # ends bare; and what each setting leaves on the link. TAP.
 # shellcheck disable=SC2086,SC2317	# the command is several words; functions are called by name

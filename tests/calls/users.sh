@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Processes that could not ptrace each other: they get neither memory nor statistics; their connections are served all
 # the same, on TCP. Needs root, to be two users. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Where the build is, and how to run something shunted. Sourced.
 # shellcheck shell=bash disable=SC2034
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What include/shunt/wire.h says, for those who pretend to be a peer."""
 import pathlib
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * workers server MODE N	an echo server of several processes; prints "port P", ends with its standard input
  *	prefork			N children accept on one listener that they have inherited

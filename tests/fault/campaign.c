@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * campaign [--runs N] [--seed S] [--jobs N] [--seconds N] [--limit S] [--verbose] [--no-rules]
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The campaign: seed → plan (plan.c) → what happened, and whether it may (play.c). A plan is a server, or two that share
  * a port, and some clients one after the other, each of them a run.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Random faults, a sample of them; the long form is `campaign --runs 20000 --seconds 3600`, in the build folder. TAP.
 #
 #	RUNS=10000 SECONDS_OF=300 SEED=7 campaign.sh	longer, other seeds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The two ends of a run: plain programs that check every byte, note what they have sent, and tell how each connection
  * ended. `load server` (one thread a connection, until its standard input ends), `load client PORT SEED SLOT

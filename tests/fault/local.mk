@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Faults on purpose, against plain programs. tests/README.md tells more.
 check_PROGRAMS += tests/fault/scene tests/fault/load tests/fault/campaign
 

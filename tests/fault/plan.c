@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a seed means. */
 #include <stdarg.h>
 #include <stdio.h>

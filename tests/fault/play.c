@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Plays a plan: processes, blows, the watchdog, and the judgement. */
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A client of redis that knows what must be answered: keys of its own, pipelines of SET and GET, values it can make again. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One connection's whole life, a few times over, in two processes: `scene server` prints its port, `scene client PORT`
  * comes. socket, listen, connect, accept, epoll, poll, a transfer in both directions, dup, fork, half-close, close. Every

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Nothing is granted to Shunt's own code, each call in turn: the first allocation (memory, mappings, memory regions,
 # descriptors, threads) fails, then the second instead, and so on until a run ends without coming so far. The program
 # must not be able to tell. Both ends of the scene in turn. TAP.

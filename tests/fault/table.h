@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the ends of a run tell the campaign, in memory that all of them map: it is still there when an end was killed.
  * The descriptors are inherited: TABLE_FD the memory, EVENT_FD an eventfd that is written when an end of a connection

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The messages of a link's channel: packets of any size with any number of descriptors, or a stream that is cut anywhere
  * and begins with anything. What is received must be what was sent, no descriptor may be lost; the same for what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The environment: some of the variables have any text as their value. Input: rows and values, each ended by a 0. */
 #include "core/base/config.h"
 #include "core/base/config_review.h"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Every fuzzer with the inputs of corpus/ and regress/: what was interesting once, and what was a bug once. TAP.
 set -u
 build=${top_builddir:-.}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The name of a device. */
 #include "core/base/config.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Descriptors that are only numbers, and an engine around calls that the fuzzer writes itself: no system call. */
 #ifndef FUZZ_FAKE_H
 #define FUZZ_FAKE_H

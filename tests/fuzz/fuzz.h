@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A fuzzer is a program that libFuzzer gives inputs (configure --enable-fuzz), or that reads them from files (main.c).
  * Most inputs are scripts: what is left of the bytes decides what happens next, and no byte means 0.

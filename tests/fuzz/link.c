@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Rendezvous and link messages from a process that is no engine: it connects to the victim, or is connected to, and
  * says anything: packets of any size, any message at any time with any field, with descriptors of any kind.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check does.
 fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \

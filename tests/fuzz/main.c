@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* In place of libFuzzer: runs the inputs that are named. */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of a cost model. */
 #include "core/device/soft/soft.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine and a hostile peer that has a valid link: it claims and is claimed, sends and reads as an engine does, and
  * the script changes what it says, in any field, says things out of turn and for seats that are not its own, and writes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What comes from other hosts by way of the connection manager: questions, answers and refusals with any private data,
  * and every event at any time, to an engine that listens and asks. The library is this file, and the device is the soft one.

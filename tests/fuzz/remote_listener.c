@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The gate for processes of other hosts: whoever connects may show anything, in any pieces, at any time. Only who shows
  * a ticket's cookie is let in, with that ticket, once; nobody is let in after its time; nobody else is kept.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Fuzzes: RUNS=10000000 run.sh [NAME...], or SECONDS_EACH=60 run.sh. In the folder of a build with --enable-fuzz.
 # MOST=64: with inputs of no more bytes. Of link, these reach in a minute what long ones do, at twice the speed.
 # What is found is in fuzz/, beside the corpora that have grown there; the exit status says whether there is any.

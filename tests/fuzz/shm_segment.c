@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The soft device and a peer that writes what it likes into the memory the two share: into our segment, which it has
  * mapped, and into its own, which we believe within bounds; and the address and the descriptors that it tells us.

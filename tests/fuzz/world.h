@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Three engines in one thread, under the simulator's clock and TCP: a victim; a hostile peer, which owns a valid link to
  * it and does with that what the script says; and an honest peer of the victim, whose streams nothing may disturb.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ends with everything open: a listener, two ends of a connection with bytes that nobody has read, an epoll set. */
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* To be preloaded beside Shunt: how many sockets the program makes and numbers it closes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

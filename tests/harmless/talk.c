@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two threads talk over a connection; with an argument, a byte is written where memory has been freed (AddressSanitizer). */
 #include <arpa/inet.h>
 #include <pthread.h>

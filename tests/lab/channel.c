@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Link channels over TCP across the lab's cable (guest/channel.sh), and what becomes of them when the other
  * end of it is silent.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Runs in the guest: makes the devices, runs the tests of the job, and says on the second serial line
 # what comes of them.
 #

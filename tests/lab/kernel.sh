@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_*: of lab.sh
 # The kernel of a guest and its initramfs. Sourced by lab.sh.
 

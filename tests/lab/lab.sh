@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Tests that need RDMA devices, run in guests whose kernel has software ones (rxe): those of guest/ in one, those
 # of pair/ in two that are joined by a wire. TAP. README.md tells more.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_*, kernel: of lab.sh and kernel.sh
 # Guests: starting one, following what it says, ending it. Sourced by lab.sh. Everything is by name, so
 # that there can be two that are joined by a wire.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a peer may ask for again, and a hostile peer that asks for more. The victim is the accepting
  * engine: its direction has been on the link for more than 4 GiB. The tests set the offsets as if

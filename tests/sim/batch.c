@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What lanes post, counted exactly: merging, chaining, and the interleavings of the merge queue.
  * The program runs the tests of credit.c, faults.c, meanwhile.c and others, too.

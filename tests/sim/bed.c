@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/sim/bed.h"
 #include <errno.h>
 #include <stdio.h>

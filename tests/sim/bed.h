@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two engines in one thread and pairs of streams between them, so that what a lane posts can be counted exactly and
  * nothing depends on time: what memory.c and the program around batch.c stand on.

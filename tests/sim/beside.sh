@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # The simulator, and the fuzzers that have a world, while another process has every name of the product which they could
 # want and takes all who come, and the machine has the addresses of other hosts: they meet none of it. TAP.
 set -u

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a lane holds back: the window, and the two credits. */
 #include "tests/sim/bed.h"
 #include <sys/epoll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a program does with its end of a connection, and what it must see. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * epoll as Linux does it: a ready list fed by wake-ups of scripted sockets, looked at again when the
  * program waits. Real descriptors and nested sets are asked every time (they are level-triggered).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an armed CQ wakes a sleeper for: arrivals, and completions of sends only where work waits for them (CP-05). */
 #include "tests/sim/bed.h"
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a lane does when its QP refuses and when its link ends, and what stays of it in the statistics. */
 #include "tests/sim/bed.h"
 #include <errno.h>

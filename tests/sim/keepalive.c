@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Is an idle lane's peer still there (XR-07), and is nothing left of a link whose peer is not (XR-08)? Time is what the
  * test says; the soft device retains here as an RDMA device does, and its fault DROP is a host that has gone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Several lanes of one link: how many there are, which stream has which, what is each one's own and what is not. */
 #include "tests/sim/bed.h"
 #include <stdio.h>

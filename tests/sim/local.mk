@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
 check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect
 TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect tests/sim/beside.sh

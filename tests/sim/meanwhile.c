@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What happens between two steps of an engine: another thread is faster, the peer answers at once, a program closes. */
 #include "tests/sim/bed.h"
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What memory a link holds: regions that come with the rings and go without them, and rings that shrink when nothing
  * comes. Time is what the test says.

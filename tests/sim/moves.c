@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What must not be missed because a stream moves. Its epoll registration does between the program's epfd and the link
  * just while the kernel is being asked: a wait that does not wait must find it in one of the two, and so must poll().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/sim/names.h"
 #include <errno.h>
 #include <inttypes.h>

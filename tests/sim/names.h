@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Abstract Unix names of the process alone. Engines under test use the names of the product, which other processes of
  * the machine may have too: bind() and connect() put a prefix before them that is this process's own.

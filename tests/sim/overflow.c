@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a sender's stage takes beyond its peer's ring (overflow.h): that it comes, and that its
  * sender is told of room.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/sim/pair.h"
 #include "tests/sim/names.h"
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Engines of one process over real TCP on the loopback: what race.c and bed.c stand on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who does what, when. */
 #include <errno.h>
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Across hosts a nonce stands in the TCP stream for a moment: what another owner of the socket finds. */
 #include "tests/sim/bed.h"
 #include <errno.h>

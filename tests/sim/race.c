@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Real threads on two engines of one process over real TCP, in real time: what the simulator's one
  * thread cannot see. Built to run under ThreadSanitizer; without it a plain stress test.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The same threads on a device that carries little inline, and fetches the rest when it comes to it: from the
 # staging buffers, and, from 2000 bytes on, from the senders' own buffers, which are written again at once.
 set -u

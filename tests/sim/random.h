@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The one source of chance in a simulation: splitmix64, so that a seed is a whole run. */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H

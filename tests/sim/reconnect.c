@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Queue pairs die, and streams return to the link: two engines in one thread, real TCP, and a clock that is moved by
  * hand. Every byte is checked (bed.c).

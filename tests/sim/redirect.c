@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a claimant does when it is sent to another process, truly or not; and an acceptor that is refused. */
 #include "tests/sim/bed.h"
 #include <arpa/inet.h>

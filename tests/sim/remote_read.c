@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A device that carries little inline and fetches the rest from registered memory: from the staging buffer
  * (preMR, RB-09), or from the program's own (dynMR, RB-10).

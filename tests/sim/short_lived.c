@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which connections are claimed at once, and which only once they have lasted. */
 #include "tests/sim/bed.h"
 #include "core/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sim [--seeds N] [--from S] [--seed S] [--verbose] [--here]: runs N seeds, or one of them. A seed that
  * fails or crashes is named; --seed runs it again, step by step the same; --here does so in this process,

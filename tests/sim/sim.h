@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The simulator: two engines in one thread, connected by a scripted TCP and the soft device, driven
  * by one seed. What programs do is checked byte by byte against what the kernel would have done.

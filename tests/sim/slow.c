@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rule about slow completions (core/peer/mock.h): when it moves streams to TCP, when it lets them return, when not. */
 #include "tests/sim/bed.h"
 #include <netinet/in.h>

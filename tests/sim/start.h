@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Streams whose first byte has another offset than 0: as if TCP had carried so much before. */
 #ifndef SIM_START_H
 #define SIM_START_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who comes to a name of ours, and does not do what a peer does. */
 #include "tests/sim/bed.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The surroundings of the engines: one table of scripted descriptors, a virtual clock, and a
  * struct shunt_sys whose calls go to the script or, for Unix sockets and eventfds, to the kernel: these

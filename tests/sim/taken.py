@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """taken.py COMMAND...: runs it while its names are taken.
 
 The names are those of the product which a process with its id, or an engine at one of the simulator's ports, could want.

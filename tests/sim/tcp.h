@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A scripted TCP: what Linux does with two connected sockets, moved on only when the schedule says
  * so. Calls return >= 0 or -errno.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which accepted connections are the kernel's because nobody has claimed them. */
 #include "tests/sim/bed.h"
 #include <sys/socket.h>

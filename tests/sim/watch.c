@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Programs that use epoll: level, edge, one-shot; they act only on what they are told. */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two engines, their listeners, and the end of both. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # By hand: an hour of connections that come and go.
 check_PROGRAMS += tests/soak/soak
 tests_soak_soak_SOURCES = tests/soak/soak.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * soak: plain programs that keep connections coming and going for as long as they are told, and check every byte.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opcodes, order, accounting (SD-01…05, SD-11). */
 #include <errno.h>
 #include "tests/soft/rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Does a device keep the rules of RC verbs (FEATURES SD-01…15)? */
 #include <stdio.h>
 #include <stdlib.h>

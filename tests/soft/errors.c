@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What goes wrong, and with which status (SD-06, SD-09, SD-10). Time is rig_clock. */
 #include <errno.h>
 #include "tests/soft/rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Arming, events, overflow (SD-07, SD-08). */
 #include <errno.h>
 #include <sys/epoll.h>

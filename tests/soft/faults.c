@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Faults that a test asks for (SD-12). */
 #include <errno.h>
 #include "tests/soft/rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two descriptors beside a message, as the soft device wants them passed. */
 #ifndef SHUNT_TESTS_SOFT_FDS_H
 #define SHUNT_TESTS_SOFT_FDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a hostile peer may put into its segment, its address or its descriptors; it must not matter. */
 #define _GNU_SOURCE
 #include "tests/soft/rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/soft/iops.h"
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * IO threads that write to a peer, as in RDMAbox's Figures 1 and 8, in virtual time: on the verbs of
  * the soft device with a cost model. The same load always has the same result.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Conformance of a device: of the soft one here, of others by hand and in tests/lab.
 check_PROGRAMS += tests/soft/conform
 TESTS += tests/soft/conform tests/soft/conform_model.sh

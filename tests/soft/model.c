@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The cost model, to the nanosecond: rig_clock is all the time there is (SD-04, RB-27, XR-E5). */
 #include <errno.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One of two processes that are connected by the soft device, and met over a Unix socket. */
 #ifndef SHUNT_TESTS_SOFT_PARTY_H
 #define SHUNT_TESTS_SOFT_PARTY_H

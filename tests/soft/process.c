@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two real processes that share nothing but a Unix socket (SD-15), one of them asleep, or dead. */
 #include <sys/wait.h>
 #include <unistd.h>

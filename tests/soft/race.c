@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Arming and posting at the same moment, in two processes on two cores (SD-07). */
 #define _GNU_SOURCE
 #include <sched.h>

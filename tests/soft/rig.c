@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/soft/rig.h"
 #include <errno.h>
 #include <fcntl.h>

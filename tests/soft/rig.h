@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two connected ends for conformance tests, made through shunt_verbs by a device that the tests
  * know only through struct rig_device: a verbs device can be plugged in beside the soft one.

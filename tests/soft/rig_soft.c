@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The soft device for the rig. */
 #include "tests/soft/rig.h"
 

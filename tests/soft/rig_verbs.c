@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A device of rdma-core for the rig. Both ends are on the same port of it, or each on one of its own. */
 #include <errno.h>
 #include <stdio.h>

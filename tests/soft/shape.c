@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shapes of RDMAbox's figures, with the preset's numbers (RB-E1, RB-E7, RB-E5; XR-E5). */
 #include "tests/soft/iops.h"
 #include "tests/soft/rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Engine mode (SD-14), and many threads on one QP and one CQ; run under ThreadSanitizer too. */
 #include <errno.h>
 #include <pthread.h>

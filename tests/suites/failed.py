@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads what "python -m test --junit-xml" has written: the names of tests that failed, sorted; or how many there are.
 
 failed.py FILE STATUS	STATUS is that of the run: one that hung or died without a result has failed as a whole

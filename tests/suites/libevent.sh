@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # libevent's own tests, bare and shunted (lib.sh). By hand: three minutes.
 #
 #	libevent.sh [GROUP...]	groups of its tests, such as http; without any, all of them

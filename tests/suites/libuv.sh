@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # libuv's own tests, bare and shunted (lib.sh). By hand: two minutes.
 #
 #	libuv.sh [TEST...]	tests of libuv's, such as tcp_writealot; without any, all of them

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # memcached's own tests, bare and shunted: the server and the tests' Perl (lib.sh). By hand: ten minutes.
 #
 #	memcached.sh [TEST...]	tests of memcached's, such as watcher; without any, those that speak TCP

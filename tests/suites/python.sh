@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # CPython's own tests as Debian ships them, bare and shunted (lib.sh). By hand: the whole list takes half an hour.
 #
 #	python.sh [MODULE...]		modules of CPython's test package, such as test_epoll

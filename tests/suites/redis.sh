@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # redis's own tests against Debian's redis, bare and shunted (servers, clients and the tests' Tcl; lib.sh). By hand: the
 # whole list takes half an hour.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The arena: rings out of blocks, blocks that come and go, and a device that refuses. */
 #include <setjmp.h>
 #include <stdarg.h>

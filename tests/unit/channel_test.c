@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The channel of a link. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The connection manager where there is none, and what a peer's private data may look like. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The lines of the control socket: what is taken, what is refused, and that a refusal changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The table of variables: defaults, every kind of value, and what is said about a bad one. */
 #include <setjmp.h>
 #include <stdarg.h>

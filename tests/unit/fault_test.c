@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The language of SHUNT_FAULT, and when a rule strikes. */
 #include <errno.h>
 #include <setjmp.h>

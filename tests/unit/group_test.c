@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who leads the sleeping threads; whose a completion is. */
 #include <setjmp.h>
 #include <stdarg.h>

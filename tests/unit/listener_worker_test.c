@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who accepts at an address whose rendezvous another process owns, which here is the test. */
 #include <netinet/in.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
 unit_tests = tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
 	tests/unit/config_test tests/unit/fault_test tests/unit/remote_listener_test tests/unit/group_test tests/unit/listener_worker_test tests/unit/log_test \

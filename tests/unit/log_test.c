@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The log: levels, the shape of a line, where it goes, and that errno survives. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Descriptors of our own: when the process forks, and at numbers that the program has closed. */
 #include <errno.h>
 #include <fcntl.h>

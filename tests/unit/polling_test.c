@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The modes of polling, in real waits on a scripted device under a virtual clock. Completions arrive at times that
  * a test sets; polls, looks at the clock and sleeps take time; nothing else moves. As on a real device, what is

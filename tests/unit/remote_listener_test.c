@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The gate for channels from other hosts. */
 #include <errno.h>
 #include <netinet/in.h>

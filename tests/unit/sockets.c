@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An engine on real sockets, and messages over its channels. */
 #include <errno.h>
 #include <fcntl.h>

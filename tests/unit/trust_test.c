@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who may be linked, as the kernel would answer it. */
 #include <errno.h>
 #include <linux/capability.h>

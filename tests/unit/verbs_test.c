@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opening the verbs device where there is nothing to open: an error in words, and nothing else. */
 #include <errno.h>
 #include <setjmp.h>

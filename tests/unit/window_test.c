@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Admission: the static window, AIMD, a policy of one's own, and the window of the device. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From which size on a registration costs less than a copy: on a clock by which every copy takes 1000 ns. */
 #include <setjmp.h>
 #include <stdarg.h>

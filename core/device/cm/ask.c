@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The side that asks: the address, then the route, then the question. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opening and closing, and the events. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The connection manager (librdmacm, RDMA_PS_TCP) as a rendezvous: one question, one answer, no
  * connection. A process that listens with TCP listens here too, at the same address and port. Who wants

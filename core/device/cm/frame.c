@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Questions and answers as private data. */
 #include <errno.h>
 #include <string.h>

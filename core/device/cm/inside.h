@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of core/device/cm say to each other. */
 #ifndef SHUNT_CORE_DEVICE_CM_INSIDE_H
 #define SHUNT_CORE_DEVICE_CM_INSIDE_H

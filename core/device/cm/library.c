@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* librdmacm and the calls that are taken from it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

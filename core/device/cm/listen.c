@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The side that is asked. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The connection manager: every file of core/device/cm.
 cm_sources = \
 	core/device/cm/ask.c \

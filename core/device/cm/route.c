@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Addresses and routes, as the library has them and as we tell them. */
 #include <arpa/inet.h>
 #include <errno.h>

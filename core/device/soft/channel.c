@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Completion channels. The fd is an eventfd that peers write too, so what it says is only a hint:
  * an event is delivered for a CQ that was armed and whose arming is gone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Completions: the ring of completed sends, and polling it together with what has arrived. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opening and closing the device, its table of calls, and its asynchronous events. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Completion queues: making them, the QPs attached to them, arming them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The objects of the soft device and what its files call of each other. */
 #ifndef SHUNT_CORE_DEVICE_SOFT_DEVICE_H
 #define SHUNT_CORE_DEVICE_SOFT_DEVICE_H

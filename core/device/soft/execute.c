@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Executing one work request: checks, then a copy between our memory and the peer's, then, where
  * the opcode consumes a receive, the arrival that announces it. Nothing is touched before it is

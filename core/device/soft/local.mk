@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The soft device: every file of core/device/soft.
 soft_sources = \
 	core/device/soft/channel.c \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A spin lock for sections of some tens of nanoseconds that are almost never contended.
  * A waiter spins briefly, then yields: with two cores and many threads the holder may be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The text of a cost model: "PRESET", "KEY=VALUE,…" or "PRESET,KEY=VALUE,…", later values winning.
  * What the keys mean is said at struct soft_model.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Memory regions. A key is use-count << SEGMENT_MR_BITS | slot. The same slot serves a region in
  * the private table, which local checks read, and in the segment, which the peer reads; only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
  * deals with WRs one after the other, and for each QP a unit that does so too. A WR is due, on the wire

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 /* Protection domains: a domain is a segment, a sealed memfd that the peer may map. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The other end of a QP: telling it where we are, mapping what it told us, waking it. */
 #define _GNU_SOURCE
 #include <errno.h>

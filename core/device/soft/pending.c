@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * WRs that could not or, by the cost model, must not be executed when they were posted, in order. They are tried again whenever
  * the QP is posted to or a CQ of it is polled, or by the thread in its mode, until they succeed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Queue pairs: making and unmaking them, and what tests and statistics ask of them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The receive side of a QP: posting receives, and polling what the peer wrote.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * post_send. In inline mode a WR is executed on the spot; whatever stands in the way of that
  * (no receive, no peer, a fault, the thread, the cost model) puts it and its successors into the queue of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a segment looks like: the pages that the peer of a QP maps.
  *

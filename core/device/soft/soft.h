@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
  *

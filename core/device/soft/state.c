@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The state machine of a QP (InfiniBand specification 10.3.1; ibv_modify_qp(3)). */
 #include <errno.h>
 #include "core/device/soft/device.h"

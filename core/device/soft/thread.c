@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Engine mode (SD-14): one thread per context executes what was posted, at some later time, as
  * an RNIC would. It exists for tests of races and for the cost model, whose times it keeps; inline

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* libibverbs and the calls that are taken from it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

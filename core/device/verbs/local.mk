@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The verbs device: every file of core/device/verbs.
 verbs_sources = \
 	core/device/verbs/library.c \

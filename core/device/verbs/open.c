@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finding a device and its port, and opening it. */
 #include <arpa/inet.h>
 #include <errno.h>

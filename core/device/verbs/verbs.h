@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The verbs device: an RDMA device of this machine, through rdma-core's libibverbs. The library is
  * opened with dlopen when somebody asks for a device, so that whoever does not, and a machine that

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Every script of this folder in turn, each one's output also in $OUT/NAME.txt.
 #
 #	OUT=folder ONLY="rb_e1 xr_e4" all.sh	and the knobs of common.sh

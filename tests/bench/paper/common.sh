@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shared by the scripts of this folder: knobs, tables from shunt perf, redis and model_iops, pictures. Sourced.
 #
 #	OUT=folder	where pictures and their data go; a new one under /tmp if not given

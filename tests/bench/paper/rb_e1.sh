@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 1: writes a second by number of IO threads, without admission control.
 # In virtual time on the cost model: the same each time, however fast the machine is.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 2: ways of polling under clusters of requests with idle times between them.
 # As in the paper, a large cluster is the smallest with which busy polling has its maximum throughput,
 # and a medium one is in the middle. A small one is one request, here with an idle time and without.

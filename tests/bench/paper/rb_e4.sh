@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 6: the modes of batching under small sends and under pipelined redis, in real time and
 # with the cost model.
 #

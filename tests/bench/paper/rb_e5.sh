@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Table I: total work requests by mode of batching, for a fixed trace.
 #
 #	ROUNDS=3 REQUESTS=100000 MODEL=connectx3 rb_e5.sh

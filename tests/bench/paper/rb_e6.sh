@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 7: the 99th percentile by mode of batching, at low and at high load.
 #
 #	ROUNDS=5 LENGTH=0.4 REQUESTS=100000 rb_e6.sh

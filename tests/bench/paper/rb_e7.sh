@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 8: admission control, with 4 QPs. First without a window, then with what was in flight at the peak;
 # beside them one QP, whose peak is Figure 1's. In virtual time on the cost model: the same each time, however fast
 # the machine is.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # RDMAbox, Figure 9: ways of polling by number of peers. Here N redis-benchmark processes, each with a link
 # and one connection of its own, at one redis-server, counted at the server.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # X-RDMA, Figure 9: receiver-not-ready with and without the credits of the seq-ack window.
 # In the simulator: 64 streams, one slow reader, rings of 4 KiB, queues of 64; then a lane that does not
 # count receives.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # X-RDMA, Figure 10: incast with and without a window and fragmentation, where a bounded buffer on the way
 # stops and starts the senders. First writes alone in virtual time, then shunt perf in real time.
 #

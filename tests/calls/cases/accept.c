@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Listeners, and connections that come, talk or go before they are accepted. The tested end connects. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Signals that the connection itself sends: SIGIO and SIGURG. They are blocked and waited for. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bytes that depend on their position. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pthread_cancel: which calls are cancellation points, and that a thread may be cancelled anywhere in them, over and
  * over, without harm to the connection. (What a cancelled thread has done stays undone in libc up to 2.40 if it is hit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The differential cases: small programs of two ends that write down what every call of theirs
  * returned. Nothing here knows of Shunt. A case is right when its transcript is the same bare and

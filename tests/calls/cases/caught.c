@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Signals that are counted: SIGPIPE of the own doing, and SIGUSR1 that hits a thread in its call. */
 #include "cases.h"
 

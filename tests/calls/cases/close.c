@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Programs that close a lot, or at the wrong moment. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A process confines itself, or changes who it is, in the midst of a connection. Each thread has to
  * be confined, there may be no other, and every byte comes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ways to connect, and what connect says when it is asked again. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ends that come together with something else: an exit with bytes unread, a kill behind a half-close, a stopped peer. */
 #include "cases.h"
 

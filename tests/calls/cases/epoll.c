@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* epoll: level-triggered sets, what epoll_ctl says, and what becomes of closed descriptors. */
 #include "cases.h"
 

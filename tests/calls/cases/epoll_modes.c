@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* epoll: edges, ONESHOT, EXCLUSIVE. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* epoll: what is in a set, under which number, and in which order it is told. */
 #include "cases.h"
 

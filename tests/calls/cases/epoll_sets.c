@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* epoll: many descriptors, sets within sets, sets in poll and select, sets before the connection. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* TCP_USER_TIMEOUT: bytes that the peer does not take in time end the connection. */
 #include "cases.h"
 

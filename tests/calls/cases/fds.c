@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Several descriptors for one connection, and the flags that belong to which. */
 #include "cases.h"
 

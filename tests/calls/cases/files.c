@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Streams and files: sendfile, splice, stdio. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the flags of send and recv do, alone and together. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The two halves of a connection, each ended by itself; closing with something left. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Signals in the middle of transfers: what was moved before is reported, and nothing is lost. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Threads that make one call each. */
 #include "cases.h"
 

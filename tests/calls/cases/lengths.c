@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lengths and numbers that are too large, negative, or nothing. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cases list               every case with its variants
  * cases NAME [one] [swap]  runs a case and prints its transcript

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Many connections, at once or one after the other. */
 #include "cases.h"
 

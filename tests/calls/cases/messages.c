@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sendmsg, recvmsg, and several messages at once. */
 #include "cases.h"
 

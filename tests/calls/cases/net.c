@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Connections: how they are made, warmed up and used. */
 #include "cases.h"
 #include "tests/calls/carried.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Socket options, addresses, and what belongs to the kernel's socket whichever way the bytes go. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Whose a connection is: several processes accept at one address, or hold what none of them has used yet. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sendfile, splice, tee, vmsplice and other ways that bytes take without a buffer of the program's. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Pointers that cannot be: the kernel says EFAULT and nothing else happens. (Below the lowest address that can be
  * mapped, or in the kernel's half; see tests/README.md about others.)

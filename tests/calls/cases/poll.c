@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll and select. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Connections that several processes hold: fork, exec, passing. */
 #include "cases.h"
 

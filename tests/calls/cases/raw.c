@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* System calls without libc's names: syscall() and io_uring. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The flags of recv, and what is left after it. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ends that are errors: resets, writes to nobody, processes that die. */
 #include "cases.h"
 

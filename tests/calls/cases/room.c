@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How much a connection takes that nobody reads. Amounts differ, so the transcript has none. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What poll and select do with arrays and sets that are not quite as expected. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One connection in several hands: other processes, other programs, messages that carry it. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What many cases do. */
 #include "cases.h"
 

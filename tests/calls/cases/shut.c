@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ends of streams: shutdown in all its forms, and close when all has been read. */
 #include "cases.h"
 

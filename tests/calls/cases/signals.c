@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Signals that land in calls that wait. */
 #include "cases.h"
 

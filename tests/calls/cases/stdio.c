@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stdio on a connection. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sending and receiving in order: sizes, directions, amounts. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Several threads on one connection, and many connections in threads. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Waits that end by the clock. Never how long they took, only that it was not too short. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Options and counters: what they say, what they change, and what an accepted socket inherits. */
 #include "cases.h"
 

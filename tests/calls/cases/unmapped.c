@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Pointers into pages that may not be read, or not be written: the kernel says EFAULT. What moves bytes of a
  * connection is not here: docs/COMPATIBILITY.md.

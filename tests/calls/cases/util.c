@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the cases write down and how their two ends wait for each other. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* readv, writev and their relatives; the multi-message calls. */
 #include "cases.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Connections come and go, and what was sent has arrived: certain, whatever the sequence. */
 #include <poll.h>
 #include <netinet/tcp.h>

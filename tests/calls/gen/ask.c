@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls that ask and wait, and that change how a descriptor behaves. */
 #include <fcntl.h>
 #include <netinet/tcp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gen SEED CALLS [KEEP...]: a random sequence of calls, and what each returned.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A call that is asked for, what it returned, and who does what with it. gen.c says what this is for. */
 #ifndef TESTS_CALLS_GEN_H
 #define TESTS_CALLS_GEN_H

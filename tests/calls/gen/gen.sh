@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Random sequences of calls, bare and shunted. TAP.
 #
 #	gen.sh				as in make check: a few sequences

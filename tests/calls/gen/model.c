@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The model of the connections: which calls have one outcome only, and what they change. */
 #include <stdlib.h>
 #include <sys/epoll.h>

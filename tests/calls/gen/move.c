@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls that move bytes; each byte depends on its connection and place. */
 #include <netinet/tcp.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Making a call: here or in a second thread, for ourselves or for the other process. */
 #include <errno.h>
 #include <pthread.h>

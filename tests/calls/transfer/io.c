@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The calls that move bytes, chosen at random, and the check of what arrives. */
 #include "transfer.h"
 

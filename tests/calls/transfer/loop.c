@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How the ends wait: two threads a connection, or one loop over all of them. */
 #include "transfer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * transfer server [options]	prints "port N" and serves
  * transfer client PORT [options]

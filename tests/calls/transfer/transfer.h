@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * transfer: two plain programs that move bytes both ways and check each of them. Every byte depends
  * on the seed, the connection, the direction and its offset, so that a lost, repeated or displaced

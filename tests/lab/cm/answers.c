@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who is asked and answers. */
 #include <errno.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Asking and listening, waiting for what comes of it, and what must be right about it. */
 #include <arpa/inet.h>
 #include <dirent.h>

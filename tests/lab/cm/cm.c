@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The connection manager as a rendezvous, between the two devices of the lab (guest/cm.sh). Each end is a
  * struct cm of its own, in this process or in a child.

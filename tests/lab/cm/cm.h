@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two ends of the connection manager, what they were told, and the tests that cm.c runs from other files. */
 #ifndef LAB_CM_CM_H
 #define LAB_CM_CM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The two ends and what they are told. An answer is the question, each byte plus one. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Hostile peers, by hand. */
 #include <dlfcn.h>
 #include <errno.h>

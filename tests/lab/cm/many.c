@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Many questions, and what is left when all is over. */
 #include <errno.h>
 #include <stdlib.h>

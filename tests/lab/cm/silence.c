@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who does not answer, and other processes. */
 #include <errno.h>
 #include <poll.h>

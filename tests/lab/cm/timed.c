@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How long the library keeps us: each call that might is timed. */
 #include <errno.h>
 #include "tests/lab/cm/cm.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 7200
 # redis and iperf3 over RDMA: all goes by the link as soon as there is one, and rxe has carried it. What
 # comes before the link carries does not count: until there is one the bytes go by TCP.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 3600
 # Plain programs over RDMA: their transcripts are those of a bare run. One case or two of each kind; all of them
 # (tests/calls/diff.sh) take a quarter of an hour in a guest without hardware help.

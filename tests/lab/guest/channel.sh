@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 900
 # The channel of a link over TCP: tests/lab/channel, each of whose tests is one of ours.
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 1500
 # The connection manager as a rendezvous: tests/lab/cm/, each of whose tests is one of ours.
 # shellcheck shell=bash disable=SC2016,SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 2400
 # Does a real device keep the rules that the soft one keeps? Each test of tests/soft/conform is one of ours.
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 300
 # Are the devices there, as a program sees them?
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh

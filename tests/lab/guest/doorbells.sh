@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 2400
 # Doorbells as the kernel sees them: with rxe a doorbell is a write() of the command POST_SEND to the device's file.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh

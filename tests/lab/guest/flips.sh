@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 7200
 # Streams that change tracks all the time under load: over RDMA no byte is lost, repeated or moved either.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Programs that use RDMA themselves are left alone by Shunt.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

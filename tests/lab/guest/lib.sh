@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # For the tests in guests: TAP and pairs of processes as in tests/calls. In one guest there are two ends of a
 # cable: devices rxe0 and rxe1, addresses 10.77.0.1 and 10.77.0.2. Sourced.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 2400
 # Many connections between two processes are one link, and with it few QPs; how long the way to the link is, beside
 # connections of rdma_cm.

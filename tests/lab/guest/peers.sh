@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 9000
 # Side by side in one run: plain TCP, rsocket (librspreload), SMC over rxe, Shunt. A table and no judgement, but with
 # LAB_STRICT: Shunt must not be behind rsocket. What a peer cannot do is that peer's failure, not ours. Connections are

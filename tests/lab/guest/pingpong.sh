@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Do the usual test programs work, without us?
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"

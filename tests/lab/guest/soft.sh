@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 2400
 # The soft device inside a guest, where time passes otherwise: the pair that checks each byte, bare and shunted.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 2400
 # A machine without libibverbs, and one without devices: everything works, and shunt stat says why there is no RDMA.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 6000
 # Does each fault of the wire do what it is for? Without Shunt: what RDMA and TCP make of it.
 # shellcheck shell=bash disable=SC2317 source-path=SCRIPTDIR source=lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 7200
 # A wire that loses, delays, reorders, is cut or lets no RDMA through, during a transfer whose every byte is checked, shunted
 # at both ends: every byte comes, in its place. A fault that comes during it hits a stream that is on the link: it begins

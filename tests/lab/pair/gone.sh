@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 3600
 # A host that is gone without a word: machine two stands still until it is told to go on. Machine one finds out, though
 # nothing is under way, and nothing of the link is left (XR-07, XR-08).

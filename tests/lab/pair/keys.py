@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """keys.py HOST PORT: sets keys of a redis and gets them again until it is ended (SIGTERM), and checks every answer.
 
 Says `pause MS` of each answer that took longer than a twentieth of a second, and at the end how many were checked. A wrong

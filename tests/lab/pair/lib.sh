@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # For the tests of two machines, which run the same script: $lab_self is one or two. They have addresses $mine and
 # $theirs and a device rxe0 each, and agree about order by lines over a TCP connection of the script's. Sourced.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 7200
 # iperf3, and a client of redis that checks every answer, both shunted at both ends, while queue pairs are killed, the wire
 # is cut, and RDMA is blocked: they go on over TCP while RDMA is away, and return to the link when they can. How long they

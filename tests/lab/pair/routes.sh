@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # limit: 3600
 # Three ways lead from one machine to the other: by two wires, and by two networks on the first. A connection's link takes
 # the device and the address that its route does; one process has links by all of them at the same time.

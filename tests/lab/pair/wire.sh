@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Two machines and the wire between them, without Shunt: does it carry RDMA and TCP?
 # shellcheck shell=bash source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
