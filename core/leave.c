@@ -18,7 +18,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/peer/remote.h"
 #include "core/poll/cancel.h"
-#include "core/recovery/reconnect.h"
+#include "core/peer/reconnect.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
 #include "core/stream/proof.h"

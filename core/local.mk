@@ -5,5 +5,6 @@ core_sources = \
 	core/api.h \
 	core/await.c core/await.h \
 	core/engine.c core/engine.h \
+	core/files.c \
 	core/leave.c core/leave.h \
 	core/service.c core/service.h

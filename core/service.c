@@ -14,16 +14,17 @@
 #include "core/lane/roster.h"
 #include "core/leave.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_task.h"
 #include "core/peer/limits.h"
 #include "core/peer/links.h"
 #include "core/peer/listen.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
 #include "core/poll/polling.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
-#include "core/recovery/reconnect.h"
 #include "core/service.h"
 #include "core/stream/gather.h"
 #include "core/stream/offer.h"
@@ -51,12 +52,12 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 	} order[] = {
 		{ &tasks->prove, shunt_proof_run, false },
 		{ &tasks->listen, shunt_listen_run, false },
-		{ &tasks->offer, shunt_offer_run, false },
+		{ &tasks->offer, shunt_claim_task_offers, false },
 		{ &tasks->doors, shunt_porter_run, false },
 		{ &tasks->claim, shunt_claim_run, true },
 		{ &tasks->remote, shunt_remote_run, true },
 		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
-		{ &tasks->unclaimed, shunt_unclaimed_run, false },
+		{ &tasks->unclaimed, shunt_claim_task_unclaimed, false },
 		{ &tasks->keepalive, shunt_keepalive_run, false },
 		{ &tasks->expiry, shunt_user_timeout_run, false },
 		{ &tasks->proof, shunt_proof_run_overdue, false },

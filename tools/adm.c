@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/admin/command.h"
+#include "core/base/answer.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/admin.h"
+#include "core/base/answer.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
+#include "core/base/answer.h"
 #include "core/recovery/failover.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/device/fault.h"
@@ -15,31 +15,6 @@ struct shunt_command {
 	int least, most;	/* how many of them */
 	int (*run)(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer);
 };
-
-void shunt_answer_put(struct shunt_answer *answer, const char *format, ...)
-{
-	size_t room = sizeof(answer->text) - answer->length;
-	va_list args;
-	int wanted;
-
-	va_start(args, format);
-	wanted = vsnprintf(answer->text + answer->length, room, format, args);
-	va_end(args);
-	if (wanted > 0)
-		answer->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
-}
-
-long shunt_command_number(const char *word, long most)
-{
-	long number = 0;
-
-	for (const char *c = word; *c; c++) {
-		if (*c < '0' || *c > '9' || number > (most - (*c - '0')) / 10)
-			return -1;
-		number = number * 10 + (*c - '0');
-	}
-	return *word ? number : -1;
-}
 
 /* --- the commands --- */
 

@@ -8,21 +8,11 @@
 
 #include <stddef.h>
 
+struct shunt_answer;
 struct shunt_engine;
 
 #define SHUNT_COMMAND_MAX 512	/* bytes of a line */
 #define SHUNT_COMMAND_WORDS 8
-#define SHUNT_ANSWER_MAX 4096
-
-struct shunt_answer {	/* text for people, with a newline behind each line; what has no room is cut off */
-	size_t length;
-	char text[SHUNT_ANSWER_MAX];
-};
-
-void shunt_answer_put(struct shunt_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Digits alone, and not more than `most`; -1: it is something else. */
-long shunt_command_number(const char *word, long most);
 
 /*
  * Carries out a line: printable ASCII, words with one space between them. 0, or -1 if it was refused, and nothing

@@ -22,6 +22,9 @@ static inline bool shunt_address_is_v4(const uint8_t address[16])
 /* "127.0.0.1:80" or "[::1]:80"; the port is in network order. */
 void shunt_address_text(const uint8_t address[16], uint16_t port, char text[SHUNT_ADDRESS_ROOM]);
 
+/* Address and port (network order) of a socket address. 0 or -EAFNOSUPPORT. */
+int shunt_address_of(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port);
+
 /* A listener of IPv6 that takes no connections of IPv4. */
 static inline bool shunt_address_only_v6(struct shunt_engine *engine, int fd, sa_family_t family)
 {

@@ -2,6 +2,7 @@
 # Knows nothing of sockets.
 base_sources = \
 	core/base/address.c core/base/address.h \
+	core/base/answer.c core/base/answer.h \
 	core/base/config.c core/base/config.h \
 	core/base/config_review.c core/base/config_review.h \
 	core/base/config_table.h \

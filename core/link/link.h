@@ -12,7 +12,7 @@
 #include "core/link/arena.h"
 #include "core/link/channel.h"
 #include "core/loop/loop.h"
-#include "core/recovery/reconnect.h"
+#include "core/peer/reconnect.h"
 
 struct shunt_engine;
 

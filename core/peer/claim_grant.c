@@ -13,6 +13,7 @@
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
+#include "core/stream/tuple.h"
 #include "core/stream/uring.h"
 
 /* Is it the other end of what is claimed, in the same network? */

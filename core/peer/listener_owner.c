@@ -15,6 +15,7 @@
 #include "core/link/trust.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/limits.h"
+#include "core/stream/tuple.h"
 
 #define TELLERS_MAX 1024
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */

@@ -5,6 +5,7 @@ peer_sources = \
 	core/peer/claim.c core/peer/claim.h \
 	core/peer/claim_grant.c core/peer/claim_grant.h \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
+	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/hear.c core/peer/hear.h \
 	core/peer/limits.c core/peer/limits.h \
 	core/peer/link_end.c core/peer/link_end.h \
@@ -14,6 +15,7 @@ peer_sources = \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/mock.c core/peer/mock.h \
+	core/peer/reconnect.c core/peer/reconnect.h \
 	core/peer/redirect.c core/peer/redirect.h \
 	core/peer/remote.c core/peer/remote.h \
 	core/peer/remote_ask.c core/peer/remote_ask.h \

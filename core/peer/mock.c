@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/mock.h"
+#include "core/base/answer.h"
 #include "core/stream/track.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "core/admin/command.h"
 #include "core/link/seats.h"
 #include "core/service.h"
 
@@ -130,7 +130,7 @@ static bool parse_address(const char *word, uint8_t address[16], uint16_t *port)
 	const char *colon = strrchr(word, ':');
 	size_t length = colon ? (size_t)(colon - word) : 0;
 	char host[INET6_ADDRSTRLEN];
-	long number = colon ? shunt_command_number(colon + 1, UINT16_MAX) : -1;
+	long number = colon ? shunt_answer_number(colon + 1, UINT16_MAX) : -1;
 	bool six = *word == '[';
 
 	if (number < 0 || length < 3 || length - 2 * six >= sizeof(host) || (six && colon[-1] != ']'))
@@ -149,7 +149,7 @@ static bool parse_which(int count, char **words, struct chosen *chosen, struct s
 {
 	memset(tuple, 0, sizeof(*tuple));
 	if (count == 1) {
-		chosen->fd = (int)shunt_command_number(words[0], INT32_MAX);
+		chosen->fd = (int)shunt_answer_number(words[0], INT32_MAX);
 		return chosen->fd >= 0 && (size_t)chosen->fd < chosen->engine->files->limit;
 	}
 	chosen->tuple = tuple;

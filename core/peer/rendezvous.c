@@ -17,45 +17,11 @@
 #include "core/loop/deaf.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
 #endif
-
-static int normalise(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
-{
-	if (address->ss_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-
-		memcpy(out, (const uint8_t[]) { SHUNT_ADDRESS_V4 }, 12);
-		memcpy(out + 12, &v4->sin_addr, 4);
-		*port = v4->sin_port;
-		return 0;
-	}
-	if (address->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-
-		memcpy(out, &v6->sin6_addr, 16);
-		*port = v6->sin6_port;
-		return 0;
-	}
-	return -EAFNOSUPPORT;
-}
-
-int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple)
-{
-	struct sockaddr_storage address;
-	socklen_t length = sizeof(address);
-
-	if (engine->sys->getsockname(fd, (struct sockaddr *)&address, &length))
-		return -errno;
-	if (normalise(&address, tuple->local, &tuple->local_port))
-		return -EAFNOSUPPORT;
-	length = sizeof(address);
-	if (engine->sys->getpeername(fd, (struct sockaddr *)&address, &length))
-		return -errno;
-	return normalise(&address, tuple->peer, &tuple->peer_port);
-}
 
 /* Addresses mean something else in another network namespace. 0: the kernel does not say. */
 static uint64_t network_of(struct shunt_engine *engine, int fd)
@@ -71,7 +37,7 @@ int shunt_rendezvous_learn(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	int result = stream->fd < 0 ? -EBADF :
-		     shunt_rendezvous_tuple(engine, stream->fd, &stream->tuple);
+		     shunt_tuple_of(engine, stream->fd, &stream->tuple);
 
 	stream->tuple_known = !result;
 	if (!result)
@@ -212,7 +178,7 @@ int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *
 
 	if (engine->sys->getsockname(fd, (struct sockaddr *)&bound, &length))
 		return -errno;
-	result = normalise(&bound, ip, &port);
+	result = shunt_address_of(&bound, ip, &port);
 	if (result)
 		return result;
 	any = !memcmp(ip + 12, zero, 4) && (shunt_address_is_v4(ip) || !memcmp(ip, zero, 12));

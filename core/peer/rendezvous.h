@@ -43,17 +43,8 @@ struct shunt_rendezvous {
 	struct shunt_rendezvous *next;
 };
 
-/* The same connection, seen from its other end? */
-static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
-{
-	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
-	       a->local_port == b->peer_port && a->peer_port == b->local_port;
-}
-
-/* Both ends of a connection, as `fd` has them. 0 or -errno (-ENOTCONN: still connecting). */
-int shunt_rendezvous_tuple(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
 /*
- * The same of a stream, and its network. streams_lock held: close() takes it before, or a call
+ * Both ends of a stream's connection (tuple.h), and its network. streams_lock held: close() takes it before, or a call
  * under way would delay it.
  */
 int shunt_rendezvous_learn(struct shunt_stream *stream);

@@ -3,5 +3,4 @@
 recovery_sources = \
 	core/recovery/failover.c core/recovery/failover.h \
 	core/recovery/keepalive.c core/recovery/keepalive.h \
-	core/recovery/reclaim.c core/recovery/reclaim.h \
-	core/recovery/reconnect.c core/recovery/reconnect.h
+	core/recovery/reclaim.c core/recovery/reclaim.h

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "core/base/address.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 /* "[::1]:40000 to [::1]:6379" */
 #define PAIR_ROOM (2 * SHUNT_ADDRESS_ROOM + 4)
@@ -25,7 +26,8 @@ static void write_stream(char text[PAIR_ROOM], struct shunt_stream *stream)
 {
 	struct shunt_tuple tuple = stream->tuple;
 
-	if (stream->tuple_known || (stream->fd >= 0 && !shunt_rendezvous_tuple(stream->engine, stream->fd, &tuple)))
+	if (stream->tuple_known ||
+	    (stream->fd >= 0 && !shunt_tuple_of(stream->engine, stream->fd, &tuple)))
 		write_pair(text, &tuple, stream->role == SHUNT_ACCEPTOR);
 	else
 		snprintf(text, PAIR_ROOM, "not connected");

@@ -33,6 +33,7 @@ stream_sources = \
 	core/stream/tcp_backlog.c core/stream/tcp_backlog.h \
 	core/stream/track.c core/stream/track.h \
 	core/stream/tx.c core/stream/tx.h \
+	core/stream/tuple.c core/stream/tuple.h \
 	core/stream/unclaimed.c core/stream/unclaimed.h \
 	core/stream/uring.c core/stream/uring.h \
 	core/stream/user_timeout.c core/stream/user_timeout.h \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/offer.h"
 #include "core/leave.h"
-#include "core/peer/claim.h"
 #include "core/service.h"
 #include "core/stream/uring.h"
 
@@ -64,7 +63,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_loop_post(&engine->loop, &service->tasks.offer);
 }
 
-static struct shunt_stream *take_all(struct shunt_service *service)
+struct shunt_stream *shunt_offer_take(struct shunt_service *service)
 {
 	struct shunt_stream *stream;
 
@@ -75,20 +74,9 @@ static struct shunt_stream *take_all(struct shunt_service *service)
 	return stream;
 }
 
-void shunt_offer_run(struct shunt_task *task)
-{
-	struct shunt_service *service = shunt_service_of(task, offer);
-	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : take_all(service), *next;
-
-	for (; stream; stream = next) {
-		next = stream->next_inbox;
-		shunt_claim_offer(service, stream);
-	}
-}
-
 void shunt_offer_release(struct shunt_service *service)
 {
-	struct shunt_stream *stream = take_all(service), *next;
+	struct shunt_stream *stream = shunt_offer_take(service), *next;
 
 	for (; stream; stream = next) {
 		next = stream->next_inbox;

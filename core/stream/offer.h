@@ -9,12 +9,11 @@
 struct shunt_engine;
 struct shunt_service;
 struct shunt_stream;
-struct shunt_task;
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The service thread takes what has been offered. */
-void shunt_offer_run(struct shunt_task *task);
+/* What has been offered, chained by next_inbox and held. Service thread. */
+struct shunt_stream *shunt_offer_take(struct shunt_service *service);
 /* Nothing is to be made of it: the service thread has ended. */
 void shunt_offer_release(struct shunt_service *service);
 

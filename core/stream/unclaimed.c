@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/unclaimed.h"
-#include "core/peer/claim.h"
+#include "core/peer/rendezvous.h"
 
 #define MS 1000000ull
 
@@ -34,13 +34,9 @@ void shunt_unclaimed_begin(struct shunt_stream *stream)
 		shunt_loop_remind(&engine->loop, &engine->service->tasks.unclaimed, 0);
 }
 
-struct look {
-	uint64_t now, next;	/* next: when the first of the others is due */
-};
-
 static bool is_due(struct shunt_stream *stream, void *arg)
 {
-	struct look *look = arg;
+	struct shunt_unclaimed_look *look = arg;
 	uint64_t due;
 
 	if (stream->fd < 0 || !waits(stream))
@@ -52,31 +48,17 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 	return due <= look->now;
 }
 
-/* Claims come to the owner of the address, who does not hear of what we have. */
-static enum shunt_reason why(const struct shunt_stream *stream)
+enum shunt_reason shunt_unclaimed_reason(const struct shunt_stream *stream)
 {
 	const struct shunt_rendezvous *r = stream->rendezvous;
 
 	return r && r->fd < 0 && r->turned_away ? SHUNT_REASON_ALONE : SHUNT_REASON_NO_SHUNT;
 }
 
-/* When the next is due. */
-static uint64_t give_up_due(struct shunt_engine *engine, uint64_t now)
+struct shunt_stream *shunt_unclaimed_next(struct shunt_engine *engine,
+					  struct shunt_unclaimed_look *look)
 {
-	struct look look = { .now = now, .next = SHUNT_NEVER };
-	struct shunt_sweep sweep = { .wants = is_due, .arg = &look };
-	struct shunt_stream *stream;
-
-	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
-		shunt_claim_stays(engine, stream, why(stream));
-	return look.next;
-}
-
-void shunt_unclaimed_run(struct shunt_task *task)
-{
-	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
-	uint64_t now = shunt_now(engine), soon = now + patience(engine) / 8, next = give_up_due(engine, now);
-
-	/* Where connections come all the time, one look is for many of them. */
-	shunt_task_at(task, next > now && next < soon ? soon : next);
+	look->sweep.wants = is_due;
+	look->sweep.arg = look;
+	return shunt_streams_next(engine, &look->sweep);
 }

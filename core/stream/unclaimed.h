@@ -9,13 +9,19 @@
 
 #include "core/service.h"
 
-struct shunt_task;
+struct shunt_unclaimed_look {	/* begins with `now`, and next as SHUNT_NEVER */
+	uint64_t now, next;	/* next: when the first of the others is due */
+	struct shunt_sweep sweep;
+};
 
 /* The stream's first byte goes or comes over TCP. rx.lock or tx.lock held. */
 void shunt_unclaimed_begin(struct shunt_stream *stream);
 /* Nobody has claimed it in time. Any lock may be held. */
 bool shunt_unclaimed_is_over(struct shunt_stream *stream);
-/* Gives those to the kernel. */
-void shunt_unclaimed_run(struct shunt_task *task);
+/* The next one of those; NULL: there is none left, and look->next is known. Held as by shunt_streams_next(). */
+struct shunt_stream *shunt_unclaimed_next(struct shunt_engine *engine,
+					  struct shunt_unclaimed_look *look);
+/* Claims come to the owner of the address, who does not hear of what we have. */
+enum shunt_reason shunt_unclaimed_reason(const struct shunt_stream *stream);
 
 #endif

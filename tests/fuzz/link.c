@@ -12,6 +12,7 @@
 #include "core/base/scm_rights.h"
 #include "core/fd/own_fds.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/names.h"
 #include "tests/sim/start.h"
@@ -128,7 +129,8 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 		if (fuzz_world.conns) {
 			conn = &fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns];
 			if (conn->fd[0] >= 0)
-				shunt_rendezvous_tuple(fuzz_world.engine[FUZZ_HOSTILE], conn->fd[0], &message->claim.tuple);
+				shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE], conn->fd[0],
+					       &message->claim.tuple);
 		}
 		message->claim.place = some_place();
 		break;
@@ -250,7 +252,7 @@ static void knock(void)
 	struct shunt_name name;
 
 	hang_up();
-	fuzz_check(!shunt_rendezvous_tuple(hostile, conn->fd[0], &tuple));
+	fuzz_check(!shunt_tuple_of(hostile, conn->fd[0], &tuple));
 	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name);
 	talker.initiator = true;
 }

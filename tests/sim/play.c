@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <arpa/inet.h>
 #include "core/admin/command.h"
+#include "core/base/answer.h"
 #include "core/device/soft/soft.h"
 #include "core/service.h"
 #include "tests/sim/sim.h"

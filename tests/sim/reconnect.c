@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include "core/admin/command.h"
+#include "core/base/answer.h"
 #include "core/device/soft/soft.h"
 #include "core/peer/listen.h"
 #include "core/service.h"

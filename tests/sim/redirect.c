@@ -9,6 +9,7 @@
 #include "core/device/soft/soft.h"
 #include "core/peer/claim_grant.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 /* Its claim waits at the accepting engine. */
 static void claim(struct pair *pair)
@@ -35,7 +36,7 @@ static void send_on(struct pair *pair, pid_t pid)
 {
 	struct shunt_tuple tuple = { .local_port = 0 };
 
-	assert_int_equal(shunt_rendezvous_tuple(engines[1], pair->side[1].fd, &tuple), 0);
+	assert_int_equal(shunt_tuple_of(engines[1], pair->side[1].fd, &tuple), 0);
 	assert_true(shunt_claim_is_had(engines[1]->service, &tuple, pid));
 	for (int i = 0; i < 20; i++)
 		turn();

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/admin/command.h"
+#include "core/base/answer.h"
 #include "core/engine.h"
 
 static struct shunt_answer answer;
@@ -89,16 +90,16 @@ static void test_set(void **state)
 static void test_number(void **state)
 {
 	(void)state;
-	assert_int_equal(shunt_command_number("0", 10), 0);
-	assert_int_equal(shunt_command_number("10", 10), 10);
-	assert_int_equal(shunt_command_number("11", 10), -1);
-	assert_int_equal(shunt_command_number("2147483647", INT32_MAX), INT32_MAX);
-	assert_int_equal(shunt_command_number("2147483648", INT32_MAX), -1);
-	assert_int_equal(shunt_command_number("99999999999999999999999", INT32_MAX), -1);
-	assert_int_equal(shunt_command_number("", 10), -1);
-	assert_int_equal(shunt_command_number("-1", 10), -1);
-	assert_int_equal(shunt_command_number("1 ", 10), -1);
-	assert_int_equal(shunt_command_number("0x1", 10), -1);
+	assert_int_equal(shunt_answer_number("0", 10), 0);
+	assert_int_equal(shunt_answer_number("10", 10), 10);
+	assert_int_equal(shunt_answer_number("11", 10), -1);
+	assert_int_equal(shunt_answer_number("2147483647", INT32_MAX), INT32_MAX);
+	assert_int_equal(shunt_answer_number("2147483648", INT32_MAX), -1);
+	assert_int_equal(shunt_answer_number("99999999999999999999999", INT32_MAX), -1);
+	assert_int_equal(shunt_answer_number("", 10), -1);
+	assert_int_equal(shunt_answer_number("-1", 10), -1);
+	assert_int_equal(shunt_answer_number("1 ", 10), -1);
+	assert_int_equal(shunt_answer_number("0x1", 10), -1);
 }
 
 static void test_answer(void **state)

@@ -8,6 +8,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
+#include "core/stream/tuple.h"
 #include "tests/unit/sockets.h"
 
 #define STEPS 1000
@@ -124,7 +125,7 @@ static void accept_one(int fds[2])
 	fds[1] = accept(listener, NULL, NULL);
 	assert_true(fds[1] >= 0);
 	memset(&tuple, 0, sizeof(tuple));
-	assert_int_equal(shunt_rendezvous_tuple(engine, fds[1], &tuple), 0);
+	assert_int_equal(shunt_tuple_of(engine, fds[1], &tuple), 0);
 	shunt_file_accepted(engine, listener, fds[1], false);
 	stream = (struct shunt_stream *)shunt_file(engine, fds[1]);
 	assert_non_null(stream);

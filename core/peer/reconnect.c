@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/recovery/reconnect.h"
+#include "core/peer/reconnect.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/track.h"
+#include "core/stream/tuple.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
 #include <string.h>

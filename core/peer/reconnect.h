@@ -8,8 +8,8 @@
  * A link that dies soon after makes the next rest twice as long. Which end decides what: the initiator when, the
  * acceptor for each stream whether it is ready; the initiator asks again later. Service thread throughout.
  */
-#ifndef SHUNT_CORE_RECOVERY_RECONNECT_H
-#define SHUNT_CORE_RECOVERY_RECONNECT_H
+#ifndef SHUNT_CORE_PEER_RECONNECT_H
+#define SHUNT_CORE_PEER_RECONNECT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What a command of the operator is answered, and numbers among its words. */
+#ifndef SHUNT_CORE_BASE_ANSWER_H
+#define SHUNT_CORE_BASE_ANSWER_H
+
+#include <stddef.h>
+
+#define SHUNT_ANSWER_MAX 4096
+
+struct shunt_answer {	/* text for people, with a newline behind each line; what has no room is cut off */
+	size_t length;
+	char text[SHUNT_ANSWER_MAX];
+};
+
+void shunt_answer_put(struct shunt_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Digits alone, and not more than `most`; -1: it is something else. */
+long shunt_answer_number(const char *word, long most);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/peer/claim_task.h"
+#include "core/peer/claim.h"
+#include "core/service.h"
+#include "core/stream/offer.h"
+#include "core/stream/unclaimed.h"
+
+void shunt_claim_task_offers(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, offer);
+	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : shunt_offer_take(service), *next;
+
+	for (; stream; stream = next) {
+		next = stream->next_inbox;
+		shunt_claim_offer(service, stream);
+	}
+}
+
+void shunt_claim_task_unclaimed(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
+	struct shunt_unclaimed_look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
+	uint64_t soon = look.now + engine->config.claim_ms * 1000000 / 8;
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL)
+		shunt_claim_stays(engine, stream, shunt_unclaimed_reason(stream));
+	/* Where connections come all the time, one look is for many of them. */
+	shunt_task_at(task, look.next > look.now && look.next < soon ? soon : look.next);
+}

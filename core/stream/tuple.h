@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Both ends of a connection, as a claim names it. */
+#ifndef SHUNT_CORE_STREAM_TUPLE_H
+#define SHUNT_CORE_STREAM_TUPLE_H
+
+#include <stdbool.h>
+#include <string.h>
+#include <shunt/wire.h>
+
+struct shunt_engine;
+
+/* The same connection, seen from its other end? */
+static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
+{
+	return !memcmp(a->local, b->peer, 16) && !memcmp(a->peer, b->local, 16) &&
+	       a->local_port == b->peer_port && a->peer_port == b->local_port;
+}
+
+/* As `fd` has them, asked of the kernel. 0 or -errno (-ENOTCONN: still connecting). Any thread. */
+int shunt_tuple_of(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
+
+#endif
