@@ -15,6 +15,7 @@
 #include "core/fd/thread.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
+#include "core/peer/hear.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
@@ -72,6 +73,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
 	engine->lane_hooks = &shunt_delivered_hooks;
+	engine->link_hooks = &shunt_hear_hooks;
 	engine->serve = shunt_service_start;
 	engine->pid = getpid();
 	engine->born = sys->now();

@@ -44,6 +44,7 @@ struct shunt_engine {
 	struct shunt_files *files;
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
+	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
 	/* Starts the service thread if there is none: shunt_service_start(). False: it could not be started. */
 	bool (*serve)(struct shunt_engine *engine);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/hear.h"
 #include "core/fd/own_fds.h"
+#include "core/peer/links.h"
+#include "core/peer/reconnect.h"
 #include "core/recovery/failover.h"
 #include "core/stream/retire.h"
 #include <errno.h>
@@ -164,7 +166,7 @@ static void readable(struct shunt_link *link)
 	}
 }
 
-void shunt_hear_ready(struct shunt_source *source, uint32_t events)
+static void ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_link *link = shunt_loop_owner(source, struct shunt_link, source);
 
@@ -173,3 +175,11 @@ void shunt_hear_ready(struct shunt_source *source, uint32_t events)
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		readable(link);
 }
+
+const struct shunt_link_hooks shunt_hear_hooks = {
+	.ready = ready,
+	.up = shunt_claim_link_up,
+	.settled = shunt_claim_settled,
+	.over = shunt_reconnect_take,
+	.down = shunt_claim_link_down,
+};

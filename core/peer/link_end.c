@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/link_end.h"
 #include "core/fork/fork_handover.h"
+#include "core/peer/links.h"
 #include "core/recovery/failover.h"
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/link/seats.h"
-#include "core/peer/claim.h"
 #include "core/service.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
@@ -61,10 +61,10 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		  shunt_link_where(link), reason);
 	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
 		link->device->kind->peer_gone(link->lanes[i].qp);
-	if (!over || !shunt_reconnect_take(link))
+	if (!over || !engine->link_hooks->over(link))
 		hang_up(link);
 	shunt_lanes_abandon(link);
-	shunt_claim_link_down(link);
+	engine->link_hooks->down(link);
 	shunt_seats_each(link, stream)
 		leave_stream(engine, stream);
 }
@@ -75,7 +75,7 @@ void shunt_link_break(struct shunt_link *link, const char *why)
 		shunt_link_kill(link, link->failure);
 		return;
 	}
-	shunt_claim_link_down(link);
+	link->engine->link_hooks->down(link);
 	shunt_failover_tell(link);
 }
 

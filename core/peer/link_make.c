@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/link_make.h"
 #include "core/fd/own_fds.h"
+#include "core/peer/links.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
 #include "core/lane/lanes.h"
 #include "core/link/trust.h"
-#include "core/peer/claim.h"
-#include "core/peer/hear.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
@@ -110,7 +109,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		link = allocate(engine, device);
 	if (!link)
 		goto close_channel;	/* the device has said why */
-	link->source.ready = shunt_hear_ready;
+	link->source.ready = engine->link_hooks->ready;
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
@@ -215,5 +214,5 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
-	shunt_claim_link_up(link);
+	link->engine->link_hooks->up(link);
 }

@@ -4,8 +4,6 @@
 #include "core/recovery/failover.h"
 #include "core/stream/wait.h"
 #include <errno.h>
-#include "core/peer/claim.h"
-#include "core/peer/claim_refuse.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
@@ -64,8 +62,8 @@ static void settle(struct shunt_service *service)
 			if (!atomic_exchange(&lane->unsettled, false) || !shunt_lane_settled(lane))
 				continue;
 			shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
-			shunt_claim_settled(link, lane);
-			shunt_claim_link_up(link);	/* it may have had to show that it works */
+			link->engine->link_hooks->settled(link, lane);
+			link->engine->link_hooks->up(link);	/* it may have had to show that it works */
 		}
 	}
 }

@@ -6,12 +6,28 @@
 #ifndef SHUNT_CORE_PEER_LINKS_H
 #define SHUNT_CORE_PEER_LINKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct shunt_lane;
 struct shunt_link;
 struct shunt_service;
 struct shunt_source;
 struct shunt_task;
+
+/* What is told of a link by those who make and end links. Service thread, seats_lock held. */
+struct shunt_link_hooks {
+	/* Its channel has something, or room: see loop.h. */
+	void (*ready)(struct shunt_source *source, uint32_t events);
+	/* It is up, or has shown that it works: claims that wait for it can go. */
+	void (*up)(struct shunt_link *link);
+	/* What was posted on the lane has settled. */
+	void (*settled)(struct shunt_link *link, const struct shunt_lane *lane);
+	/* It is over, after a failover. True: its channel is kept for the way back. */
+	bool (*over)(struct shunt_link *link);
+	/* It carries nothing more: claims that wait for it find another. */
+	void (*down)(struct shunt_link *link);
+};
 
 /* A peer's process has come to a rendezvous, whose `source` this is: see loop.h. */
 void shunt_links_welcome(struct shunt_source *source, uint32_t events);

@@ -7,11 +7,6 @@
 
 #include "core/peer/rendezvous.h"
 
-/*
- * Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h.
- */
-int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
-		      struct shunt_crowd *crowd);
 /* Rendezvous have been added or withdrawn. */
 void shunt_listen_run(struct shunt_task *task);
 /* Names whose last listener was closed go a while after it. */

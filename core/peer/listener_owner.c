@@ -15,6 +15,7 @@
 #include "core/link/trust.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/limits.h"
+#include "core/peer/listener_message.h"
 #include "core/stream/tuple.h"
 
 #define TELLERS_MAX 1024
@@ -37,32 +38,6 @@ struct shunt_had {
 	pid_t pid;
 	uint64_t deadline;
 };
-
-/* --- messages --- */
-
-int shunt_listener_owner_send(struct shunt_engine *engine, int to, struct shunt_have *have)
-{
-	struct iovec iov = { have, sizeof(*have) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	have->magic = SHUNT_WIRE_MAGIC;
-	have->version = SHUNT_WIRE_VERSION;
-	return engine->sys->sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-int shunt_listener_owner_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
-{
-	struct iovec iov = { have, sizeof(*have) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
-	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (!got)
-		return -EPIPE;
-	return got == sizeof(*have) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && have->magic == SHUNT_WIRE_MAGIC &&
-	       have->version == SHUNT_WIRE_VERSION ? 1 : -EPROTO;
-}
 
 /* --- what others have --- */
 
@@ -107,7 +82,7 @@ static void tell_wanted(struct shunt_service *service, struct shunt_teller *tell
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
 
 	if (teller->joined)
-		shunt_listener_owner_send(service->engine, teller->fd, &have);
+		shunt_listener_message_send(service->engine, teller->fd, &have);
 }
 
 static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
@@ -214,7 +189,7 @@ static void hear(struct shunt_source *source, uint32_t events)
 
 	(void)events;
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
-		result = shunt_listener_owner_receive(engine, teller->fd, &have);
+		result = shunt_listener_message_receive(engine, teller->fd, &have);
 		if (result > 0 && !on_message(service, teller, &have))
 			result = -EPROTO;
 	}

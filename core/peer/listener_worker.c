@@ -8,9 +8,11 @@
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/peer/links.h"
-#include "core/peer/listen.h"
-#include "core/peer/listener_owner.h"
+#include "core/peer/listen_bind.h"
+#include "core/peer/listener_message.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/rendezvous.h"
+#include "core/service.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
 #define LOOK_LOG 7		/* at most so often */
@@ -76,7 +78,7 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 	r->service = service;
 	r->look_at = again(service, LOOK_LOG);	/* who loses it sooner has not been let in */
 	if (shunt_loop_add(&service->engine->loop, fd, &r->owner_source, EPOLLIN) ||
-	    shunt_listener_owner_send(service->engine, fd, &have)) {
+	    shunt_listener_message_send(service->engine, fd, &have)) {
 		lose_owner(service, r);
 		return;
 	}
@@ -142,7 +144,7 @@ void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (r->owner_fd < 0)
 		return;
-	while ((result = shunt_listener_owner_receive(engine, r->owner_fd, &have)) > 0) {
+	while ((result = shunt_listener_message_receive(engine, r->owner_fd, &have)) > 0) {
 		if (have.type != SHUNT_HAVE_WANTED || have.on > 1) {
 			result = -EPROTO;
 			break;
@@ -186,7 +188,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
-	if (shunt_listener_owner_send(service->engine, r->owner_fd, &have))
+	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;
 	atomic_fetch_add(&service->engine->haves, 1);

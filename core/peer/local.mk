@@ -12,6 +12,8 @@ peer_sources = \
 	core/peer/link_make.c core/peer/link_make.h \
 	core/peer/links.c core/peer/links.h \
 	core/peer/listen.c core/peer/listen.h \
+	core/peer/listen_bind.c core/peer/listen_bind.h \
+	core/peer/listener_message.c core/peer/listener_message.h \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/mock.c core/peer/mock.h \

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/fd/own_fds.h"
+#include "core/peer/listener_message.h"
 #include "core/peer/listener_owner.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
@@ -59,7 +60,7 @@ static uint32_t heard(struct owner *owner, struct shunt_have *have)
 
 	for (int i = 0; i < 3; i++)
 		step();
-	result = shunt_listener_owner_receive(engine, owner->joined, have);
+	result = shunt_listener_message_receive(engine, owner->joined, have);
 	assert_in_range(result, 0, 1);
 	return result ? have->type : 0;
 }
@@ -80,7 +81,7 @@ static void want(struct owner *owner)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = 1 };
 
-	assert_int_equal(shunt_listener_owner_send(engine, owner->joined, &have), 0);
+	assert_int_equal(shunt_listener_message_send(engine, owner->joined, &have), 0);
 	step();
 }
 
