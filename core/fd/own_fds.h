@@ -26,8 +26,9 @@ int shunt_own_fds_adopt(struct shunt_engine *engine, int fd);
 		shunt_own_fds_end(engine);				\
 		made_;							\
 	})
+/* Closes one, if fd is not negative. Any thread. */
 void shunt_own_fds_close(struct shunt_engine *engine, int fd);
-/* The same where somebody else closes it. */
+/* The number is no longer ours, and its file is closed elsewhere. */
 void shunt_own_fds_forget(struct shunt_engine *engine, int fd);
 /* A private duplicate of any descriptor. */
 int shunt_own_fds_copy(struct shunt_engine *engine, int fd);

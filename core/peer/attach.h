@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream comes to a link, or does not after all.
+ * A stream comes to a link, or does not after all. Service thread, seats_lock held; each call takes the stream's locks.
  */
 #ifndef SHUNT_CORE_PEER_ATTACH_H
 #define SHUNT_CORE_PEER_ATTACH_H

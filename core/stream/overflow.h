@@ -67,7 +67,7 @@ bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
 void shunt_overflow_leave(struct shunt_engine *engine);
 /* Finds readers that do not read. */
 void shunt_overflow_run(struct shunt_task *task);
-/* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. */
+/* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. Reads a file, before the service thread starts. */
 uint64_t shunt_overflow_bound(struct shunt_engine *engine);
 
 #endif

@@ -17,7 +17,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set);
 /* epsets.c: for a wait in the set that was found at epfd. False: it is there no more. Neither with a lock held. */
 bool shunt_epset_hold(struct shunt_engine *engine, struct shunt_epset *set, int epfd);
 void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
-/* In a fork's child: companions are the parent's. */
+/* In a fork's child, alone in its process: companions are the parent's. */
 void shunt_epset_inherit(struct shunt_engine *engine);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
 
