@@ -110,7 +110,7 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 	tx->last_wr = number;
 	shunt_send_buffer_posted(&tx->stage, end);
 	if (__builtin_expect(kept, 0))
-		atomic_store(&tx->stage.kept_wr, number);
+		shunt_send_buffer_keep(stream, number);
 	atomic_store_explicit(&tx->posted, end, memory_order_release);
 	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

@@ -107,6 +107,28 @@ void shunt_send_buffer_begin(struct shunt_stream *stream)
 	tx->stage.mark_offset = tx->offset;
 }
 
+/* It never falls: what a program has been told of is still room when it sends. */
+static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
+{
+	uint64_t before = atomic_load(&stage->reusable);
+
+	while (before < offset)
+		if (atomic_compare_exchange_weak(&stage->reusable, &before, offset))
+			return offset;
+	return before;
+}
+
+void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	/* All that was posted before may be free; while this WR is under way only `reusable` says so. */
+	if (atomic_load_explicit(&stream->lane->retired, memory_order_acquire) >=
+	    atomic_load(&tx->stage.kept_wr))
+		raise_reusable(&tx->stage, atomic_load(&tx->posted));
+	atomic_store(&tx->stage.kept_wr, number);
+}
+
 /*
  * Stream offset up to which bytes may be overwritten. What is posted is kept until the last of its WRs
  * is complete. While more are posted that is never so; then it is true of those that a mark was set behind.
@@ -128,8 +150,7 @@ static uint64_t reusable(struct shunt_stream *stream)
 	stage->mark_offset = posted;
 	if (retired >= stage->mark_wr)
 		offset = posted;
-	atomic_store(&stage->reusable, offset);
-	return offset;
+	return raise_reusable(stage, offset);
 }
 
 int64_t shunt_send_buffer_used(const struct shunt_stream *stream)

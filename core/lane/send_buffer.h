@@ -37,6 +37,8 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 			      size_t bytes, uint64_t most, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
 uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
+/* WR `number` is to be posted, and fetches from the buffer. lane.lock held. */
+void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */

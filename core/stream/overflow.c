@@ -89,6 +89,7 @@ static uint64_t most_of(struct shunt_stream *stream)
 void shunt_overflow_begin(struct shunt_tx *tx)
 {
 	atomic_store_explicit(&tx->open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&tx->promised, false, memory_order_release);
 	atomic_store_explicit(&tx->waits_since, 0, memory_order_release);
 	atomic_store_explicit(&tx->most, 0, memory_order_release);
 }
@@ -129,7 +130,10 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	if (!shunt_overflow_is_open(tx) || !shunt_send_buffer_may_widen(stream))
 		return false;
 	most = most_of(stream);
-	return shunt_send_buffer_used(stream) <= (int64_t)(most - most / 3);
+	if (shunt_send_buffer_used(stream) > (int64_t)(most - most / 3))
+		return false;
+	atomic_store(&tx->promised, true);
+	return true;
 }
 
 /* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */

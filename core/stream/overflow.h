@@ -36,6 +36,13 @@ static inline bool shunt_overflow_is_pending(const struct shunt_tx *tx)
 	return atomic_load(&tx->staged) > shunt_tx_limit(tx);
 }
 
+/* A send in time for what a program has been told of: once. The reader may have given credit since, too little for it. */
+static inline bool shunt_overflow_was_promised(struct shunt_tx *tx)
+{
+	return atomic_load_explicit(&tx->promised, memory_order_relaxed) &&
+	       atomic_exchange(&tx->promised, false);
+}
+
 /* The reader has given no credit since it was opened. */
 static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
 {

@@ -122,6 +122,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
 	/* When the stage is open, to bytes that the ring has no room for: overflow.h. */
 	_Atomic uint64_t open_at;	/* `consumed` for which it is open; SHUNT_NEVER: none */
+	_Atomic bool promised;	/* a program may have been told of room there, and has not sent since */
 	_Atomic uint64_t waits_at;	/* `consumed` when a sender last found no room */
 	_Atomic uint64_t waits_since;	/* ns; when that was; 0: no sender waits */
 	_Atomic uint64_t most;	/* bytes that an open stage may hold; 0: not known yet */

@@ -141,7 +141,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			break;
 		}
 		/* The program may have been told of that room. */
-		open = open || shunt_overflow_is_open(tx);
+		open = open || shunt_overflow_was_promised(tx) || shunt_overflow_is_open(tx);
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_fetch_add(&tx->refusals, 1);
 		atomic_store(&tx->starved, true);

@@ -106,6 +106,25 @@ static void read_all_and_leave(void)
 	nobody_was_wrong();
 }
 
+/* A sender has been told of room beyond the ring. It sends when the reader has taken a little: not enough for the ring. */
+void room_that_was_told_of_is_there(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	assert_true(shunt_ready_user(sender) & EPOLLOUT);
+	get(0, 0, RING * 3 / 4);
+	shunt_group_poll(engines[0]);
+	assert_false(shunt_overflow_is_open(&sender->tx));
+	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
+	assert_int_equal(put(0, 0, 1, 0), 1);
+	read_all_and_leave();
+}
+
 /* The peer asks for the direction while its rest is TCP's already: nothing comes twice. */
 void a_hand_over_is_not_given_back(void **state)
 {
