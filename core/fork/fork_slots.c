@@ -21,9 +21,8 @@
 #define HOLDERS_MAX 0x7fff
 #define GENERATION_SHIFT 40
 
-#define PAGES_BYTES (1 << 20)		/* backed on touch */
 #define WANTED 64
-#define SLOTS (PAGES_BYTES / sizeof(uint64_t) - WANTED)
+#define SLOTS (SHUNT_FORK_SLOTS_BYTES / sizeof(uint64_t) - WANTED)
 
 struct shunt_fork_slots {			/* all of it is seen and written by relatives only */
 	_Atomic uint32_t hint;		/* where a free slot may be */
@@ -32,7 +31,7 @@ struct shunt_fork_slots {			/* all of it is seen and written by relatives only *
 	_Atomic uint64_t slot[SLOTS];
 };
 
-_Static_assert(sizeof(struct shunt_fork_slots) <= PAGES_BYTES, "a slot too many");
+_Static_assert(sizeof(struct shunt_fork_slots) <= SHUNT_FORK_SLOTS_BYTES, "a slot too many");
 
 static uint32_t generation_of(uint64_t word)
 {
@@ -71,7 +70,8 @@ bool shunt_fork_slots_prepare(struct shunt_engine *engine)
 
 	if (engine->shared)
 		return true;
-	made = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	made = mmap(NULL, SHUNT_FORK_SLOTS_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (made != MAP_FAILED)
 		engine->shared = made;
 	return engine->shared;

@@ -14,6 +14,8 @@
 struct shunt_engine;
 struct shunt_stream;
 
+#define SHUNT_FORK_SLOTS_BYTES (1 << 20)	/* mapped; backed on touch */
+
 enum shunt_whose { SHUNT_OURS, SHUNT_KERNELS, SHUNT_ANOTHERS };
 
 struct shunt_sharing {

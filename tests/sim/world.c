@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/lsan.h"
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_slots.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
@@ -266,6 +268,8 @@ static void end_engine(struct shunt_engine *engine)
 		engine->free_sets = next;
 	}
 	shunt_lsan_unmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
+	if (engine->shared)
+		munmap(engine->shared, SHUNT_FORK_SLOTS_BYTES);
 	free(engine);
 }
 
