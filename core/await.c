@@ -20,7 +20,7 @@ static bool any_stalled(struct shunt_service *service)
 	return shunt_retire_waits(service);
 }
 
-/* What arrives must be acted upon, and perhaps the program never polls again. */
+/* Arrivals must be acted upon, and perhaps the program never polls again. */
 static bool must_poll(struct shunt_service *service)
 {
 	return any_stalled(service) || atomic_load(&service->refusing);

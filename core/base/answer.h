@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a command of the operator is answered, and numbers among its words. */
+/* The answer to a command of the operator, and numbers among its words. */
 #ifndef SHUNT_CORE_BASE_ANSWER_H
 #define SHUNT_CORE_BASE_ANSWER_H
 

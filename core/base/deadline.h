@@ -10,7 +10,7 @@
 
 struct shunt_engine;
 
-/* What is left until the deadline, in *left; NULL for no deadline. */
+/* The time that is left until the deadline, in *left; NULL for no deadline. */
 struct timespec *shunt_deadline_left(struct shunt_engine *engine, uint64_t deadline, struct timespec *left);
 /* The point in time `timeout` (NULL: for ever) from now. */
 uint64_t shunt_deadline_in(struct shunt_engine *engine, const struct timespec *timeout);

@@ -109,7 +109,7 @@ static inline bool shunt_fault_refuses(struct shunt_fault *fault)
 	       shunt_fault_strikes(fault, SHUNT_FAULT_REFUSE, SHUNT_FAULT_ANY, NULL, &ns);
 }
 
-/* What is due is done. */
+/* Faults that are due happen. */
 void shunt_fault_run(struct shunt_task *task);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was written to the peer's ring, from there. */
+/* Bytes that were written to the peer's ring, from there. */
 #ifndef SHUNT_CORE_LANE_REMOTE_READ_H
 #define SHUNT_CORE_LANE_REMOTE_READ_H
 

@@ -19,7 +19,7 @@
 
 struct shunt_engine;
 
-/* What epoll can report; a member of the object that owns the descriptor. `events` are epoll's. */
+/* A descriptor that epoll reports; a member of the object that owns the descriptor. `events` are epoll's. */
 struct shunt_source {
 	void (*ready)(struct shunt_source *source, uint32_t events);
 };

@@ -8,7 +8,7 @@ struct shunt_link_hooks;
 struct shunt_message;
 struct shunt_source;
 
-/* What is done where a link is told of (links.h). */
+/* The hooks of links (links.h). */
 extern const struct shunt_link_hooks shunt_hear_hooks;
 
 /* A message has come. fds stay the caller's. */

@@ -15,13 +15,13 @@ struct shunt_service;
 struct shunt_source;
 struct shunt_task;
 
-/* What is told of a link by those who make and end links. Service thread, seats_lock held. */
+/* The files that make and end links tell of a link by these. Service thread, seats_lock held. */
 struct shunt_link_hooks {
 	/* Its channel has something, or room: see loop.h. */
 	void (*ready)(struct shunt_source *source, uint32_t events);
 	/* It is up, or has shown that it works: claims that wait for it can go. */
 	void (*up)(struct shunt_link *link);
-	/* What was posted on the lane has settled. */
+	/* All WRs that were posted on the lane have settled. */
 	void (*settled)(struct shunt_link *link, const struct shunt_lane *lane);
 	/* It is over, after a failover. True: its channel is kept for the way back. */
 	bool (*over)(struct shunt_link *link);
@@ -37,7 +37,7 @@ void shunt_links_add(struct shunt_service *service, struct shunt_link *link);
 void shunt_links_list(struct shunt_service *service, struct shunt_link *link);
 /* Links that are over and have no stream are destroyed. seats_lock held. */
 void shunt_links_bury(struct shunt_service *service);
-/* What was posted on lanes has settled; links that are over are buried, and streams reaped. */
+/* WRs that were posted on lanes have settled; links that are over are buried, and streams reaped. */
 void shunt_links_run(struct shunt_task *task);
 
 #endif

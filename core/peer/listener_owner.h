@@ -7,11 +7,11 @@
 
 /* A process has come where co-listeners come in: see loop.h. */
 void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events);
-/* Who has said that he has the claimed connection; 0: nobody, and whoever says it now will be heard. */
+/* The process that has said that it has the claimed connection; 0: none, and one that says it now will be heard. */
 pid_t shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed);
 /* Does a process that may not tell us accept at the claimed connection's address? */
 bool shunt_listener_owner_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
-/* What is over: those who came to a name that has gone, and the want of messages. */
+/* Ends what is over: processes that came to a name that has gone, and the want of messages. */
 void shunt_listener_owner_run(struct shunt_task *task);
 /* In a fork's child. */
 void shunt_listener_owner_abandon(struct shunt_service *service);

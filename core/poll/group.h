@@ -22,9 +22,9 @@ struct shunt_lane;
 struct shunt_sleeper;
 struct shunt_stream;
 
-/* What polling calls above itself; set with the engine, and never changed. group.lock held, but for `settle`. */
+/* Calls of polling into rooms above it; set with the engine, and never changed. group.lock held, but for `settle`. */
 struct shunt_hooks {
-	/* What a completion means. */
+	/* Acts on a completion. */
 	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 	/* Something changed on a stream that has watches; as shunt_group_notify(). */
 	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
@@ -77,7 +77,7 @@ void shunt_group_poll_fully(struct shunt_engine *engine);
 /* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
 int shunt_group_poll_locked(struct shunt_engine *engine);
 
-/* What polls have left to be done. No lock held but of a stream. */
+/* Does the work that polls have left. No lock held but of a stream. */
 
 static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_group *group)
 {

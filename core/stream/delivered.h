@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of a stream when its lane has posted something, or its device has carried it out (lane.h). */
+/* The next steps of a stream when its lane has posted something, or its device has carried it out (lane.h). */
 #ifndef SHUNT_CORE_STREAM_DELIVERED_H
 #define SHUNT_CORE_STREAM_DELIVERED_H
 

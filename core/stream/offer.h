@@ -12,7 +12,7 @@ struct shunt_stream;
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
-/* What has been offered, chained by next_inbox and held. Service thread. */
+/* Streams that have been offered, chained by next_inbox and held. Service thread. */
 struct shunt_stream *shunt_offer_take(struct shunt_service *service);
 /* Nothing is to be made of it: the service thread has ended. */
 void shunt_offer_release(struct shunt_service *service);

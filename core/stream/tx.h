@@ -12,7 +12,7 @@ struct shunt_stream;
 
 /* TCP_CORK was set or cleared. */
 void shunt_stream_corked(struct shunt_stream *stream, bool on);
-/* What waits for more that was announced waits no longer. tx.lock held. */
+/* Bytes that wait for more that was announced wait no longer. tx.lock held. */
 void shunt_stream_push(struct shunt_stream *stream);
 /* The peer has closed: the kernel takes what is sent, gets a reset for it, and says so to the next call. tx.lock held. */
 void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream);

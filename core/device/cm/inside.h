@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of core/device/cm say to each other. */
+/* Calls of the files of core/device/cm among themselves. */
 #ifndef SHUNT_CORE_DEVICE_CM_INSIDE_H
 #define SHUNT_CORE_DEVICE_CM_INSIDE_H
 
