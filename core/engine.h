@@ -62,6 +62,7 @@ struct shunt_engine {
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
+	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
 	uint32_t forks;			/* how many lie between the first process and us */
 	uint64_t born;

@@ -9,6 +9,7 @@
 #include "core/admin/doors.h"
 #include "core/await.h"
 #include "core/base/deadline.h"
+#include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
@@ -141,6 +142,11 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!service)
 		return NULL;
 	service->engine = engine;
+	if (!shunt_identity_make(engine, &engine->identity)) {
+		*reason = SHUNT_REASON_NO_RANDOM;
+		free(service);
+		return NULL;
+	}
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;

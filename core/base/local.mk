@@ -8,6 +8,7 @@ base_sources = \
 	core/base/config_table.h \
 	core/base/cycles.h \
 	core/base/deadline.c core/base/deadline.h \
+	core/base/identity.c core/base/identity.h \
 	core/base/iov.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \

@@ -111,6 +111,13 @@ enum shunt_refusal {
 	SHUNT_REFUSED_UNPROVEN,	/* it may not be linked any more */
 };
 
+#define SHUNT_IDENTITY_BYTES 16
+
+/* Chance that names a process (core/base/identity.h). */
+struct shunt_identity {
+	uint8_t bytes[SHUNT_IDENTITY_BYTES];
+};
+
 /* A TCP connection as one end sees it; IPv4 as v4-mapped IPv6 (PF-56). Ports in network order. */
 struct shunt_tuple {
 	uint8_t local[16];
