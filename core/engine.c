@@ -22,6 +22,7 @@
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
 #include "core/stream/inbound.h"
+#include "core/stream/marks.h"
 #include "core/stream/overflow.h"
 #include "core/stream/settle.h"
 #include "core/stream/shutdown.h"
@@ -253,6 +254,9 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.end_fd = -1;
 	stream->tx.lingers = false;
 	stream->refusing = false;
+	shunt_marks_forget(stream);
+	stream->possession = NULL;
+	stream->proven_on = 0;
 	atomic_store(&stream->retire_fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->wanted, false);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))

@@ -91,11 +91,13 @@ struct shunt_engine {
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
+	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
 	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;
 	_Atomic uint64_t comebacks, returns;	/* links made anew after a failover, streams that are on them again */
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
+	uint32_t channels;	/* how many there have been; service thread */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	bool pin_from_chosen;		/* service thread */

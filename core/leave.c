@@ -3,6 +3,7 @@
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/listen.h"
+#include "core/peer/witness.h"
 #include "core/poll/devices.h"
 #include "core/stream/retire.h"
 #include <errno.h>
@@ -232,6 +233,7 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
 	shunt_doors_close(service);
+	shunt_witness_dismiss(service);
 	service->threaded = false;
 	service->ended = true;
 	close_devices(engine);

@@ -21,8 +21,10 @@
 #include "core/peer/listen.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
+#include "core/peer/witness.h"
 #include "core/poll/polling.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
@@ -65,6 +67,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->overflow, shunt_overflow_run, false },
 		{ &tasks->join, shunt_listener_worker_run, false },
 		{ &tasks->have, shunt_listener_owner_run, false },
+		{ &tasks->possession, shunt_possession_run, false },
 		{ &tasks->limits, shunt_limits_run, false },
 		{ &tasks->retire, shunt_retire_run, true },
 		{ &tasks->unread, shunt_reset_unread_run, false },
@@ -128,6 +131,7 @@ static void *run(void *arg)
 static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 {
 	shunt_doors_close(service);
+	shunt_witness_dismiss(service);
 	shunt_loop_close(&engine->loop);
 	free(service);
 }
@@ -149,6 +153,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	}
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
+	service->witness.fd = -1;
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
 	if (shunt_loop_open(&engine->loop, engine)) {
 		free(service);
@@ -252,6 +257,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	engine->service = NULL;
 	shunt_loop_close(&engine->loop);
 	shunt_doors_close(service);
+	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);

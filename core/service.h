@@ -15,7 +15,10 @@
 #include "core/engine.h"
 #include "core/loop/loop.h"
 #include "core/peer/claim.h"
+#include "core/peer/limits.h"
+#include "core/peer/possession.h"
 #include "core/peer/rendezvous.h"
+#include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"
 
 struct shunt_remote;
@@ -41,6 +44,7 @@ struct shunt_tasks {
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task join;		/* owners of rendezvous are to be found */
 	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
+	struct shunt_task possession;	/* sockets are to be looked at; a proof takes too long */
 	struct shunt_task limits;	/* links without a HELLO */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
 	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
@@ -89,6 +93,9 @@ struct shunt_service {
 	struct shunt_reconnect *comebacks;
 	uint32_t lines;			/* how many there have been */
 	struct shunt_remote *remote;	/* NULL: never needed */
+	struct shunt_proofs proofs;
+	struct shunt_witness witness;
+	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];

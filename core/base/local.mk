@@ -19,6 +19,7 @@ base_sources = \
 	core/base/reason.c core/base/reason.h \
 	core/base/reason_table.h \
 	core/base/scm_rights.c core/base/scm_rights.h \
+	core/base/sha256.c core/base/sha256.h \
 	core/base/signal_defer.c core/base/signal_defer.h \
 	core/base/sys.h \
 	core/base/write_nosig.c core/base/write_nosig.h

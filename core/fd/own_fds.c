@@ -22,7 +22,7 @@ static int floor_for(struct shunt_engine *engine)
 	return top / 2 < FLOOR ? top / 2 : FLOOR;
 }
 
-static int name(struct shunt_engine *engine, int fd)
+int shunt_own_fds_mark(struct shunt_engine *engine, int fd)
 {
 	static struct shunt_file mark = { SHUNT_FILE_PRIVATE };
 
@@ -189,7 +189,7 @@ int shunt_own_fds_copy(struct shunt_engine *engine, int fd)
 	high = engine->sys->fcntl(fd, F_DUPFD_CLOEXEC, floor_for(engine));
 	if (high < 0) {
 		high = -errno;
-	} else if (name(engine, high)) {
+	} else if (shunt_own_fds_mark(engine, high)) {
 		engine->sys->close(high);
 		high = -EMFILE;
 	}

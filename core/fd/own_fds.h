@@ -16,6 +16,8 @@ void shunt_own_fds_begin(struct shunt_engine *engine);
 void shunt_own_fds_end(struct shunt_engine *engine);
 /* Moves fd high, marks it private and close-on-exec. The new number, or -errno (fd is closed). */
 int shunt_own_fds_adopt(struct shunt_engine *engine, int fd);
+/* The descriptor is ours from now on, with the number that it has. -EMFILE: it cannot be marked. */
+int shunt_own_fds_mark(struct shunt_engine *engine, int fd);
 /* Makes one with the call and adopts it. */
 #define shunt_own_fds_make(engine, call)				\
 	({								\

@@ -9,7 +9,9 @@
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/link/screen.h"
 #include "core/link/trust.h"
+#include "core/loop/porter.h"
 
 struct shunt_outgoing {
 	struct shunt_outgoing *next;
@@ -154,11 +156,24 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	}
 	if (message->type != SHUNT_MSG_KNOCK || message->hello.magic != SHUNT_WIRE_MAGIC)
 		return wrong(channel, "it does not knock first");
-	if (!shunt_trust_peer(channel->engine, channel->fd, &peer) || !is_sent_by(header, &peer))
-		return wrong(channel, "it is not the process that was asked");
+	if (message->knock.proves > 1)
+		return wrong(channel, "its knock makes no sense");
+	/* Where the sender is not whom the kernel named, the socket is from before the peer became what it is. */
+	if (message->knock.proves || (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
+							   !is_sent_by(header, &peer))))
+		shunt_channel_strange(channel);
+	channel->peer = message->knock.process;
 	channel->awaits_knock = false;
 	channel->known = true;
 	return 1;
+}
+
+/* Of a stranger nothing is received that could take long to close: such a packet stays where it is, and is looked at once. */
+static int screen(struct shunt_channel *channel)
+{
+	int result = channel->wrong ? -EPROTO : shunt_screen_packet(channel->engine, channel->fd, channel->takes_fds ? SHUNT_CHANNEL_FDS : 0);
+
+	return result == -EBADMSG ? wrong(channel, "descriptors that it must not send") : result;
 }
 
 static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
@@ -167,8 +182,12 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	struct iovec iov = { message, sizeof(*message) };
 	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t got;
+	ssize_t got = 1;
 
+	if (channel->proves && (channel->takes_fds || atomic_load(&channel->engine->porter.unguarded)))
+		got = screen(channel);
+	if (got < 1)
+		return (int)got;
 	_Static_assert(sizeof(space) >= CMSG_SPACE(sizeof(struct ucred)), "credentials must fit");
 	/* Where there is no room for descriptors the kernel drops them. */
 	if (channel->awaits_knock)
@@ -243,8 +262,21 @@ int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *m
 void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
 			int fd)
 {
-	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd,
+	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd, .number = ++engine->channels,
 					    .takes_fds = kind == SHUNT_CHANNEL_UNIX };
+}
+
+void shunt_channel_strange(struct shunt_channel *channel)
+{
+	channel->proves = true;
+	channel->takes_fds = false;
+}
+
+void shunt_channel_proven(struct shunt_channel *channel)
+{
+	channel->proven = true;
+	channel->takes_fds = true;
+	shunt_porter_trust(channel->engine, channel->fd);
 }
 
 /* By us: for the kernel to add them (SO_PASSCRED), a socket without a name would have to get one. */
@@ -270,12 +302,16 @@ int shunt_channel_knock(struct shunt_channel *channel)
 	struct shunt_message message = { .type = SHUNT_MSG_KNOCK };
 	const int on = 1;
 	struct ucred self;
-	int result = shunt_trust_self(channel->engine, &self);
+	int result;
 
-	message.hello.magic = SHUNT_WIRE_MAGIC;
-	message.hello.version = SHUNT_WIRE_VERSION;
-	if (!result)
-		result = send_credentials(channel, &message, &self);
+	shunt_trust_self(channel->engine, &self);
+	message.knock.magic = SHUNT_WIRE_MAGIC;
+	message.knock.version = SHUNT_WIRE_VERSION;
+	message.knock.proves = channel->proves;
+	message.knock.process = channel->engine->identity;
+	result = send_credentials(channel, &message, &self);
+	if (result == -EINVAL || result == -EPERM)	/* our user has no number in our own namespace */
+		result = shunt_channel_send(channel, &message, NULL, 0);
 	channel->awaits_knock = true;
 	if (channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return -errno;
@@ -286,7 +322,10 @@ void shunt_channel_close(struct shunt_channel *channel)
 {
 	while (channel->first)
 		drop_first(channel);
-	shunt_own_fds_close(channel->engine, channel->fd);
+	if (channel->proves)	/* its queue may have a socket that takes long to close */
+		shunt_porter_dismiss(channel->engine, channel->fd);
+	else
+		shunt_own_fds_close(channel->engine, channel->fd);
 	channel->fd = -1;
 }
 

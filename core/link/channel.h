@@ -32,8 +32,12 @@ struct shunt_channel {
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
 	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
+	uint32_t number;	/* of the process's channels; not 0 */
+	bool proves;		/* unix: a connection is proven before it is claimed here (core/peer/possession.h) */
+	bool proven;		/* such a one has been, so the peer is no stranger any more */
 	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
 	bool known;		/* unix: both have */
+	struct shunt_identity peer;	/* unix, when it is known: what the peer calls itself; a hint */
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
 	bool takes_fds;		/* unix: a HELLO is due, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;
@@ -51,11 +55,15 @@ struct shunt_channel {
 /* Around a connected descriptor of our own (a tcp one that has been let in, too). */
 void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
 			int fd);
+/* The peer may be linked for connections alone that it proves; no descriptor is taken from it before. */
+void shunt_channel_strange(struct shunt_channel *channel);
+/* A connection has been proven: a HELLO is due, with descriptors. */
+void shunt_channel_proven(struct shunt_channel *channel);
 
 /*
- * A unix channel's first message, KNOCK. The peer's must come next, and from the very process that
- * the kernel named when the socket was connected: the credentials of a listening socket are those
- * of listen(), its owner may have changed since. 0 or -errno.
+ * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have sent
+ * it as the very process that the kernel named when the socket was connected: the credentials of a listening socket are
+ * those of listen(), its owner may have changed since. At the connecting end such a one has to prove. 0 or -errno.
  */
 int shunt_channel_knock(struct shunt_channel *channel);
 

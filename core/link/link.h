@@ -34,6 +34,8 @@ struct shunt_link {
 	uint64_t peer_arena_bytes;
 	uint32_t peer_streams;
 	uint32_t peer_pid;	/* from the kernel; another host's is the peer's word, for messages alone */
+	uid_t peer_user;	/* within one host, from the kernel: as it connected, or listened */
+	uint32_t proving;	/* proofs under way, at the accepting end; service thread */
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
 	uint32_t peer_receives;	/* depth of its receive queue */

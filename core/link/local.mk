@@ -4,5 +4,6 @@ link_sources = \
 	core/link/arena.c core/link/arena.h \
 	core/link/channel.c core/link/channel.h \
 	core/link/link.c core/link/link.h \
+	core/link/screen.c core/link/screen.h \
 	core/link/seats.c core/link/seats.h \
 	core/link/trust.c core/link/trust.h

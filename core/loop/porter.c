@@ -153,18 +153,30 @@ static bool enqueue(struct shunt_porter *porter, int fd, bool *make)
 
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 {
+	int saved = errno;
+
+	if (fd < 0)
+		return;
+	if (!atomic_load(&engine->porter.unguarded)) {
+		shunt_own_fds_close(engine, fd);
+	} else {
+		engine->sys->shutdown(fd, SHUT_RDWR);
+		shunt_porter_close_later(engine, fd);
+	}
+	errno = saved;
+}
+
+void shunt_porter_close_later(struct shunt_engine *engine, int fd)
+{
 	struct shunt_porter *porter = &engine->porter;
 	int saved = errno;
 	bool make = false;
 
-	if (fd < 0)
-		return;
-	if (!atomic_load(&porter->unguarded) || engine->manual) {
+	if (engine->manual) {
 		shunt_own_fds_close(engine, fd);
 		errno = saved;
 		return;
 	}
-	engine->sys->shutdown(fd, SHUT_RDWR);
 	if (!enqueue(porter, fd, &make))	/* only where several doors are closed at once */
 		shunt_own_fds_close(engine, fd);
 	if (make && !start(engine)) {

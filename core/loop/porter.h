@@ -46,10 +46,12 @@ void shunt_porter_guard(struct shunt_engine *engine, int door);
 /* The peer that has come in there may be linked: it may send descriptors now. */
 void shunt_porter_trust(struct shunt_engine *engine, int fd);
 /*
- * A stranger's private descriptor goes; the stranger hears of it at once. No lock held but the
- * service thread's.
+ * A stranger's private descriptor goes, which no loop may still watch; the stranger hears of it at once. No lock held
+ * but the service thread's.
  */
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
+/* A descriptor that a stranger has sent goes, which may take as long as the stranger likes. The same. */
+void shunt_porter_close_later(struct shunt_engine *engine, int fd);
 /* No more strangers can be taken. */
 bool shunt_porter_is_full(struct shunt_engine *engine);
 /* A peer has come to a door. True: there is no room, so all doors are shut. Service thread, as is the next. */

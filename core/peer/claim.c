@@ -4,23 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "core/peer/remote.h"
+#include "core/lane/lanes.h"
+#include "core/leave.h"
+#include "core/link/seats.h"
+#include "core/link/trust.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/claim_refuse.h"
-#include "core/stream/decision.h"
-#include "core/lane/lanes.h"
-#include "core/peer/listener_owner.h"
-#include "core/peer/listener_worker.h"
-#include "core/leave.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
-#include "core/stream/proof.h"
+#include "core/peer/listener_owner.h"
+#include "core/peer/listener_worker.h"
+#include "core/peer/possession.h"
 #include "core/peer/redirect.h"
-#include "core/stream/rings.h"
-#include "core/link/seats.h"
+#include "core/peer/remote.h"
 #include "core/service.h"
-#include "core/link/trust.h"
+#include "core/stream/decision.h"
+#include "core/stream/proof.h"
+#include "core/stream/rings.h"
 #include "core/stream/uring.h"
 
 #define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
@@ -92,7 +93,7 @@ bool shunt_claim_is_trusted(struct shunt_link *link)
 {
 	struct ucred self;
 
-	return link->channel.kind != SHUNT_CHANNEL_UNIX || !shunt_trust_self(link->engine, &self);
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves || !shunt_trust_self(link->engine, &self);
 }
 
 static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
@@ -128,6 +129,10 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
 {
+	if (link->met && !shunt_possession_is_proven(link, stream)) {
+		shunt_possession_ask(link, stream);
+		return;
+	}
 	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_reconnect_tried(link)) {
 		send_claim(link, stream);
 		return;
@@ -163,8 +168,8 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	return NULL;
 }
 
-struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					enum shunt_reason *reason)
+struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
+					const struct shunt_name *name, enum shunt_reason *reason)
 {
 	struct shunt_channel channel;
 	struct shunt_link *link;
@@ -177,6 +182,13 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, c
 	if (fd < 0)
 		return NULL;
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
+	if (strange)
+		shunt_channel_strange(&channel);
+	*reason = SHUNT_REASON_DISPROVEN;
+	if (strange && !shunt_limits_hears(service, fd)) {
+		shunt_channel_close(&channel);
+		return NULL;
+	}
 	link = shunt_link_create(service->engine, &channel, true);
 	*reason = shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
 		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
@@ -193,6 +205,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	struct shunt_link *link = link_to(service, &stream->tuple);
 	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
 	struct shunt_name name;
+	bool strange = false;
 	int fd;
 
 	if (reason) {
@@ -204,14 +217,25 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		return;
 	}
 	if (!link) {
-		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name);
-		shunt_decision_step(stream, "rendezvous %s: %s (%d)", name.text + 1, fd < 0 ? "error" : "connected", abs(fd));
-		link = shunt_claim_new_link(service, fd, &name, &reason);
+		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name, &strange);
+		shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1, fd < 0 ? "error" : "connected", abs(fd),
+				    strange ? ", its connections are to be proven" : "");
+		link = shunt_claim_new_link(service, fd, strange, &name, &reason);
 	}
 	if (link)
 		shunt_claim_on(link, stream);
 	else
 		shunt_claim_fails(service, stream, reason);
+}
+
+void shunt_claim_link_met(struct shunt_link *link)
+{
+	struct shunt_stream *stream;
+
+	while ((stream = link->waiting) != NULL) {
+		link->waiting = stream->next_offer;
+		shunt_claim_on(link, stream);
+	}
 }
 
 void shunt_claim_link_up(struct shunt_link *link)
@@ -320,6 +344,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 	struct shunt_stream *stream;
 
 	shunt_claim_forget(link);
+	shunt_possession_link_down(link, reason);
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->next_offer;

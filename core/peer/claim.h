@@ -18,8 +18,10 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 	struct shunt_link *link;
 	struct shunt_tuple tuple;
 	uint64_t network;
-	struct shunt_place place;
+	uint32_t number;	/* of a proof that is asked for, with SHUNT_PROOF_BIT; 0: a claim */
+	struct shunt_place place;		/* of a claim, as is the next */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
+	uint8_t digest[SHUNT_DIGEST_BYTES];	/* of a proof */
 	uint64_t deadline;
 	struct shunt_parked *next;
 };
@@ -46,14 +48,16 @@ void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *strea
 /* It stays on TCP; no other does because of it. */
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 
+/* The peer has knocked, and connections are proven on this link. */
+void shunt_claim_link_met(struct shunt_link *link);
 void shunt_claim_link_up(struct shunt_link *link);
 void shunt_claim_link_down(struct shunt_link *link);
-/* A link over the channel `fd` (or -errno) to who has that name. NULL: none, and why. */
-struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, const struct shunt_name *name,
-					enum shunt_reason *reason);
+/* A link over the channel `fd` (or -errno) to who has that name, a stranger or not. NULL: none, and why. */
+struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
+					const struct shunt_name *name, enum shunt_reason *reason);
 /* Finds the stream's addresses, if they are not known. 0 or -errno. */
 int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream);
-/* A process that has changed its user since the link was made, for one, is to get no more. */
+/* A process that has changed its user since the link was made, for one, is to get no more, but for what is proven. */
 bool shunt_claim_is_trusted(struct shunt_link *link);
 /* Connections that are established by now, and claims that have waited too long. */
 void shunt_claim_run(struct shunt_task *task);

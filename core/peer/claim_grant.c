@@ -10,6 +10,7 @@
 #include "core/peer/limits.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/possession.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
@@ -104,28 +105,45 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }
 
-static bool park(struct shunt_link *link, const struct shunt_message *message)
+/* The claimant's number, for an answer: a proof's, or a stream's. */
+static uint32_t number_of(const struct shunt_parked *parked)
 {
+	return parked->number ? parked->number : parked->place.stream;
+}
+
+/* A claim, or a proof that is asked for, waits. */
+static bool park(const struct shunt_parked *claim)
+{
+	struct shunt_link *link = claim->link;
 	struct shunt_service *service = link->engine->service;
 	struct shunt_parked *parked = NULL;
 
 	if (shunt_limits_allow(service, link->peer_pid, link->parked, SHUNT_PARKED_PER_LINK, "claims that wait"))
 		parked = malloc(sizeof(*parked));
 	if (!parked) {
-		refuse(link, &message->claim.tuple, message->claim.place.stream, SHUNT_REFUSED_NO_ROOM);
+		refuse(link, &claim->tuple, number_of(claim), SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
-	*parked = (struct shunt_parked) {
-		.link = link, .tuple = message->claim.tuple, .network = message->claim.network,
-		.place = message->claim.place,
-		.deadline = shunt_now(link->engine) + link->engine->config.claim_ms * 1000000,
-		.next = service->parked,
-	};
-	memcpy(parked->nonce, message->claim.nonce, sizeof(parked->nonce));
+	*parked = *claim;
+	parked->deadline = shunt_now(link->engine) + link->engine->config.claim_ms * 1000000;
+	parked->next = service->parked;
 	service->parked = parked;
 	link->parked++;
 	atomic_fetch_add(&service->parked_count, 1);
 	return true;
+}
+
+/* The program has used the connection that is claimed. */
+static void take_up(const struct shunt_parked *claim, struct shunt_stream *stream)
+{
+	struct shunt_link *link = claim->link;
+
+	if (claim->number)
+		shunt_possession_asked(link, stream, claim->number, claim->digest);
+	else if (shunt_possession_is_proven(link, stream))
+		grant(link, stream, &claim->place, claim->nonce);
+	else
+		refuse(link, &claim->tuple, claim->place.stream, SHUNT_REFUSED_DISPROVEN);
 }
 
 static void unpark(struct shunt_service *service, struct shunt_parked **p)
@@ -139,9 +157,9 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 }
 
 /* Another process of our address has the connection. */
-static void send_on(struct shunt_service *service, struct shunt_parked **p, pid_t pid)
+static void send_on(struct shunt_service *service, struct shunt_parked **p, const struct shunt_identity *process)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = (*p)->place.stream, .process = pid };
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = number_of(*p), .process = *process };
 
 	atomic_fetch_add(&service->engine->redirects, 1);
 	shunt_decision_claim((*p)->link, &(*p)->tuple, "sent on to the process that has it");
@@ -149,49 +167,91 @@ static void send_on(struct shunt_service *service, struct shunt_parked **p, pid_
 	unpark(service, p);
 }
 
-bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid)
+bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple,
+			const struct shunt_identity *process)
 {
 	struct shunt_parked **p = &service->parked;
+
+	struct shunt_stream *ours;
 
 	while (*p && !((*p)->link->channel.kind == SHUNT_CHANNEL_UNIX && shunt_tuple_reversed(tuple, &(*p)->tuple)))
 		p = &(*p)->next;
 	if (!*p)
 		return false;
-	send_on(service, p, pid);
+	ours = accepted_stream((*p)->link, &(*p)->tuple, (*p)->network, true);
+	if (ours) {	/* it waits for our program, whatever another process says */
+		shunt_streams_unhold(ours);
+		return false;
+	}
+	send_on(service, p, process);
+	return true;
+}
+
+/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
+static void look_for(const struct shunt_parked *claim)
+{
+	struct shunt_link *link = claim->link;
+	struct shunt_service *service = link->engine->service;
+	struct shunt_identity elsewhere;
+	struct shunt_stream *stream;
+
+	if (!park(claim))
+		return;
+	stream = accepted_stream(link, &claim->tuple, claim->network, false);
+	if (stream) {
+		unpark(service, &service->parked);
+		take_up(claim, stream);
+		shunt_streams_unhold(stream);
+		return;
+	}
+	shunt_decision_claim(link, &claim->tuple, "waits for the program to use it");
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX && shunt_listener_owner_find(service, &claim->tuple, &elsewhere))
+		send_on(service, &service->parked, &elsewhere);
+}
+
+static bool takes_none(struct shunt_link *link, const struct shunt_tuple *tuple, uint32_t number)
+{
+	if (!shunt_leave_is_due(link->engine) && shunt_claim_is_trusted(link) && !shunt_fault_refuses(&link->engine->fault))
+		return false;
+	atomic_fetch_add(&link->engine->refused_claims, 1);
+	refuse(link, tuple, number, SHUNT_REFUSED_UNPROVEN);
 	return true;
 }
 
 void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *message)
 {
-	const struct shunt_place *place = &message->claim.place;
-	struct shunt_stream *stream;
-	pid_t elsewhere;
+	struct shunt_parked claim = { .link = link, .tuple = message->claim.tuple, .network = message->claim.network,
+				      .place = message->claim.place };
 
-	if (link->initiator || !shunt_link_place_is_sound(link, place)) {
+	if (link->initiator || !shunt_link_place_is_sound(link, &claim.place)) {
 		shunt_link_distrust(link, "a CLAIM out of turn, or to no sound ring");
 		return;
 	}
-	if (shunt_leave_is_due(link->engine) || !shunt_claim_is_trusted(link) || shunt_fault_refuses(&link->engine->fault)) {
-		atomic_fetch_add(&link->engine->refused_claims, 1);
-		refuse(link, &message->claim.tuple, place->stream, SHUNT_REFUSED_UNPROVEN);
+	if (takes_none(link, &claim.tuple, claim.place.stream))
+		return;
+	memcpy(claim.nonce, message->claim.nonce, sizeof(claim.nonce));
+	shunt_reconnect_claimed(link, &claim.tuple);
+	look_for(&claim);
+}
+
+/* A peer that has to prove nothing by our rule may have to by its own: then both do. */
+void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *message)
+{
+	struct shunt_parked claim = { .link = link, .tuple = message->proof.tuple, .network = message->proof.network,
+				      .number = message->proof.number };
+	bool first = !link->channel.proves && atomic_load(&link->state) == SHUNT_LINK_HELLO && !link->line.number;
+
+	if (link->initiator || !link->met || !(claim.number & SHUNT_PROOF_BIT) || link->channel.kind != SHUNT_CHANNEL_UNIX ||
+	    !(first || link->channel.proves)) {
+		shunt_link_distrust(link, "an ASK out of turn");
 		return;
 	}
-	shunt_reconnect_claimed(link, &message->claim.tuple);
-	/* Parked first: a program that uses the connection meanwhile sees that somebody waits for it. */
-	if (!park(link, message))
+	if (first)
+		shunt_channel_strange(&link->channel);
+	if (takes_none(link, &claim.tuple, claim.number))
 		return;
-	stream = accepted_stream(link, &message->claim.tuple, message->claim.network, false);
-	if (!stream) {
-		shunt_decision_claim(link, &message->claim.tuple, "waits for the program to use it");
-		elsewhere = link->channel.kind == SHUNT_CHANNEL_UNIX ?
-			    shunt_listener_owner_find(link->engine->service, &message->claim.tuple) : 0;
-		if (elsewhere)
-			send_on(link->engine->service, &link->engine->service->parked, elsewhere);
-		return;
-	}
-	unpark(link->engine->service, &link->engine->service->parked);
-	grant(link, stream, place, message->claim.nonce);
-	shunt_streams_unhold(stream);
+	memcpy(claim.digest, message->proof.bytes, sizeof(claim.digest));
+	look_for(&claim);
 }
 
 void shunt_claim_match(struct shunt_service *service, struct shunt_stream *stream)
@@ -207,7 +267,7 @@ void shunt_claim_match(struct shunt_service *service, struct shunt_stream *strea
 		struct shunt_parked parked = **p;
 
 		unpark(service, p);
-		grant(parked.link, stream, &parked.place, parked.nonce);
+		take_up(&parked, stream);
 	} else if (stream->rendezvous && stream->rendezvous->fd < 0) {
 		shunt_listener_worker_tell(service, stream);
 	}
@@ -220,11 +280,12 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 	struct shunt_stream *stream = accepted_stream(parked->link, &parked->tuple, parked->network, true);
 
 	atomic_fetch_add(&engine->refused_claims, 1);
-	refuse(parked->link, &parked->tuple, parked->place.stream, stream ? SHUNT_REFUSED_UNUSED :
+	refuse(parked->link, &parked->tuple, number_of(parked), stream ? SHUNT_REFUSED_UNUSED :
 	       shunt_listener_owner_strangers(service, &parked->tuple) ? SHUNT_REFUSED_STRANGER : SHUNT_REFUSED_NOT_HAD);
 	if (!stream)
 		return;
-	shunt_claim_stays(engine, stream, SHUNT_REASON_UNUSED);
+	if (!parked->number)	/* a peer that has proven nothing decides nothing */
+		shunt_claim_stays(engine, stream, SHUNT_REASON_UNUSED);
 	shunt_streams_unhold(stream);
 }
 

@@ -7,8 +7,8 @@
 #define SHUNT_CORE_PEER_CLAIM_GRANT_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
+struct shunt_identity;
 struct shunt_link;
 struct shunt_message;
 struct shunt_service;
@@ -19,8 +19,11 @@ struct shunt_tuple;
 void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *message);
 /* An accepted stream that the program has just used: a claim may wait for it. */
 void shunt_claim_match(struct shunt_service *service, struct shunt_stream *stream);
-/* Process `pid` has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
-bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid);
+/* ASK has come. */
+void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *message);
+/* That process has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
+bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple,
+			const struct shunt_identity *process);
 /* Refuses claims that have waited too long. */
 void shunt_claim_miss(struct shunt_service *service);
 /* The link is over: its parked claims are forgotten. */

@@ -2,6 +2,7 @@
 #include "core/peer/hear.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/links.h"
+#include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/recovery/failover.h"
 #include "core/stream/retire.h"
@@ -52,7 +53,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_claim_refused(link, stream, message->sent, message->why);
 		break;
 	case SHUNT_MSG_REDIRECT:
-		shunt_redirect_follow(link, stream, message->process);
+		shunt_redirect_follow(link, stream, &message->process);
 		break;
 	case SHUNT_MSG_GROW:
 		shunt_rings_grow(link->engine, stream);
@@ -96,6 +97,14 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	}
 	if (message->type == SHUNT_MSG_HELLO) {
 		shunt_link_hello(link, message, fds, count);
+		return;
+	}
+	if (shunt_possession_is_for(message)) {
+		shunt_possession_hear(link, message);
+		return;
+	}
+	if (message->type == SHUNT_MSG_ASK) {
+		shunt_claim_asked(link, message);
 		return;
 	}
 	if (atomic_load(&link->state) == SHUNT_LINK_HELLO) {
@@ -178,6 +187,7 @@ static void ready(struct shunt_source *source, uint32_t events)
 
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.ready = ready,
+	.met = shunt_claim_link_met,
 	.up = shunt_claim_link_up,
 	.settled = shunt_claim_settled,
 	.over = shunt_reconnect_take,

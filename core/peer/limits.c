@@ -14,17 +14,98 @@ bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t co
 	return false;
 }
 
-bool shunt_limits_link(struct shunt_service *service, int fd)
+static bool is_barred(const struct shunt_service *service, uid_t user)
+{
+	uint64_t now = shunt_now(service->engine);
+
+	for (int i = 0; i < SHUNT_GUEST_USERS; i++)
+		if ((!i || service->users[i].user == user) && now < service->users[i].until)
+			return true;
+	return false;
+}
+
+/* Strangers that have proven nothing: so many, and so many of each user. */
+static bool allows_guest(struct shunt_service *service, const struct ucred *peer)
+{
+	uint32_t all = 0, of_user = 0;
+
+	if (is_barred(service, peer->uid))
+		return false;
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (link->initiator || !link->channel.proves || link->channel.proven ||
+		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
+			continue;
+		all++;
+		of_user += link->peer_user == peer->uid;
+	}
+	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, SHUNT_GUESTS_PER_USER,
+				  "links of its user that have proven nothing") &&
+	       shunt_limits_allow(service, (uint32_t)peer->pid, all, SHUNT_GUESTS, "links of others that have proven nothing");
+}
+
+bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 {
 	uint32_t count = 0;
 	struct ucred peer;
 
-	if (!shunt_trust_peer(service->engine, fd, &peer))
+	if (!shunt_trust_peer(service->engine, fd, &peer) || (strange && !allows_guest(service, &peer)))
 		return false;
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&
-			 link->peer_pid == (uint32_t)peer.pid && atomic_load(&link->state) != SHUNT_LINK_DEAD;
+			 link->peer_pid == (uint32_t)peer.pid && link->peer_user == peer.uid &&
+			 atomic_load(&link->state) != SHUNT_LINK_DEAD;
 	return shunt_limits_allow(service, (uint32_t)peer.pid, count, SHUNT_LINKS_PER_PROCESS, "links");
+}
+
+/* --- wrong answers --- */
+
+static struct shunt_guest_user *place_of(struct shunt_service *service, uid_t user)
+{
+	struct shunt_guest_user *oldest = &service->users[1];
+
+	for (int i = 1; i < SHUNT_GUEST_USERS; i++) {
+		struct shunt_guest_user *known = &service->users[i];
+
+		if (known->since && known->user == user)
+			return known;
+		if (known->since < oldest->since)
+			oldest = known;
+	}
+	*oldest = (struct shunt_guest_user) { .user = user };
+	return oldest;
+}
+
+static void count_wrong(struct shunt_guest_user *place, uint32_t most, uint64_t now)
+{
+	if (!place->since || now - place->since >= SHUNT_WRONG_NS) {
+		place->since = now;
+		place->wrong = 0;
+	}
+	if (++place->wrong >= most)
+		place->until = now + SHUNT_WRONG_NS;
+}
+
+void shunt_limits_wrong(struct shunt_service *service, uid_t user)
+{
+	uint64_t now = shunt_now(service->engine);
+	bool barred = is_barred(service, user);
+
+	count_wrong(&service->users[0], SHUNT_WRONG, now);
+	count_wrong(place_of(service, user), SHUNT_WRONG_PER_USER, now);
+	if (barred || !is_barred(service, user))
+		return;
+	shunt_log(SHUNT_LOG_WARN, "processes of user %u claim connections that they do not have: none is heard for a minute",
+		  user);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (link->channel.proves && !link->channel.proven && link->peer_user == user)
+			shunt_link_fail(link, "its user's processes claim what they do not have");
+}
+
+bool shunt_limits_hears(const struct shunt_service *service, int fd)
+{
+	struct ucred peer;
+
+	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
 }
 
 void shunt_limits_run(struct shunt_task *task)

@@ -9,11 +9,26 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SHUNT_LINKS_PER_PROCESS 256	/* accepted links; usual is one for each name */
 #define SHUNT_TELLERS_PER_PROCESS 64	/* at our names for co-listeners; usual is one for each */
 #define SHUNT_PARKED_PER_LINK 16384	/* claims whose connections our program has not used yet */
+#define SHUNT_GUESTS_PER_USER 64	/* accepted links on which nothing has been proven yet */
+#define SHUNT_GUESTS 256		/* the same, of all users */
+#define SHUNT_GUEST_USERS 64		/* whose wrong answers are remembered; the first stands for all of them */
+#define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
+#define SHUNT_WRONG 1024		/* the same, of all users */
+#define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
 #define SHUNT_HELLO_NS 5000000000ull	/* that who comes may take to say HELLO */
+
+/* Wrong answers of a user's processes (possession.h). */
+struct shunt_guest_user {
+	uid_t user;
+	uint32_t wrong;
+	uint64_t since;		/* the first of them; 0: there are none */
+	uint64_t until;		/* the user is not heard */
+};
 
 struct shunt_engine;
 struct shunt_link;
@@ -23,8 +38,12 @@ struct shunt_task;
 /* One more of a peer, which has `count` already. False: it is refused. Service thread. */
 bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t count, uint32_t most,
 			const char *what);
-/* One more link over the channel `fd`. Service thread. */
-bool shunt_limits_link(struct shunt_service *service, int fd);
+/* One more link over the channel `fd`, of a stranger or not. Service thread. */
+bool shunt_limits_link(struct shunt_service *service, int fd, bool strange);
+/* A process of the user could not prove a connection that it claims. Service thread. */
+void shunt_limits_wrong(struct shunt_service *service, uid_t user);
+/* That has not happened so often that the user of the process at the other end is not heard for a while. */
+bool shunt_limits_hears(const struct shunt_service *service, int fd);
 /* Ends links without a HELLO. */
 void shunt_limits_run(struct shunt_task *task);
 

@@ -15,10 +15,15 @@
 /* A sender may be at it: the number must not become another's meanwhile. */
 static void hang_up(struct shunt_link *link)
 {
+	struct shunt_channel gone;
+
 	shunt_lock_take(&link->send_lock);
 	shunt_loop_remove(&link->engine->loop, link->channel.fd);
-	shunt_channel_close(&link->channel);
+	gone = link->channel;
+	link->channel.fd = -1;
+	link->channel.first = link->channel.last = NULL;
 	shunt_lock_leave(&link->send_lock);
+	shunt_channel_close(&gone);
 }
 
 /* The link will bring nothing more for the stream. */

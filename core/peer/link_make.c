@@ -63,6 +63,22 @@ static int say_hello(struct shunt_link *link)
 	return shunt_link_send(link, &message, fds, count);
 }
 
+/* A peer that hangs up at once is heard of like any peer that ends. */
+static bool is_said(int result)
+{
+	return !result || result == -EPIPE || result == -ECONNRESET;
+}
+
+/* Memory and, at the connecting end, lanes: nothing that a stranger gets. */
+static int equip(struct shunt_link *link)
+{
+	int result = make_memory(link);
+
+	if (!result && link->initiator)
+		result = shunt_lanes_make(link, shunt_lanes_wanted(link->engine, link->device));
+	return result;
+}
+
 /* Within one host an initiator says HELLO, and shares memory, when it knows whom it speaks to. */
 static int introduce(struct shunt_link *link)
 {
@@ -71,10 +87,20 @@ static int introduce(struct shunt_link *link)
 	return link->initiator ? say_hello(link) : 0;
 }
 
-/* Who hangs up at once, as on another user, is heard of like any peer that ends. */
-static bool is_said(int result)
+static bool is_equipped(const struct shunt_link *link)
 {
-	return !result || result == -EPIPE || result == -ECONNRESET;
+	return link->table != NULL;
+}
+
+/* It has not been told of memory, and is to be. */
+static void hello_to(struct shunt_link *link)
+{
+	shunt_own_fds_begin(link->engine);
+	if (!is_equipped(link) && equip(link))
+		shunt_link_fail(link, "there is no memory for it, or no queues");
+	else if (!is_said(say_hello(link)))
+		shunt_link_fail(link, "its channel does not take a HELLO");
+	shunt_own_fds_end(link->engine);
 }
 
 /* Memory is shared within one host only. */
@@ -113,15 +139,15 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
-	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_trust_peer(engine, channel->fd, &peer))
+	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_trust_peer(engine, channel->fd, &peer)) {
 		link->peer_pid = (uint32_t)peer.pid;
+		link->peer_user = peer.uid;
+	}
 	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || engine->config.proof;
 	link->initiator = initiator;
 	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
 	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
-	if (make_memory(link))
-		goto destroy;
-	if (initiator && shunt_lanes_make(link, shunt_lanes_wanted(engine, device)))
+	if ((!link->channel.proves || link->channel.proven) && equip(link))
 		goto destroy;
 	if (!is_said(introduce(link)))
 		goto destroy;
@@ -147,8 +173,19 @@ void shunt_link_meet(struct shunt_link *link)
 		return;
 	}
 	link->met = true;
-	if (link->initiator && !is_said(say_hello(link)))
-		shunt_link_kill(link, "its channel does not take a HELLO");
+	if (!link->initiator)
+		return;
+	if (link->channel.proves)
+		link->engine->link_hooks->met(link);
+	else
+		hello_to(link);
+}
+
+void shunt_link_proven(struct shunt_link *link)
+{
+	shunt_channel_proven(&link->channel);
+	if (link->initiator && atomic_load(&link->state) == SHUNT_LINK_HELLO)
+		hello_to(link);
 }
 
 /* What a peer may tell us about itself without being believed. */
@@ -160,6 +197,8 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 		return "it speaks another version";
 	if (atomic_load(&link->state) != SHUNT_LINK_HELLO)
 		return "it introduces itself twice";
+	if (link->channel.proves && !link->channel.proven)
+		return "it has not proven a connection";
 	if (hello->kind != link->device->kind->number)
 		return "it uses another kind of device (SHUNT_DEVICE)";
 	if (hello->nonces != link->nonces)
@@ -189,7 +228,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	const struct shunt_hello *hello = &message->hello;
 	const char *wrong = check_hello(link, hello);
 
-	if (!wrong && agree(link, hello->lanes)) {
+	if (!wrong && ((!is_equipped(link) && equip(link)) || agree(link, hello->lanes))) {
 		shunt_link_kill(link, "there are no queues for it: out of memory or descriptors");
 		return;
 	}

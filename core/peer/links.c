@@ -31,18 +31,22 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 	struct shunt_engine *engine = service->engine;
 	struct shunt_channel channel;
 	struct shunt_link *link;
+	bool strange;
 	int fd;
 
 	(void)events;
 	if (shunt_porter_shuts(service))
 		return;
-	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd)) >= 0) {
-		if (!shunt_limits_link(service, fd)) {
-			shunt_own_fds_close(engine, fd);
+	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd, &strange)) >= 0) {
+		if (!shunt_limits_link(service, fd, strange)) {
+			shunt_porter_dismiss(engine, fd);
 			continue;
 		}
-		shunt_porter_trust(engine, fd);
 		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+		if (strange)
+			shunt_channel_strange(&channel);
+		else
+			shunt_porter_trust(engine, fd);
 		link = shunt_link_create(engine, &channel, false);
 		if (link)
 			shunt_links_add(service, link);

@@ -19,6 +19,8 @@ struct shunt_task;
 struct shunt_link_hooks {
 	/* Its channel has something, or room: see loop.h. */
 	void (*ready)(struct shunt_source *source, uint32_t events);
+	/* The peer has knocked, and has to prove what we claim of it: claims that wait for the link can ask. */
+	void (*met)(struct shunt_link *link);
 	/* It is up, or has shown that it works: claims that wait for it can go. */
 	void (*up)(struct shunt_link *link);
 	/* All WRs that were posted on the lane have settled. */

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <shunt/wire.h>
 #include "core/engine.h"
+#include "core/link/screen.h"
 
 int shunt_listener_message_send(struct shunt_engine *engine, int to, struct shunt_have *have)
 {
@@ -20,8 +21,11 @@ int shunt_listener_message_receive(struct shunt_engine *engine, int from, struct
 {
 	struct iovec iov = { have, sizeof(*have) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
-	ssize_t got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t got = atomic_load(&engine->porter.unguarded) ? shunt_screen_packet(engine, from, 0) : 1;
 
+	if (got < 1)
+		return got == -EBADMSG ? -EPROTO : (int)got;
+	got = engine->sys->recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (!got)

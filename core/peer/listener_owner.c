@@ -35,7 +35,8 @@ struct shunt_teller {
 
 struct shunt_had {
 	struct shunt_tuple tuple;	/* as who has it sees it */
-	pid_t pid;
+	struct shunt_identity process;
+	const struct shunt_teller *by;	/* NULL: nothing is remembered here */
 	uint64_t deadline;
 };
 
@@ -52,7 +53,7 @@ static struct shunt_had *bucket(struct shunt_service *service, const struct shun
 	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
 }
 
-static void remember(struct shunt_service *service, const struct shunt_tuple *tuple, pid_t pid)
+static void remember(struct shunt_service *service, const struct shunt_teller *by, const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_had *place;
@@ -61,18 +62,18 @@ static void remember(struct shunt_service *service, const struct shunt_tuple *tu
 		service->had = calloc(HAD_BUCKETS * HAD_PLACES, sizeof(*service->had));
 	if (!service->had)
 		return;
-	place = bucket(service, tuple, false);
+	place = bucket(service, &have->tuple, false);
 	for (int i = 1; i < HAD_PLACES; i++)
 		if (place[i].deadline < place->deadline)
 			place = &place[i];
-	*place = (struct shunt_had) { *tuple, pid, shunt_now(engine) + engine->config.claim_ms * 1000000 };
+	*place = (struct shunt_had) { have->tuple, have->process, by, shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 
-static void forget(struct shunt_service *service, pid_t pid)
+static void forget(struct shunt_service *service, const struct shunt_teller *by)
 {
 	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
-		if (service->had[i].pid == pid)
-			service->had[i] = (struct shunt_had) { .pid = 0 };
+		if (service->had[i].by == by)
+			service->had[i] = (struct shunt_had) { .by = NULL };
 }
 
 /* --- who wants to know --- */
@@ -109,21 +110,21 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
 
-pid_t shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed)
+bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed,
+			       struct shunt_identity *process)
 {
 	uint64_t now = shunt_now(service->engine);
 	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
 
 	want(service, claimed);
 	for (int i = 0; place && i < HAD_PLACES; i++) {
-		pid_t pid = place[i].pid;
-
-		if (!pid || place[i].deadline < now || !shunt_tuple_reversed(&place[i].tuple, claimed))
+		if (!place[i].by || place[i].deadline < now || !shunt_tuple_reversed(&place[i].tuple, claimed))
 			continue;
-		place[i] = (struct shunt_had) { .pid = 0 };
-		return pid;
+		*process = place[i].process;
+		place[i] = (struct shunt_had) { .by = NULL };
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 /* --- those who tell --- */
@@ -132,12 +133,13 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 {
 	struct shunt_teller **p = &service->tellers;
 
-	forget(service, teller->pid);
+	forget(service, teller);
 	while (*p != teller)
 		p = &(*p)->next;
 	*p = teller->next;
 	service->teller_count--;
-	shunt_own_fds_close(service->engine, teller->fd);
+	shunt_loop_remove(&service->engine->loop, teller->fd);
+	shunt_porter_dismiss(service->engine, teller->fd);
 	free(teller);
 }
 
@@ -171,11 +173,11 @@ static bool on_message(struct shunt_service *service, struct shunt_teller *telle
 			tell_wanted(service, teller, true);
 		return true;
 	}
-	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || teller->pid <= 0 ||
+	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined ||
 	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
 		return false;
-	if (!shunt_claim_is_had(service, &have->tuple, teller->pid))
-		remember(service, &have->tuple, teller->pid);
+	if (!shunt_claim_is_had(service, &have->tuple, &have->process))
+		remember(service, teller, have);
 	return true;
 }
 
@@ -209,7 +211,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 			       "connections for what it accepts"))
 		teller = calloc(1, sizeof(*teller));
 	if (!teller) {
-		shunt_own_fds_close(service->engine, fd);
+		shunt_porter_dismiss(service->engine, fd);
 		return;
 	}
 	teller->source.ready = hear;
@@ -227,12 +229,13 @@ void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, have_source);
 	struct shunt_service *service = rendezvous->service;
+	bool strange;
 	int fd;
 
 	(void)events;
 	if (shunt_porter_shuts(service))
 		return;
-	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd)) >= 0)
+	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd, &strange)) >= 0)
 		let_in(service, rendezvous, fd);
 	if (!shunt_trust_reason(fd))
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
+#include "core/loop/porter.h"
 #include "core/peer/links.h"
 #include "core/peer/listen_bind.h"
 #include "core/peer/listener_message.h"
@@ -35,7 +36,8 @@ static void turn_away(struct shunt_rendezvous *r)
 
 static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
 {
-	shunt_own_fds_close(service->engine, r->owner_fd);
+	shunt_loop_remove(&service->engine->loop, r->owner_fd);
+	shunt_porter_dismiss(service->engine, r->owner_fd);
 	r->owner_fd = -1;
 	if (shunt_now(service->engine) >= r->look_at) {
 		r->failures = 0;
@@ -90,10 +92,11 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r,
 		 struct shunt_crowd *crowd)
 {
 	struct shunt_name have;
+	bool strange;
 	int fd;
 
 	shunt_rendezvous_have(&r->name, &have);
-	fd = shunt_rendezvous_knock(service->engine, &have);
+	fd = shunt_rendezvous_knock(service->engine, &have, &strange);	/* names are hints: a stranger's will do */
 	if (fd >= 0) {
 		join(service, r, fd);
 		return;
@@ -167,7 +170,7 @@ static bool offer_process(struct shunt_service *service)
 
 	if (process->fd >= 0)
 		return true;
-	shunt_rendezvous_process(engine->pid, &process->name);
+	shunt_rendezvous_process(&engine->identity, &process->name);
 	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)
 		return false;
@@ -188,6 +191,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
+	have.process = service->engine->identity;
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;

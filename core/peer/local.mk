@@ -17,9 +17,11 @@ peer_sources = \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/mock.c core/peer/mock.h \
+	core/peer/possession.c core/peer/possession.h \
 	core/peer/reconnect.c core/peer/reconnect.h \
 	core/peer/redirect.c core/peer/redirect.h \
 	core/peer/remote.c core/peer/remote.h \
 	core/peer/remote_ask.c core/peer/remote_ask.h \
 	core/peer/remote_listener.c core/peer/remote_listener.h \
-	core/peer/rendezvous.c core/peer/rendezvous.h
+	core/peer/rendezvous.c core/peer/rendezvous.h \
+	core/peer/witness.c core/peer/witness.h

@@ -142,6 +142,7 @@ static void unlist(struct shunt_service *service, struct shunt_reconnect *comeba
 static void give_up(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
 	unlist(service, comeback);
+	shunt_loop_remove(&service->engine->loop, comeback->channel.fd);
 	shunt_channel_close(&comeback->channel);
 	free(comeback);
 }

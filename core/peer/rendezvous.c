@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "core/base/address.h"
+#include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
@@ -40,6 +41,7 @@ int shunt_rendezvous_learn(struct shunt_stream *stream)
 		     shunt_tuple_of(engine, stream->fd, &stream->tuple);
 
 	stream->tuple_known = !result;
+	stream->proven_on = 0;
 	if (!result)
 		stream->network = network_of(engine, stream->fd);
 	return result;
@@ -135,8 +137,16 @@ static int channel_socket(struct shunt_engine *engine)
 							       SOCK_NONBLOCK, 0));
 }
 
-/* A name's owner may be any process, and so may a caller at ours. */
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name)
+/* A name's owner may be any process, and so may a caller at ours. 0, or -errno: it gets nothing. */
+static int judge(struct shunt_engine *engine, int fd, bool *strange)
+{
+	int result = shunt_trust_ask(engine, fd);
+
+	*strange = result != 0;
+	return engine->config.trust == SHUNT_TRUST_USER ? result : 0;
+}
+
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name, bool *strange)
 {
 	struct sockaddr_un address;
 	socklen_t length = unix_address(name, &address);
@@ -146,7 +156,9 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 	if (fd < 0)
 		return fd;
 	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ?
-		 -errno : shunt_trust_ask(engine, fd);
+		 -errno : judge(engine, fd, strange);
+	if (!result && *strange)
+		shunt_porter_guard(engine, fd);
 	if (!result)
 		return fd;
 	shunt_own_fds_close(engine, fd);
@@ -154,14 +166,14 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 }
 
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name)
+			     struct shunt_name *name, bool *strange)
 {
 	struct shunt_name names[SHUNT_NAMES];
 	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names), fd = -ECONNREFUSED;
 
 	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
 		*name = names[i];
-		fd = shunt_rendezvous_knock(engine, name);
+		fd = shunt_rendezvous_knock(engine, name, strange);
 	}
 	return fd;
 }
@@ -193,10 +205,13 @@ void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *hav
 				    (int)(name->length - sizeof("shunt/tcp/")), name->text + sizeof("shunt/tcp/"));
 }
 
-void shunt_rendezvous_process(pid_t pid, struct shunt_name *name)
+void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name)
 {
+	char text[SHUNT_IDENTITY_TEXT];
+
+	shunt_identity_text(process, text);
 	name->text[0] = 0;
-	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%d", (int)pid);
+	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%s", text);
 }
 
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
@@ -216,10 +231,10 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 	return result;
 }
 
-int shunt_rendezvous_accept(struct shunt_engine *engine, int fd)
+int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)
 {
 	int come = shunt_deaf_accept(engine, fd, SOCK_NONBLOCK);
-	int result = come < 0 ? come : shunt_trust_ask(engine, come);
+	int result = come < 0 ? come : judge(engine, come, strange);
 
 	if (!result)
 		return come;

@@ -49,9 +49,12 @@ struct shunt_rendezvous {
  */
 int shunt_rendezvous_learn(struct shunt_stream *stream);
 bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
-/* A channel to the process that offers a rendezvous for the tuple's peer, or -errno. */
+/*
+ * A channel to the process that offers a rendezvous for the tuple's peer, or -errno. `strange`, as in the next ones: the
+ * two processes could not ptrace each other, so connections are to be proven (SHUNT_TRUST).
+ */
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name);
+			     struct shunt_name *name, bool *strange);
 /* The name of the rendezvous for a peer address; `any`: for its port on every address. */
 void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
 			   struct shunt_name *name);
@@ -65,12 +68,12 @@ bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t addres
 /* Where its owner's co-listeners come in. */
 void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
 /* The name of one process, for claims that were sent to it. */
-void shunt_rendezvous_process(pid_t pid, struct shunt_name *name);
+void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
 /* A channel to who has the name, if the two processes may be linked, or -errno. */
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name);
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name, bool *strange);
 /* The next peer that has come and may be linked, or -errno. */
-int shunt_rendezvous_accept(struct shunt_engine *engine, int fd);
+int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange);
 
 #endif

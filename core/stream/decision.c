@@ -102,6 +102,9 @@ static const struct {
 	[SHUNT_REFUSED_STRANGER] = { SHUNT_REASON_PEER_STRANGER,
 				     "refused: a process of another user accepts at this address and was not let in" },
 	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_REASON_PEER_NO_ROOM, "refused: out of memory, or closed already" },
+	[SHUNT_REFUSED_UNSEEN] = { SHUNT_REASON_UNSEEN, "refused: the kernel does not show the claimant's socket" },
+	[SHUNT_REFUSED_DISPROVEN] = { SHUNT_REASON_DISPROVEN, "refused: the claimant has not proven that it holds it" },
+	[SHUNT_REFUSED_SILENT] = { SHUNT_REASON_SILENT, "refused: its proof has taken too long" },
 	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: this process may not be traced by its own user any more" },
 };
 

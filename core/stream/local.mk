@@ -11,6 +11,7 @@ stream_sources = \
 	core/stream/inbound.c core/stream/inbound.h \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
+	core/stream/marks.c core/stream/marks.h \
 	core/stream/offer.c core/stream/offer.h \
 	core/stream/overflow.c core/stream/overflow.h \
 	core/stream/peek.c core/stream/peek.h \

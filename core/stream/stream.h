@@ -12,10 +12,11 @@
 
 #include <stdbool.h>
 #include <sys/socket.h>
-#include "core/fd/file.h"
 #include "core/base/lock.h"
 #include "core/base/reason.h"
+#include "core/fd/file.h"
 #include "core/loop/loop.h"
+#include "core/stream/marks.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -281,6 +282,9 @@ struct shunt_stream {
 	struct shunt_stream *next_inbox;	/* service.inbox_lock */
 	struct shunt_tuple tuple;
 	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: not told */
+	uint32_t proven_on;	/* service thread: number of the channel whose other end holds its peer, too; 0 none */
+	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */
+	struct shunt_marks marks;
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
 	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */

@@ -3,6 +3,7 @@
 #include "core/fd/own_fds.h"
 #include "core/peer/listen.h"
 #include "core/recovery/failover.h"
+#include "core/stream/marks.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/track.h"
 #include <errno.h>
@@ -126,6 +127,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_request_refuse(engine, stream, false);
 	stream->tx.quick = false;
 	shunt_lock_take(&engine->streams_lock);
+	shunt_marks_undo_held(stream);
 	stream->fd = -1;
 	seated = stream->link != NULL || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/streams.h"
 #include "core/fork/fork_handover.h"
+#include "core/stream/marks.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -134,6 +135,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->left_times = 0;
 	set(&stream->link, NULL);
 	stream->tuple_known = false;
+	stream->proven_on = 0;
+	stream->possession = NULL;
+	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	stream->claimed = false;
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;
@@ -374,6 +378,7 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 		atomic_store(&stream->state, shunt_fork_slots_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
+	shunt_marks_undo(stream);	/* another process may have the socket soon */
 }
 
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -13,6 +13,7 @@ static uint64_t patience(const struct shunt_engine *engine)
 static bool waits(struct shunt_stream *stream)
 {
 	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) && !stream->link && !stream->line &&
+	       !stream->possession &&
 	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
 }
 

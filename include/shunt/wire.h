@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 6
+#define SHUNT_WIRE_VERSION 7
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -100,6 +100,10 @@ enum shunt_message_type {
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
 	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all; + its credentials */
+	SHUNT_MSG_ASK,		/* within one host, before CLAIM: do you hold this connection? We shall both show that we do */
+	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
+	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */
+	SHUNT_MSG_SHOWN,	/* your socket shows what it should, and ours its part `round` */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -109,6 +113,9 @@ enum shunt_refusal {
 	SHUNT_REFUSED_STRANGER,	/* as the first; and a process of another user accepts at the address */
 	SHUNT_REFUSED_NO_ROOM,	/* its rings have no room, or the connection is closed */
 	SHUNT_REFUSED_UNPROVEN,	/* it may not be linked any more */
+	SHUNT_REFUSED_UNSEEN,	/* the acceptor's kernel does not show it the claimant's socket */
+	SHUNT_REFUSED_DISPROVEN,	/* the claimant's socket does not show what it should */
+	SHUNT_REFUSED_SILENT,	/* a proof has taken too long */
 };
 
 #define SHUNT_IDENTITY_BYTES 16
@@ -139,6 +146,21 @@ struct shunt_place {
 	uint32_t lane;		/* CLAIM: which is to carry the stream; ACCEPT: the same; else 0 */
 };
 
+struct shunt_knock {
+	uint32_t magic;		/* as in HELLO, and where HELLO has it; so is the next */
+	uint32_t version;
+	uint32_t proves;	/* 1: connections are to be proven, because the sender could not ptrace the peer, or not the other way; or 0 */
+	struct shunt_identity process;	/* the sender's */
+};
+
+/*
+ * The proof of a connection (core/peer/possession.h). Each end has a number for it, with this bit, which no stream's
+ * number has: `stream` of these messages, and of the REFUSE or REDIRECT that answers an ASK, is such a number.
+ */
+#define SHUNT_PROOF_BIT 0x80000000u
+#define SHUNT_PROOF_ROUNDS 8		/* of four bits each; SHOWN of this round: all parts have been seen */
+#define SHUNT_DIGEST_BYTES 32
+
 struct shunt_hello {
 	uint32_t magic;
 	uint32_t version;
@@ -157,9 +179,17 @@ struct shunt_hello {
 
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number: all but KNOCK, HELLO and CLAIM */
+	uint32_t stream;	/* the receiver's number: all but KNOCK, HELLO, CLAIM and ASK */
 	union {
-		struct shunt_hello hello;	/* KNOCK: magic and version of it, the rest is 0 */
+		struct shunt_hello hello;
+		struct shunt_knock knock;
+		struct {	/* ASK, CHALLENGE, REVEAL, SHOWN; what a type does not name is 0 */
+			uint32_t number;	/* ASK, CHALLENGE: the sender's for this proof */
+			uint32_t round;		/* SHOWN: up to SHUNT_PROOF_ROUNDS */
+			struct shunt_tuple tuple;	/* ASK */
+			uint64_t network;		/* ASK: as in CLAIM */
+			uint8_t bytes[SHUNT_DIGEST_BYTES];	/* ASK: the digest of what REVEAL has; CHALLENGE, REVEAL: chance */
+		} proof;
 		struct {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
@@ -187,7 +217,7 @@ struct shunt_message {
 		} resume;
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
-		uint32_t process;	/* REDIRECT: a process id */
+		struct shunt_identity process;	/* REDIRECT */
 	};
 };
 
@@ -205,6 +235,7 @@ struct shunt_have {
 	uint32_t type;
 	uint32_t on;
 	struct shunt_tuple tuple;	/* as the sender sees it */
+	struct shunt_identity process;	/* the sender's: claims of the connection are sent there */
 };
 
 #endif

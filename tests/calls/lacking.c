@@ -2,7 +2,7 @@
 /*
  * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older
  * kernels (ENOSYS) and under the filters of old containers (EPERM); seccomp(2). lacking passrights
- * COMMAND...: there is no SO_PASSRIGHTS.
+ * COMMAND...: there is no SO_PASSRIGHTS. lacking netlink COMMAND...: a policy forbids sockets of AF_NETLINK.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -36,6 +36,15 @@ static struct sock_filter passrights[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
+static struct sock_filter netlink[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+	ARGUMENT(0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
 int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
@@ -48,8 +57,8 @@ int main(int argc, char **argv)
 	int how;
 
 	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") &&
-			 strcmp(argv[1], "passrights")))
-		return fprintf(stderr, "lacking enosys|eperm|passrights COMMAND...\n"), 2;
+			 strcmp(argv[1], "passrights") && strcmp(argv[1], "netlink")))
+		return fprintf(stderr, "lacking enosys|eperm|passrights|netlink COMMAND...\n"), 2;
 	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
 	for (int i = 0; i < program.len; i++)
 		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)
@@ -57,6 +66,8 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "passrights"))
 		program = (struct sock_fprog) {.len = sizeof(passrights) / sizeof(*passrights),
 					       .filter = passrights};
+	if (!strcmp(argv[1], "netlink"))
+		program = (struct sock_fprog) {.len = sizeof(netlink) / sizeof(*netlink), .filter = netlink};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("lacking: seccomp");
 		return 3;

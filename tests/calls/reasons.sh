@@ -152,12 +152,17 @@ else
 	skip "two processes with one number" "only root can make them"
 fi
 if [ "$(id -u)" = 0 ] && [ "$python" ] && $other test -r "$ends" && $other $shunt_run true 2> /dev/null; then
+	export SHUNT_TRUST=user
 	check "a worker of another user" worker
 	check "a server of another user" users "$other" "" "the peer's rendezvous belongs to another user"
 	check "root's server, another user's client" users "" "$other" "the peer's rendezvous belongs to another user"
+	unset SHUNT_TRUST
+	check "a client without the kernel's witness" users "$other" "$builddir/tests/calls/lacking netlink" \
+		"the kernel does not show who holds the connection .sock_diag, AF_NETLINK."
 else
 	skip "a worker of another user" "no other user can run this"
 	skip "a server of another user" "no other user can run this"
 	skip "root's server, another user's client" "no other user can run this"
+	skip "a client without the kernel's witness" "no other user can run this"
 fi
 plan

@@ -66,6 +66,8 @@ def rendezvous(port):
         answer, memory = receive(s)
     except (BrokenPipeError, ConnectionResetError):
         return "nothing"
+    except PermissionError:  # SO_PASSRIGHTS
+        return "no more than a knock"
     return f"{len(answer)} bytes, " + ("memory" if memory else "no memory") if answer else "no more than a knock"
 
 

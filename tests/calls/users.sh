@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Processes that could not ptrace each other: they get neither memory nor statistics; their connections are served all
-# the same, on TCP. Needs root, to be two users. TAP.
+# Processes that could not ptrace each other. By default a link carries the connections that they prove to hold; with
+# SHUNT_TRUST=user none does. A process that proves nothing gets neither memory nor statistics. Needs root, to be two
+# users. TAP.
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"
 
 many=${MANY:-$builddir/tests/calls/many}
+lacking=$builddir/tests/calls/lacking
 need "$many" setpriv python3
 need_shunt
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP only root can be two users"; exit 77; }
@@ -77,6 +79,9 @@ statistics: them"
 none="rendezvous: nothing
 statistics: nothing"
 
+# --- SHUNT_TRUST=user: whoever could not ptrace the other gets nothing ---
+
+export SHUNT_TRUST=user
 start_server $shunt_run "$many" server
 check "a client of the same user is linked" linked
 check "a stranger of the same user is met" gets "$all"
@@ -123,6 +128,37 @@ start_dropped late
 check "a listener that becomes another user for good is a peer of that one: its names are made anew" linked $other
 check "it ends well" end_server
 
+# --- the default: any two users, for what they prove ---
+
+unset SHUNT_TRUST
+unproven="rendezvous: no more than a knock
+statistics: nothing"
+
+start_server $shunt_run "$many" server
+check "another user's client is linked, by proof" linked $other
+check "so is root without its capabilities" linked setpriv --bounding-set=-all
+check "so is a client of another PID namespace" linked unshare --pid --fork --kill-child
+check "and one with another /proc" linked unshare --pid --fork --kill-child --mount-proc
+check "and one of a user namespace of its own" linked $other unshare --user
+check "a stranger that proves nothing gets no memory" gets "$unproven" $other
+check "a client without the kernel's witness is served on TCP" not_linked $other "$lacking" netlink
+check "with SHUNT_TRUST=user the client stays on TCP" not_linked $other env SHUNT_TRUST=user
+check "the server ends well" end_server
+
+start_server $other $shunt_run "$many" server
+check "a server of another user is linked by proof" linked
+check "the server ends well" end_server
+
+for how in user effective; do
+	start_dropped $how
+	check "a daemon that has dropped from root ($how) is linked by proof" linked $other
+	check "to root, too ($how)" linked
+	check "a stranger that proves nothing gets no memory ($how)" gets "$unproven" $other
+	check "it ends well ($how)" end_server
+done
+start_dropped dumpable $other
+check "a process that may not be dumped is linked by proof" linked $other
+check "it ends well" end_server
 # Another user sends sockets that linger to every name: whoever closes one waits until the siege is over.
 besiege() { # COUNT: while the server is stopped, so that nothing is refused in time
 	local fifo=$work/siege
@@ -143,7 +179,6 @@ end_siege() {
 	wait "$besieger"
 }
 
-lacking=$builddir/tests/calls/lacking
 for kernel in "" "$lacking passrights"; do
 	[ "$kernel" ] && what="the same without SO_PASSRIGHTS" || what="with descriptors refused where they can be"
 	start_server $kernel $shunt_run "$many" server
@@ -151,7 +186,7 @@ for kernel in "" "$lacking passrights"; do
 	besiege 3
 	check "its names are besieged: a client is linked all the same" linked
 	check "statistics are given" gets "$all"
-	check "another user is hung up on" gets "$none" $other
+	check "another user gets no memory" gets "$unproven" $other
 	check "the server ends well, before the siege" end_server
 	end_siege
 done

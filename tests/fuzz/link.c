@@ -253,7 +253,7 @@ static void knock(void)
 
 	hang_up();
 	fuzz_check(!shunt_tuple_of(hostile, conn->fd[0], &tuple));
-	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name);
+	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name, &(bool) { false });
 	talker.initiator = true;
 }
 
@@ -261,7 +261,7 @@ static void knock(void)
 static void open_door(void)
 {
 	struct shunt_engine *hostile = fuzz_world.engine[FUZZ_HOSTILE];
-	int fd = shunt_rendezvous_accept(hostile, hostile->rendezvous->fd);
+	int fd = shunt_rendezvous_accept(hostile, hostile->rendezvous->fd, &(bool) { false });
 
 	if (fd < 0)
 		return;

@@ -15,7 +15,7 @@
 static void claim(struct pair *pair)
 {
 	send_some(&pair->side[0], "x", 1, 0);
-	for (int n = 0; !engines[1]->service->parked; n++) {
+	for (int n = 0; !stream_of(&pair->side[0])->link || !engines[1]->service->parked; n++) {
 		assert_true(n < 10000);
 		turn();
 	}
@@ -31,15 +31,41 @@ static struct pair waiting(void)
 	return pair;
 }
 
-/* As if that process had said that it has it. */
-static void send_on(struct pair *pair, pid_t pid)
+static struct shunt_message sent_to(uint32_t stream, const struct shunt_identity *process)
 {
-	struct shunt_tuple tuple = { .local_port = 0 };
+	return (struct shunt_message) { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = *process };
+}
 
-	assert_int_equal(shunt_tuple_of(engines[1], pair->side[1].fd, &tuple), 0);
-	assert_true(shunt_claim_is_had(engines[1]->service, &tuple, pid));
+/* As the acceptor answers when another process has said that it has the connection. */
+static void send_on(struct pair *pair, const struct shunt_identity *process)
+{
+	struct shunt_message message = sent_to(stream_of(&pair->side[0])->id, process);
+
+	assert_int_equal(shunt_link_send(bed.lane[1]->link, &message, NULL, 0), 0);
 	for (int i = 0; i < 20; i++)
 		turn();
+}
+
+/* What waits for our own program is not sent on because another process says so. */
+void ours_is_not_sent_on(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_tuple tuple = { .local_port = 0 };
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	pair = waiting();
+	assert_int_equal(shunt_tuple_of(engines[1], pair.side[1].fd, &tuple), 0);
+	assert_false(shunt_claim_is_had(engines[1]->service, &tuple, &engines[0]->identity));
+	assert_non_null(engines[1]->service->parked);
+	for (int side = 0; side < 2; side++)
+		close_side(&pair.side[side]);
+	for (int i = 0; i < 100; i++) {
+		pair_skew += 100000000;
+		turn();
+	}
+	end_bed();
 }
 
 static void assert_plain(struct pair *pair, const char *reason)
@@ -52,18 +78,18 @@ static void assert_plain(struct pair *pair, const char *reason)
 		turn();
 }
 
-/* Nobody of that number is found, or somebody who cannot be the peer: it stays on TCP, and the link lives. */
+/* Nobody of that name is found: it stays on TCP, and the link lives. */
 void sent_on_to_nobody(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
-	static const pid_t pids[] = { 1, INT32_MAX };
+	static const struct shunt_identity identities[] = { { { 0 } }, { { 0xff, 1, 2 } } };
 
 	(void)state;
 	make_bed(&config, 1);
 	for (int i = 0; i < 2; i++) {
 		struct pair pair = waiting();
 
-		send_on(&pair, pids[i]);
+		send_on(&pair, &identities[i]);
 		assert_plain(&pair, "the peer runs without Shunt");
 		assert_int_equal(bed.lane[0]->link->seated, bed.pairs);
 		add_pair();	/* nothing is held against the address */
@@ -71,7 +97,7 @@ void sent_on_to_nobody(void **state)
 	end_bed();
 }
 
-/* Sent in a circle: both engines are one process, so it comes back to where it was. */
+/* Sent in a circle: it comes back to where it was. */
 void sent_on_twice(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -80,11 +106,11 @@ void sent_on_twice(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	pair = waiting();
-	send_on(&pair, getpid());
+	send_on(&pair, &engines[1]->identity);
 	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
 	assert_non_null(engines[1]->service->parked);
 	assert_int_equal(counted(0, "claims"), 3);
-	send_on(&pair, getpid());
+	send_on(&pair, &engines[1]->identity);
 	assert_plain(&pair, "redirected twice");
 	end_bed();
 }
@@ -103,25 +129,14 @@ static void assert_distrusted(int by, struct shunt_message message)
 		turn();
 }
 
-static struct shunt_message sent_to(uint32_t stream, uint32_t process)
-{
-	return (struct shunt_message) { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = process };
-}
-
 void sent_on_out_of_turn(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
-	struct pair pair;
 
 	(void)state;
 	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
 		make_bed(&config, 1);
-		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->id, getpid()));
-	}
-	for (uint32_t process = 0; process < 2; process++) {	/* no process at all */
-		make_bed(&config, 1);
-		pair = waiting();
-		assert_distrusted(0, sent_to(stream_of(&pair.side[0])->id, process << 31));
+		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->id, &engines[1]->identity));
 	}
 }
 

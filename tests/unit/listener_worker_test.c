@@ -71,7 +71,7 @@ static void welcome(struct owner *owner)
 
 	for (int i = 0; i < STEPS && owner->joined < 0; i++) {
 		step();
-		owner->joined = shunt_rendezvous_accept(engine, owner->have_fd);
+		owner->joined = shunt_rendezvous_accept(engine, owner->have_fd, &(bool) { false });
 	}
 	assert_true(owner->joined >= 0);
 	assert_int_equal(heard(owner, &have), SHUNT_HAVE_JOIN);
@@ -206,7 +206,7 @@ static void owner_that_hangs_up_is_left_alone(void **state)
 		int fd;
 
 		step();
-		fd = shunt_rendezvous_accept(engine, owner.have_fd);
+		fd = shunt_rendezvous_accept(engine, owner.have_fd, &(bool) { false });
 		came += fd >= 0;
 		shunt_own_fds_close(engine, fd);
 	}

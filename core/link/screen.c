@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/link/screen.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "core/base/scm_rights.h"
+#include "core/engine.h"
+#include "core/fd/own_fds.h"
+#include "core/loop/porter.h"
+
+#define RIGHTS_MOST 256	/* the kernel lets 253 pass at once */
+
+/* By questions that the file's own server does not hear of, as it would of fstat(). */
+static bool is_harmless(struct shunt_engine *engine, int fd)
+{
+	static const char eventfd[] = "anon_inode:[eventfd]";
+	char path[32], text[sizeof(eventfd)];
+
+	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return engine->sys->readlink(path, text, sizeof(text)) == sizeof(eventfd) - 1 &&
+	       !memcmp(text, eventfd, sizeof(eventfd) - 1);
+}
+
+/* The packet holds them, too. True: all were harmless. */
+static bool let_go(struct shunt_engine *engine, const int *fds, int count)
+{
+	bool good = true;
+
+	for (int i = 0; i < count; i++) {
+		if (is_harmless(engine, fds[i])) {
+			engine->sys->close(fds[i]);
+		} else {
+			shunt_own_fds_mark(engine, fds[i]);
+			shunt_porter_close_later(engine, fds[i]);
+			good = false;
+		}
+	}
+	return good;
+}
+
+int shunt_screen_packet(struct shunt_engine *engine, int fd, int most)
+{
+	char space[CMSG_SPACE(RIGHTS_MOST * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	char byte;
+	struct iovec iov = { &byte, sizeof(byte) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	ssize_t got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fds[RIGHTS_MOST], count;
+
+	if (got < 0 && errno == ECONNRESET)	/* it was closed with messages of ours unread: that is said once */
+		return 1;
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	count = shunt_scm_rights_take(engine->sys, &header, fds, RIGHTS_MOST);
+	return let_go(engine, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ? 1 : -EBADMSG;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors of strangers. To receive one is to close it some day, and so is to drop one. Closing takes as long as its
+ * sender likes: a socket that lingers, a file whose server answers late. So a packet is looked at before it is received.
+ */
+#ifndef SHUNT_CORE_LINK_SCREEN_H
+#define SHUNT_CORE_LINK_SCREEN_H
+
+struct shunt_engine;
+
+/*
+ * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and eventfds
+ * alone; 0: there is no packet; -EBADMSG: it has others; another -errno: the peer is gone. The service thread, between
+ * shunt_own_fds_begin() and its end.
+ */
+int shunt_screen_packet(struct shunt_engine *engine, int fd, int most);
+
+#endif

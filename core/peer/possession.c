@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/peer/possession.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include "core/base/sha256.h"
+#include "core/peer/claim.h"
+#include "core/peer/limits.h"
+#include "core/peer/link_make.h"
+#include "core/peer/redirect.h"
+#include "core/peer/witness.h"
+#include "core/service.h"
+#include "core/stream/decision.h"
+
+#define HALF 32	/* bytes of chance of each end */
+
+_Static_assert(HALF == SHUNT_DIGEST_BYTES, "ASK has room for a digest, CHALLENGE and REVEAL for a half");
+_Static_assert(SHUNT_PROOF_ROUNDS * SHUNT_WITNESS_BITS == 32, "parts fill a word");
+
+enum state {
+	ASKED,		/* claimant: ASK is out */
+	QUEUED,		/* acceptor: CHALLENGE will go when others are over */
+	CHALLENGED,	/* acceptor: CHALLENGE is out */
+	SHOWING,	/* both know what the sockets have to show */
+};
+
+struct shunt_possession {
+	struct shunt_link *link;
+	struct shunt_stream *stream;	/* held */
+	enum state state;
+	uint32_t number, peer_number;	/* for messages to us, and to the peer */
+	uint8_t half[HALF];		/* ours */
+	uint8_t digest[SHUNT_DIGEST_BYTES];	/* acceptor: of the claimant's */
+	uint32_t ours, theirs;		/* what the sockets have to show, four bits a round */
+	uint32_t round;			/* SHOWING: the part that is being shown or looked for */
+	bool shows;			/* our socket has marks */
+	bool looks;			/* the peer's socket is to be looked at */
+	uint64_t cookie;		/* of the peer's socket; 0: not seen yet */
+	uint64_t until;
+	struct shunt_possession *prev, *next, *next_same;
+};
+
+/* --- all of them: a list, oldest first, and a table by number --- */
+
+static struct shunt_possession **bucket(struct shunt_service *service, uint32_t number)
+{
+	return &service->proofs.by_number[number % SHUNT_PROOF_BUCKETS];
+}
+
+static void enlist(struct shunt_service *service, struct shunt_possession *proof)
+{
+	struct shunt_proofs *proofs = &service->proofs;
+	struct shunt_possession **first = bucket(service, proof->number);
+
+	proof->prev = proofs->last;
+	*(proofs->last ? &proofs->last->next : &proofs->first) = proof;
+	proofs->last = proof;
+	proof->next_same = *first;
+	*first = proof;
+}
+
+static void unlist(struct shunt_service *service, struct shunt_possession *proof)
+{
+	struct shunt_proofs *proofs = &service->proofs;
+	struct shunt_possession **p = bucket(service, proof->number);
+
+	*(proof->prev ? &proof->prev->next : &proofs->first) = proof->next;
+	*(proof->next ? &proof->next->prev : &proofs->last) = proof->prev;
+	while (*p != proof)
+		p = &(*p)->next_same;
+	*p = proof->next_same;
+}
+
+static struct shunt_possession *find(const struct shunt_link *link, uint32_t number)
+{
+	struct shunt_possession *proof = *bucket(link->engine->service, number);
+
+	while (proof && (proof->link != link || proof->number != number))
+		proof = proof->next_same;
+	return proof;
+}
+
+static struct shunt_possession *make(struct shunt_link *link, struct shunt_stream *stream, enum state state)
+{
+	struct shunt_service *service = link->engine->service;
+	struct shunt_possession *proof = calloc(1, sizeof(*proof));
+
+	if (!proof)
+		return NULL;
+	if (link->engine->sys->getrandom(proof->half, HALF, GRND_NONBLOCK) != HALF) {
+		free(proof);
+		return NULL;
+	}
+	proof->link = link;
+	proof->stream = stream;
+	proof->state = state;
+	proof->number = ++service->proofs.number | SHUNT_PROOF_BIT;
+	proof->until = SHUNT_NEVER;
+	shunt_streams_hold(stream);
+	enlist(service, proof);
+	return proof;
+}
+
+static bool is_under_way(const struct shunt_possession *proof)
+{
+	return proof->state == CHALLENGED || proof->state == SHOWING;
+}
+
+static void set_limit(struct shunt_possession *proof, uint64_t ns)
+{
+	struct shunt_engine *engine = proof->link->engine;
+
+	proof->until = shunt_now(engine) + ns;
+	shunt_task_at(&engine->service->tasks.possession, proof->until);
+}
+
+/* --- what the sockets have to show --- */
+
+static void digest_of(const uint8_t half[HALF], uint8_t digest[SHUNT_DIGEST_BYTES])
+{
+	static const char what[] = "shunt half";
+	struct shunt_sha256 sum;
+
+	shunt_sha256_begin(&sum);
+	shunt_sha256_add(&sum, what, sizeof(what));
+	shunt_sha256_add(&sum, half, HALF);
+	shunt_sha256_end(&sum, digest);
+}
+
+/* The tuple is the claimant's; ends[] are the claimant's and the acceptor's. */
+static uint32_t parts_of(const char *whose, const uint32_t ends[2], const struct shunt_tuple *tuple,
+			 const uint8_t claimants[HALF], const uint8_t acceptors[HALF])
+{
+	uint8_t digest[SHUNT_SHA256_BYTES];
+	struct shunt_sha256 sum;
+	uint32_t parts;
+
+	shunt_sha256_begin(&sum);
+	shunt_sha256_add(&sum, whose, 8);
+	shunt_sha256_add(&sum, ends, 2 * sizeof(ends[0]));
+	shunt_sha256_add(&sum, tuple->local, sizeof(tuple->local));
+	shunt_sha256_add(&sum, &tuple->local_port, sizeof(tuple->local_port));
+	shunt_sha256_add(&sum, tuple->peer, sizeof(tuple->peer));
+	shunt_sha256_add(&sum, &tuple->peer_port, sizeof(tuple->peer_port));
+	shunt_sha256_add(&sum, claimants, HALF);
+	shunt_sha256_add(&sum, acceptors, HALF);
+	shunt_sha256_end(&sum, digest);
+	memcpy(&parts, digest, sizeof(parts));
+	return parts;
+}
+
+static struct shunt_tuple reversed(const struct shunt_tuple *tuple)
+{
+	struct shunt_tuple other = { .local_port = tuple->peer_port, .peer_port = tuple->local_port };
+
+	memcpy(other.local, tuple->peer, sizeof(other.local));
+	memcpy(other.peer, tuple->local, sizeof(other.peer));
+	return other;
+}
+
+/* Both halves are known. False: the kernel does not show the ends of the channel. */
+static bool compute(struct shunt_possession *proof, const uint8_t peers[HALF])
+{
+	struct shunt_link *link = proof->link;
+	bool claims = link->initiator;
+	uint32_t ends[2], swapped[2];
+	struct shunt_tuple tuple = claims ? proof->stream->tuple : reversed(&proof->stream->tuple);
+	uint32_t claimant, acceptor;
+
+	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends))
+		return false;
+	swapped[0] = ends[1];
+	swapped[1] = ends[0];
+	claimant = parts_of("claimant", claims ? ends : swapped, &tuple, claims ? proof->half : peers,
+			    claims ? peers : proof->half);
+	acceptor = parts_of("acceptor", claims ? ends : swapped, &tuple, claims ? proof->half : peers,
+			    claims ? peers : proof->half);
+	proof->ours = claims ? claimant : acceptor;
+	proof->theirs = claims ? acceptor : claimant;
+	return true;
+}
+
+static uint8_t part(uint32_t parts, uint32_t round)
+{
+	return parts >> (SHUNT_WITNESS_BITS * round) & ((1 << SHUNT_WITNESS_BITS) - 1);
+}
+
+/* --- the end of a proof --- */
+
+/* The stream is as before. The hold of the claim is not the proof's. */
+static void end(struct shunt_possession *proof)
+{
+	struct shunt_service *service = proof->link->engine->service;
+	struct shunt_stream *stream = proof->stream;
+
+	unlist(service, proof);
+	if (proof->shows)
+		shunt_marks_undo(stream);
+	if (stream->possession == proof)
+		stream->possession = NULL;
+	if (is_under_way(proof) && !proof->link->initiator) {
+		proof->link->proving--;
+		service->proofs.queued_due = true;
+		shunt_task_at(&service->tasks.possession, 0);
+	}
+	free(proof);
+	shunt_streams_unhold(stream);
+}
+
+static void tell(struct shunt_link *link, uint32_t number, enum shunt_refusal why)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = number, .why = why };
+
+	if (number)
+		shunt_link_send(link, &message, NULL, 0);
+}
+
+/* We give it up: the peer hears of it, and the claim is over. */
+static void fail(struct shunt_possession *proof, enum shunt_refusal why)
+{
+	struct shunt_link *link = proof->link;
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream = proof->stream;
+	struct shunt_tuple claimed = reversed(&stream->tuple);
+
+	tell(link, proof->peer_number, why);
+	end(proof);
+	if (link->initiator) {
+		shunt_claim_stays(engine, stream, shunt_decision_told(why));
+		return;
+	}
+	atomic_fetch_add(&engine->refused_claims, 1);
+	shunt_decision_refused(link, &claimed, why);
+}
+
+/* What the peer's socket showed was wrong, or nothing came although the peer knew what to show. */
+static void disbelieve(struct shunt_possession *proof)
+{
+	struct shunt_link *link = proof->link;
+
+	atomic_fetch_add(&link->engine->disproven, 1);
+	shunt_limits_wrong(link->engine->service, link->peer_user);
+	fail(proof, SHUNT_REFUSED_DISPROVEN);
+}
+
+/* The peer's socket has shown all parts: the peer holds it. */
+static void believe(struct shunt_possession *proof)
+{
+	struct shunt_link *link = proof->link;
+
+	atomic_fetch_add(&link->engine->proven, 1);
+	proof->stream->proven_on = link->channel.number;
+	shunt_decision_step(proof->stream, "process %u has proven that it holds it", link->peer_pid);
+	if (!link->channel.proven)
+		shunt_link_proven(link);
+}
+
+/* Both ends know. */
+static void succeed(struct shunt_possession *proof)
+{
+	struct shunt_link *link = proof->link;
+	struct shunt_stream *stream = proof->stream;
+
+	shunt_streams_hold(stream);
+	end(proof);
+	if (link->initiator)
+		shunt_claim_on(link, stream);
+	shunt_streams_unhold(stream);
+}
+
+/* --- the claimant asks --- */
+
+bool shunt_possession_is_proven(const struct shunt_link *link, const struct shunt_stream *stream)
+{
+	return !link->channel.proves || stream->proven_on == link->channel.number;
+}
+
+void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_ASK };
+	struct shunt_possession *proof = stream->possession ? NULL : make(link, stream, ASKED);
+
+	if (!proof) {
+		shunt_claim_stays(link->engine, stream, SHUNT_REASON_NO_MEMORY);
+		return;
+	}
+	stream->possession = proof;
+	message.proof.number = proof->number;
+	message.proof.tuple = stream->tuple;
+	message.proof.network = stream->network;
+	digest_of(proof->half, message.proof.bytes);
+	/* The peer may wait for its program as long as it may for a claim. */
+	set_limit(proof, SHUNT_PROOF_NS + 4 * link->engine->config.claim_ms * 1000000);
+	shunt_decision_step(stream, "process %u is asked to prove that it has it", link->peer_pid);
+	if (shunt_link_send(link, &message, NULL, 0))
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+}
+
+/* --- the acceptor challenges --- */
+
+static void challenge(struct shunt_possession *proof)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_CHALLENGE, .stream = proof->peer_number };
+
+	proof->state = CHALLENGED;
+	proof->stream->possession = proof;
+	proof->link->proving++;
+	message.proof.number = proof->number;
+	memcpy(message.proof.bytes, proof->half, HALF);
+	set_limit(proof, SHUNT_PROOF_NS);
+	if (shunt_link_send(proof->link, &message, NULL, 0))
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+}
+
+static void start_queued(struct shunt_service *service)
+{
+	struct shunt_possession *proof = service->proofs.first, *next;
+
+	service->proofs.queued_due = false;
+	for (; proof; proof = next) {
+		next = proof->next;
+		if (proof->state != QUEUED)
+			continue;
+		if (atomic_load(&proof->stream->state) != SHUNT_CANDIDATE || proof->stream->link)
+			fail(proof, SHUNT_REFUSED_NO_ROOM);
+		else if (!proof->stream->possession && proof->link->proving < SHUNT_PROOFS_PER_LINK)
+			challenge(proof);
+	}
+}
+
+void shunt_possession_asked(struct shunt_link *link, struct shunt_stream *stream, uint32_t number,
+			    const uint8_t digest[SHUNT_DIGEST_BYTES])
+{
+	struct shunt_possession *proof = make(link, stream, QUEUED);
+
+	if (!proof) {
+		tell(link, number, SHUNT_REFUSED_NO_ROOM);
+		return;
+	}
+	proof->peer_number = number;
+	memcpy(proof->digest, digest, sizeof(proof->digest));
+	set_limit(proof, SHUNT_PROOF_NS);
+	if (!stream->possession && link->proving < SHUNT_PROOFS_PER_LINK)
+		challenge(proof);
+}
+
+/* --- rounds --- */
+
+static void look_soon(struct shunt_possession *proof)
+{
+	proof->looks = true;
+	shunt_task_at(&proof->link->engine->service->tasks.possession, 0);
+}
+
+/* Our socket shows the part of this round. False: the proof is over. */
+static bool show(struct shunt_possession *proof)
+{
+	if (!shunt_marks_show(proof->stream, part(proof->ours, proof->round), !proof->shows)) {
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		return false;
+	}
+	proof->shows = true;
+	return true;
+}
+
+static void say_shown(struct shunt_possession *proof, uint32_t round)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_SHOWN, .stream = proof->peer_number };
+
+	message.proof.round = round;
+	if (shunt_link_send(proof->link, &message, NULL, 0))
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+}
+
+/* The peer's socket shows what it has to in this round. */
+static void is_right(struct shunt_possession *proof)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_SHOWN, .stream = proof->peer_number };
+
+	if (!proof->link->initiator) {
+		if (!show(proof))
+			return;
+		if (proof->round == SHUNT_PROOF_ROUNDS - 1)
+			believe(proof);	/* before a HELLO can come, for which this says SHOWN */
+		say_shown(proof, proof->round);
+		return;
+	}
+	if (++proof->round < SHUNT_PROOF_ROUNDS) {
+		if (show(proof))
+			say_shown(proof, proof->round);
+		return;
+	}
+	message.proof.round = SHUNT_PROOF_ROUNDS;
+	if (shunt_link_send(proof->link, &message, NULL, 0)) {
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		return;
+	}
+	believe(proof);
+	succeed(proof);
+}
+
+static void on_challenge(struct shunt_possession *proof, const struct shunt_message *message)
+{
+	struct shunt_message answer = { .type = SHUNT_MSG_REVEAL };
+
+	proof->peer_number = message->proof.number;
+	proof->state = SHOWING;
+	set_limit(proof, SHUNT_PROOF_NS);
+	if (!compute(proof, message->proof.bytes)) {
+		fail(proof, SHUNT_REFUSED_UNSEEN);
+		return;
+	}
+	if (!show(proof))
+		return;
+	answer.stream = proof->peer_number;
+	memcpy(answer.proof.bytes, proof->half, HALF);
+	if (shunt_link_send(proof->link, &answer, NULL, 0))
+		fail(proof, SHUNT_REFUSED_NO_ROOM);
+}
+
+static void on_reveal(struct shunt_possession *proof, const struct shunt_message *message)
+{
+	uint8_t digest[SHUNT_DIGEST_BYTES];
+
+	digest_of(message->proof.bytes, digest);
+	proof->state = SHOWING;
+	if (memcmp(digest, proof->digest, sizeof(digest)))
+		disbelieve(proof);
+	else if (!compute(proof, message->proof.bytes))
+		fail(proof, SHUNT_REFUSED_UNSEEN);
+	else
+		look_soon(proof);
+}
+
+/* False: out of turn. */
+static bool on_shown(struct shunt_possession *proof, uint32_t round)
+{
+	bool claims = proof->link->initiator;
+
+	if (proof->looks || round != proof->round + !claims || (!claims && !proof->shows))
+		return false;
+	if (!claims && round == SHUNT_PROOF_ROUNDS) {
+		succeed(proof);
+		return true;
+	}
+	proof->round = round;
+	look_soon(proof);
+	return true;
+}
+
+/*
+ * The peer gives up. It knew what to show, and may have seen that chance was against it: that is a wrong answer, too,
+ * unless the connection has ended, which a peer that does not have it cannot bring about.
+ */
+static bool is_wrong(struct shunt_possession *proof)
+{
+	struct shunt_tuple peer = reversed(&proof->stream->tuple);
+	struct shunt_sighting seen;
+
+	return is_under_way(proof) && !shunt_witness_look(proof->link->engine->service, &peer, &seen, 1) && seen.seen;
+}
+
+static void on_refuse(struct shunt_possession *proof, uint32_t why)
+{
+	struct shunt_link *link = proof->link;
+	struct shunt_stream *stream = proof->stream;
+
+	if (is_wrong(proof))
+		shunt_limits_wrong(link->engine->service, link->peer_user);
+	end(proof);
+	if (link->initiator)
+		shunt_claim_stays(link->engine, stream, shunt_decision_told(why));
+}
+
+static void on_redirect(struct shunt_possession *proof, const struct shunt_message *message)
+{
+	struct shunt_link *link = proof->link;
+	struct shunt_stream *stream = proof->stream;
+
+	end(proof);
+	shunt_redirect_follow(link, stream, &message->process);
+}
+
+bool shunt_possession_is_for(const struct shunt_message *message)
+{
+	return message->type == SHUNT_MSG_CHALLENGE || message->type == SHUNT_MSG_REVEAL ||
+	       message->type == SHUNT_MSG_SHOWN ||
+	       ((message->type == SHUNT_MSG_REFUSE || message->type == SHUNT_MSG_REDIRECT) &&
+		message->stream & SHUNT_PROOF_BIT);
+}
+
+/* The one place where a message moves a proof. False: out of turn. */
+static bool move(struct shunt_possession *proof, const struct shunt_message *message)
+{
+	bool claims = proof->link->initiator;
+
+	if (message->type == SHUNT_MSG_CHALLENGE && claims && proof->state == ASKED &&
+	    message->proof.number & SHUNT_PROOF_BIT)
+		on_challenge(proof, message);
+	else if (message->type == SHUNT_MSG_REVEAL && !claims && proof->state == CHALLENGED)
+		on_reveal(proof, message);
+	else if (message->type == SHUNT_MSG_SHOWN && proof->state == SHOWING)
+		return on_shown(proof, message->proof.round);
+	else if (message->type == SHUNT_MSG_REFUSE)
+		on_refuse(proof, message->why);
+	else if (message->type == SHUNT_MSG_REDIRECT && claims && proof->state == ASKED)
+		on_redirect(proof, message);
+	else
+		return false;
+	return true;
+}
+
+void shunt_possession_hear(struct shunt_link *link, const struct shunt_message *message)
+{
+	struct shunt_possession *proof = find(link, message->stream);
+
+	if (proof && !move(proof, message))
+		shunt_link_distrust(link, "a step of a proof out of turn");
+}
+
+/* --- the witness --- */
+
+struct look {
+	struct shunt_possession *proofs[SHUNT_WITNESS_BATCH];
+	struct shunt_tuple tuples[2 * SHUNT_WITNESS_BATCH];	/* of each the peer's socket, and our own */
+	struct shunt_sighting seen[2 * SHUNT_WITNESS_BATCH];
+	uint32_t count;
+};
+
+/* The namespace in which the witness looks is our socket's: it has been seen there. */
+static bool is_own(struct shunt_stream *stream, const struct shunt_sighting *own)
+{
+	struct shunt_engine *engine = stream->engine;
+	socklen_t length;
+	uint64_t cookie = 0;
+	bool is;
+
+	shunt_lock_take(&engine->streams_lock);
+	length = sizeof(cookie);
+	is = stream->fd >= 0 && !engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_COOKIE, &cookie, &length);
+	shunt_lock_leave(&engine->streams_lock);
+	return is && own->seen && own->cookie == cookie;
+}
+
+static void judge(struct shunt_possession *proof, const struct shunt_sighting *peer, const struct shunt_sighting *own)
+{
+	proof->looks = false;
+	if (!is_own(proof->stream, own) || !peer->seen)
+		fail(proof, SHUNT_REFUSED_UNSEEN);
+	else if ((proof->cookie && proof->cookie != peer->cookie) || peer->bits != part(proof->theirs, proof->round))
+		disbelieve(proof);
+	else {
+		proof->cookie = peer->cookie;
+		is_right(proof);
+	}
+}
+
+/* Some of those that are to be looked at. False: there was none. */
+static bool look(struct shunt_service *service, struct look *look)
+{
+	look->count = 0;
+	for (struct shunt_possession *proof = service->proofs.first; proof && look->count < SHUNT_WITNESS_BATCH; proof = proof->next) {
+		if (!proof->looks)
+			continue;
+		look->tuples[2 * look->count] = reversed(&proof->stream->tuple);
+		look->tuples[2 * look->count + 1] = proof->stream->tuple;
+		look->proofs[look->count++] = proof;
+	}
+	if (!look->count)
+		return false;
+	if (shunt_witness_look(service, look->tuples, look->seen, 2 * look->count))
+		memset(look->seen, 0, sizeof(look->seen));
+	for (uint32_t i = 0; i < look->count; i++)
+		judge(look->proofs[i], &look->seen[2 * i], &look->seen[2 * i + 1]);
+	return true;
+}
+
+static void end_overdue(struct shunt_service *service, struct shunt_task *task)
+{
+	uint64_t now = shunt_now(service->engine);
+	struct shunt_possession *proof = service->proofs.first, *next;
+
+	for (; proof; proof = next) {
+		next = proof->next;
+		if (proof->until > now)
+			shunt_task_at(task, proof->until);
+		else if (is_wrong(proof))
+			disbelieve(proof);
+		else
+			fail(proof, SHUNT_REFUSED_SILENT);
+	}
+}
+
+void shunt_possession_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, possession);
+	struct look some;
+
+	while (look(service, &some))
+		;
+	end_overdue(service, task);
+	if (service->proofs.queued_due)
+		start_queued(service);
+}
+
+void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reason)
+{
+	struct shunt_service *service = link->engine->service;
+	struct shunt_possession *proof = service->proofs.first, *next;
+	bool wrong = false;
+
+	for (; proof; proof = next) {
+		struct shunt_stream *stream = proof->stream;
+
+		next = proof->next;
+		if (proof->link != link)
+			continue;
+		wrong = wrong || is_wrong(proof);	/* one is enough */
+		end(proof);
+		if (link->initiator)
+			shunt_claim_stays(link->engine, stream, reason);
+	}
+	if (wrong && !atomic_load(&service->leaving))
+		shunt_limits_wrong(service, link->peer_user);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Marks: four options of a connected TCP socket that mean nothing to it, and that the kernel shows to others
+ * (core/peer/witness.h has their bits). A proof sets them for a moment; the program's values are put back when the
+ * proof is over, when the program asks for one of the options, and when it closes or hands on the descriptor.
+ */
+#ifndef SHUNT_CORE_STREAM_MARKS_H
+#define SHUNT_CORE_STREAM_MARKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+#define SHUNT_MARKS_NONE 0xff	/* of struct shunt_marks.own: the socket has what the program gave it */
+
+struct shunt_marks {	/* streams_lock, but for a look at `own` */
+	_Atomic uint8_t own;	/* the program's values, as bits; SHUNT_MARKS_NONE */
+	uint8_t now;		/* what the socket has instead */
+};
+
+/*
+ * The socket shows these bits. `first`: of a proof; where it is not, false says also that somebody has had the marks
+ * undone meanwhile. False: it cannot be done, and nothing is changed. Takes streams_lock. Service thread.
+ */
+bool shunt_marks_show(struct shunt_stream *stream, uint8_t bits, bool first);
+/* The socket has the program's values again. Any thread; takes streams_lock. */
+void shunt_marks_undo(struct shunt_stream *stream);
+/* The same; streams_lock held, the descriptor is still ours. */
+void shunt_marks_undo_held(struct shunt_stream *stream);
+/* In a fork's child: the parent puts them back, the socket is the same. */
+void shunt_marks_forget(struct shunt_stream *stream);
+
+#endif
