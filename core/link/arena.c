@@ -101,7 +101,8 @@ static uint64_t blocks_of(const struct shunt_arena_memory *memory, uint32_t log)
 /* The device must have a region for each block beside the lines; and there must be blocks. */
 static uint32_t fitting_log(const struct shunt_arena_memory *memory)
 {
-	uint32_t log = log2_of(memory->block_bytes), least = memory->blocks ? memory->blocks : SHUNT_ARENA_BLOCKS;
+	uint32_t least = memory->blocks ? memory->blocks : SHUNT_ARENA_BLOCKS;
+	uint32_t log = log2_of(memory->block_bytes);
 
 	while (log < SHUNT_ARENA_MAX_LOG && blocks_of(memory, log) >= memory->regions)
 		log++;

@@ -199,7 +199,8 @@ static void SD_15_a_segment_may_be_mapped_in_part(void **state)
 	rig_end_state(a, &h.rig->options, IBV_QPS_RTS);
 	rig_one(a, b, 1, IBV_WR_RDMA_WRITE, MEMORY);
 	rig_expect(a->send_cq, 1, IBV_WC_SUCCESS);
-	across = b->verbs->register_mr(b->pd, b->memory + MEMORY, MEMORY + 1, h.rig->options.access);
+	across = b->verbs->register_mr(b->pd, b->memory + MEMORY, MEMORY + 1,
+				       h.rig->options.access);
 	assert_non_null(across);
 	assert_null(soft_qp_peek(a->qp, (uint64_t)(uintptr_t)across->addr, across->rkey, 1));
 	b->mr = across;

@@ -40,8 +40,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		attr->keep = NULL;
 	if (!attr->now)
 		attr->now = monotonic;
-	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_qp > SEGMENT_QUEUES || attr->max_cqe > 1u << 24 ||
-	    attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
+	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_qp > SEGMENT_QUEUES ||
+	    attr->max_cqe > 1u << 24 || attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
 		return EINVAL;
 	attr->max_qp_wr = power_of_two(attr->max_qp_wr);
 	return 0;

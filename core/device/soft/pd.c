@@ -77,7 +77,8 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 		return NULL;
 	pd->ibv.context = ibcontext;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
-	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET + context->attr.max_qp * pd->queue_bytes);
+	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET +
+				      context->attr.max_qp * pd->queue_bytes);
 	if (context->attr.max_qp < SEGMENT_QUEUES)
 		pd->queues_used = UINT64_MAX << context->attr.max_qp;	/* there are none */
 	errno = segment_map_some(pd, context->attr.arena_bytes);
@@ -156,7 +157,9 @@ uint64_t soft_segment_bytes(struct ibv_pd *ibpd)
 
 void soft_map_most(struct ibv_pd *ibpd, uint64_t bytes)
 {
-	container_of(ibpd, struct soft_pd, ibv)->map_most = bytes && bytes < SEGMENT_BYTES_MIN ? SEGMENT_BYTES_MIN : bytes;
+	if (bytes && bytes < SEGMENT_BYTES_MIN)
+		bytes = SEGMENT_BYTES_MIN;
+	container_of(ibpd, struct soft_pd, ibv)->map_most = bytes;
 }
 
 int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
