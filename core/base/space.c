@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define GRAIN (64ull << 10)	/* pages of every architecture */
+#define GRAIN (64ull << 10)	/* in which HELLO counts, too; pages of every architecture */
 
 /* The first field of /proc/self/statm, in pages (proc(5)). 0: it cannot be read. */
 static uint64_t pages_mapped(void)
@@ -68,6 +68,6 @@ bool shunt_space_link(uint64_t spare, uint64_t arena, struct shunt_space_share *
 	bytes -= SHUNT_SPACE_FRONT;
 	if (share->arena > bytes / 4)	/* the peer's segment has more in it that is no ring */
 		share->arena = bytes / 4 / GRAIN * GRAIN;
-	share->maps = bytes - share->arena;
+	share->maps = (bytes - share->arena) / GRAIN * GRAIN;
 	return true;
 }

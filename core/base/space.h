@@ -31,8 +31,8 @@ struct shunt_space {
 
 /* What a link gets. */
 struct shunt_space_share {
-	uint64_t arena;		/* size of our arena */
-	uint64_t maps;		/* of the peer's segment at most; 0: all of it */
+	uint64_t arena;		/* size of our arena; of limited ones a multiple of 64 KiB */
+	uint64_t maps;		/* of the peer's segment at most, a multiple of 64 KiB; 0: all of it */
 };
 
 /*

@@ -5,4 +5,5 @@ link_sources = \
 	core/link/channel.c core/link/channel.h \
 	core/link/link.c core/link/link.h \
 	core/link/seats.c core/link/seats.h \
+	core/link/share.c core/link/share.h \
 	core/link/trust.c core/link/trust.h
