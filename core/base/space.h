@@ -37,7 +37,7 @@ struct shunt_space_share {
 
 /*
  * How it is with this process. Where /proc does not say what is mapped, as in a chroot, a limited process has nothing
- * left. Makes a descriptor for an instant, if there is a limit. Any thread; errno may change.
+ * left. Makes a descriptor for an instant, if there is a limit. Any thread, with cancellation held off; errno may change.
  */
 struct shunt_space shunt_space_read(void);
 /* What Shunt may still take where it has taken `taken` of what is present. */

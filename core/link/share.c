@@ -4,6 +4,7 @@
 #include "core/base/space.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/poll/cancel.h"
 
 #define M (1ull << 20)
 
@@ -18,13 +19,16 @@ bool shunt_share_thread(struct shunt_engine *engine)
 {
 	struct shunt_space space;
 	uint64_t spare;
+	int state;
 
 	engine->space_thread = 0;
 	if (!shunt_engine_is_confined())
 		return true;
+	state = shunt_cancel_off();
 	shunt_own_fds_begin(engine);
 	space = shunt_space_read();
 	shunt_own_fds_end(engine);
+	shunt_cancel_restore(state);
 	spare = shunt_space_spare(&space, 0);
 	if (spare == SHUNT_SPACE_UNLIMITED)	/* lifted just now */
 		return true;
