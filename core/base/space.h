@@ -19,9 +19,9 @@
 #define SHUNT_SPACE_HEAP (128ull << 20)
 
 /* The least of a link: our segment with a small arena, and of a peer's its queues, its control lines and some rings. */
-#define SHUNT_SPACE_FRONT (2ull << 20)	/* of a segment, before its arena; rounded up */
-#define SHUNT_SPACE_ARENA (4ull << 20)
-#define SHUNT_SPACE_MAPS (12ull << 20)
+#define SHUNT_SPACE_FRONT (1280ull << 10)	/* of a segment, before its arena; rounded up */
+#define SHUNT_SPACE_ARENA (3584ull << 10)
+#define SHUNT_SPACE_MAPS (10752ull << 10)
 #define SHUNT_SPACE_LINK (SHUNT_SPACE_FRONT + SHUNT_SPACE_ARENA + SHUNT_SPACE_MAPS)
 
 struct shunt_space {
