@@ -58,6 +58,9 @@ struct shunt_engine {
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
+	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
+	uint64_t space_links;	/* and those of links; service thread */
+	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
@@ -104,10 +107,10 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
 };
 
-/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
 /* The hooks that its polls call. */
 extern const struct shunt_hooks shunt_engine_hooks;
 
+/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps is missing for it. */
 static inline bool shunt_engine_is_confined(void)
 {
 	struct rlimit limit;

@@ -14,6 +14,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
 #include "core/leave.h"
+#include "core/link/share.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
 #include "core/peer/limits.h"
@@ -178,6 +179,7 @@ static bool start_thread(struct shunt_service *service)
 	sigset_t all, before;
 	int failed;
 
+	shunt_share_spare_heap(service->engine);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -229,7 +231,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 	} else if (service && service->ended) {
 		if (!revive(service))
 			service = NULL;
-	} else if (!service && shunt_engine_is_confined()) {
+	} else if (!service && !shunt_share_thread(engine)) {
 		go_without(engine, SHUNT_REASON_CONFINED);
 	} else if (!service && !engine->finished) {
 		service = make(engine, &reason);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/config.h"
+#include "core/base/space.h"
 
 static FILE *open_proc(pid_t pid, const char *name)
 {
@@ -117,11 +118,19 @@ static const char *setting(pid_t pid)
 /* "Max address space         unlimited            unlimited            bytes" */
 static int is_confined(pid_t pid)
 {
-	char *line = find_line(pid, "limits", "Max address space"), soft[32] = "";
-	int confined = line && sscanf(line, "Max address space %31s", soft) == 1 && strcmp(soft, "unlimited");
+	char *line = find_line(pid, "limits", "Max address space");
+	char *pages = find_line(pid, "statm", " ");
+	struct shunt_space space = { .limit = SHUNT_SPACE_UNLIMITED };
+	char soft[32] = "";
 
+	if (line && pages && sscanf(line, "Max address space %31s", soft) == 1 &&
+	    strcmp(soft, "unlimited")) {
+		space.limit = strtoull(soft, NULL, 10);
+		space.present = strtoull(pages, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	}
 	free(line);
-	return confined;
+	free(pages);
+	return !shunt_space_thread(shunt_space_spare(&space, 0));
 }
 
 const char *shunt_process_absence(pid_t pid)
@@ -142,8 +151,8 @@ const char *shunt_process_absence(pid_t pid)
 	if (why)
 		return why;
 	if (is_confined(pid))
-		return "Shunt is loaded, but the process has limited its address space (RLIMIT_AS), so its connections stay "
-		       "on TCP";
+		return "Shunt is loaded, but RLIMIT_AS leaves the process too little address space for a link, so its "
+		       "connections stay on TCP; raise ulimit -v, or LimitAS= of its systemd unit";
 	return "Shunt is loaded, but no connection has needed its engine yet, or its service thread could not start; its "
 	       "log says which (SHUNT_LOG)";
 }

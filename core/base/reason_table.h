@@ -46,7 +46,7 @@ REASON(NO_MEMORY, "out of descriptors or memory")
 REASON(NO_THREAD, "out of descriptors, memory or threads")
 REASON(NAME_TAKEN, "another process of the network namespace has its process id")
 REASON(NO_RANDOM, "the system has no randomness yet")
-REASON(CONFINED, "the program's address space is limited")
+REASON(CONFINED, "too little address space is left for a link: raise ulimit -v")
 REASON(BROKE_EARLY, "the link broke before it was up")
 REASON(BROKE, "the link broke during the claim")
 

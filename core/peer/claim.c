@@ -198,7 +198,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 		return NULL;
 	}
 	link = shunt_link_create(service->engine, &channel, true);
-	*reason = shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
+	*reason = service->engine->short_of_space ? SHUNT_REASON_CONFINED :
 		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
 	if (!link)
 		return NULL;

@@ -143,7 +143,7 @@ check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "started with SHUN
 check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "started with SHUNT_DEVICE=none"
 # AddressSanitizer maps 15 TiB before the program begins: no limit goes with it.
 grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
-	check "RLIMIT_AS" absent "prlimit --as=16000000000 $shunt_run" "RLIMIT_AS"
+	check "RLIMIT_AS" absent "prlimit --as=60000000 $shunt_run" "RLIMIT_AS"
 if [ "$(id -u)" = 0 ] && unshare --net --pid --fork true 2> /dev/null; then
 	check "another network namespace" absent "unshare --net $shunt_run" "another network namespace"
 	check "two processes with one number" namesakes

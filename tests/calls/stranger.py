@@ -32,7 +32,8 @@ def segment():
 
 def hello():
     address = struct.pack("<IIQQII", 0x41534853, 1, QUEUE, BYTES, DEPTH, 0)
-    text = struct.pack("<IIQQIIIIIIII", wire.MAGIC, wire.VERSION, 0x10000000, BYTES // 2, 1, DEPTH, 32, os.getpid(), 1, 0, 1, 0)
+    text = struct.pack("<IIQQIIIIIIHHI", wire.MAGIC, wire.VERSION, 0x10000000, BYTES // 2, 1, DEPTH, 32, os.getpid(),
+                       1, 1, 0, 0, 0)
     return (struct.pack("<II", HELLO, 0) + text + address).ljust(MESSAGE, b"\0")
 
 
