@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/outfile.h"
@@ -16,6 +14,7 @@
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/peer/mock.h"
 #include "core/poll/polling.h"
 #include "core/service.h"
@@ -428,22 +427,10 @@ void shunt_stats_write(struct shunt_engine *engine)
 
 int shunt_stats_listen(struct shunt_engine *engine)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
-								 SOCK_NONBLOCK, 0));
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
-			      (int)engine->pid);
+	char name[SHUNT_ENDPOINT_NAME];
 
-	if (fd < 0)
-		return fd;
-	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
-			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
-			       (socklen_t)length) &&
-	    !engine->sys->listen(fd, 16))
-		return fd;
-	shunt_own_fds_close(engine, fd);
-	return -EADDRINUSE;
+	snprintf(name, sizeof(name), "shunt/stat/%d", (int)engine->pid);
+	return shunt_endpoint_listen(engine, name, SOCK_STREAM, 16);
 }
 
 /* One answer at a time; a reader that does not keep up gets what it takes in half a second. */

@@ -2,15 +2,14 @@
 #include "core/fork/fork_handover.h"
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_slots.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/retire.h"
@@ -19,12 +18,9 @@
 #define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
 #define KNOCKS 16		/* that are looked at before others are heard */
 
-static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
+static void name_of(pid_t pid, char name[SHUNT_ENDPOINT_NAME])
 {
-	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
-				   "shunt/rights/%d", (int)pid);
+	snprintf(name, SHUNT_ENDPOINT_NAME, "shunt/rights/%d", (int)pid);
 }
 
 /* --- who touches it --- */
@@ -41,9 +37,13 @@ static bool is_dead(pid_t pid)
  */
 static int knock(struct shunt_engine *engine, pid_t owner, int to)
 {
+	char name[SHUNT_ENDPOINT_NAME];
 	struct sockaddr_un address;
-	socklen_t length = name_of(owner, &address);
+	socklen_t length;
 	struct ucred peer;
+
+	name_of(owner, name);
+	length = shunt_endpoint_address(name, &address);
 
 	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
 		return errno == EAGAIN && is_dead(owner) ? -ECONNREFUSED : -errno;
@@ -182,19 +182,10 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 
 int shunt_fork_handover_listen(struct shunt_engine *engine)
 {
-	struct sockaddr_un address;
-	socklen_t length = name_of(engine->pid, &address);
-	int fd = open_private(engine), result;
+	char name[SHUNT_ENDPOINT_NAME];
 
-	if (fd < 0)
-		return fd;
-	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) &&
-	    !engine->sys->listen(fd, 128))
-		return fd;
-	result = -errno;
-	shunt_own_fds_close(engine, fd);
-	return result;
+	name_of(engine->pid, name);
+	return shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, 128);
 }
 
 void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream)
