@@ -20,5 +20,6 @@ base_sources = \
 	core/base/reason_table.h \
 	core/base/scm_rights.c core/base/scm_rights.h \
 	core/base/signal_defer.c core/base/signal_defer.h \
+	core/base/siphash.c core/base/siphash.h \
 	core/base/sys.h \
 	core/base/write_nosig.c core/base/write_nosig.h

@@ -5,26 +5,34 @@
 relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user
 UID, says "child PID", and when the next line comes it tries a receive that must not wait, asks the server once more, and says what
 came of both. The parent stays until its standard input ends.
-relative.py squat PID: takes the name at which that process would be asked, and lets nobody in.
+relative.py squat PID: when that process has ended, takes the name at which it was asked, and lets
+nobody in. Says "ready" and "full".
 """
 import os
 import select
 import socket
 import sys
 
+sys.dont_write_bytecode = True
+import door  # noqa: E402
+
 MESSAGE = b"x" * 64
 
 
 def squat(pid):
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    door.bind(f"\0shunt/rights/{pid}")
-    door.listen(0)
+    name = door.find(pid, "rights")
+    ended = os.pidfd_open(int(pid))
+    print("ready", flush=True)
+    select.select([ended], [], [])
+    squatter = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    squatter.bind(name)
+    squatter.listen(0)
     held = []
     try:
         while True:
             held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             held[-1].setblocking(False)
-            held[-1].connect(door.getsockname())
+            held[-1].connect(squatter.getsockname())
     except BlockingIOError:
         pass
     print("full", flush=True)
