@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/admin.h"
 #include "core/base/answer.h"
+#include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <stdio.h>
@@ -13,9 +14,10 @@
 
 static int listen_as(struct shunt_engine *engine)
 {
-	char name[SHUNT_ENDPOINT_NAME];
+	char name[SHUNT_ENDPOINT_NAME], identity[SHUNT_IDENTITY_TEXT];
 
-	snprintf(name, sizeof(name), "shunt/adm/%d", (int)engine->pid);
+	shunt_identity_text(&engine->identity, identity);
+	snprintf(name, sizeof(name), "shunt/adm/%s", identity);
 	return shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, SHUNT_ADMIN_CLIENTS);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/address.h"
+#include "core/base/identity.h"
 #include "core/base/outfile.h"
 #include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
@@ -427,9 +428,10 @@ void shunt_stats_write(struct shunt_engine *engine)
 
 int shunt_stats_listen(struct shunt_engine *engine)
 {
-	char name[SHUNT_ENDPOINT_NAME];
+	char name[SHUNT_ENDPOINT_NAME], identity[SHUNT_IDENTITY_TEXT];
 
-	snprintf(name, sizeof(name), "shunt/stat/%d", (int)engine->pid);
+	shunt_identity_text(&engine->identity, identity);
+	snprintf(name, sizeof(name), "shunt/stat/%s", identity);
 	return shunt_endpoint_listen(engine, name, SOCK_STREAM, 16);
 }
 
@@ -454,6 +456,15 @@ static void answer(struct shunt_engine *engine, int fd)
 	free(json);
 }
 
+/* The reader has found that it looks for another process. */
+static bool has_left(struct shunt_engine *engine, int fd)
+{
+	const struct timespec at_once = { 0 };
+	struct pollfd reader = { .fd = fd };
+
+	return engine->sys->ppoll(&reader, 1, &at_once, NULL) > 0 && reader.revents & POLLHUP;
+}
+
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
@@ -467,6 +478,7 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		shunt_porter_dismiss(engine, asking);
 		return;
 	}
-	answer(engine, asking);
+	if (!has_left(engine, asking))
+		answer(engine, asking);
 	shunt_own_fds_close(engine, asking);
 }
