@@ -97,7 +97,7 @@ static bool visit(struct shunt_door *door, const struct shunt_door *wanted, stru
 	return false;
 }
 
-/* One look at all doors. What is to be tried again stays in the list. */
+/* One look at all doors. A door that is to be tried again stays in the list. */
 static void visit_all(struct shunt_doors *doors, const struct shunt_door *wanted,
 		      struct parties *parties)
 {

@@ -13,7 +13,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PATIENCE_MS 1000	/* with the child, which the owner of the namespace may stop by a signal */
 #define LINK_MAX_BYTES 64	/* "user:[4026531837]" and its like are shorter */
 
 static bool read_link(const char *path, char text[LINK_MAX_BYTES])
@@ -66,9 +69,10 @@ static bool send_descriptor(int to, int fd)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
 }
 
-/* -1: the child has ended without one. */
+/* -1: the child has ended without one, or is held up. */
 static int receive_descriptor(int from)
 {
+	struct pollfd readable = { .fd = from, .events = POLLIN };
 	union rights rights;
 	char byte;
 	struct iovec iov = { &byte, 1 };
@@ -77,7 +81,8 @@ static int receive_descriptor(int from)
 	struct cmsghdr *header;
 	int fd = -1;
 
-	if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
+	if (poll(&readable, 1, PATIENCE_MS) <= 0 ||
+	    recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
 		return -1;
 	header = CMSG_FIRSTHDR(&message);
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
@@ -109,7 +114,14 @@ static void ask_inside(int namespace, int report, const struct shunt_door *door,
 	if (!become_root_of(namespace))
 		_exit(1);
 	fd = shunt_door_try(&same, service, type, why, sizeof(why));
-	_exit(fd < 0 || same.pid != door->pid || !send_descriptor(report, fd));
+	_exit(fd >= 0 && same.pid == door->pid && send_descriptor(report, fd) ? 0 : 1);
+}
+
+static void end_child(pid_t child)
+{
+	kill(child, SIGKILL);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 int shunt_door_enter(struct shunt_door *door, const char *service, int type)
@@ -127,8 +139,8 @@ int shunt_door_enter(struct shunt_door *door, const char *service, int type)
 		close(ends[1]);
 		fd = child < 0 ? -1 : receive_descriptor(ends[0]);
 		close(ends[0]);
-		while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-			;
+		if (child > 0)
+			end_child(child);
 	}
 	close(namespace);
 	return fd < 0 ? -EACCES : fd;
