@@ -5,6 +5,7 @@
 relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user
 UID, says "child PID", and when the next line comes it tries a receive that must not wait, asks the server once more, and says what
 came of both. The parent stays until its standard input ends.
+With ANEW in its environment its doors have been closed and opened again before.
 relative.py squat PID: when that process has ended, takes the name at which it was asked, and lets
 nobody in. Says "ready" and "full".
 """
@@ -62,10 +63,28 @@ def be_child(connection, user):
     os._exit(0)
 
 
+def begin_anew(port):
+    """Its service thread ends and begins again: its doors have other names then."""
+    first = socket.create_connection(("127.0.0.1", port))
+    while not door.names(os.getpid(), "rights"):
+        ask(first)
+    former = door.find(os.getpid(), "rights")
+    os.setuid(os.getuid())
+    second = socket.create_connection(("127.0.0.1", port))
+    while not door.names(os.getpid(), "rights"):
+        ask(second)
+    if door.find(os.getpid(), "rights") == former:
+        sys.exit("its door has its former name")
+    return first, second
+
+
 def main():
     if sys.argv[1] == "squat":
         squat(sys.argv[2])
         return
+    kept = None
+    if os.environ.get("ANEW"):
+        kept = begin_anew(int(sys.argv[1]))     # without any connection the server would end
     connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
     while not select.select([0], [], [], 0)[0]:
         ask(connection)
@@ -73,6 +92,7 @@ def main():
     if not os.fork():
         be_child(connection, int(sys.argv[2]) if sys.argv[2:] else 0)
     os.wait()
+    del kept
 
 
 main()

@@ -50,6 +50,12 @@ start_relatives
 check "a child gets it back" answer "BlockingIOError True"
 end_relatives
 
+export ANEW=yes
+start_relatives
+check "so does the child of a parent whose door has another name by now" answer "BlockingIOError True"
+end_relatives
+unset ANEW
+
 start_relatives
 mkfifo "$work/squat"
 python3 "$here/relative.py" squat "$parent" < "$work/squat" > "$work/full" {say}>&- {hear}<&- &
