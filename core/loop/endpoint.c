@@ -54,5 +54,7 @@ int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int ty
 
 	if (fd < 0)
 		return fd;
-	return engine->sys->connect(fd, (struct sockaddr *)&address, length) ? fail(engine, fd) : fd;
+	if (engine->sys->connect(fd, (struct sockaddr *)&address, length))
+		return fail(engine, fd);
+	return fd;
 }
