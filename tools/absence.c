@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a process has no socket to be asked at: what /proc tells of it. */
+/* Why a process has no door to be asked at: what /proc tells of it. */
 #include "tools/shunt.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,21 +38,6 @@ static char *find_line(pid_t pid, const char *name, const char *text)
 	free(line);
 	errno = 0;
 	return NULL;
-}
-
-/* Its own number in the innermost of its PID namespaces, which is what its sockets are named after. */
-pid_t shunt_process_inner(pid_t pid)
-{
-	char *line = find_line(pid, "status", "NSpid:"), *last;
-	long inner = 0;
-
-	if (!line)
-		return pid;
-	last = strrchr(line, '\t');
-	if (last)
-		inner = strtol(last, NULL, 10);
-	free(line);
-	return inner > 0 && inner <= INT32_MAX ? (pid_t)inner : pid;
 }
 
 static int in_other_network(pid_t pid)
@@ -133,7 +117,7 @@ static int is_confined(pid_t pid)
 	return !shunt_space_thread(shunt_space_spare(&space, 0));
 }
 
-const char *shunt_process_absence(pid_t pid)
+const char *shunt_process_absence(pid_t pid, bool shut)
 {
 	const char *why;
 	char *line;
@@ -153,6 +137,8 @@ const char *shunt_process_absence(pid_t pid)
 	if (is_confined(pid))
 		return "Shunt is loaded, but RLIMIT_AS leaves the process too little address space for a link, so its "
 		       "connections stay on TCP; raise ulimit -v, or LimitAS= of its systemd unit";
+	if (shut)
+		return "Shunt is loaded, but no door that lets us in is the process's (stopped?)";
 	return "Shunt is loaded, but no connection has needed its engine yet, or its service thread could not start; its "
 	       "log says which (SHUNT_LOG)";
 }

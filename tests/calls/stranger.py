@@ -13,6 +13,7 @@ import struct
 import sys
 
 sys.dont_write_bytecode = True
+import door  # noqa: E402
 import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
@@ -74,7 +75,8 @@ def rendezvous(port):
 
 def statistics(pid):
     try:
-        return "them" if meet(f"shunt/stat/{pid}", socket.SOCK_STREAM).recv(100000).startswith(b"{") else "nothing"
+        said = meet(door.find(pid, "stat")[1:], socket.SOCK_STREAM).recv(100000)
+        return "them" if said.startswith(b"{") else "nothing"
     except ConnectionResetError:
         return "nothing"
 
