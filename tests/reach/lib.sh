@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154,SC2317
-# For reach.sh: a layout's programs, plain and shunted, and the row of each. Sourced. A layout says where and as who:
+# For reach.sh: a layout's programs, plain and shunted, and the row of each. Sourced. A layout says
+# where and as who:
 #
 #	server, client		arrays of what is put before the commands of either end
 #	address			where servers listen
 #	translated		what is added to a server's port to get the port that clients connect to
 #	client_net		a command after which the client's counters of the kernel can be read, if its network is another
 #
-# and then `programs NAME...`, or `unavailable WHY`. A program has functions: NAME_serve PORT FOLDER, NAME_ask PORT, which
-# prints a figure of which more is better, and NAME_right PORT, which succeeds if every byte is in its place.
-# NAME_talks is what talk.py is told for `reach.sh --quick`; a program without it is left out there.
+# and then `programs NAME...`, or `unavailable WHY`. A program has functions: NAME_serve PORT
+# FOLDER, NAME_ask PORT, which prints a figure of which more is better, and NAME_right PORT, which
+# succeeds if every byte is in its place. NAME_talks is what talk.py is told for `reach.sh
+# --quick`; a program without it is left out there.
 
 # The whole script has namespaces of its own already: apps/lib.sh shall not ask for others.
 APPS_ALONE=asked

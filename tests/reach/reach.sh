@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The layouts in which services really run: users, services after setuid, namespaces, containers. For each layout and
-# program: which share of the bytes is on the link, the speed beside plain TCP, and why what stays on TCP does so.
+# The layouts in which services really run: users, services after setuid, namespaces, containers.
+# For each layout and program: which share of the bytes is on the link, the speed beside plain TCP,
+# and why what stays on TCP does so.
 #
 #	reach.sh [--json] [--write FILE] [--seconds N] [--quick] [LAYOUT...]
 #	--json		rows as a JSON array instead of TAP
@@ -10,13 +11,15 @@
 #	--quick		no figures of speed: one connection for each program, which waits for the link or the reason, and then
 #			transfers. Without LAYOUT: those that are as they should be now
 #
-# Each layout has network, mount and PID namespaces of its own (tests/alone.sh), and all its processes end with it. TAP; a
-# row of a layout that is `todo` is no failure, unless bytes are wrong. Needs root.
+# Each layout has network, mount and PID namespaces of its own (tests/alone.sh), and all its
+# processes end with it. TAP; a row of a layout that is `todo` is no failure, unless bytes are
+# wrong. Needs root.
 # shellcheck disable=SC2015,SC2034,SC2086,SC2154,SC2317	# commands to put before others are several words; layouts are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 
-# A layout: its name, what is expected, whether it is so `now` or is `todo`, and what it is. Expected are
+# A layout: its name, what is expected, whether it is so `now` or is `todo`, and what it is.
+# Expected are
 #	link	at least 95 % of the bytes after the first 256 KiB are on the link
 #	tcp	all are on TCP, with a reason that is true
 #	either	one of the two
@@ -189,8 +192,8 @@ bubblewrap() {
 	programs iperf3 redis nginx
 }
 
-# The container's files are the machine's, read-only, and the scratch folder. A cgroup hierarchy that podman does not know
-# is replaced: the mount namespace is ours.
+# The container's files are the machine's, read-only, and the scratch folder. A cgroup hierarchy
+# that podman does not know is replaced: the mount namespace is ours.
 podman_in_container() {
 	local files=$work/root folder
 	for folder in usr etc tmp proc sys dev run var; do mkdir -p "$files/$folder"; done
