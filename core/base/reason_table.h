@@ -8,7 +8,7 @@
 
 /* Before a link carries anything: finding the peer, claiming, attaching. */
 REASON(NO_SHUNT, "the peer runs without Shunt")
-REASON(OTHER_HOST, "the peer is on another host")
+REASON(OTHER_HOST, "the peer is on another host, or in another network namespace")
 REASON(NO_ROUTE, "no RDMA device leads to the peer")
 REASON(HOST_SILENT, "the peer's host does not answer over RDMA")
 REASON(HOST_UNASKED, "the peer's host cannot be asked")
