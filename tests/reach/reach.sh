@@ -26,27 +26,27 @@ set -u
 # When a layout has got what is expected, its `todo` becomes `now`: here, and nowhere else.
 layouts="
 one-user                link    now   both root
-two-users               link    todo  users 1234 and 1235
-root-server             link    todo  root and user 1235
-root-client             link    todo  user 1234 and root
-service-nginx           link    todo  nginx: root's master, workers of www-data; user 1235
-service-apache-event    link    todo  Apache with mpm_event: root's master, children of www-data; user 1235
-service-apache-prefork  link    todo  Apache with mpm_prefork: root's master, children of www-data; user 1235
+two-users               link    now   users 1234 and 1235
+root-server             link    now   root and user 1235
+root-client             link    now   user 1234 and root
+service-nginx           link    now   nginx: root's master, workers of www-data; user 1235
+service-apache-event    link    now   Apache with mpm_event: root's master, children of www-data; user 1235
+service-apache-prefork  link    now   Apache with mpm_prefork: root's master, children of www-data; user 1235
 service-haproxy         link    todo  haproxy in its chroot as haproxy, nginx behind it; user 1235
-service-memcached       link    todo  memcached -u memcache with few capabilities; user 1235
-service-postgresql      link    todo  PostgreSQL as postgres; user 1235
-service-redis           link    todo  redis as redis, no capabilities, no_new_privs, a user namespace (PrivateUsers); user 1235
-pid-one-same            link    todo  both process 1 of a PID namespace, both root
-pid-one-other           link    todo  both process 1 of a PID namespace, users 1234 and 1235
-userns-unmapped         link    todo  user 1234 in a user namespace without a mapping; user 1235
-userns-root             link    todo  user 1234, who is root in a user namespace; user 1235 outside
+service-memcached       link    now   memcached -u memcache with few capabilities; user 1235
+service-postgresql      link    now   PostgreSQL as postgres; user 1235
+service-redis           link    now   redis as redis, no capabilities, no_new_privs, a user namespace (PrivateUsers); user 1235
+pid-one-same            link    now   both process 1 of a PID namespace, both root
+pid-one-other           link    now   both process 1 of a PID namespace, users 1234 and 1235
+userns-unmapped         link    now   user 1234 in a user namespace without a mapping; user 1235
+userns-root             link    now   user 1234, who is root in a user namespace; user 1235 outside
 veth                    tcp     now   two network namespaces that are joined by veth
 veth-dir                link    todo  the same, with one SHUNT_DIR for both
-dnat                    either  todo  the client's port is translated into the server's by nftables; both root
+dnat                    either  now   the client's port is translated into the server's by nftables; both root
 ipv6                    link    now   ::1, both root
-rlimit-as               link    todo  a server with 400 MB of address space (RLIMIT_AS); both root
-bubblewrap              link    todo  user 1234 in bwrap with PID and IPC namespaces; user 1235 outside
-podman                  link    todo  root in a container on the host's network; user 1235 outside
+rlimit-as               link    now   a server with 400 MB of address space (RLIMIT_AS); both root
+bubblewrap              link    now   user 1234 in bwrap with PID and IPC namespaces; user 1235 outside
+podman                  link    now   root in a container on the host's network; user 1235 outside
 "
 
 # --- layouts, one function each ---
