@@ -104,7 +104,7 @@ run_unit() {
 
 starts() { # UNIT DROP-IN PORT
 	local rc=0
-	WITHIN=60 unshare -m -- bash "$0" --run "$units/$1.service" "$2" "$3" || rc=$?
+	unshare -m -- bash "$0" --run "$units/$1.service" "$2" "$3" || rc=$?
 	clean_listeners "$3"
 	return "$rc"
 }
@@ -141,7 +141,7 @@ run_cluster() { # VERSION/NAME PORT
 
 starts_cluster() {
 	local rc=0
-	WITHIN=60 unshare -m -- bash "$0" --cluster "$1" "$2" || rc=$?
+	unshare -m -- bash "$0" --cluster "$1" "$2" || rc=$?
 	clean_listeners "$2"
 	return "$rc"
 }

@@ -57,41 +57,45 @@ static int is_told(const char *line)
 	return 0;
 }
 
-/* Its namespaces, beside those of the main thread: numbers differ between runs. */
-static void tell_namespaces(int task)
+/* Its namespaces, beside those of the main thread: numbers differ between runs. False: it is about to end. */
+static int tell_namespaces(int task, FILE *to)
 {
 	static const char *const names[] = {"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"};
 	char path[64];
 	struct stat here, there;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "ns/%s", names[i]);
-		int known = !fstatat(task, path, &there, 0);
-
 		snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
-		known = known && !stat(path, &here);
-		printf(" %s:%s", names[i], !known ? "?" : here.st_ino == there.st_ino ? "same" : "ANOTHER");
+		int known = !stat(path, &here);
+
+		snprintf(path, sizeof(path), "ns/%s", names[i]);
+		if (known && fstatat(task, path, &there, 0))
+			return 0;
+		fprintf(to, " %s:%s", names[i], !known ? "?" : here.st_ino == there.st_ino ? "same" : "ANOTHER");
 	}
+	return 1;
 }
 
-static void tell_thread(int tasks, const char *name)
+/* False: it has ended, or is about to. */
+static int tell_thread(int tasks, const char *name, FILE *to)
 {
-	int task = openat(tasks, name, O_RDONLY | O_DIRECTORY);
+	int task = openat(tasks, name, O_RDONLY | O_DIRECTORY), alive = 0;
+	int status = task < 0 ? -1 : openat(task, "status", O_RDONLY);
+	FILE *file = status < 0 ? NULL : fdopen(status, "r");
 	char line[512];
-	FILE *file = fdopen(openat(task, "status", O_RDONLY), "r");
 
-	if (!file)
-		die("status");
-	printf("thread:");
-	while (fgets(line, sizeof(line), file)) {
+	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = 0;
 		if (is_told(line))
-			printf(" %s", line);
+			fprintf(to, " %s", line);
+		alive |= !strncmp(line, "State:", 6) && !strchr("ZX", line[7]);
 	}
-	tell_namespaces(task);
-	printf("\n");
-	fclose(file);
-	close(task);
+	if (file)
+		fclose(file);
+	alive = alive && tell_namespaces(task, to);
+	if (task >= 0)
+		close(task);
+	return alive;
 }
 
 static void tell_threads(const char *when)
@@ -102,11 +106,21 @@ static void tell_threads(const char *when)
 
 	if (!dir)
 		die("/proc/self/task");
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.') {
-			tell_thread(tasks, entry->d_name);
-			count++;
-		}
+	while ((entry = readdir(dir))) {
+		char *text = NULL;
+		size_t size = 0;
+		FILE *to = open_memstream(&text, &size);
+
+		if (!to)
+			die("open_memstream");
+		int alive = entry->d_name[0] != '.' && tell_thread(tasks, entry->d_name, to);
+
+		fclose(to);
+		if (alive)
+			printf("thread:%s\n", text);
+		count += alive;
+		free(text);
+	}
 	closedir(dir);
 	printf("%s: %d threads\n", when, count);
 	fflush(stdout);
