@@ -35,7 +35,7 @@
 #define NOBODY 65534
 #define OTHER 65533
 #define BLOCK 4096
-#define MEANWHILE (1 << 20)	/* bytes that are echoed before the call at least */
+#define MEANWHILE (16 << 20)	/* bytes that are echoed before the call at least; more than sockets buffer */
 #define MARK '!'	/* echoed where the call was made */
 #define SENT (8 << 20)		/* by the client after it was told that the call is made, and on the second connection */
 

@@ -38,7 +38,7 @@ agrees() { # CALL
 	local bare=$work/$1.bare shunted=$work/$1.shunted
 	TEST_LINK=0 one "" "$bare" "$1" && TEST_LINK=60000 one "$shunt_run" "$shunted" "$1" || return
 	if [ "$(counter upgrades "$work"/stat.*)" = 0 ]; then
-		echo "# no connection got to the link"
+		echo "# no connection got to the link: $(jq -c '[.program, .reasons]' "$work"/stat.* | paste -sd ' ')"
 		return 1
 	fi
 	diff "$bare" "$shunted" > "$work/diff" || { sed 's/^/# /' "$work/diff"; return 1; }
