@@ -17,7 +17,9 @@ tests_sim_sim_SOURCES = \
 	tests/sim/start.h \
 	tests/sim/sys.c tests/sim/sys.h \
 	tests/sim/tcp.c tests/sim/tcp.h \
+	tests/sim/trust.c tests/sim/trust.h \
 	tests/sim/watch.c \
+	tests/sim/witness.c tests/sim/witness.h \
 	tests/sim/world.c
 tests_sim_sim_LDADD = libshuntcore.la -lpthread
 
