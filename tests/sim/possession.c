@@ -30,7 +30,8 @@
 #define MINUTE 61000000000ull
 #define PROVES 0x80000007u	/* a liar's number for a proof */
 
-static const int names[] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+static const int names[] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL,
+			     IP_MULTICAST_LOOP };
 
 uint64_t sim_random_state;
 
@@ -59,8 +60,9 @@ static int blind_socket(int family, int type, int protocol)
 
 static int connect_to_door(int fd, const struct sockaddr *address, socklen_t length)
 {
-	return door < 0 || address->sa_family != AF_UNIX ? sim_names_connect(fd, address, length) :
-							   connect(fd, (struct sockaddr *)&door_address, door_length);
+	return door < 0 || address->sa_family != AF_UNIX ?
+		       sim_names_connect(fd, address, length) :
+		       connect(fd, (struct sockaddr *)&door_address, door_length);
 }
 
 static ssize_t note(int which, int fd, const struct msghdr *header, int flags)
@@ -262,7 +264,9 @@ static int dial(void)
 
 	memcpy(address.sun_path, name->text, name->length);
 	assert_int_equal(sim_names_connect(fd, (struct sockaddr *)&address,
-					   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name->length)), 0);
+					   (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+						       name->length)),
+			 0);
 	return fd;
 }
 
@@ -354,7 +358,8 @@ static uint32_t parts(const struct liar *liar, const char *whose, const uint8_t 
 	uint32_t ends[2], swapped[2], parts;
 
 	(void)witness;
-	assert_int_equal(shunt_witness_channel(engines[engine_of(liar)]->service, liar->fd, ends), 0);
+	assert_int_equal(shunt_witness_channel(engines[engine_of(liar)]->service, liar->fd, ends),
+			 0);
 	swapped[0] = ends[1];
 	swapped[1] = ends[0];
 	shunt_sha256_begin(&sum);
@@ -408,7 +413,8 @@ static void say_shown(struct liar *liar, uint32_t round)
 /* Until the engine says something else than SHOWN, or all has been shown: true. The liar does not look. */
 static bool go_on(struct liar *liar, struct shunt_message *message)
 {
-	for (uint32_t round = 0; hears(liar, message) && message->type == SHUNT_MSG_SHOWN; round++) {
+	for (uint32_t round = 0; hears(liar, message) && message->type == SHUNT_MSG_SHOWN;
+	     round++) {
 		assert_int_equal(message->stream, PROVES);
 		assert_int_equal(message->proof.round, round);
 		if (round + 1 < SHUNT_PROOF_ROUNDS)
@@ -539,7 +545,8 @@ static void who_goes_knowing_the_bits_was_wrong(void **state)
 		be_challenged(&liar);
 		refuse.stream = liar.number;
 		if (what == 2) {
-			setsockopt(pair.side[0].fd, SOL_SOCKET, SO_LINGER, &abort_now, sizeof(abort_now));
+			setsockopt(pair.side[0].fd, SOL_SOCKET, SO_LINGER, &abort_now,
+				   sizeof(abort_now));
 			close(pair.side[0].fd);
 		}
 		if (what == 1)
@@ -878,7 +885,8 @@ static void an_acceptor_proves_too(void **state)
 			assert_int_equal(message.why, SHUNT_REFUSED_DISPROVEN);
 			assert_int_equal(disproven(0), 1);
 			assert_int_equal(wrong(0), 1);
-			assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+			assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state),
+					 SHUNT_PLAIN);
 			assert_false(hears(&liar, &message));	/* nothing of ours is given */
 		}
 		assert_int_equal(options_of(pair.side[0].fd), AS_MADE);
@@ -1038,7 +1046,14 @@ static void a_claim_without_a_proof_is_refused(void **state)
 	close_pair(&linked);
 }
 
-enum interruption { LINK_DIES, PROGRAM_CLOSES, TURNS_PLAIN, PROGRAM_ASKS, WITNESS_GOES, INTERRUPTIONS };
+enum interruption {
+	LINK_DIES,
+	PROGRAM_CLOSES,
+	TURNS_PLAIN,
+	PROGRAM_ASKS,
+	WITNESS_GOES,
+	INTERRUPTIONS
+};
 
 static void interrupt(enum interruption what, struct pair *pair, int side)
 {

@@ -11,7 +11,8 @@
 
 #define LATE 300	/* steps after which a witness comes, at most */
 
-static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL,
+					IP_MULTICAST_LOOP };
 
 static struct trust {
 	bool strangers;
@@ -44,7 +45,8 @@ static int hidden_prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		value[i] = va_arg(args, unsigned long);
 	va_end(args);
-	return option == PR_GET_DUMPABLE ? 0 : prctl(option, value[0], value[1], value[2], value[3]);
+	return option == PR_GET_DUMPABLE ? 0 :
+					   prctl(option, value[0], value[1], value[2], value[3]);
 }
 
 static int make_socket(int which, int family, int type, int protocol)
@@ -102,14 +104,17 @@ static void use_option(struct sim_end *end)
 
 	if (stream)
 		shunt_marks_undo(stream);
-	if (sim_sys.getsockopt(end->fd, IPPROTO_IP, names[bit], &value, &length) || value != (*own >> bit & 1))
-		sim_fail("option %u of connection %d end %d is %d", bit, (int)(end->conn - sim_world.conn), end->side, value);
+	if (sim_sys.getsockopt(end->fd, IPPROTO_IP, names[bit], &value, &length) ||
+	    value != (*own >> bit & 1))
+		sim_fail("option %u of connection %d end %d is %d", bit,
+			 (int)(end->conn - sim_world.conn), end->side, value);
 	if (chance() % 2)
 		return;
 	value = !value;
 	*own ^= (uint8_t)(1 << bit);
 	sim_sys.setsockopt(end->fd, IPPROTO_IP, names[bit], &value, sizeof(value));
-	trace("connection %d end %d: option %u is %d", (int)(end->conn - sim_world.conn), end->side, bit, value);
+	trace("connection %d end %d: option %u is %d", (int)(end->conn - sim_world.conn), end->side,
+	      bit, value);
 }
 
 static void check_options(struct sim_end *end)
@@ -119,10 +124,11 @@ static void check_options(struct sim_end *end)
 	uint8_t kept = stream ? atomic_load(&stream->marks.own) : SHUNT_MARKS_NONE;
 
 	if (kept == SHUNT_MARKS_NONE ? real != own : kept != own || real != stream->marks.now)
-		sim_fail("connection %d end %d: options %x, the program's %x, kept %x", (int)(end->conn - sim_world.conn),
-			 end->side, real, own, kept);
+		sim_fail("connection %d end %d: options %x, the program's %x, kept %x",
+			 (int)(end->conn - sim_world.conn), end->side, real, own, kept);
 	if (kept != SHUNT_MARKS_NONE && !stream->possession)
-		sim_fail("connection %d end %d has marks without a proof", (int)(end->conn - sim_world.conn), end->side);
+		sim_fail("connection %d end %d has marks without a proof",
+			 (int)(end->conn - sim_world.conn), end->side);
 }
 
 void sim_trust_serve(void)

@@ -26,7 +26,8 @@ struct answer {
 	};
 };
 
-_Static_assert(offsetof(struct answer, attribute) == NLMSG_SPACE(sizeof(struct inet_diag_msg)), "as the kernel writes it");
+_Static_assert(offsetof(struct answer, attribute) == NLMSG_SPACE(sizeof(struct inet_diag_msg)),
+	       "as the kernel writes it");
 
 static struct answer answers[ANSWERS];
 static unsigned int first, count;	/* of those that wait */
@@ -34,7 +35,8 @@ static int asked_on;			/* the descriptor that they are for */
 
 int sim_witness_bit(int level, int name)
 {
-	static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+	static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT,
+						IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
 
 	for (int i = 0; level == IPPROTO_IP && i < SIM_OPTIONS; i++)
 		if (names[i] == name)
@@ -45,7 +47,8 @@ int sim_witness_bit(int level, int name)
 /* By its connection: no draw, and no number that depends on who asks first. */
 uint64_t sim_witness_cookie(struct sim_sock *sock)
 {
-	return 1 + ((uint64_t)ntohs(sock->local.sin_port) << 20 | (uint64_t)ntohs(sock->remote.sin_port) << 4 | sock->connector);
+	return 1 + ((uint64_t)ntohs(sock->local.sin_port) << 20 |
+		    (uint64_t)ntohs(sock->remote.sin_port) << 4 | sock->connector);
 }
 
 bool sim_witness_is_asked(const struct msghdr *message)
@@ -60,15 +63,18 @@ static struct sim_sock *find(const struct inet_diag_sockid *id)
 		for (int other = 0; sim_sock_of[fd] && other < 2; other++) {
 			struct sim_sock *sock = other ? sim_sock_of[fd]->peer : sim_sock_of[fd];
 
-			if (sock && sock->state != SIM_TCP_CLOSED && sock->local.sin_port == id->idiag_sport &&
-			    sock->remote.sin_port == id->idiag_dport && sock->local.sin_addr.s_addr == id->idiag_src[0] &&
+			if (sock && sock->state != SIM_TCP_CLOSED &&
+			    sock->local.sin_port == id->idiag_sport &&
+			    sock->remote.sin_port == id->idiag_dport &&
+			    sock->local.sin_addr.s_addr == id->idiag_src[0] &&
 			    sock->remote.sin_addr.s_addr == id->idiag_dst[0])
 				return sock;
 		}
 	return NULL;
 }
 
-static void describe(struct sim_sock *sock, const struct inet_diag_sockid *id, struct answer *answer)
+static void describe(struct sim_sock *sock, const struct inet_diag_sockid *id,
+		     struct answer *answer)
 {
 	uint64_t cookie = sim_witness_cookie(sock);
 	struct tcp_info info;
@@ -87,10 +93,13 @@ static void describe(struct sim_sock *sock, const struct inet_diag_sockid *id, s
 	};
 }
 
-static void answer_to(const struct nlmsghdr *header, const struct inet_diag_req_v2 *question, struct answer *answer)
+static void answer_to(const struct nlmsghdr *header, const struct inet_diag_req_v2 *question,
+		      struct answer *answer)
 {
-	struct sim_sock *sock = question->sdiag_family == AF_INET && question->sdiag_protocol == IPPROTO_TCP ?
-				find(&question->id) : NULL;
+	struct sim_sock *sock = question->sdiag_family == AF_INET &&
+						question->sdiag_protocol == IPPROTO_TCP ?
+					find(&question->id) :
+					NULL;
 
 	memset(answer, 0, sizeof(*answer));
 	answer->header.nlmsg_seq = header->nlmsg_seq;
@@ -111,7 +120,8 @@ ssize_t sim_witness_send(int fd, const struct msghdr *message, int flags)
 
 	first = count = 0;
 	asked_on = fd;
-	for (size_t from = 0; from + sizeof(header) <= bytes; from += NLMSG_ALIGN(header.nlmsg_len)) {
+	for (size_t from = 0; from + sizeof(header) <= bytes;
+	     from += NLMSG_ALIGN(header.nlmsg_len)) {
 		struct inet_diag_req_v2 question;
 
 		memcpy(&header, at + from, sizeof(header));
