@@ -272,7 +272,8 @@ static void hear_proof(const struct shunt_message *message)
 		talker.tuple = message->proof.tuple;
 		for (talker.conn = 0; talker.conn < fuzz_world.conns; talker.conn++)
 			if (fuzz_world.conn[talker.conn].fd[0] >= 0 &&
-			    !shunt_tuple_of(fuzz_world.engine[FUZZ_VICTIM], fuzz_world.conn[talker.conn].fd[0], &tuple) &&
+			    !shunt_tuple_of(fuzz_world.engine[FUZZ_VICTIM],
+					    fuzz_world.conn[talker.conn].fd[0], &tuple) &&
 			    !memcmp(&tuple, &talker.tuple, sizeof(tuple)))
 				break;
 	}
@@ -286,7 +287,8 @@ static void hear_proof(const struct shunt_message *message)
 
 static void show(uint32_t round)
 {
-	static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+	static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT,
+						IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
 
 	for (int i = 0; i < SIM_OPTIONS && some_socket() >= 0 && round < SHUNT_PROOF_ROUNDS; i++) {
 		int on = talker.ours >> (SHUNT_WITNESS_BITS * round + i) & 1;
@@ -384,8 +386,11 @@ static void introduce(void)
 
 static void use_marks(void)
 {
-	struct shunt_stream *stream = fuzz_world.conns ? fuzz_world_stream(&fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns],
-									   FUZZ_VICTIM) : NULL;
+	struct shunt_stream *stream =
+		fuzz_world.conns ?
+			fuzz_world_stream(&fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns],
+					  FUZZ_VICTIM) :
+			NULL;
 
 	if (stream)
 		shunt_marks_undo(stream);
@@ -427,7 +432,8 @@ static void go_on(unsigned int steps)
 
 static void prove(void)
 {
-	static const enum shunt_message_type types[] = { SHUNT_MSG_ASK, SHUNT_MSG_CHALLENGE, SHUNT_MSG_REVEAL, SHUNT_MSG_SHOWN,
+	static const enum shunt_message_type types[] = { SHUNT_MSG_ASK,	   SHUNT_MSG_CHALLENGE,
+							 SHUNT_MSG_REVEAL, SHUNT_MSG_SHOWN,
 							 SHUNT_MSG_REFUSE, SHUNT_MSG_REDIRECT };
 
 	switch (fuzz_below(in, 11)) {

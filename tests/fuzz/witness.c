@@ -39,7 +39,8 @@ static size_t add_attribute(uint8_t *to, size_t at, uint16_t type, const void *b
 
 static size_t say_tcp(uint8_t *to, const struct shunt_tuple *tuple)
 {
-	static const uint8_t states[] = { TCP_ESTABLISHED, TCP_CLOSE_WAIT, TCP_LISTEN, TCP_TIME_WAIT };
+	static const uint8_t states[] = { TCP_ESTABLISHED, TCP_CLOSE_WAIT, TCP_LISTEN,
+					  TCP_TIME_WAIT };
 	struct inet_diag_sockopt options = { .freebind = 1, .mc_loop = 1 };
 	struct inet_diag_msg shown = { .idiag_state = states[fuzz_below(in, 4)], .id = { .idiag_cookie = { 1, 2 } } };
 	uint8_t how = fuzz_byte(in);
