@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rendezvous and link messages from a process that is no engine: it connects to the victim, or is connected to, and
- * says anything: packets of any size, any message at any time with any field, with descriptors of any kind.
+ * says anything: packets of any size, any message at any time with any field, with descriptors of any kind. It can
+ * prove a connection as it should, up to where it pleases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +11,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scm_rights.h"
+#include "core/base/sha256.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_door.h"
+#include "core/peer/possession.h"
+#include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/names.h"
 #include "tests/sim/start.h"
+#include "tests/sim/witness.h"
 
 #define STEPS 100
+#define PROVING 234	/* bytes from this on are steps of a proof */
 
 static struct fuzz_input *in;
 static uint8_t buffer[4096];
@@ -27,7 +33,17 @@ static struct talker {		/* the hostile process */
 	int fd;			/* its channel; -1: none */
 	bool initiator;
 	uint32_t seat;		/* the victim's number for a stream, as it told last */
+	uint32_t number;	/* the same for a proof */
+	uint32_t round;		/* that the victim's SHOWN was for */
+	enum shunt_message_type heard;	/* of a proof's messages; 0: none */
+	bool answered;		/* it has been */
+	int conn;		/* that is to be proven */
+	struct shunt_tuple tuple;	/* of it, as the claimant sees it */
+	uint8_t half[SHUNT_DIGEST_BYTES];
+	uint32_t ours;		/* what its socket is to show */
 } talker;
+
+static bool blind;	/* the victim has no witness */
 
 /* Its queue pair, which does nothing but be there. */
 static struct segment {
@@ -213,6 +229,252 @@ static void say(void)
 	transmit(talker.fd, buffer, size, fds, count);
 }
 
+/* --- it proves a connection --- */
+
+static int some_socket(void)
+{
+	struct fuzz_conn *conn = &fuzz_world.conn[talker.conn];
+
+	return talker.conn < fuzz_world.conns ? conn->fd[fuzz_world_side(conn, FUZZ_HOSTILE)] : -1;
+}
+
+/* As possession.c has it. */
+static uint32_t parts(const uint8_t peers[SHUNT_DIGEST_BYTES])
+{
+	uint32_t ends[2] = { 0 }, swapped[2], parts;
+	uint8_t digest[SHUNT_SHA256_BYTES];
+	struct shunt_sha256 sum;
+	bool claims = talker.initiator;
+
+	shunt_witness_channel(fuzz_world.engine[FUZZ_HOSTILE]->service, talker.fd, ends);
+	swapped[0] = ends[1];
+	swapped[1] = ends[0];
+	shunt_sha256_begin(&sum);
+	shunt_sha256_add(&sum, claims ? "claimant" : "acceptor", 8);
+	shunt_sha256_add(&sum, claims ? ends : swapped, sizeof(ends));
+	shunt_sha256_add(&sum, talker.tuple.local, 16);
+	shunt_sha256_add(&sum, &talker.tuple.local_port, 2);
+	shunt_sha256_add(&sum, talker.tuple.peer, 16);
+	shunt_sha256_add(&sum, &talker.tuple.peer_port, 2);
+	shunt_sha256_add(&sum, claims ? talker.half : peers, SHUNT_DIGEST_BYTES);
+	shunt_sha256_add(&sum, claims ? peers : talker.half, SHUNT_DIGEST_BYTES);
+	shunt_sha256_end(&sum, digest);
+	memcpy(&parts, digest, sizeof(parts));
+	return parts;
+}
+
+static void hear_proof(const struct shunt_message *message)
+{
+	struct shunt_tuple tuple;
+
+	if (message->type == SHUNT_MSG_ASK || message->type == SHUNT_MSG_CHALLENGE)
+		talker.number = message->proof.number;
+	if (message->type == SHUNT_MSG_ASK) {
+		talker.tuple = message->proof.tuple;
+		for (talker.conn = 0; talker.conn < fuzz_world.conns; talker.conn++)
+			if (fuzz_world.conn[talker.conn].fd[0] >= 0 &&
+			    !shunt_tuple_of(fuzz_world.engine[FUZZ_VICTIM],
+					    fuzz_world.conn[talker.conn].fd[0], &tuple) &&
+			    !memcmp(&tuple, &talker.tuple, sizeof(tuple)))
+				break;
+	}
+	if (message->type == SHUNT_MSG_CHALLENGE || message->type == SHUNT_MSG_REVEAL)
+		talker.ours = parts(message->proof.bytes);
+	if (message->type == SHUNT_MSG_SHOWN)
+		talker.round = message->proof.round;
+	if (message->type >= SHUNT_MSG_ASK && message->type <= SHUNT_MSG_SHOWN)
+		talker.heard = message->type, talker.answered = false;
+}
+
+static void show(uint32_t round)
+{
+	static const int names[SIM_OPTIONS] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT,
+						IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+
+	for (int i = 0; i < SIM_OPTIONS && some_socket() >= 0 && round < SHUNT_PROOF_ROUNDS; i++) {
+		int on = talker.ours >> (SHUNT_WITNESS_BITS * round + i) & 1;
+
+		sim_sys.setsockopt(some_socket(), IPPROTO_IP, names[i], &on, sizeof(on));
+	}
+}
+
+static void say_ask(struct shunt_message *message)
+{
+	static const char what[] = "shunt half";
+	struct shunt_sha256 sum;
+
+	talker.conn = fuzz_below(in, FUZZ_CONNS);
+	memset(&talker.tuple, 0, sizeof(talker.tuple));
+	if (some_socket() >= 0)
+		shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE], some_socket(), &talker.tuple);
+	message->stream = 0;
+	message->proof.number = fuzz_byte(in) | SHUNT_PROOF_BIT;
+	message->proof.tuple = talker.tuple;
+	shunt_sha256_begin(&sum);
+	shunt_sha256_add(&sum, what, sizeof(what));
+	shunt_sha256_add(&sum, talker.half, sizeof(talker.half));
+	shunt_sha256_end(&sum, message->proof.bytes);
+}
+
+/* Also what its socket shows then. */
+static void fill_proof(struct shunt_message *message)
+{
+	switch (message->type) {
+	case SHUNT_MSG_ASK:
+		say_ask(message);
+		break;
+	case SHUNT_MSG_CHALLENGE:
+		message->proof.number = fuzz_byte(in) | SHUNT_PROOF_BIT;
+		memcpy(message->proof.bytes, talker.half, sizeof(talker.half));
+		break;
+	case SHUNT_MSG_REVEAL:
+		memcpy(message->proof.bytes, talker.half, sizeof(talker.half));
+		show(0);
+		break;
+	case SHUNT_MSG_SHOWN:
+		message->proof.round = talker.heard == SHUNT_MSG_SHOWN ? talker.round + talker.initiator : 0;
+		show(message->proof.round);
+		break;
+	case SHUNT_MSG_REFUSE:
+		message->why = fuzz_below(in, 12);
+		break;
+	default:
+		message->process = fuzz_world.engine[fuzz_below(in, FUZZ_ENGINES)]->identity;
+	}
+}
+
+/* The right next thing after what was heard last. */
+static enum shunt_message_type next_step(void)
+{
+	if (talker.heard == SHUNT_MSG_ASK)
+		return SHUNT_MSG_CHALLENGE;
+	if (talker.heard == SHUNT_MSG_CHALLENGE)
+		return SHUNT_MSG_REVEAL;
+	return talker.heard ? SHUNT_MSG_SHOWN : SHUNT_MSG_ASK;
+}
+
+static void say_step(enum shunt_message_type type, unsigned int wrong)
+{
+	struct shunt_message message = { .type = type, .stream = talker.number };
+
+	if (talker.fd < 0)
+		return;
+	fill_proof(&message);
+	for (unsigned int i = 0; i < wrong; i++)
+		change_field(&message);
+	transmit(talker.fd, &message, sizeof(message), NULL, 0);
+}
+
+/* Knocks, as one whose connections are to be proven. */
+static void be_strange(void)
+{
+	struct shunt_message message;
+
+	say_knock(&message);
+	message.knock.proves = 1;
+	if (talker.fd >= 0)
+		transmit(talker.fd, &message, sizeof(message), NULL, 0);
+}
+
+static void introduce(void)
+{
+	struct shunt_message hello = { .type = SHUNT_MSG_HELLO };
+
+	say_hello(&hello.hello);
+	if (talker.fd >= 0)
+		transmit(talker.fd, &hello, sizeof(hello), segment.fds, 2);
+}
+
+static void use_marks(void)
+{
+	struct shunt_stream *stream =
+		fuzz_world.conns ?
+			fuzz_world_stream(&fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns],
+					  FUZZ_VICTIM) :
+			NULL;
+
+	if (stream)
+		shunt_marks_undo(stream);
+}
+
+static int blind_socket(int family, int type, int protocol)
+{
+	if (family != AF_NETLINK || !blind)
+		return socket(family, type, protocol);
+	errno = EAFNOSUPPORT;
+	return -1;
+}
+
+/* Its descriptor stays: another would have a number that world.c does not look at. */
+static void set_blind(bool on)
+{
+	struct shunt_witness *witness = &fuzz_world.engine[FUZZ_VICTIM]->service->witness;
+	static int kept;
+
+	fuzz_world_sys()->socket = blind_socket;
+	if (on)
+		kept = witness->fd;
+	witness->fd = on ? -1 : kept;
+	blind = on;
+}
+
+static void hear(void);
+static void knock(void);
+static void open_door(void);
+
+/* So many right steps, each after what the victim has said to the one before. */
+static void go_on(unsigned int steps)
+{
+	for (unsigned int i = 0; i < steps; i++) {
+		if (!talker.answered)
+			say_step(next_step(), 0);
+		talker.answered = true;
+		fuzz_world_turn();
+		hear();
+	}
+}
+
+static void prove(void)
+{
+	static const enum shunt_message_type types[] = { SHUNT_MSG_ASK,	   SHUNT_MSG_CHALLENGE,
+							 SHUNT_MSG_REVEAL, SHUNT_MSG_SHOWN,
+							 SHUNT_MSG_REFUSE, SHUNT_MSG_REDIRECT };
+
+	switch (fuzz_below(in, 11)) {
+	case 0:
+		knock();
+		be_strange();
+		fuzz_world_turn();
+		hear();
+		break;
+	case 1:
+		open_door();
+		be_strange();
+		fuzz_world_turn();
+		hear();
+		break;
+	case 2: case 3: case 4:
+		go_on(1 + fuzz_below(in, 24));
+		break;
+	case 5:
+		use_marks();
+		break;
+	case 6:
+		set_blind(!blind);
+		break;
+	case 7:
+		memset(talker.half, fuzz_byte(in), sizeof(talker.half));
+		break;
+	case 8:
+		introduce();
+		break;
+	default:
+		say_step(types[fuzz_below(in, 6)], fuzz_below(in, 3));
+	}
+}
+
+/* --- it comes to hear --- */
+
 /* What the victim says; the numbers of its streams are worth knowing. */
 static void hear(void)
 {
@@ -234,6 +496,8 @@ static void hear(void)
 			talker.seat = message.claim.place.stream;
 		if (got > 0 && message.type == SHUNT_MSG_ACCEPT)
 			talker.seat = message.accept.place.stream;
+		if (got > 0)
+			hear_proof(&message);
 	} while (got > 0);
 }
 
@@ -256,6 +520,7 @@ static void knock(void)
 	fuzz_check(!shunt_tuple_of(hostile, conn->fd[0], &tuple));
 	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name, &(bool) { false });
 	talker.initiator = true;
+	talker.number = talker.heard = talker.answered = 0;
 }
 
 /* The victim has come to its rendezvous. */
@@ -269,6 +534,7 @@ static void open_door(void)
 	hang_up();
 	talker.fd = fd;
 	talker.initiator = false;
+	talker.number = talker.heard = talker.answered = 0;
 }
 
 /*
@@ -330,7 +596,13 @@ static void use_some(void)
 
 static void step(void)
 {
-	switch (fuzz_below(in, 13)) {
+	uint8_t what = fuzz_byte(in);
+
+	if (what >= PROVING) {
+		prove();
+		return;
+	}
+	switch (what % 13) {
 	case 12:
 		knock_as_relative();
 		break;
@@ -370,7 +642,7 @@ static void step(void)
 static void begin(void)
 {
 	uint8_t how = fuzz_byte(in);
-	struct shunt_message first, hello = { .type = SHUNT_MSG_HELLO };
+	struct shunt_message first;
 
 	fuzz_world.engine[FUZZ_VICTIM]->config.proof = how & 1;
 	fuzz_world.engine[FUZZ_VICTIM]->config.retain = how & 1;
@@ -388,8 +660,7 @@ static void begin(void)
 		return;
 	say_knock(&first);
 	transmit(talker.fd, &first, sizeof(first), NULL, 0);
-	say_hello(&hello.hello);
-	transmit(talker.fd, &hello, sizeof(hello), segment.fds, 2);
+	introduce();
 	fuzz_world_turn();
 	hear();
 }
@@ -410,6 +681,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < STEPS && fuzz_more(in); i++)
 		step();
 	hang_up();
+	if (blind)
+		set_blind(false);
 	fuzz_world.raw = false;
 	fuzz_world_turn();	/* whoever has come to its rendezvous and was not let in */
 	fuzz_world_end();

@@ -2,7 +2,7 @@
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check does.
 fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \
-	tests/fuzz/link tests/fuzz/model tests/fuzz/peer
+	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
 EXTRA_DIST += tests/fuzz/corpus.sh tests/fuzz/run.sh tests/fuzz/corpus tests/fuzz/regress
@@ -43,10 +43,14 @@ tests_fuzz_remote_listener_SOURCES = tests/fuzz/remote_listener.c $(fuzz_fake) $
 tests_fuzz_remote_listener_LDADD = $(fuzz_ldadd)
 tests_fuzz_remote_listener_LDFLAGS = $(fuzz_ldflags)
 
+tests_fuzz_witness_SOURCES = tests/fuzz/witness.c $(fuzz_fake) $(fuzz_main)
+tests_fuzz_witness_LDADD = $(fuzz_ldadd)
+tests_fuzz_witness_LDFLAGS = $(fuzz_ldflags)
+
 # These have a world with three engines, and count the links of one of them.
 fuzz_world_ldflags = $(fuzz_ldflags) -Wl,--wrap=shunt_link_create
 fuzz_world = tests/fuzz/fuzz.h tests/fuzz/world.c tests/fuzz/world.h tests/sim/epoll.c tests/sim/names.c tests/sim/names.h tests/sim/random.h \
-	tests/sim/sim.h tests/sim/start.h tests/sim/sys.c tests/sim/sys.h tests/sim/tcp.c tests/sim/tcp.h
+	tests/sim/sim.h tests/sim/start.h tests/sim/sys.c tests/sim/sys.h tests/sim/tcp.c tests/sim/tcp.h tests/sim/witness.c tests/sim/witness.h
 
 tests_fuzz_remote_SOURCES = tests/fuzz/remote.c $(fuzz_world) $(fuzz_main)
 tests_fuzz_remote_LDADD = $(fuzz_ldadd)

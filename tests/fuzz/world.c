@@ -12,6 +12,7 @@
 #include "core/device/device.h"
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
+#include "core/peer/witness.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
 #include "core/wait/epset.h"
@@ -19,6 +20,7 @@
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
+#include "tests/sim/witness.h"
 
 #define PATIENCE 100000000	/* ns that pass while somebody waits: nobody waits long */
 #define LOOK 10000		/* ns between two looks at the clock */
@@ -241,6 +243,12 @@ static void sleep_once(struct fuzz_conn *conn, enum fuzz_who who)
 	fuzz_check(shunt_wait_poll(fuzz_world.engine[who], &fd, 1, &patience, NULL) == 0);
 }
 
+void fuzz_world_witness(enum fuzz_who who)
+{
+	shunt_witness_look(fuzz_world.engine[who]->service, NULL, &(struct shunt_sighting) { 0 },
+			   0);
+}
+
 /* What is made when it is first needed, and stays, is made before an input does it. */
 static void warm_up(void)
 {
@@ -262,6 +270,8 @@ static void warm_up(void)
 	sleep_once(conn, FUZZ_HOSTILE);
 	fuzz_check(!shunt_epset_ctl(victim, fuzz_world.epfd, EPOLL_CTL_ADD, conn->fd[1], &event));
 	shunt_epset_wait(victim, fuzz_world.epfd, &event, 1, &no_time, NULL);
+	for (enum fuzz_who who = 0; who < FUZZ_ENGINES; who++)
+		fuzz_world_witness(who);
 	fuzz_world_grows();
 	fuzz_world_end();
 }
@@ -281,6 +291,8 @@ void fuzz_world_begin(void)
 	sim_random_state = 1;
 	for (int i = 0; i < FUZZ_ENGINES; i++)
 		fuzz_world.engine[i]->random = 1;
+	memset(fuzz_world.engine[FUZZ_VICTIM]->service->users, 0,
+	       sizeof(fuzz_world.engine[FUZZ_VICTIM]->service->users));
 	fuzz_world.conns = 0;
 	fuzz_world.links = 0;
 	fuzz_world.start = 0;
@@ -546,9 +558,11 @@ static void show(void)
 /* A listener each, and what is honest. */
 static bool is_clean(void)
 {
-	return streams_of(FUZZ_VICTIM) == 3 && streams_of(FUZZ_HOSTILE) == 1 && streams_of(FUZZ_HONEST) == 3 &&
-	       links_of(FUZZ_VICTIM) == 1 && !links_of(FUZZ_HOSTILE) && links_of(FUZZ_HONEST) == 1 &&
-	       !fuzz_world.engine[FUZZ_VICTIM]->service->comebacks;
+	return streams_of(FUZZ_VICTIM) == 3 && streams_of(FUZZ_HOSTILE) == 1 &&
+	       streams_of(FUZZ_HONEST) == 3 && links_of(FUZZ_VICTIM) == 1 &&
+	       !links_of(FUZZ_HOSTILE) && links_of(FUZZ_HONEST) == 1 &&
+	       !fuzz_world.engine[FUZZ_VICTIM]->service->comebacks &&
+	       !fuzz_world.engine[FUZZ_VICTIM]->service->proofs.first;
 }
 
 static void end_hostile_links(void)
@@ -598,6 +612,10 @@ void fuzz_world_end(void)
 	check_honest();
 	for (int i = 0; i < fuzz_world.conns; i++)
 		fuzz_check(!fuzz_world.conn[i].sock[0].refs && !fuzz_world.conn[i].sock[1].refs);
+	for (int i = 0; i < fuzz_world.conns; i++)	/* nobody but a proof has changed them */
+		fuzz_check(fuzz_world.conn[i]
+				   .sock[fuzz_world_side(&fuzz_world.conn[i], FUZZ_VICTIM)]
+				   .options == SIM_OPTIONS_FIRST);
 	fuzz_check(real < 0 || (sim_fd_count() == scripted && open_descriptors() == real));
 	fuzz_check(fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted <= fuzz_world.links || real < 0);
 	fuzz_check(lines <= fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted + fuzz_world.engine[FUZZ_HOSTILE]->distrusted ||

@@ -45,6 +45,8 @@ extern ssize_t (*fuzz_world_sendmsg)(int fd, const struct msghdr *message, int f
 struct shunt_sys *fuzz_world_sys(void);
 /* Makes the world, or finds it clean. */
 void fuzz_world_begin(void);
+/* The engine calls its witness, if it has none. */
+void fuzz_world_witness(enum fuzz_who who);
 /* Descriptors may stay behind this time. */
 void fuzz_world_grows(void);
 /* A connection; NULL: there are enough. */

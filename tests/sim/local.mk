@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect tests/sim/beside.sh
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect tests/sim/possession
+TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/reconnect tests/sim/possession tests/sim/beside.sh
 EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
 
 # Two engines on real TCP.
@@ -17,7 +17,9 @@ tests_sim_sim_SOURCES = \
 	tests/sim/start.h \
 	tests/sim/sys.c tests/sim/sys.h \
 	tests/sim/tcp.c tests/sim/tcp.h \
+	tests/sim/trust.c tests/sim/trust.h \
 	tests/sim/watch.c \
+	tests/sim/witness.c tests/sim/witness.h \
 	tests/sim/world.c
 tests_sim_sim_LDADD = libshuntcore.la -lpthread
 
@@ -56,3 +58,8 @@ tests_sim_keepalive_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 tests_sim_reconnect_SOURCES = tests/sim/reconnect.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_reconnect_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_reconnect_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for proofs that a connection's sockets are held.
+tests_sim_possession_SOURCES = tests/sim/possession.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_possession_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

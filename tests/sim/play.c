@@ -7,6 +7,8 @@
 #include "core/device/soft/soft.h"
 #include "core/service.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/trust.h"
+#include "tests/sim/witness.h"
 
 static uint8_t rings[SIM_CONNS][2][SIM_PIPE_BYTES];
 
@@ -34,6 +36,7 @@ static void open_connection(void)
 	world->conns++;
 	plan_end(conn, 0, from);
 	plan_end(conn, 1, !from);
+	conn->options[0] = conn->options[1] = SIM_OPTIONS_FIRST;
 	sim_tcp_pair(conn->sock, both, world->address, 7000 + !from, 20000 + world->conns);
 	if (sim_one_in(2)) {
 		sim_tcp_establish(&conn->sock[0]);
@@ -363,6 +366,7 @@ static bool advance(void)
 	}
 	sim_clock += 1000000;
 	sim_step++;
+	sim_trust_step();
 	return moved;
 }
 
@@ -453,13 +457,13 @@ void sim_play(void)
 	uint64_t steps = sim_size(sim_world.dying ? 3000 : 600) + 50;
 
 	for (sim_step = 0; sim_step < steps; sim_step++)
-		step(most);
+		step(most), sim_trust_serve(), sim_trust_step();
 	if (!sim_world.silent)
 		end_faults();
 	while (!sim_world.conns)
 		open_connection();
 	finish();
 	sim_count(sim_world.broken, atomic_load(&sim_world.engine[0]->returns) + atomic_load(&sim_world.engine[1]->returns),
-		  sim_world.again);
+		  sim_world.again, sim_trust_proven());
 	sim_world_check();
 }

@@ -26,7 +26,7 @@ static struct shared {		/* with the process that runs the seeds */
 	uint64_t step;
 	bool failed;
 	char message[400];
-	uint64_t broken, returned, again;	/* seeds, streams, bytes: see sim_count() */
+	uint64_t broken, returned, again, proven;	/* seeds, streams, bytes, connections: see sim_count() */
 } *shared;
 
 static jmp_buf failed;
@@ -65,11 +65,12 @@ bool sim_avoids(const char *what)
 }
 
 /* What came of queue pairs that have died: streams that returned, and what the link has carried of them since. */
-void sim_count(bool broken, uint64_t returned, uint64_t again)
+void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven)
 {
 	shared->broken += broken;
 	shared->returned += returned;
 	shared->again += again;
+	shared->proven += proven;
 }
 
 static void run_seed(uint64_t seed)
@@ -200,6 +201,9 @@ int main(int argc, char **argv)
 	       failures ? "; sim --seed S --verbose shows one" : "");
 	printf("# queue pairs died in %lu seeds; %lu streams returned to a link, which then carried %lu bytes of them\n",
 	       shared->broken, shared->returned, shared->again);
+	printf("# %lu connections were proven by both ends\n", shared->proven);
+	if (seeds >= 100 && !sim_avoids("stranger") && !shared->proven)
+		failures += printf("not ok - none proven\n") > 0;
 	/* Few seeds have links that die, and only some of their streams have more to say after. */
 	if (seeds >= 1000 && !sim_avoids("kill") && (!shared->returned || (seeds >= 10000 && !shared->again)))
 		failures += printf("not ok - none returned\n") > 0;

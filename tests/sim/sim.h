@@ -45,6 +45,7 @@ struct sim_end {		/* one end of a connection: a little program */
 struct sim_conn {
 	struct sim_sock sock[2];
 	struct sim_end end[2];
+	uint8_t options[2];	/* what the program has made of its socket's (witness.h) */
 	bool opened, established;
 	bool reset_ok;		/* the kernel may reset it, or has: bytes and ends may be lost */
 };
@@ -76,7 +77,7 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define trace(...) do { if (__builtin_expect(sim_verbose, 0)) sim_trace(__VA_ARGS__); } while (0)
 
 /* After a seed, for its last line. */
-void sim_count(bool broken, uint64_t returned, uint64_t again);
+void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven);
 /* SIM_AVOID in the environment names it: for hunting past a known fault. */
 bool sim_avoids(const char *what);
 

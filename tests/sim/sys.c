@@ -14,6 +14,7 @@
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sys.h"
+#include "tests/sim/witness.h"
 
 struct sim_sock *sim_sock_of[SIM_FDS];
 struct sim_ep *sim_ep_of[SIM_FDS];
@@ -192,6 +193,8 @@ static ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	ssize_t sent;
 
+	if (sim_witness_is_asked(message))
+		return sim_witness_send(fd, message, flags);
 	if (!sock_of(fd))
 		return channel_send(fd, message, flags);
 	sent = sim_tcp_send(sock_of(fd), message->msg_iov, message->msg_iovlen);
@@ -213,6 +216,8 @@ static ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags)
 		errno = -got;
 		return -1;
 	}
+	if (sim_witness_is_asked(message))
+		return sim_witness_receive(fd, message, flags);
 	got = recvmsg(fd, message, flags);
 	if (got <= 0)
 		return got;
@@ -235,9 +240,15 @@ static int sock_option(struct sim_sock *sock, int level, int name, void *value, 
 		memcpy(value, &info, *length);
 		return 0;
 	}
+	if (sim_witness_bit(level, name) >= 0) {
+		*(int *)value = sock->options >> sim_witness_bit(level, name) & 1;
+		return 0;
+	}
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
 	memset(value, 0, *length);
+	if (name == SO_COOKIE)
+		*(uint64_t *)value = sim_witness_cookie(sock);
 	if (name == SO_PROTOCOL)
 		*(int *)value = IPPROTO_TCP;
 	if (name == SO_SNDBUF)
@@ -260,7 +271,15 @@ static int sys_getsockopt(int fd, int level, int name, void *value, socklen_t *l
 
 static int sys_setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
-	return sock_of(fd) ? 0 : setsockopt(fd, level, name, value, length);
+	struct sim_sock *sock = sock_of(fd);
+	int bit = sim_witness_bit(level, name);
+
+	if (!sock)
+		return setsockopt(fd, level, name, value, length);
+	if (bit >= 0)
+		sock->options = (uint8_t)((sock->options & ~(1u << bit)) |
+					  (unsigned int)(*(const int *)value != 0) << bit);
+	return 0;
 }
 
 static int sys_getsockname(int fd, struct sockaddr *address, socklen_t *length)

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include "tests/sim/random.h"
 #include "tests/sim/tcp.h"
+#include "tests/sim/witness.h"
 
 static void wake(struct sim_sock *sock, uint32_t what)
 {
@@ -21,7 +22,7 @@ static void pipe_init(struct sim_pipe *pipe, uint8_t *ring)
 static void sock_init(struct sim_sock *sock, struct sim_sock *peer, uint8_t *ring, bool connector)
 {
 	*sock = (struct sim_sock) { .peer = peer, .connector = connector,
-				    .state = SIM_TCP_CONNECTING };
+				    .state = SIM_TCP_CONNECTING, .options = SIM_OPTIONS_FIRST };
 	pipe_init(&sock->out, ring);
 }
 

@@ -37,6 +37,7 @@ struct sim_sock {
 	bool done;		/* SOCK_DONE */
 	bool nospace;
 	int error;
+	uint8_t options;	/* that the witness shows (witness.h) */
 	struct sockaddr_in local, remote;
 	struct sim_sock *peer;
 	struct sim_pipe out;

@@ -17,6 +17,7 @@
 #include "core/wait/watch.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
+#include "tests/sim/trust.h"
 
 struct sim_world sim_world;
 
@@ -107,7 +108,7 @@ static void make_engine(int i)
 	int fd;
 
 	choose_config(&world->config[i]);
-	engine = shunt_engine_create(&world->config[i], &sim_sys);
+	engine = shunt_engine_create(&world->config[i], sim_trust_sys(i));
 	if (!engine) {
 		sim_fail("no engine");
 		return;
@@ -154,6 +155,7 @@ void sim_world_make(uint64_t seed)
 	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
 	sim_numbers = seed;
 	choose_start(world->start, seed);
+	sim_trust_choose(seed);
 	sim_clock = 1000000000 + sim_below(1000000000);
 	sim_fd_begin();
 	world->lowest = lowest_free(0);
@@ -224,6 +226,7 @@ void sim_world_check(void)
 {
 	for (int i = 0; i < 2; i++)
 		check_engine(sim_world.engine[i]);
+	sim_trust_check();
 	if (sim_fd_count() != 4)
 		sim_fail("%d scripted descriptors are left", sim_fd_count() - 4);
 }
