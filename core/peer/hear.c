@@ -185,9 +185,17 @@ static void ready(struct shunt_source *source, uint32_t events)
 		readable(link);
 }
 
+static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum shunt_reason reason)
+{
+	shunt_claim_stays(link->engine, stream, shunt_claim_reason(link->engine->service, stream, reason));
+}
+
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.ready = ready,
 	.met = shunt_claim_link_met,
+	.proven = shunt_claim_on,
+	.unproven = unproven,
+	.sent_on = shunt_redirect_follow,
 	.up = shunt_claim_link_up,
 	.settled = shunt_claim_settled,
 	.over = shunt_reconnect_take,

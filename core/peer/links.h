@@ -8,11 +8,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/base/reason.h"
 
+struct shunt_identity;
 struct shunt_lane;
 struct shunt_link;
 struct shunt_service;
 struct shunt_source;
+struct shunt_stream;
 struct shunt_task;
 
 /* The files that make and end links tell of a link by these. Service thread, seats_lock held. */
@@ -21,6 +24,10 @@ struct shunt_link_hooks {
 	void (*ready)(struct shunt_source *source, uint32_t events);
 	/* The peer has knocked, and has to prove what we claim of it: claims that wait for the link can ask. */
 	void (*met)(struct shunt_link *link);
+	/* Our claim's connection has been proven on its channel; or not, and why; or another process is said to have it. */
+	void (*proven)(struct shunt_link *link, struct shunt_stream *stream);
+	void (*unproven)(struct shunt_link *link, struct shunt_stream *stream, enum shunt_reason reason);
+	void (*sent_on)(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_identity *process);
 	/* It is up, or has shown that it works: claims that wait for it can go. */
 	void (*up)(struct shunt_link *link);
 	/* All WRs that were posted on the lane have settled. */

@@ -5,10 +5,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include "core/base/sha256.h"
-#include "core/peer/claim.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_make.h"
-#include "core/peer/redirect.h"
+#include "core/peer/links.h"
 #include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
@@ -219,7 +218,7 @@ static void fail(struct shunt_possession *proof, enum shunt_refusal why)
 	tell(link, proof->peer_number, why);
 	end(proof);
 	if (link->initiator) {
-		shunt_claim_stays(engine, stream, shunt_decision_told(why));
+		engine->link_hooks->unproven(link, stream, shunt_decision_told(why));
 		return;
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
@@ -257,7 +256,7 @@ static void succeed(struct shunt_possession *proof)
 	shunt_streams_hold(stream);
 	end(proof);
 	if (link->initiator)
-		shunt_claim_on(link, stream);
+		link->engine->link_hooks->proven(link, stream);
 	shunt_streams_unhold(stream);
 }
 
@@ -274,7 +273,7 @@ void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_possession *proof = stream->possession ? NULL : make(link, stream, ASKED);
 
 	if (!proof) {
-		shunt_claim_stays(link->engine, stream, SHUNT_REASON_NO_MEMORY);
+		link->engine->link_hooks->unproven(link, stream, SHUNT_REASON_NO_MEMORY);
 		return;
 	}
 	stream->possession = proof;
@@ -462,8 +461,7 @@ static void on_refuse(struct shunt_possession *proof, uint32_t why)
 		shunt_limits_wrong(link->engine->service, link->peer_user);
 	end(proof);
 	if (link->initiator)
-		shunt_claim_stays(link->engine, stream,
-				  shunt_claim_reason(link->engine->service, stream, shunt_decision_told(why)));
+		link->engine->link_hooks->unproven(link, stream, shunt_decision_told(why));
 }
 
 static void on_redirect(struct shunt_possession *proof, const struct shunt_message *message)
@@ -472,7 +470,7 @@ static void on_redirect(struct shunt_possession *proof, const struct shunt_messa
 	struct shunt_stream *stream = proof->stream;
 
 	end(proof);
-	shunt_redirect_follow(link, stream, &message->process);
+	link->engine->link_hooks->sent_on(link, stream, &message->process);
 }
 
 bool shunt_possession_is_for(const struct shunt_message *message)
@@ -612,7 +610,7 @@ void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reaso
 		wrong = wrong || is_wrong(proof);	/* one is enough */
 		end(proof);
 		if (link->initiator)
-			shunt_claim_stays(link->engine, stream, reason);
+			link->engine->link_hooks->unproven(link, stream, reason);
 	}
 	if (wrong && !atomic_load(&service->leaving))
 		shunt_limits_wrong(service, link->peer_user);

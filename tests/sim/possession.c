@@ -301,8 +301,11 @@ static struct liar acceptor(void)
 
 	for (int i = 0; liar.fd < 0; i++) {
 		assert_true(i < FOREVER);
+		struct sockaddr_storage from;
+		socklen_t length = sizeof(from);
+
 		step(0);
-		liar.fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		liar.fd = accept4(door, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	}
 	knock(&liar);
 	return liar;
