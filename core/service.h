@@ -16,7 +16,7 @@
 #include "core/loop/loop.h"
 #include "core/peer/claim.h"
 #include "core/peer/limits.h"
-#include "core/peer/possession.h"
+#include "core/peer/proofs.h"
 #include "core/peer/rendezvous.h"
 #include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"

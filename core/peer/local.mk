@@ -18,6 +18,8 @@ peer_sources = \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/mock.c core/peer/mock.h \
 	core/peer/possession.c core/peer/possession.h \
+	core/peer/proof_parts.c core/peer/proof_parts.h \
+	core/peer/proofs.c core/peer/proofs.h \
 	core/peer/reconnect.c core/peer/reconnect.h \
 	core/peer/redirect.c core/peer/redirect.h \
 	core/peer/remote.c core/peer/remote.h \

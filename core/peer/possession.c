@@ -2,109 +2,20 @@
 #include "core/peer/possession.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include "core/base/sha256.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
+#include "core/peer/proof_parts.h"
+#include "core/peer/proofs.h"
 #include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/tuple.h"
 
-#define HALF 32	/* bytes of chance of each end */
-
-_Static_assert(HALF == SHUNT_DIGEST_BYTES, "ASK has room for a digest, CHALLENGE and REVEAL for a half");
-_Static_assert(SHUNT_PROOF_ROUNDS * SHUNT_WITNESS_BITS == 32, "parts fill a word");
-
-enum state {
-	ASKED,		/* claimant: ASK is out */
-	QUEUED,		/* acceptor: CHALLENGE will go when others are over */
-	CHALLENGED,	/* acceptor: CHALLENGE is out */
-	SHOWING,	/* both know what the sockets have to show */
-};
-
-struct shunt_possession {
-	struct shunt_link *link;
-	struct shunt_stream *stream;	/* held */
-	enum state state;
-	uint32_t number, peer_number;	/* for messages to us, and to the peer */
-	uint8_t half[HALF];		/* ours */
-	uint8_t digest[SHUNT_DIGEST_BYTES];	/* acceptor: of the claimant's */
-	uint32_t ours, theirs;		/* what the sockets have to show, four bits a round */
-	uint32_t round;			/* SHOWING: the part that is being shown or looked for */
-	bool shows;			/* our socket has marks */
-	bool looks;			/* the peer's socket is to be looked at */
-	uint64_t cookie;		/* of the peer's socket; 0: not seen yet */
-	uint64_t until;
-	struct shunt_possession *prev, *next, *next_same;
-};
-
-/* --- all of them: a list, oldest first, and a table by number --- */
-
-static struct shunt_possession **bucket(struct shunt_service *service, uint32_t number)
-{
-	return &service->proofs.by_number[number % SHUNT_PROOF_BUCKETS];
-}
-
-static void enlist(struct shunt_service *service, struct shunt_possession *proof)
-{
-	struct shunt_proofs *proofs = &service->proofs;
-	struct shunt_possession **first = bucket(service, proof->number);
-
-	proof->prev = proofs->last;
-	*(proofs->last ? &proofs->last->next : &proofs->first) = proof;
-	proofs->last = proof;
-	proof->next_same = *first;
-	*first = proof;
-}
-
-static void unlist(struct shunt_service *service, struct shunt_possession *proof)
-{
-	struct shunt_proofs *proofs = &service->proofs;
-	struct shunt_possession **p = bucket(service, proof->number);
-
-	*(proof->prev ? &proof->prev->next : &proofs->first) = proof->next;
-	*(proof->next ? &proof->next->prev : &proofs->last) = proof->prev;
-	while (*p != proof)
-		p = &(*p)->next_same;
-	*p = proof->next_same;
-}
-
-static struct shunt_possession *find(const struct shunt_link *link, uint32_t number)
-{
-	struct shunt_possession *proof = *bucket(link->engine->service, number);
-
-	while (proof && (proof->link != link || proof->number != number))
-		proof = proof->next_same;
-	return proof;
-}
-
-static struct shunt_possession *make(struct shunt_link *link, struct shunt_stream *stream, enum state state)
-{
-	struct shunt_service *service = link->engine->service;
-	struct shunt_possession *proof = calloc(1, sizeof(*proof));
-
-	if (!proof)
-		return NULL;
-	if (link->engine->sys->getrandom(proof->half, HALF, GRND_NONBLOCK) != HALF) {
-		free(proof);
-		return NULL;
-	}
-	proof->link = link;
-	proof->stream = stream;
-	proof->state = state;
-	proof->number = ++service->proofs.number | SHUNT_PROOF_BIT;
-	proof->until = SHUNT_NEVER;
-	shunt_streams_hold(stream);
-	enlist(service, proof);
-	return proof;
-}
-
 static bool is_under_way(const struct shunt_possession *proof)
 {
-	return proof->state == CHALLENGED || proof->state == SHOWING;
+	return proof->state == SHUNT_PROOF_CHALLENGED || proof->state == SHUNT_PROOF_SHOWING;
 }
 
 static void set_limit(struct shunt_possession *proof, uint64_t ns)
@@ -115,68 +26,6 @@ static void set_limit(struct shunt_possession *proof, uint64_t ns)
 	shunt_task_at(&engine->service->tasks.possession, proof->until);
 }
 
-/* --- what the sockets have to show --- */
-
-static void digest_of(const uint8_t half[HALF], uint8_t digest[SHUNT_DIGEST_BYTES])
-{
-	static const char what[] = "shunt half";
-	struct shunt_sha256 sum;
-
-	shunt_sha256_begin(&sum);
-	shunt_sha256_add(&sum, what, sizeof(what));
-	shunt_sha256_add(&sum, half, HALF);
-	shunt_sha256_end(&sum, digest);
-}
-
-/* The tuple is the claimant's; ends[] are the claimant's and the acceptor's. */
-static uint32_t parts_of(const char *whose, const uint32_t ends[2], const struct shunt_tuple *tuple,
-			 const uint8_t claimants[HALF], const uint8_t acceptors[HALF])
-{
-	uint8_t digest[SHUNT_SHA256_BYTES];
-	struct shunt_sha256 sum;
-	uint32_t parts;
-
-	shunt_sha256_begin(&sum);
-	shunt_sha256_add(&sum, whose, 8);
-	shunt_sha256_add(&sum, ends, 2 * sizeof(ends[0]));
-	shunt_sha256_add(&sum, tuple->local, sizeof(tuple->local));
-	shunt_sha256_add(&sum, &tuple->local_port, sizeof(tuple->local_port));
-	shunt_sha256_add(&sum, tuple->peer, sizeof(tuple->peer));
-	shunt_sha256_add(&sum, &tuple->peer_port, sizeof(tuple->peer_port));
-	shunt_sha256_add(&sum, claimants, HALF);
-	shunt_sha256_add(&sum, acceptors, HALF);
-	shunt_sha256_end(&sum, digest);
-	memcpy(&parts, digest, sizeof(parts));
-	return parts;
-}
-
-/* Both halves are known. False: the kernel does not show the ends of the channel. */
-static bool compute(struct shunt_possession *proof, const uint8_t peers[HALF])
-{
-	struct shunt_link *link = proof->link;
-	bool claims = link->initiator;
-	uint32_t ends[2], swapped[2];
-	struct shunt_tuple tuple = claims ? proof->stream->tuple : shunt_tuple_reverse(&proof->stream->tuple);
-	uint32_t claimant, acceptor;
-
-	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends))
-		return false;
-	swapped[0] = ends[1];
-	swapped[1] = ends[0];
-	claimant = parts_of("claimant", claims ? ends : swapped, &tuple, claims ? proof->half : peers,
-			    claims ? peers : proof->half);
-	acceptor = parts_of("acceptor", claims ? ends : swapped, &tuple, claims ? proof->half : peers,
-			    claims ? peers : proof->half);
-	proof->ours = claims ? claimant : acceptor;
-	proof->theirs = claims ? acceptor : claimant;
-	return true;
-}
-
-static uint8_t part(uint32_t parts, uint32_t round)
-{
-	return parts >> (SHUNT_WITNESS_BITS * round) & ((1 << SHUNT_WITNESS_BITS) - 1);
-}
-
 /* --- the end of a proof --- */
 
 /* The stream is as before. The hold of the claim is not the proof's. */
@@ -185,7 +34,7 @@ static void end(struct shunt_possession *proof)
 	struct shunt_service *service = proof->link->engine->service;
 	struct shunt_stream *stream = proof->stream;
 
-	unlist(service, proof);
+	shunt_proofs_remove(proof);
 	if (proof->shows)
 		shunt_marks_undo(stream);
 	if (stream->possession == proof)
@@ -270,7 +119,7 @@ bool shunt_possession_is_proven(const struct shunt_link *link, const struct shun
 void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_ASK };
-	struct shunt_possession *proof = stream->possession ? NULL : make(link, stream, ASKED);
+	struct shunt_possession *proof = stream->possession ? NULL : shunt_proofs_make(link, stream, SHUNT_PROOF_ASKED);
 
 	if (!proof) {
 		link->engine->link_hooks->unproven(link, stream, SHUNT_REASON_NO_MEMORY);
@@ -280,7 +129,7 @@ void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
 	message.proof.number = proof->number;
 	message.proof.tuple = stream->tuple;
 	message.proof.network = stream->network;
-	digest_of(proof->half, message.proof.bytes);
+	shunt_proof_digest(proof->half, message.proof.bytes);
 	/* The peer may wait for its program as long as it may for a claim. */
 	set_limit(proof, SHUNT_PROOF_NS + 4 * link->engine->config.claim_ms * 1000000);
 	shunt_decision_step(stream, "process %u is asked to prove that it has it", link->peer_pid);
@@ -294,11 +143,11 @@ static void challenge(struct shunt_possession *proof)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_CHALLENGE, .stream = proof->peer_number };
 
-	proof->state = CHALLENGED;
+	proof->state = SHUNT_PROOF_CHALLENGED;
 	proof->stream->possession = proof;
 	proof->link->proving++;
 	message.proof.number = proof->number;
-	memcpy(message.proof.bytes, proof->half, HALF);
+	memcpy(message.proof.bytes, proof->half, SHUNT_PROOF_HALF);
 	set_limit(proof, SHUNT_PROOF_NS);
 	if (shunt_link_send(proof->link, &message, NULL, 0))
 		fail(proof, SHUNT_REFUSED_NO_ROOM);
@@ -311,7 +160,7 @@ static void start_queued(struct shunt_service *service)
 	service->proofs.queued_due = false;
 	for (; proof; proof = next) {
 		next = proof->next;
-		if (proof->state != QUEUED)
+		if (proof->state != SHUNT_PROOF_QUEUED)
 			continue;
 		if (atomic_load(&proof->stream->state) != SHUNT_CANDIDATE || proof->stream->link)
 			fail(proof, SHUNT_REFUSED_NO_ROOM);
@@ -323,7 +172,7 @@ static void start_queued(struct shunt_service *service)
 void shunt_possession_asked(struct shunt_link *link, struct shunt_stream *stream, uint32_t number,
 			    const uint8_t digest[SHUNT_DIGEST_BYTES])
 {
-	struct shunt_possession *proof = make(link, stream, QUEUED);
+	struct shunt_possession *proof = shunt_proofs_make(link, stream, SHUNT_PROOF_QUEUED);
 
 	if (!proof) {
 		tell(link, number, SHUNT_REFUSED_NO_ROOM);
@@ -347,7 +196,7 @@ static void look_soon(struct shunt_possession *proof)
 /* Our socket shows the part of this round. False: the proof is over. */
 static bool show(struct shunt_possession *proof)
 {
-	if (!shunt_marks_show(proof->stream, part(proof->ours, proof->round), !proof->shows)) {
+	if (!shunt_marks_show(proof->stream, shunt_proof_part(proof->ours, proof->round), !proof->shows)) {
 		fail(proof, SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
@@ -391,12 +240,34 @@ static void is_right(struct shunt_possession *proof)
 	succeed(proof);
 }
 
+/* Both halves are known. False: the kernel does not show the ends of the channel. */
+static bool compute(struct shunt_possession *proof, const uint8_t peers[SHUNT_PROOF_HALF])
+{
+	struct shunt_link *link = proof->link;
+	struct shunt_proof_facts facts = { .claimants = peers, .acceptors = proof->half,
+					   .tuple = shunt_tuple_reverse(&proof->stream->tuple) };
+	uint32_t ends[2];	/* ours comes first */
+
+	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends))
+		return false;
+	facts.claimants_end = ends[!link->initiator];
+	facts.acceptors_end = ends[link->initiator];
+	if (link->initiator) {
+		facts.claimants = proof->half;
+		facts.acceptors = peers;
+		facts.tuple = proof->stream->tuple;
+	}
+	proof->ours = shunt_proof_parts(&facts, link->initiator);
+	proof->theirs = shunt_proof_parts(&facts, !link->initiator);
+	return true;
+}
+
 static void on_challenge(struct shunt_possession *proof, const struct shunt_message *message)
 {
 	struct shunt_message answer = { .type = SHUNT_MSG_REVEAL };
 
 	proof->peer_number = message->proof.number;
-	proof->state = SHOWING;
+	proof->state = SHUNT_PROOF_SHOWING;
 	set_limit(proof, SHUNT_PROOF_NS);
 	if (!compute(proof, message->proof.bytes)) {
 		fail(proof, SHUNT_REFUSED_UNSEEN);
@@ -405,7 +276,7 @@ static void on_challenge(struct shunt_possession *proof, const struct shunt_mess
 	if (!show(proof))
 		return;
 	answer.stream = proof->peer_number;
-	memcpy(answer.proof.bytes, proof->half, HALF);
+	memcpy(answer.proof.bytes, proof->half, SHUNT_PROOF_HALF);
 	if (shunt_link_send(proof->link, &answer, NULL, 0))
 		fail(proof, SHUNT_REFUSED_NO_ROOM);
 }
@@ -414,8 +285,8 @@ static void on_reveal(struct shunt_possession *proof, const struct shunt_message
 {
 	uint8_t digest[SHUNT_DIGEST_BYTES];
 
-	digest_of(message->proof.bytes, digest);
-	proof->state = SHOWING;
+	shunt_proof_digest(message->proof.bytes, digest);
+	proof->state = SHUNT_PROOF_SHOWING;
 	if (memcmp(digest, proof->digest, sizeof(digest)))
 		disbelieve(proof);
 	else if (!compute(proof, message->proof.bytes))
@@ -486,16 +357,16 @@ static bool move(struct shunt_possession *proof, const struct shunt_message *mes
 {
 	bool claims = proof->link->initiator;
 
-	if (message->type == SHUNT_MSG_CHALLENGE && claims && proof->state == ASKED &&
+	if (message->type == SHUNT_MSG_CHALLENGE && claims && proof->state == SHUNT_PROOF_ASKED &&
 	    message->proof.number & SHUNT_PROOF_BIT)
 		on_challenge(proof, message);
-	else if (message->type == SHUNT_MSG_REVEAL && !claims && proof->state == CHALLENGED)
+	else if (message->type == SHUNT_MSG_REVEAL && !claims && proof->state == SHUNT_PROOF_CHALLENGED)
 		on_reveal(proof, message);
-	else if (message->type == SHUNT_MSG_SHOWN && proof->state == SHOWING)
+	else if (message->type == SHUNT_MSG_SHOWN && proof->state == SHUNT_PROOF_SHOWING)
 		return on_shown(proof, message->proof.round);
 	else if (message->type == SHUNT_MSG_REFUSE)
 		on_refuse(proof, message->why);
-	else if (message->type == SHUNT_MSG_REDIRECT && claims && proof->state == ASKED)
+	else if (message->type == SHUNT_MSG_REDIRECT && claims && proof->state == SHUNT_PROOF_ASKED)
 		on_redirect(proof, message);
 	else
 		return false;
@@ -504,7 +375,7 @@ static bool move(struct shunt_possession *proof, const struct shunt_message *mes
 
 void shunt_possession_hear(struct shunt_link *link, const struct shunt_message *message)
 {
-	struct shunt_possession *proof = find(link, message->stream);
+	struct shunt_possession *proof = shunt_proofs_find(link, message->stream);
 
 	if (proof && !move(proof, message))
 		shunt_link_distrust(link, "a step of a proof out of turn");
@@ -539,7 +410,7 @@ static void judge(struct shunt_possession *proof, const struct shunt_sighting *p
 	proof->looks = false;
 	if (!is_own(proof->stream, own) || !peer->seen)
 		fail(proof, SHUNT_REFUSED_UNSEEN);
-	else if ((proof->cookie && proof->cookie != peer->cookie) || peer->bits != part(proof->theirs, proof->round))
+	else if ((proof->cookie && proof->cookie != peer->cookie) || peer->bits != shunt_proof_part(proof->theirs, proof->round))
 		disbelieve(proof);
 	else {
 		proof->cookie = peer->cookie;

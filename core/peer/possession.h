@@ -40,18 +40,6 @@ struct shunt_task;
 #define SHUNT_PROOFS_PER_LINK 64	/* that are under way at once; the others wait */
 #define SHUNT_PROOF_NS 5000000000ull	/* that one may take from its CHALLENGE on */
 
-#define SHUNT_PROOF_BUCKETS 256
-
-struct shunt_possession;
-
-/* Of a service. */
-struct shunt_proofs {
-	struct shunt_possession *first, *last;	/* in the order in which they were asked for */
-	struct shunt_possession *by_number[SHUNT_PROOF_BUCKETS];
-	uint32_t number;	/* of the last one */
-	bool queued_due;	/* one that has waited may begin */
-};
-
 /* The stream is to be proven on the link's channel before it is claimed there. Its claim has begun. */
 void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream);
 /* A peer's ASK is for this stream of ours, which the program has used. `number` is the peer's. */
