@@ -40,7 +40,12 @@ GUESTS_PER_USER, TELLERS, LINKS_PER_PROCESS = 64, 64, 256
 GUEST_FDS = GUESTS_PER_USER + TELLERS + 16
 
 # Attacks that find a fault that is known: what fails, in a line.
-KNOWN = {}
+KNOWN = {
+    "squat-silent": "a claimant waits for ever for a knock: limits.c has no time limit for links that this process has begun",
+    "squat-silent-after": "the same",
+    "flood-more-asks": "proofs that are asked for and wait (QUEUED) have no limit for each link: possession.c",
+    "flood-deaf": "answers to a peer that does not read them are kept without a limit: keep() in channel.c",
+}
 
 
 class Case:
@@ -210,9 +215,9 @@ class Scene:
         except (ValueError, KeyError, IndexError):
             return None
 
-    def settled(self, process):
+    def settled(self, process, until=None):
         """What its connections came to; a problem for each that has neither a link nor a reason."""
-        until, open_ = time.monotonic() + SETTLES, None
+        until, open_ = until or time.monotonic() + SETTLES, None
         while True:
             streams = self.streams(process) or []
             open_ = [stream for stream in streams if not (stream["state"] == "linked" or
@@ -226,11 +231,12 @@ class Scene:
         return collections.Counter(stream["reason"] or stream["state"] for stream in streams)
 
     def verdicts(self):
-        outcome = self.settled(self.clients["both"])
+        until = time.monotonic() + SETTLES
+        outcome = self.settled(self.clients["both"], until)
         self.notes.append("shunted both: " + ", ".join(f"{count} {what}" for what, count in sorted(outcome.items())))
         if self.case.links_during and set(outcome) != {"linked"}:
             self.wrong.append("its connections are not on a link")
-        plain = self.settled(self.clients["to-plain"])
+        plain = self.settled(self.clients["to-plain"], until)
         if "linked" in plain:
             self.wrong.append("a connection to a plain server is on a link")
 
@@ -354,7 +360,7 @@ def cases():
     some += [Case("network-wrong"), Case("network-own", quick=True)]
     some += [Case("relay", first=True, address="0.0.0.0", quick=True)]
     for kind in "knock", "ask", "hello":
-        some += [Case(f"fds-{kind}", links_during=True, quick=kind == "ask"), Case(f"fds-{kind}", wrap=unguarded, threads=3)]
+        some += [Case(f"fds-{kind}", links_during=True, quick=kind == "ask"), Case(f"fds-{kind}", wrap=unguarded, fds=GUEST_FDS + 253)]
     some += [Case(f"flood-{what}", quick=what == "tuples", alone=True)
              for what in ("connects", "knocks", "asks", "parked", "more-asks", "deaf", "tuples")]
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes"), fds=GUEST_FDS + 200, mb=64,
@@ -405,6 +411,8 @@ class Run:
         for note in scene.notes + [ratio_text(figures, self.bare) + f"; {seconds:.1f} s in all"]:
             print(f"#   {note}")
         verdict = "not ok" if scene.wrong else "ok"
+        if known and not scene.wrong:
+            print("#   it passes: its row in KNOWN may go")
         print(f"{verdict} {self.done} - {case.name or 'nobody attacks'}" + (f" # TODO {known}" if known else ""), flush=True)
         self.failed += bool(scene.wrong) and not known
 
