@@ -129,6 +129,7 @@ class Heard:
 
 class Channel:
     memory = 0	# descriptors that any channel has got
+    refused = None	# why a peer has refused last
 
     def __init__(self, sock, initiator):
         self.sock, self.initiator, self.number = sock, initiator, 0
@@ -180,6 +181,7 @@ class Channel:
             if not heard or heard.type in kinds:
                 return heard
             if heard.type in (REFUSE, REDIRECT):
+                Channel.refused = struct.unpack_from("=I", heard.data, 16)[0]
                 return None
 
     def knock(self, identity=None, version=wire.VERSION, proves=1, fds=()):

@@ -357,7 +357,7 @@ def cases():
     some += [Case("squat-plays-along", restart=True), Case("squat-silent", restart=True)]
     some += [Case(f"claim-{how}", quick=how == "wrong") for how in ("silent", "wrong", "hurried", "reflects", "replays", "unproven")]
     some += [Case("claim-wrong", same_user=True, enemy=["unshare", "--user", "--pid", "--fork", "--kill-child"])]
-    some += [Case("network-wrong"), Case("network-own", quick=True)]
+    some += [Case("network-wrong"), Case("network-own", quick=True, calls=80)]
     some += [Case("relay", first=True, address="0.0.0.0", quick=True)]
     for kind in "knock", "ask", "hello":
         some += [Case(f"fds-{kind}", links_during=True, quick=kind == "ask"), Case(f"fds-{kind}", wrap=unguarded, fds=GUEST_FDS + 253)]
