@@ -399,6 +399,7 @@ def before_any_proof(where):
                 kind(channel)
                 while channel.receive():
                     seen["answers"] += 1
+                seen["hung up"] += 1
             except TimeoutError:
                 seen["not answered"] += 1
             except PermissionError:	# SO_PASSRIGHTS
@@ -462,6 +463,7 @@ def forge_in_namespace(where, channels, outside, ports, here):
             near.close()
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             said["hung up"] += 1
+        os.write(here, b"\n")	# for the next one, which must be new when it is claimed
     os.write(here, json.dumps(said + seen).encode())
     os._exit(0)
 
@@ -490,6 +492,7 @@ def own_namespace(where):
                 tried |= before
         for end in new[-1:]:
             os.write(tell, struct.pack("=H", end.local_port))
+            os.read(there, 1)
     os.close(tell)
     seen.update(json.loads(os.read(there, 4096) or b"{}"))
 

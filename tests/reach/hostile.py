@@ -39,6 +39,11 @@ MB = 1 << 20
 GUESTS_PER_USER, TELLERS, LINKS_PER_PROCESS = 64, 64, 256
 GUEST_FDS = GUESTS_PER_USER + TELLERS + 16
 
+# What the enemy must have seen, by the beginning of the attack's name, or it was none; the longest counts.
+REACHES = {"squat": "came", "claim": "asked", "claim-unproven": "hung up", "network": "asked", "network-own": "disproven",
+           "relay": "relayed", "fds": "", "flood-connects": "connects", "flood-knocks": "knocks", "flood": "asks",
+           "flood-tuples": "told", "proven": "proven", "proven-links": "up", "dies": "died"}
+
 # Attacks that find a fault that is known: what fails, in a line.
 KNOWN = {
     "squat-silent": "a claimant waits for ever for a knock: limits.c has no time limit for links that this process has begun",
@@ -319,6 +324,9 @@ class Scene:
         """By the enemy's own words he got nothing that was not his."""
         if not seen:
             self.wrong.append("the enemy says nothing: " + self.enemy.said()[-800:])
+        reach = REACHES[max((begin for begin in REACHES if self.case.attack.startswith(begin)), key=len)]
+        if reach and not seen.get(reach):
+            self.wrong.append(f"the enemy has not got so far: nothing {reach}")
         self.notes.append("enemy: " + ", ".join(f"{count} {what}" for what, count in seen.items()))
         if seen.get("memory") and not seen.get("proven"):
             self.wrong.append("he has got memory")
