@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What one enemy does to others: attacks.py NAME JSON, as a process of its own.
 
-JSON has `ports` (of the victims' servers; the first is a shunted one's) and `pids`. Each attack is a function of that. It says
-"ready" when it is in its place, does what it does until it has done it or its standard input ends, says what it has seen as
-JSON, keeps what it holds, and ends with its standard input.
+JSON has `ports`: of a shunted server, of a plain one, and for a server of the enemy's. Each attack is a function of that. It
+says "ready" when it is in its place, and does what it does until it has done it or its standard input ends. Then it says what
+it has seen as JSON, keeps what it holds, and ends with its standard input.
 """
 import array
 import collections
@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -122,7 +123,7 @@ class Squatter:
 
 
 def all_names(where, word=None):
-    return [name for port in where["ports"] for name in (enemy.free_of(port, word) if word else enemy.names(port))]
+    return [name for port in where["ports"][:2] for name in (enemy.free_of(port, word) if word else enemy.names(port))]
 
 
 def knocks(channel):
@@ -936,6 +937,79 @@ def escapes(where):
             come.close()
 
 
+# --- a server that holds its connections, and proves it ---
+
+def echo_all(listener, sockets):
+    """An honest server of TCP, in a thread."""
+    poll, by_number = select.poll(), {listener.fileno(): listener}
+    poll.register(listener, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == listener.fileno():
+                sock, address = listener.accept()
+                sockets[address[1]] = by_number[sock.fileno()] = sock
+                poll.register(sock, select.POLLIN)
+                continue
+            sock = by_number[fd]
+            try:
+                data = sock.recv(1 << 16)
+                sock.sendall(data)
+            except OSError:
+                data = b""
+            if not data:
+                poll.unregister(fd)
+                del by_number[fd]
+                sock.close()
+
+
+def accept_body(heard, **more):
+    offset, size, stream, rkey, lane = struct.unpack_from("=QIIII", heard.data, 48)
+    place = {"offset": offset, "size": size, "stream": stream, "rkey": rkey, "lane": lane, "tcp": 0, **more}
+    return struct.pack("=QIIII16xI", *(place[word] for word in ("offset", "size", "stream", "rkey", "lane", "tcp")))
+
+
+# To a CLAIM of a proven connection: type, whether of its stream, and what it says.
+ANSWERS = [(enemy.ACCEPT, dict(offset=2 ** 62)), (enemy.ACCEPT, dict(size=3)), (enemy.ACCEPT, dict(stream=0)),
+           (enemy.ACCEPT, dict(stream=2 ** 31)), (enemy.ACCEPT, dict(lane=99)), (enemy.ACCEPT, dict(tcp=7)),
+           (enemy.REDIRECT, {}), (enemy.RETIRE, {}), (enemy.RETIRED, {}), (enemy.SHRINK, {}), (enemy.MOCK, {}), (enemy.RESUME, {}),
+           (enemy.HELLO, {}), (enemy.CLAIM, {}), (enemy.REFUSE, {})]
+
+
+def as_server(where):
+    """Proves as an acceptor what it holds, introduces itself, and answers claims with what cannot be."""
+    listener, sockets = socket.create_server(("127.0.0.1", where["ports"][2]), backlog=128), {}
+    threading.Thread(target=echo_all, args=(listener, sockets), daemon=True).start()
+
+    def behave(channel, heard):
+        if heard.type == enemy.ASK:
+            proof = Proof(channel, heard.end())
+            proof.challenge(heard.number)
+            channel.proofs[proof.number] = proof
+        elif heard.type == enemy.HELLO:
+            enemy.hello(channel)
+            seen["hello"] += 1
+        elif heard.type == enemy.CLAIM:
+            kind, more = ANSWERS[seen["claims"] % len(ANSWERS)]
+            seen["claims"] += 1
+            stream = struct.unpack_from("=I", heard.data, 60)[0]
+            channel.send(kind, stream, accept_body(heard, **more) if kind == enemy.ACCEPT else os.urandom(64))
+        proof = channel.proofs.get(heard.stream)
+        if not proof:
+            return
+        sock = sockets[proof.end.local_port]
+        if heard.type == enemy.REVEAL:
+            proof.revealed(heard)
+            proof.bits = proof.ours()
+            enemy.show(sock, proof.bits[0])
+            proof.shown(0)
+        elif heard.type == enemy.SHOWN and heard.round < enemy.ROUNDS:
+            enemy.show(sock, proof.bits[heard.round])
+            proof.shown(heard.round)
+        elif heard.type == enemy.SHOWN:
+            seen["proven"] += 1
+    Squatter(enemy.free_of(where["ports"][2]), behave, knocks).run()
+
+
 # --- those who die ---
 
 STEPS = ["connected", "knocked", "asked", "challenged", "revealed", *(f"shown {i}" for i in range(1, 9)), "hello", "met", "claimed",
@@ -1062,6 +1136,7 @@ ATTACKS = {
     "proven-claims": wrong_claims,
     "proven-scribbles": scribbles,
     "proven-escapes": escapes,
+    "proven-server": as_server,
     "dies": dies,
     "dies-squatting": dies_squatting,
 }

@@ -152,7 +152,7 @@ class Scene:
     def __init__(self, case, folder):
         self.case, self.folder, self.wrong, self.notes = case, folder, [], []
         self.count, self.processes = 0, []
-        self.ports = [free_port(), free_port()]
+        self.ports = [free_port() for _ in range(3)]	# of a shunted server, a plain one, and one of the enemy's
         self.servers, self.clients, self.enemy = [], {}, None
 
     def start(self, what, command, user, shunted=False):
@@ -197,6 +197,8 @@ class Scene:
         self.watches = [Watch(self.servers[0].pid)]
         self.clients = {"both": self.call("both", self.ports[0], True), "to-plain": self.call("to-plain", self.ports[1], True),
                         "from-plain": self.call("from-plain", self.ports[0], False)}
+        if self.case.attack == "proven-server":
+            self.clients["to-enemy"] = self.call("to-enemy", self.ports[2], True)
 
     def measured(self):
         """All steps of all clients."""
@@ -301,7 +303,7 @@ class Scene:
         self.start_all()
         self.figures = self.measured()
         ends_itself = self.case.attack and self.case.attack.split("-")[0] in ("flood", "fds", "proven", "dies")
-        if ends_itself and self.case.attack not in ("proven-others", "proven-escapes"):
+        if ends_itself and self.case.attack not in ("proven-others", "proven-escapes", "proven-server"):
             report = self.report()
             self.verdicts()
         else:
@@ -310,6 +312,8 @@ class Scene:
         if self.case.check:
             self.case.check(self)
         self.bounded()
+        if "to-enemy" in self.clients:	# whose server is about to end
+            self.end_client(self.clients.pop("to-enemy"))
         if self.enemy:
             self.enemy.close()
             self.judge(json.loads(report or self.report() or "{}"))
@@ -372,9 +376,9 @@ def cases():
     some += [Case(f"flood-{what}", quick=what == "tuples", alone=True)
              for what in ("connects", "knocks", "asks", "parked", "deaf", "tuples")]
     some += [Case("flood-more-asks", alone=True, mb=8)]	# 16,384 that wait have half of that
-    some += [Case(f"proven-{what}", quick=what in ("hello", "escapes"), fds=GUEST_FDS + 200, mb=64,
+    some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
-             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes")]
+             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server")]
     some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=["prlimit", "--nofile=1024:1024"])]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]
     some[-1].name, some[-1].quick = "dies-some", True
