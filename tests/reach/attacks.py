@@ -107,7 +107,7 @@ class Squatter:
                 self.let_in(*self.listeners[fd])
             elif fd in self.channels:
                 self.hear(self.channels[fd])
-        except (OSError, TimeoutError):
+        except (OSError, struct.error):	# a peer that has gone is not shown any more
             if fd in self.channels:
                 self.drop(self.channels[fd])
 
@@ -996,8 +996,10 @@ def as_server(where):
         proof = channel.proofs.get(heard.stream)
         if not proof:
             return
-        sock = sockets[proof.end.local_port]
-        if heard.type == enemy.REVEAL:
+        sock = sockets.get(proof.end.local_port)
+        if not sock:	# the thread has not accepted it yet
+            channel.refuse(proof.peer)
+        elif heard.type == enemy.REVEAL:
             proof.revealed(heard)
             proof.bits = proof.ours()
             enemy.show(sock, proof.bits[0])
