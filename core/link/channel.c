@@ -44,6 +44,7 @@ static void drop_first(struct shunt_channel *channel)
 	struct shunt_outgoing *out = channel->first;
 
 	channel->first = out->next;
+	channel->kept--;
 	if (!channel->first)
 		channel->last = NULL;
 	for (int i = 0; i < out->count; i++)
@@ -54,8 +55,11 @@ static void drop_first(struct shunt_channel *channel)
 /* Keeps what is left of `data` after `sent` bytes, with its own hold on the descriptors. */
 static int keep(struct shunt_channel *channel, const void *data, size_t bytes, size_t sent, const int *fds, int count)
 {
-	struct shunt_outgoing *out = calloc(1, sizeof(*out));
+	struct shunt_outgoing *out;
 
+	if (channel->proves && channel->kept >= SHUNT_CHANNEL_KEPT)
+		return -ENOBUFS;
+	out = calloc(1, sizeof(*out));
 	if (!out)
 		return -ENOMEM;
 	memcpy(out->data, data, bytes);
@@ -76,6 +80,7 @@ static int keep(struct shunt_channel *channel, const void *data, size_t bytes, s
 	else
 		channel->first = out;
 	channel->last = out;
+	channel->kept++;
 	return 0;
 }
 

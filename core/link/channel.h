@@ -25,6 +25,7 @@ struct shunt_outgoing;	/* what the channel had no room for */
 enum shunt_channel_kind { SHUNT_CHANNEL_UNIX, SHUNT_CHANNEL_TCP };
 
 #define SHUNT_CHANNEL_FDS 2	/* that a message may have */
+#define SHUNT_CHANNEL_KEPT 8192	/* messages that a stranger may leave unread, beside what its socket holds */
 #define SHUNT_COOKIE_BYTES 16
 
 struct shunt_channel {
@@ -41,6 +42,7 @@ struct shunt_channel {
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
 	bool takes_fds;		/* unix: a HELLO is due, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;
+	uint32_t kept;		/* how many these are */
 	const char *wrong;	/* after -EPROTO: in words */
 
 	/* tcp */
@@ -82,7 +84,10 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
  */
 int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms);
 
-/* Sends a message, or keeps it. fds stay the caller's. 0 or -errno: it is not sent. */
+/*
+ * Sends a message, or keeps it. fds stay the caller's. 0 or -errno: it is not sent. -ENOBUFS: a stranger does not read
+ * what it is told.
+ */
 int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count);
 /* There is room: sends what was kept. */
 void shunt_channel_flush(struct shunt_channel *channel);

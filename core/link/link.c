@@ -31,6 +31,8 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 			want_write(link, true);
 	}
 	shunt_lock_leave(&link->send_lock);
+	if (result == -ENOBUFS)
+		shunt_link_fail(link, "it does not read what it is told");
 	errno = saved;
 	return result;
 }

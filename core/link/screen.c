@@ -13,31 +13,46 @@
 
 #define RIGHTS_MOST 256	/* the kernel lets 253 pass at once */
 
+enum kind { WANTED, BRIEF, UNKNOWN };
+
+static bool begins(const char *text, ssize_t bytes, const char *with)
+{
+	return bytes >= (ssize_t)strlen(with) && !memcmp(text, with, strlen(with));
+}
+
 /* By questions that the file's own server does not hear of, as it would of fstat(). */
-static bool is_harmless(struct shunt_engine *engine, int fd)
+static enum kind kind_of(struct shunt_engine *engine, int fd)
 {
 	static const char eventfd[] = "anon_inode:[eventfd]";
 	char path[32], text[sizeof(eventfd)];
+	ssize_t got;
 
 	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0)
-		return true;
+		return WANTED;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return engine->sys->readlink(path, text, sizeof(text)) == sizeof(eventfd) - 1 &&
-	       !memcmp(text, eventfd, sizeof(eventfd) - 1);
+	got = engine->sys->readlink(path, text, sizeof(text));
+	if (got == sizeof(eventfd) - 1 && !memcmp(text, eventfd, sizeof(eventfd) - 1))
+		return WANTED;
+	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
 }
 
-/* The packet holds them, too. True: all were harmless. */
+/*
+ * The packet holds them, too: the close here is not the last one, so a socket does not linger in it. Places at the
+ * porter's are few, and one packet has room for more descriptors than there are places. True: all were wanted.
+ */
 static bool let_go(struct shunt_engine *engine, const int *fds, int count)
 {
 	bool good = true;
 
 	for (int i = 0; i < count; i++) {
-		if (is_harmless(engine, fds[i])) {
-			engine->sys->close(fds[i]);
-		} else {
+		enum kind kind = kind_of(engine, fds[i]);
+
+		good = good && kind == WANTED;
+		if (kind == UNKNOWN) {
 			shunt_own_fds_mark(engine, fds[i]);
 			shunt_porter_close_later(engine, fds[i]);
-			good = false;
+		} else {
+			engine->sys->close(fds[i]);
 		}
 	}
 	return good;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/limits.h"
+#include <sys/resource.h>
+#include "core/base/narrow.h"
 #include "core/link/trust.h"
 #include "core/service.h"
 
@@ -43,12 +45,37 @@ static bool allows_guest(struct shunt_service *service, const struct ucred *peer
 	       shunt_limits_allow(service, (uint32_t)peer->pid, all, SHUNT_GUESTS, "links of others that have proven nothing");
 }
 
+/* A link has up to four descriptors, and the program needs some, too: connections of its own, for one. */
+static uint32_t most_of_strangers(void)
+{
+	struct rlimit limit = { 1024, 1024 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur / SHUNT_STRANGERS_SHARE < SHUNT_LINKS_OF_STRANGERS ?
+	       shunt_narrow_u32(limit.rlim_cur / SHUNT_STRANGERS_SHARE) : SHUNT_LINKS_OF_STRANGERS;
+}
+
+/* Links of strangers, proven or not: all of them, and those of each user. */
+static bool allows_stranger(struct shunt_service *service, const struct ucred *peer)
+{
+	uint32_t all = 0, of_user = 0, most = most_of_strangers();
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (link->initiator || !link->channel.proves || atomic_load(&link->state) == SHUNT_LINK_DEAD)
+			continue;
+		all++;
+		of_user += link->peer_user == peer->uid;
+	}
+	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, most / 2, "links of its user") &&
+	       shunt_limits_allow(service, (uint32_t)peer->pid, all, most, "links of others");
+}
+
 bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 {
 	uint32_t count = 0;
 	struct ucred peer;
 
-	if (!shunt_trust_peer(service->engine, fd, &peer) || (strange && !allows_guest(service, &peer)))
+	if (!shunt_trust_peer(service->engine, fd, &peer) || (strange && !(allows_guest(service, &peer) && allows_stranger(service, &peer))))
 		return false;
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&

@@ -16,6 +16,8 @@
 #define SHUNT_PARKED_PER_LINK 16384	/* claims whose connections our program has not used yet */
 #define SHUNT_GUESTS_PER_USER 64	/* accepted links on which nothing has been proven yet */
 #define SHUNT_GUESTS 256		/* the same, of all users */
+#define SHUNT_STRANGERS_SHARE 8		/* links of strangers, proven or not: RLIMIT_NOFILE divided by this, */
+#define SHUNT_LINKS_OF_STRANGERS 8192	/* and no more; of each user half of it */
 #define SHUNT_GUEST_USERS 64		/* whose wrong answers are remembered; the first stands for all of them */
 #define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
 #define SHUNT_WRONG 1024		/* the same, of all users */

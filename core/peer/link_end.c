@@ -23,6 +23,7 @@ static void hang_up(struct shunt_link *link)
 	gone = link->channel;
 	link->channel.fd = -1;
 	link->channel.first = link->channel.last = NULL;
+	link->channel.kept = 0;
 	shunt_lock_leave(&link->send_lock);
 	shunt_channel_close(&gone);
 }

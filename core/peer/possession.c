@@ -172,8 +172,10 @@ static void start_queued(struct shunt_service *service)
 void shunt_possession_asked(struct shunt_link *link, struct shunt_stream *stream, uint32_t number,
 			    const uint8_t digest[SHUNT_DIGEST_BYTES])
 {
-	struct shunt_possession *proof = shunt_proofs_make(link, stream, SHUNT_PROOF_QUEUED);
+	struct shunt_possession *proof = NULL;
 
+	if (!shunt_proofs_of(link, stream))	/* no peer needs two at once */
+		proof = shunt_proofs_make(link, stream, SHUNT_PROOF_QUEUED);
 	if (!proof) {
 		tell(link, number, SHUNT_REFUSED_NO_ROOM);
 		return;

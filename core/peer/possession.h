@@ -37,7 +37,6 @@ struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
-#define SHUNT_PROOFS_PER_LINK 64	/* that are under way at once; the others wait */
 #define SHUNT_PROOF_NS 5000000000ull	/* that one may take from its CHALLENGE on */
 
 /* The stream is to be proven on the link's channel before it is claimed there. Its claim has begun. */

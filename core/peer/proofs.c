@@ -41,6 +41,21 @@ struct shunt_possession *shunt_proofs_find(const struct shunt_link *link, uint32
 	return proof;
 }
 
+/* One that is under way is known to its stream; only where others wait, the list is searched. */
+struct shunt_possession *shunt_proofs_of(const struct shunt_link *link, const struct shunt_stream *stream)
+{
+	struct shunt_possession *proof = stream->possession;
+
+	if (proof && proof->link == link)
+		return proof;
+	if (!proof && link->proving < SHUNT_PROOFS_PER_LINK)
+		return NULL;
+	proof = link->engine->service->proofs.first;
+	while (proof && (proof->link != link || proof->stream != stream))
+		proof = proof->next;
+	return proof;
+}
+
 struct shunt_possession *shunt_proofs_make(struct shunt_link *link, struct shunt_stream *stream,
 					   enum shunt_possession_state state)
 {

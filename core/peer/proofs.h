@@ -36,6 +36,7 @@ struct shunt_possession {
 	struct shunt_possession *prev, *next, *next_same;
 };
 
+#define SHUNT_PROOFS_PER_LINK 64	/* that are under way at once; the others wait */
 #define SHUNT_PROOF_BUCKETS 256
 
 /* Of a service. */
@@ -51,6 +52,8 @@ struct shunt_possession *shunt_proofs_make(struct shunt_link *link, struct shunt
 					   enum shunt_possession_state state);
 /* It is in neither any more, and remains the caller's to free. */
 void shunt_proofs_remove(struct shunt_possession *proof);
+/* The stream's on the link, or NULL. */
+struct shunt_possession *shunt_proofs_of(const struct shunt_link *link, const struct shunt_stream *stream);
 /* The one of that number on the link, or NULL. */
 struct shunt_possession *shunt_proofs_find(const struct shunt_link *link, uint32_t number);
 

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plain programs that somebody attacks: they know nothing of Shunt, and miss no byte.
+
+victim.py serve ADDRESS PORT   an echo server; says "port N"; ends with its standard input
+victim.py call PORT CALLS      short connections, some of which wait before their first byte, beside a long one; says how long
+                               each step took, as JSON, then keeps two connections busy; ends with its standard input
+"""
+import json
+import os
+import random
+import select
+import socket
+import sys
+import time
+
+PATIENCE = 60	# seconds, after which a call is lost
+IDLE = 0.03	# seconds that some connections wait for their first byte: time for a stranger to see them
+
+
+# --- the server ---
+
+class Echo:
+    def __init__(self, sock):
+        self.sock, self.due, self.over = sock, bytearray(), False
+
+
+def read(echo):
+    try:
+        data = echo.sock.recv(1 << 16)
+    except BlockingIOError:
+        return
+    except ConnectionResetError:
+        data = b""
+    echo.over = not data
+    echo.due += data
+
+
+def write(echo):
+    try:
+        while echo.due:
+            del echo.due[:echo.sock.send(echo.due)]
+    except BlockingIOError:
+        pass
+    except OSError:
+        echo.over = True
+        echo.due.clear()
+
+
+def accept(listener, poll, echoes):
+    try:
+        while True:
+            sock = listener.accept()[0]
+            sock.setblocking(False)
+            echoes[sock.fileno()] = Echo(sock)
+            poll.register(sock, select.EPOLLIN)
+    except BlockingIOError:
+        pass
+
+
+def serve(address, port):
+    listener = socket.create_server((address, int(port)), backlog=1024)
+    listener.setblocking(False)
+    poll, echoes = select.epoll(), {}
+    poll.register(listener, select.EPOLLIN)
+    poll.register(0, select.EPOLLIN)
+    print("port", listener.getsockname()[1], flush=True)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == 0:
+                return
+            if fd == listener.fileno():
+                accept(listener, poll, echoes)
+                continue
+            echo = echoes[fd]
+            read(echo)
+            write(echo)
+            if echo.over and not echo.due:
+                del echoes[fd]
+                poll.unregister(fd)
+                echo.sock.close()
+            else:
+                poll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if echo.due else 0))
+
+
+# --- the client ---
+
+class Times(dict):
+    """Seconds of each step."""
+    def take(self, what, call, *arguments):
+        begun = time.monotonic()
+        result = call(*arguments)
+        self.setdefault(what, []).append(time.monotonic() - begun)
+        return result
+
+    def figures(self):
+        return {what: {"median": sorted(some)[len(some) // 2], "most": max(some)} for what, some in self.items()}
+
+
+def dial(port):
+    sock = socket.socket()
+    sock.settimeout(PATIENCE)
+    sock.connect(("127.0.0.1", port))
+    return sock
+
+
+def ask(sock, rng, most):
+    out = rng.randbytes(rng.randrange(1, most))
+    sock.sendall(out)
+    back = bytearray()
+    while len(back) < len(out):
+        some = sock.recv(len(out) - len(back))
+        if not some:
+            sys.exit("the connection has ended early")
+        back += some
+    if back != out:
+        sys.exit("the bytes are others")
+
+
+def close(sock):
+    sock.close()
+
+
+def call_once(port, rng, times, idle):
+    sock = times.take("connect", dial, port)
+    if idle:
+        time.sleep(IDLE)
+    times.take("first", ask, sock, rng, 4096)
+    for _ in range(3):
+        times.take("more", ask, sock, rng, 4096)
+    times.take("close", close, sock)
+
+
+def call(port, calls):
+    port, rng, times = int(port), random.Random(os.getpid()), Times()
+    long = dial(port)
+    ask(long, rng, 4096)
+    for i in range(int(calls)):
+        call_once(port, rng, times, i % 3 == 0)
+        times.take("long", ask, long, rng, 1 << 16)
+    fresh = dial(port)
+    time.sleep(IDLE)
+    ask(fresh, rng, 4096)
+    print(json.dumps(times.figures()), flush=True)
+    while not select.select([0], [], [], 0.02)[0]:
+        ask(long, rng, 4096)
+        ask(fresh, rng, 4096)
+    for sock in long, fresh:
+        sock.shutdown(socket.SHUT_WR)
+        if sock.recv(1):
+            sys.exit("bytes behind the end")
+    print("exact", flush=True)
+
+
+if __name__ == "__main__":
+    {"serve": serve, "call": call}[sys.argv[1]](*sys.argv[2:])
