@@ -139,6 +139,12 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 /* The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or who made the listener, asked for them. */
 bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The program set an option that the engine caches or acts upon (SO_RCVTIMEO, SO_LINGER, TCP_CORK…) to what the kernel took. */
+/*
+ * The program asks for a socket option, or sets it. True: one of those by which the engine proves possession
+ * (core/stream/marks.h): it has the program's value until shunt_stream_option_ends(), which follows. Any thread, no lock.
+ */
+bool shunt_stream_option_begins(struct shunt_stream *stream, int level, int name);
+void shunt_stream_option_ends(struct shunt_stream *stream);
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value);
 /* The kernel's SO_LINGER is not the program's now (core/stream/tcp_backlog.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);

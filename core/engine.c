@@ -278,6 +278,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	engine->parent = engine->pid;
 	engine->forks++;
+	engine->rights_doors = 0;
 	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
 	atomic_store(&engine->files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
@@ -287,6 +288,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
 	engine->waker_count = 0;
+	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);

@@ -58,12 +58,16 @@ struct shunt_engine {
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
+	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
+	uint64_t space_links;	/* and those of links; service thread */
+	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
+	uint32_t rights_doors;		/* names that doors for relatives have had (fork_door.h) */
 	uint32_t forks;			/* how many lie between the first process and us */
 	uint64_t born;
 	uint64_t trim_every, ring_quiet;	/* ns, see reclaim.c; tests shorten them */
@@ -104,10 +108,10 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
 };
 
-/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps would be missing for it. */
 /* The hooks that its polls call. */
 extern const struct shunt_hooks shunt_engine_hooks;
 
+/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps is missing for it. */
 static inline bool shunt_engine_is_confined(void)
 {
 	struct rlimit limit;

@@ -14,6 +14,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
 #include "core/leave.h"
+#include "core/link/share.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
 #include "core/peer/limits.h"
@@ -140,7 +141,6 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
 {
 	struct shunt_service *service = calloc(1, sizeof(*service));
-	int result;
 
 	*reason = SHUNT_REASON_NO_THREAD;
 	if (!service)
@@ -155,16 +155,13 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->witness.fd = -1;
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
-	if (shunt_loop_open(&engine->loop, engine)) {
+	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
 		free(service);
 		return NULL;
 	}
 	enlist(&engine->loop, &service->tasks);
 	shunt_task_at(&service->tasks.unclaimed, 0);	/* there may be some already */
-	result = shunt_doors_open(service);
-	if (result == -EADDRINUSE)
-		*reason = SHUNT_REASON_NAME_TAKEN;
-	if (result || !shunt_fork_slots_prepare(engine)) {
+	if (shunt_doors_open(service)) {
 		unmake(engine, service);
 		return NULL;
 	}
@@ -178,6 +175,7 @@ static bool start_thread(struct shunt_service *service)
 	sigset_t all, before;
 	int failed;
 
+	shunt_share_spare_heap(service->engine);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -194,6 +192,8 @@ static bool start_thread(struct shunt_service *service)
 /* Once more, in what a former thread has left (leave.c). */
 static bool revive(struct shunt_service *service)
 {
+	struct shunt_engine *engine = service->engine;
+
 	atomic_store(&service->leaving, false);
 	atomic_store(&service->stopping, false);
 	service->leave_by = 0;
@@ -201,7 +201,9 @@ static bool revive(struct shunt_service *service)
 	service->deaf = 0;
 	shunt_task_at(&service->tasks.unclaimed, 0);
 	shunt_task_at(&service->tasks.offer, 0);	/* it may have come too late for the former one */
-	service->ended = shunt_doors_open(service) || (!service->engine->manual && !start_thread(service));
+	/* Strangers know the names that the former one had. */
+	service->ended = !shunt_identity_make(engine, &engine->identity) ||
+			 shunt_doors_open(service) || (!engine->manual && !start_thread(service));
 	if (service->ended)
 		shunt_doors_close(service);
 	return !service->ended;
@@ -229,7 +231,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 	} else if (service && service->ended) {
 		if (!revive(service))
 			service = NULL;
-	} else if (!service && shunt_engine_is_confined()) {
+	} else if (!service && !shunt_share_thread(engine)) {
 		go_without(engine, SHUNT_REASON_CONFINED);
 	} else if (!service && !engine->finished) {
 		service = make(engine, &reason);

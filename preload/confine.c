@@ -9,13 +9,24 @@
  * it is needed. A filter may forbid what the engine calls, and namespaces part it from its peers:
  * after those the process stays on TCP.
  *
- * Calls that concern the whole process (PR_SET_DUMPABLE, chroot), those that confine nothing
- * (PR_SET_NAME), and those that can be undone (seteuid, setgroups) are not here. What sets a security label by writing to /proc is not seen.
+ * Calls that concern the whole process (PR_SET_DUMPABLE, PR_SET_MDWE, chroot), those that confine
+ * nothing (PR_SET_NAME, PR_SET_KEEPCAPS), and those that can be undone (seteuid, setgroups) are not
+ * here. A child that clone() makes in namespaces of its own has none of our threads (fork.c,
+ * syscall.c). A security label that is set by writing to /proc is not seen.
  */
+#include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include "preload/confine.h"
+
+/* Newer than some headers. */
+#define LABEL_NOW 100	/* LSM_ATTR_CURRENT of linux/lsm.h; the others are for what the thread makes */
+#ifndef PR_SCHED_CORE
+#define PR_SCHED_CORE 62
+#define PR_SCHED_CORE_GET 0
+#endif
 
 enum kind { HARMLESS, CHANGES, CONFINES };
 
@@ -89,33 +100,91 @@ CHANGING(setuid, (uid_t uid), uid)
 CHANGING(setgid, (gid_t gid), gid)
 CHANGING(capset, (void *header, const void *data), header, data)
 
-/*
- * A thread that keeps an id or a capability by which it comes back gives nothing up: seteuid(),
- * setfsuid(), setgroups() and their like are no boundary. A file server makes them for each request.
- */
-static enum kind ids_kind(unsigned int real_id, unsigned int saved)
+/* Of a thread: users or groups. UNCHANGED: a call leaves it, setreuid(2). */
+struct ids { unsigned int real, effective, saved; };
+#define UNCHANGED ((unsigned int)-1)
+
+/* A filter may forbid to ask; then there is no thread of ours either. */
+static bool may_ask(void)
 {
-	return real_id == (unsigned int)-1 || saved == (unsigned int)-1 ? HARMLESS : CHANGES;
+	return __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST) &&
+	       !shunt_process_confined();
+}
+
+static struct ids users(void)
+{
+	struct ids ids = { 0 };
+
+	if (may_ask())
+		(void)getresuid(&ids.real, &ids.effective, &ids.saved);
+	return ids;
+}
+
+static struct ids groups(void)
+{
+	struct ids ids = { 0 };
+
+	if (may_ask())
+		(void)getresgid(&ids.real, &ids.effective, &ids.saved);
+	return ids;
+}
+
+static unsigned int changed(unsigned int before, unsigned int to)
+{
+	return to == UNCHANGED ? before : to;
+}
+
+static bool keeps(struct ids ids, unsigned int id)
+{
+	return ids.real == id || ids.effective == id || ids.saved == id;
+}
+
+/*
+ * A thread that keeps the ids by which it comes back gives nothing up: seteuid(), setfsuid(),
+ * setgroups() and their like are no boundary. A file server makes them for each request. An
+ * effective id beside the others is one that was taken on for a while, unless it is root's.
+ */
+static enum kind ids_kind(struct ids before, struct ids to)
+{
+	struct ids after = { changed(before.real, to.real), changed(before.effective, to.effective),
+			     changed(before.saved, to.saved) };
+	bool comes_back = keeps(after, before.real) && keeps(after, before.saved) &&
+			  (before.effective || keeps(after, 0));
+
+	return comes_back ? HARMLESS : CHANGES;
+}
+
+/* setreuid(2), setregid(2): when the saved id becomes the new effective one. */
+static enum kind pair_kind(struct ids before, unsigned int real_id, unsigned int effective)
+{
+	struct ids to = { real_id, effective, UNCHANGED };
+
+	if (real_id != UNCHANGED || (effective != UNCHANGED && effective != before.real))
+		to.saved = changed(before.effective, effective);
+	return ids_kind(before, to);
 }
 
 int setreuid(uid_t real_uid, uid_t effective)
 {
-	return AROUND(ids_kind(real_uid, 0), real(setreuid)(real_uid, effective));
+	return AROUND(pair_kind(users(), real_uid, effective), real(setreuid)(real_uid, effective));
 }
 
 int setregid(gid_t real_gid, gid_t effective)
 {
-	return AROUND(ids_kind(real_gid, 0), real(setregid)(real_gid, effective));
+	return AROUND(pair_kind(groups(), real_gid, effective),
+		      real(setregid)(real_gid, effective));
 }
 
 int setresuid(uid_t real_uid, uid_t effective, uid_t saved)
 {
-	return AROUND(ids_kind(real_uid, saved), real(setresuid)(real_uid, effective, saved));
+	return AROUND(ids_kind(users(), (struct ids) { real_uid, effective, saved }),
+		      real(setresuid)(real_uid, effective, saved));
 }
 
 int setresgid(gid_t real_gid, gid_t effective, gid_t saved)
 {
-	return AROUND(ids_kind(real_gid, saved), real(setresgid)(real_gid, effective, saved));
+	return AROUND(ids_kind(groups(), (struct ids) { real_gid, effective, saved }),
+		      real(setresgid)(real_gid, effective, saved));
 }
 
 /* --- what confines --- */
@@ -132,7 +201,10 @@ static enum kind prctl_kind(long option, unsigned long a, unsigned long b)
 	case PR_SET_SECCOMP:
 		return filter_kind(a == SECCOMP_MODE_STRICT, a == SECCOMP_MODE_FILTER, (const void *)b);
 	case PR_SET_NO_NEW_PRIVS: case PR_CAPBSET_DROP: case PR_SET_SECUREBITS:
+	case PR_SET_SPECULATION_CTRL:
 		return CHANGES;
+	case PR_SCHED_CORE:
+		return a == PR_SCHED_CORE_GET ? HARMLESS : CHANGES;
 	case PR_CAP_AMBIENT:
 		return a == PR_CAP_AMBIENT_IS_SET ? HARMLESS : CHANGES;
 	default:
@@ -175,13 +247,19 @@ static enum kind kind_of(long number, long a, long b, long c)
 	case SYS_prctl:
 		return prctl_kind(a, (unsigned long)b, (unsigned long)c);
 	case SYS_setreuid: case SYS_setregid:
-		return ids_kind((unsigned int)a, 0);
+		return pair_kind(number == SYS_setreuid ? users() : groups(), (unsigned int)a,
+				 (unsigned int)b);
 	case SYS_setresuid: case SYS_setresgid:
-		return ids_kind((unsigned int)a, (unsigned int)c);
+		return ids_kind(number == SYS_setresuid ? users() : groups(),
+				(struct ids) { (unsigned int)a, (unsigned int)b, (unsigned int)c });
 	case SYS_seccomp:
 		return filter_kind(a == SECCOMP_SET_MODE_STRICT, a == SECCOMP_SET_MODE_FILTER, (const void *)c);
 	case SYS_unshare:
 		return a ? CONFINES : HARMLESS;
+	case SYS_keyctl:
+		return a == KEYCTL_JOIN_SESSION_KEYRING ? CHANGES : HARMLESS;
+	case SHUNT_SYS_LSM_SET_SELF_ATTR:
+		return a == LABEL_NOW ? CONFINES : HARMLESS;
 	case SYS_setns:
 #ifdef SYS_landlock_restrict_self
 	case SYS_landlock_restrict_self:

@@ -24,13 +24,17 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	struct shunt_file *file = shunt_lookup(fd);
 	struct shunt_stream *stream = shunt_as_stream(file);
 	int result, saved;
+	bool shown;
 
 	if (likely(!stream))
 		return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
 	if (needs_kernel(level, name))
 		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
+	shown = shunt_stream_option_begins(stream, level, name);
 	result = real(setsockopt)(fd, level, name, value, length);
 	saved = errno;
+	if (shown)
+		shunt_stream_option_ends(stream);
 	if (!result)
 		shunt_stream_option_changed(stream, level, name, value);
 	if (!result && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
@@ -66,10 +70,23 @@ static int get_linger(int fd, struct shunt_stream *stream, void *value, socklen_
 	return result;
 }
 
+static int get_shown(int fd, struct shunt_stream *stream, int level, int name, void *value, socklen_t *length)
+{
+	bool shown = shunt_stream_option_begins(stream, level, name);
+	int result = real(getsockopt)(fd, level, name, value, length);
+
+	if (shown)
+		shunt_stream_option_ends(stream);
+	return result;
+}
+
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 
+	if (stream && (level == SOL_IP || level == SOL_IPV6))
+		return get_shown(fd, stream, level, name, value, length);
+	stream = shunt_linked(&fd);
 	if (stream && level == SOL_SOCKET && name == SO_ERROR)
 		return get_error(fd, stream, value, length);
 	if (stream && level == SOL_SOCKET && name == SO_LINGER)

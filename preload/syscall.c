@@ -192,7 +192,8 @@ static SHUNT_INLINE enum call sort(long number)
 		return WAITS;
 	case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
 	case SYS_setresgid: case SYS_capset:
-	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns:
+	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns: case SYS_keyctl:
+	case SHUNT_SYS_LSM_SET_SELF_ATTR:
 #ifdef SYS_landlock_restrict_self
 	case SYS_landlock_restrict_self:
 #endif

@@ -50,7 +50,10 @@ descriptors() {
 before=$(descriptors)
 cat >"$work/hostile.py" <<'PYTHON'
 import socket, sys, time
-name = "\0shunt/adm/" + sys.argv[1]
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[2])
+import door
+name = door.find(sys.argv[1], "adm")
 def come():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(name)
@@ -79,7 +82,7 @@ for i in range(200):        # who does not wait for the answer
     s.close()
 assert ask(b"help")[:1] == b"+"
 PYTHON
-expect 0 python3 "$work/hostile.py" "$server"
+expect 0 python3 "$work/hostile.py" "$server" "$top_srcdir/tests/calls"
 expect 0 "$shunt" adm "$server" help
 [ "$(descriptors)" -le "$before" ] || problem "$(descriptors) descriptors, $before before"
 

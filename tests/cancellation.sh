@@ -50,6 +50,9 @@ outfile openat
 overflow close			# cancellation is held off
 overflow open
 overflow read
+space close			# cancellation is held off, or the service thread
+space open
+space read
 write_nosig sigtimedwait
 library dlopen			# none in glibc
 pd close			# a new segment: service thread

@@ -81,7 +81,7 @@ expect 0 timeout 120 "$shunt" stat
 has "$out" "pid $growing"
 has "$out" "pid $hostile"
 has "$err" "process $trickle: its answer did not come to an end in time"
-has "$err" "process $fake: it gave no answer"
+has "$err" "doors that could not be asked, of processes unknown: 1"
 expect 1 timeout 120 "$shunt" stat "$trickle" "$growing"
 has "$out" "pid $growing"
 

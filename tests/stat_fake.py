@@ -67,7 +67,7 @@ def main():
     kind = sys.argv[1]
     control = kind in ("silent", "liar")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if control else socket.SOCK_STREAM)
-    listener.bind("\0shunt/%s/%d" % ("adm" if control else "stat", os.getpid()))
+    listener.bind("\0shunt/%s/%s" % ("adm" if control else "stat", os.urandom(16).hex()))
     listener.listen(0 if kind == "full" else 100)
     early = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     if kind == "full":
@@ -80,13 +80,16 @@ def main():
     kept = []
     for answer in answers(kind):
         client = listener.accept()[0]
-        if kind == "liar":
-            client.recv(1000)
-            client.send(b"+" + ESCAPES.encode())
-        elif kind == "silent":
-            kept.append(client)
-        else:
-            client.sendall(answer)
+        try:
+            if kind == "liar":
+                client.recv(1000)
+                client.send(b"+" + ESCAPES.encode())
+            elif kind == "silent":
+                kept.append(client)
+            else:
+                client.sendall(answer)
+        except OSError:
+            pass        # it was looking for another process
         client = None
 
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a process has no socket to be asked at: what /proc tells of it. */
+/* Why a process has no door to be asked at: what /proc tells of it. */
 #include "tools/shunt.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/config.h"
+#include "core/base/space.h"
 
 static FILE *open_proc(pid_t pid, const char *name)
 {
@@ -38,21 +38,6 @@ static char *find_line(pid_t pid, const char *name, const char *text)
 	free(line);
 	errno = 0;
 	return NULL;
-}
-
-/* Its own number in the innermost of its PID namespaces, which is what its sockets are named after. */
-pid_t shunt_process_inner(pid_t pid)
-{
-	char *line = find_line(pid, "status", "NSpid:"), *last;
-	long inner = 0;
-
-	if (!line)
-		return pid;
-	last = strrchr(line, '\t');
-	if (last)
-		inner = strtol(last, NULL, 10);
-	free(line);
-	return inner > 0 && inner <= INT32_MAX ? (pid_t)inner : pid;
 }
 
 static int in_other_network(pid_t pid)
@@ -117,14 +102,22 @@ static const char *setting(pid_t pid)
 /* "Max address space         unlimited            unlimited            bytes" */
 static int is_confined(pid_t pid)
 {
-	char *line = find_line(pid, "limits", "Max address space"), soft[32] = "";
-	int confined = line && sscanf(line, "Max address space %31s", soft) == 1 && strcmp(soft, "unlimited");
+	char *line = find_line(pid, "limits", "Max address space");
+	char *pages = find_line(pid, "statm", " ");
+	struct shunt_space space = { .limit = SHUNT_SPACE_UNLIMITED };
+	char soft[32] = "";
 
+	if (line && pages && sscanf(line, "Max address space %31s", soft) == 1 &&
+	    strcmp(soft, "unlimited")) {
+		space.limit = strtoull(soft, NULL, 10);
+		space.present = strtoull(pages, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	}
 	free(line);
-	return confined;
+	free(pages);
+	return !shunt_space_thread(shunt_space_spare(&space, 0));
 }
 
-const char *shunt_process_absence(pid_t pid)
+const char *shunt_process_absence(pid_t pid, bool shut)
 {
 	const char *why;
 	char *line;
@@ -142,8 +135,10 @@ const char *shunt_process_absence(pid_t pid)
 	if (why)
 		return why;
 	if (is_confined(pid))
-		return "Shunt is loaded, but the process has limited its address space (RLIMIT_AS), so its connections stay "
-		       "on TCP";
+		return "Shunt is loaded, but RLIMIT_AS leaves the process too little address space for a link, so its "
+		       "connections stay on TCP; raise ulimit -v, or LimitAS= of its systemd unit";
+	if (shut)
+		return "Shunt is loaded, but no door that lets us in is the process's (stopped?)";
 	return "Shunt is loaded, but no connection has needed its engine yet, or its service thread could not start; its "
 	       "log says which (SHUNT_LOG)";
 }

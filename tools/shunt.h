@@ -4,6 +4,7 @@
 #define SHUNT_TOOLS_SHUNT_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -24,20 +25,10 @@ int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
 
-/*
- * process.c: a non-blocking connection to one of a process' sockets, "stat" or "adm", if the kernel says that it is the
- * process that listens, and it is of our user or root, or we are root. -errno, and the reason in `why`; -EAGAIN where
- * it has too many clients just now.
- */
-int shunt_process_try(pid_t pid, const char *service, int type, char *why, size_t len);
-/* The monotonic clock. */
+/* seconds.c: the monotonic clock. */
 double shunt_seconds(void);
-/* absence.c: why nobody is there. */
-const char *shunt_process_absence(pid_t pid);
-/* The process's own id, where it is in a PID namespace of its own; else `pid`. */
-pid_t shunt_process_inner(pid_t pid);
-/* The process id that a word is; 0: it is none. */
-pid_t shunt_process_id(const char *word);
+/* absence.c: why a process has no door. `shut`: some doors let nobody in; one may be its own. */
+const char *shunt_process_absence(pid_t pid, bool shut);
 
 /* program.c: finding a program, and what its file says about preloading into it. */
 int shunt_program_find(const char *name, char path[PATH_MAX]);

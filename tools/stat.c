@@ -3,7 +3,6 @@
 #include "tools/stat.h"
 
 #include <getopt.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,47 +12,45 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt stat [--json] [--watch SECONDS] [PID...]\n\n"
+	"Usage: shunt stat [--json] [--watch SECONDS] [PROCESS...]\n\n"
 	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
 	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
-	"Without PID: of all that may be asked.\n\n"
+	"A process is a process id or an identity, 32 hexadecimal digits, which is shown in place of a\n"
+	"process id that is not visible here. Without one: all that may be asked.\n\n"
 	"  --json           an array with an object for each process, as the processes say it\n"
 	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
 	"                   rates, of the time since the last look, and so have totals and counters;\n"
 	"                   an array a line with --json\n\n"
-	"Exit status: 0, or 1 if a PID has no statistics to give.\n";
+	"Exit status: 0, or 1 if a process has no statistics to give.\n";
 
 struct options {
 	int json;
 	double watch;
-	pid_t *pids;
-	ssize_t count;	/* 0: all */
+	struct shunt_door *wanted;
+	size_t count;	/* 0: all */
 };
 
 /* A process that ends between being listed and being asked is no failure. */
 static int gather(const struct options *options, struct shunt_look *look)
 {
+	char name[SHUNT_DOOR_TEXT];
 	int failed = 0;
 
-	if (!options->count && shunt_look_list(look))
+	if (shunt_look_ask(look, options->wanted, options->count))
 		return -1;
-	if (options->count) {
-		look->processes = calloc((size_t)options->count, sizeof(*look->processes));
-		if (!look->processes)
-			abort();
-		look->count = (size_t)options->count;
-	}
-	for (ssize_t i = 0; i < options->count; i++)
-		look->processes[i].pid = options->pids[i];
-	shunt_look_ask(look);
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i];
 
 		if (stat->process || (!options->count && !stat->late))
 			continue;
-		fprintf(stderr, "shunt stat: process %d: %s\n", (int)stat->pid, stat->why);
+		fprintf(stderr, "shunt stat: process %s: %s\n", shunt_door_text(&stat->door, name),
+			stat->why);
 		failed |= options->count > 0;
 	}
+	if (look->shut)
+		fprintf(stderr,
+			"shunt stat: doors that could not be asked, of processes unknown: %zu (stopped?)\n",
+			look->shut);
 	return failed;
 }
 
@@ -110,18 +107,14 @@ static int usage_error(const char *what, const char *text)
 	return EXIT_USAGE;
 }
 
-static int parse_pids(struct options *options, int count, char **words)
+static int parse_wanted(struct options *options, int count, char **words)
 {
-	options->pids = calloc((size_t)count + 1, sizeof(*options->pids));
-	if (!options->pids)
+	options->wanted = calloc((size_t)count + 1, sizeof(*options->wanted));
+	if (!options->wanted)
 		abort();
-	for (options->count = 0; options->count < count; options->count++) {
-		pid_t pid = shunt_process_id(words[options->count]);
-
-		if (!pid)
-			return usage_error("not a process id:", words[options->count]);
-		options->pids[options->count] = pid;
-	}
+	for (options->count = 0; count--; words++)
+		if (!shunt_door_parse(*words, &options->wanted[options->count++]))
+			return usage_error("neither a process id nor an identity:", *words);
 	return 0;
 }
 
@@ -155,7 +148,7 @@ static int parse(struct options *options, int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	return parse_pids(options, argc - optind, argv + optind);
+	return parse_wanted(options, argc - optind, argv + optind);
 }
 
 static void pause_for(double seconds)
@@ -181,6 +174,6 @@ int shunt_stat(int argc, char **argv)
 		rc = show_once(&options, &before);
 	}
 	shunt_look_free(&before);
-	free(options.pids);
+	free(options.wanted);
 	return rc;
 }

@@ -8,13 +8,13 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <sys/types.h>
+#include "tools/door.h"
 
 #define SHUNT_STAT_WHY_MAX 256
 
 /* One process in one look. */
 struct shunt_stat {
-	pid_t pid;
+	struct shunt_door door;
 	json_t *process;	/* an object, or NULL */
 	double at;		/* when it had answered, by shunt_seconds() */
 	bool late;		/* it had not, when time was up */
@@ -24,15 +24,15 @@ struct shunt_stat {
 struct shunt_look {
 	struct shunt_stat *processes;
 	size_t count;
+	size_t shut;	/* doors not asked, of processes unknown; 0 where processes are named */
 };
 
 /*
- * All processes of this network namespace that offer statistics, in ascending order, not yet asked. 0, or -1 after
- * saying why.
+ * Asks all processes of this network namespace that offer statistics, at the same time. What has
+ * not been answered in five seconds is not waited for. In ascending order; with `count` processes
+ * that are wanted, those in their order. 0, or -1 after saying why there is no look.
  */
-int shunt_look_list(struct shunt_look *look);
-/* Asks them all at the same time; what has not been answered in five seconds is not waited for. */
-void shunt_look_ask(struct shunt_look *look);
+int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count);
 void shunt_look_free(struct shunt_look *look);
 
 /* A process then, for one now: the same engine, a while ago. NULL: there is none. */

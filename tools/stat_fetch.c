@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics come from the process itself, over an abstract Unix socket named after it. Anybody may take such a name
- * and say nothing, or a byte now and then: all are asked at the same time, and there is one deadline.
+ * Statistics come from the process itself, over a socket of an abstract name (door.h). Anybody
+ * may take such a name and say nothing, or a byte now and then: all are asked at the same time,
+ * and there is one deadline. Anybody may take any number of such names, but only for itself: a
+ * process has few answers under way at a time.
  */
 #include "tools/stat.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,75 +19,14 @@
 #include "tools/output.h"
 #include "tools/shunt.h"
 
-#define NAME "shunt/stat/"
+#define SERVICE "stat"
 #define PATIENCE 5.0	/* seconds */
+#define ABREAST 16	/* answers that one process has under way; an engine has one */
 #define AGAIN_MS 10	/* between attempts to connect to one that has too many clients */
 
 /* Enough for some 100,000 streams; more than that is not an engine's answer. */
 #define ANSWER_MAX (64U << 20)
 #define FIRST_ROOM (16U << 10)
-
-/* ---- who there is ---- */
-
-static int compare_pids(const void *a, const void *b)
-{
-	pid_t x = ((const struct shunt_stat *)a)->pid, y = ((const struct shunt_stat *)b)->pid;
-
-	return (x > y) - (x < y);
-}
-
-/* A listening socket has the kernel's __SO_ACCEPTCON in the flags; accepted ones bear the name too. */
-static pid_t listener_pid(const char *line)
-{
-	const char *name = strstr(line, " @" NAME);
-	unsigned int flags;
-	char *end;
-	long pid;
-
-	if (!name || sscanf(line, "%*s %*s %*s %x", &flags) != 1 || !(flags & (1 << 16)))
-		return 0;
-	pid = strtol(name + sizeof(" @" NAME) - 1, &end, 10);
-	return *end == '\n' && pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
-}
-
-int shunt_look_list(struct shunt_look *look)
-{
-	FILE *sockets = fopen("/proc/net/unix", "re");
-	size_t room = 0, line_room = 0;
-	char *line = NULL;
-
-	*look = (struct shunt_look){ 0 };
-	if (!sockets) {
-		perror("shunt stat: /proc/net/unix");
-		return -1;
-	}
-	while (getline(&line, &line_room, sockets) > 0) {
-		pid_t pid = listener_pid(line);
-
-		if (!pid)
-			continue;
-		if (look->count == room) {
-			room = room ? 2 * room : 64;
-			look->processes = reallocarray(look->processes, room, sizeof(*look->processes));
-			if (!look->processes)
-				abort();
-		}
-		look->processes[look->count++] = (struct shunt_stat){ .pid = pid };
-	}
-	free(line);
-	fclose(sockets);
-	if (look->count)
-		qsort(look->processes, look->count, sizeof(*look->processes), compare_pids);
-	return 0;
-}
-
-void shunt_look_free(struct shunt_look *look)
-{
-	for (size_t i = 0; i < look->count; i++)
-		json_decref(look->processes[i].process);
-	free(look->processes);
-	*look = (struct shunt_look){ 0 };
-}
 
 /* ---- one question ---- */
 
@@ -95,6 +35,8 @@ enum state { WAITING, READING, OVER };
 struct question {
 	struct shunt_stat *stat;
 	enum state state;
+	bool unwanted;	/* it is not of a process that was asked for */
+	bool entered;	/* it is asked from inside its user namespace */
 	int fd;
 	char *text;
 	size_t length, room;
@@ -116,16 +58,69 @@ static void fail(struct question *question, const char *why)
 	finish(question);
 }
 
+/* All questions of a look, and the processes that are wanted. */
+struct asking {
+	struct question *questions, **reading;
+	size_t count, reading_count;
+	const struct shunt_door *wanted;
+	size_t wanted_count;	/* 0: all */
+	struct pollfd *fds;	/* of those that are reading */
+};
+
+static bool may_be_wanted(const struct asking *asking, const struct shunt_door *door)
+{
+	for (size_t i = 0; i < asking->wanted_count; i++)
+		if (shunt_door_may_match(&asking->wanted[i], door))
+			return true;
+	return !asking->wanted_count;
+}
+
+/* A process that is not visible may be one of many; the others are told apart. */
+static bool has_enough(const struct asking *asking, const struct shunt_door *door)
+{
+	size_t reading = 0;
+
+	for (size_t i = 0; door->pid && i < asking->reading_count; i++)
+		reading += asking->reading[i]->stat->door.pid == door->pid;
+	return reading >= ABREAST;
+}
+
 /* Too many descriptors here, or clients there: later. */
-static void ask(struct question *question)
+static void ask(struct asking *asking, struct question *question)
 {
 	struct shunt_stat *stat = question->stat;
 
-	question->fd = shunt_process_try(stat->pid, "stat", SOCK_STREAM, stat->why, sizeof(stat->why));
-	if (question->fd >= 0)
-		question->state = READING;
-	else if (question->fd != -EAGAIN && question->fd != -EMFILE)
+	if (has_enough(asking, &stat->door))
+		return;
+	question->unwanted = !may_be_wanted(asking, &stat->door);
+	if (question->unwanted) {
 		finish(question);
+		return;
+	}
+	question->fd = shunt_door_try(&stat->door, SERVICE, SOCK_STREAM, stat->why,
+				      sizeof(stat->why));
+	if (question->fd == -EAGAIN || question->fd == -EMFILE)
+		return;
+	question->unwanted = !may_be_wanted(asking, &stat->door);
+	if (question->fd < 0 || question->unwanted) {
+		finish(question);
+	} else if (has_enough(asking, &stat->door)) {
+		close(question->fd);
+		question->fd = -EAGAIN;
+	} else {
+		question->state = READING;
+		asking->reading[asking->reading_count++] = question;
+	}
+}
+
+/*
+ * The kernel's word, and not the process's: it may lie, or have another number in its own PID
+ * namespace.
+ */
+static void say_who(struct shunt_stat *stat)
+{
+	json_object_set_new(stat->process, "pid", json_integer(stat->door.pid));
+	json_object_set_new(stat->process, "identity", json_string(stat->door.identity));
 }
 
 static void parse(struct question *question)
@@ -134,10 +129,6 @@ static void parse(struct question *question)
 	char said[JSON_ERROR_TEXT_LENGTH];
 	json_error_t error;
 
-	if (!question->length) {
-		fail(question, "it gave no answer (stopped, or not yours?)");
-		return;
-	}
 	stat->process = json_loadb(question->text, question->length, JSON_REJECT_DUPLICATES, &error);
 	if (stat->process && !json_is_object(stat->process)) {
 		json_decref(stat->process);
@@ -148,7 +139,28 @@ static void parse(struct question *question)
 		snprintf(stat->why, sizeof(stat->why), "its answer is not that of an engine: %s",
 			 shunt_escape(error.text, said, sizeof(said)));
 	stat->at = shunt_seconds();
+	if (stat->process)
+		say_who(stat);
 	finish(question);
+}
+
+/*
+ * The process has hung up before it said anything. Its user namespace may be another: once more
+ * from inside, once.
+ */
+static void refused(const struct asking *asking, struct question *question)
+{
+	struct shunt_door *door = &question->stat->door;
+	bool again = !question->entered;
+
+	for (size_t i = 0; i < asking->count; i++)
+		again &= !asking->questions[i].entered ||
+			 asking->questions[i].stat->door.pid != door->pid;
+	close(question->fd);
+	question->fd = again ? shunt_door_enter(door, SERVICE, SOCK_STREAM) : -ENOENT;
+	question->entered = again;
+	if (question->fd < 0)
+		fail(question, question->fd == -EACCES ? SHUNT_DOOR_NO_ROOT : SHUNT_DOOR_SILENT);
 }
 
 static int grow(struct question *question)
@@ -167,7 +179,7 @@ static int grow(struct question *question)
 }
 
 /* What is there now. */
-static void hear(struct question *question)
+static void hear(const struct asking *asking, struct question *question)
 {
 	ssize_t got;
 
@@ -178,6 +190,8 @@ static void hear(struct question *question)
 	got = recv(question->fd, question->text + question->length, question->room - question->length, MSG_DONTWAIT);
 	if (got > 0)
 		question->length += (size_t)got;
+	else if (!question->length && (!got || errno == ECONNRESET))
+		refused(asking, question);
 	else if (!got)
 		parse(question);
 	else if (errno != EAGAIN && errno != EINTR)
@@ -186,40 +200,42 @@ static void hear(struct question *question)
 
 /* ---- all of them ---- */
 
-/* Asks who has not been asked and lists who is answering; how many. */
-static size_t prepare(struct question *questions, size_t count, struct pollfd *fds, size_t *open)
+/* Asks who has not been asked and lists who is answering. How many are still to be asked. */
+static size_t prepare(struct asking *asking)
 {
 	size_t waiting = 0;
 
-	*open = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (questions[i].state == WAITING)
-			ask(&questions[i]);
-		waiting += questions[i].state == WAITING;
-		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-		if (questions[i].state == READING) {
-			fds[i].fd = questions[i].fd;
-			(*open)++;
-		}
+	asking->reading_count = 0;
+	for (size_t i = 0; i < asking->count; i++)
+		if (asking->questions[i].state == READING)
+			asking->reading[asking->reading_count++] = &asking->questions[i];
+	for (size_t i = 0; i < asking->count; i++) {
+		if (asking->questions[i].state == WAITING)
+			ask(asking, &asking->questions[i]);
+		waiting += asking->questions[i].state == WAITING;
 	}
+	for (size_t i = 0; i < asking->reading_count; i++)
+		asking->fds[i] = (struct pollfd){ .fd = asking->reading[i]->fd, .events = POLLIN };
 	return waiting;
 }
 
-static void ask_all(struct question *questions, size_t count, struct pollfd *fds)
+static void ask_all(struct asking *asking)
 {
 	double until = shunt_seconds() + PATIENCE, left;
 
 	while ((left = until - shunt_seconds()) > 0) {
-		size_t open, waiting = prepare(questions, count, fds, &open);
+		size_t waiting = prepare(asking);
 		int ms = (int)(left * 1000) + 1;
 
-		if (!open && !waiting)
+		if (!asking->reading_count && !waiting)
 			return;
-		if (poll(fds, count, waiting && ms > AGAIN_MS ? AGAIN_MS : ms) < 0 && errno != EINTR)
+		if (poll(asking->fds, asking->reading_count,
+			 waiting && ms > AGAIN_MS ? AGAIN_MS : ms) < 0 &&
+		    errno != EINTR)
 			return;
-		for (size_t i = 0; i < count; i++)
-			if (questions[i].state == READING && fds[i].revents)
-				hear(&questions[i]);
+		for (size_t i = 0; i < asking->reading_count; i++)
+			if (asking->fds[i].revents)
+				hear(asking, asking->reading[i]);
 	}
 }
 
@@ -234,24 +250,116 @@ static void raise_limit(void)
 	}
 }
 
-void shunt_look_ask(struct shunt_look *look)
+/*
+ * Those that have let us in and owe an answer are late. Those beyond what one process may have
+ * under way are nothing to speak of. How many have let nobody in.
+ */
+static size_t give_up(struct asking *asking)
 {
-	struct question *questions = calloc(look->count + 1, sizeof(*questions));
-	struct pollfd *fds = calloc(look->count + 1, sizeof(*fds));
+	size_t shut = 0;
 
-	if (!questions || !fds)
-		abort();
-	raise_limit();
-	for (size_t i = 0; i < look->count; i++)
-		questions[i] = (struct question){ .stat = &look->processes[i], .fd = -1 };
-	ask_all(questions, look->count, fds);
-	for (size_t i = 0; i < look->count; i++) {
-		if (questions[i].state == OVER)
+	for (size_t i = 0; i < asking->count; i++) {
+		struct question *question = &asking->questions[i];
+
+		if (question->state == OVER)
 			continue;
-		look->processes[i].late = true;
-		fail(&questions[i], questions[i].length ? "its answer did not come to an end in time" :
-			"it gave no answer (stopped, or not yours?)");
+		shut += !question->stat->door.met;
+		question->stat->late = question->state == READING;
+		fail(question, question->length ? "its answer did not come to an end in time" :
+						  SHUNT_DOOR_SILENT);
 	}
-	free(questions);
-	free(fds);
+	return shut;
+}
+
+/* ---- the look ---- */
+
+static void add(struct shunt_look *look, const struct shunt_stat *stat)
+{
+	look->processes = reallocarray(look->processes, look->count + 1, sizeof(*look->processes));
+	if (!look->processes)
+		abort();
+	look->processes[look->count] = *stat;
+	json_incref(look->processes[look->count++].process);
+}
+
+/* What the questions have brought, in the order in which it was wanted. */
+static void pick(struct asking *asking, const struct shunt_door *wanted, bool shut,
+		 struct shunt_look *look)
+{
+	size_t before = look->count;
+	struct shunt_stat none = { .door = *wanted };
+
+	for (size_t i = 0; i < asking->count; i++)
+		if (!asking->questions[i].unwanted &&
+		    shunt_door_matches(wanted, &asking->questions[i].stat->door))
+			add(look, asking->questions[i].stat);
+	if (look->count > before)
+		return;
+	snprintf(none.why, sizeof(none.why), "%s", shunt_door_absence(wanted, shut));
+	add(look, &none);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct shunt_door *x = &((const struct shunt_stat *)a)->door,
+				*y = &((const struct shunt_stat *)b)->door;
+
+	return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid) :
+				  strcmp(x->identity, y->identity);
+}
+
+void shunt_look_free(struct shunt_look *look)
+{
+	for (size_t i = 0; i < look->count; i++)
+		json_decref(look->processes[i].process);
+	free(look->processes);
+	*look = (struct shunt_look){ 0 };
+}
+
+static void ask_doors(struct asking *asking, const struct shunt_doors *doors,
+		      struct shunt_stat *stats)
+{
+	raise_limit();
+	asking->count = doors->count;
+	for (size_t i = 0; i < doors->count; i++) {
+		stats[i].door = doors->door[i];
+		asking->questions[i] = (struct question){ .stat = &stats[i], .fd = -1 };
+	}
+	ask_all(asking);
+}
+
+int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count)
+{
+	struct asking asking = { .wanted = wanted, .wanted_count = count };
+	struct shunt_look all = { 0 };
+	struct shunt_doors doors;
+	int rc = shunt_door_list(SERVICE, SOCK_STREAM, &doors);
+
+	*look = (struct shunt_look){ 0 };
+	if (rc) {
+		fprintf(stderr, "shunt stat: /proc/net/unix: %s\n", strerror(-rc));
+		return -1;
+	}
+	all = (struct shunt_look) { calloc(doors.count + 1, sizeof(*all.processes)), doors.count,
+				    0 };
+	asking.reading = calloc(doors.count + 1, sizeof(struct question *));
+	asking.questions = calloc(doors.count + 1, sizeof(*asking.questions));
+	asking.fds = calloc(doors.count + 1, sizeof(*asking.fds));
+	if (!all.processes || !asking.questions || !asking.reading || !asking.fds)
+		abort();
+	ask_doors(&asking, &doors, all.processes);
+	all.shut = give_up(&asking);
+	for (size_t i = 0; i < count; i++)
+		pick(&asking, &wanted[i], all.shut > 0, look);
+	free(asking.questions);
+	free(asking.reading);
+	free(asking.fds);
+	free(doors.door);
+	if (count) {
+		shunt_look_free(&all);
+		return 0;
+	}
+	qsort(all.processes, all.count, sizeof(*all.processes), compare);
+	*look = all;
+	return 0;
 }

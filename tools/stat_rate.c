@@ -9,10 +9,8 @@ const struct shunt_stat *shunt_look_find(const struct shunt_look *before, const 
 	for (size_t i = 0; i < before->count; i++) {
 		const struct shunt_stat *then = &before->processes[i];
 
-		/* A process id may be another process by now, or another program. */
-		if (then->pid == now->pid && then->process && now->at > then->at &&
-		    json_integer_value(json_object_get(then->process, "uptime_ms")) <=
-		    json_integer_value(json_object_get(now->process, "uptime_ms")))
+		if (!strcmp(then->door.identity, now->door.identity) && then->process &&
+		    now->at > then->at)
 			return then;
 	}
 	return NULL;

@@ -60,14 +60,31 @@ static void show_uring(const json_t *process)
 		puts("  io_uring: the process has a ring, so its streams stay on TCP");
 }
 
+/* A process of a PID namespace that is not visible from here has no number. */
+static const char *name_of(const json_t *process, char *buf, size_t room)
+{
+	json_int_t pid = number_of(process, "pid");
+	char identity[SHUNT_DOOR_IDENTITY];
+
+	if (pid)
+		snprintf(buf, room, "pid %lld", (long long)pid);
+	else
+		snprintf(buf, room, "identity %s",
+			 text_of(process, "identity", identity, sizeof(identity)));
+	return buf;
+}
+
 static void show_header(const json_t *process)
 {
 	const json_t *totals = json_object_get(process, "totals");
-	char program[32], device[16], reason[TEXT_MAX], line[256];
+	char program[32], device[16], reason[TEXT_MAX], name[64], line[320];
 
-	snprintf(line, sizeof(line), "%s (pid %lld): device %s, up %.1f s, %lld streams, %lld on the link",
-		 text_of(process, "program", program, sizeof(program)), (long long)number_of(process, "pid"),
-		 text_of(process, "device", device, sizeof(device)), (double)number_of(process, "uptime_ms") / 1000,
+	snprintf(line, sizeof(line),
+		 "%s (%s): device %s, up %.1f s, %lld streams, %lld on the link",
+		 text_of(process, "program", program, sizeof(program)),
+		 name_of(process, name, sizeof(name)),
+		 text_of(process, "device", device, sizeof(device)),
+		 (double)number_of(process, "uptime_ms") / 1000,
 		 (long long)number_of(totals, "streams"), (long long)number_of(totals, "linked"));
 	shunt_print_wrapped(4, 0, line);
 	if (*text_of(process, "reason", reason, sizeof(reason)))

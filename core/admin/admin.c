@@ -1,33 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/admin.h"
 #include "core/base/answer.h"
+#include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/admin/command.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/service.h"
 
 static int listen_as(struct shunt_engine *engine)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/adm/%d", (int)engine->pid);
+	char name[SHUNT_ENDPOINT_NAME], identity[SHUNT_IDENTITY_TEXT];
 
-	if (fd < 0)
-		return -1;
-	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
-			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
-			       (socklen_t)length) &&
-	    !engine->sys->listen(fd, SHUNT_ADMIN_CLIENTS))
-		return fd;
-	shunt_own_fds_close(engine, fd);
-	return -1;
+	shunt_identity_text(&engine->identity, identity);
+	snprintf(name, sizeof(name), "shunt/adm/%s", identity);
+	return shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, SHUNT_ADMIN_CLIENTS);
 }
 
 static void end(struct shunt_engine *engine, struct shunt_admin_client *client)

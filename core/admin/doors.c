@@ -2,6 +2,7 @@
 #include "core/admin/doors.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_door.h"
 #include "core/fork/fork_handover.h"
 #include <errno.h>
 #include "core/service.h"
@@ -14,11 +15,10 @@ int shunt_doors_open(struct shunt_service *service)
 	service->rights_source.ready = shunt_fork_handover_serve;
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
-	service->rights_fd = shunt_fork_handover_listen(engine);
-	if (service->rights_fd < 0 && !engine->manual)
+	service->rights_fd = shunt_fork_door_open(engine);
+	if (service->rights_fd < 0)
 		return service->rights_fd;
-	if (service->rights_fd >= 0 &&
-	    shunt_loop_add(&engine->loop, service->rights_fd, &service->rights_source, EPOLLIN))
+	if (shunt_loop_add(&engine->loop, service->rights_fd, &service->rights_source, EPOLLIN))
 		return -ENOMEM;
 	if (service->statistics_fd >= 0)
 		shunt_loop_add(&engine->loop, service->statistics_fd, &service->statistics_source, EPOLLIN);

@@ -9,8 +9,8 @@
 struct shunt_service;
 
 /*
- * 0, or -errno: a child of a fork could not have back what is on a link. (Simulated engines share a
- * name.) Process ids are those of a namespace, names those of the network.
+ * 0, or -errno: a child of a fork could not have back what is on a link. The engine has an
+ * identity, and the page of fork_slots.h.
  */
 int shunt_doors_open(struct shunt_service *service);
 /* Also in a fork's child. */

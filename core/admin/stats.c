@@ -4,18 +4,18 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/base/address.h"
+#include "core/base/identity.h"
 #include "core/base/outfile.h"
 #include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/peer/mock.h"
 #include "core/poll/polling.h"
 #include "core/service.h"
@@ -285,6 +285,8 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "claims", atomic_load(&engine->claims));
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	put_number(text, "connections_proven", atomic_load(&engine->proven));
+	put_number(text, "connections_disproven", atomic_load(&engine->disproven));
 	put_number(text, "claims_redirected", atomic_load(&engine->redirects));
 	put_number(text, "connections_told", atomic_load(&engine->haves));
 	put_number(text, "rings_grown", atomic_load(&engine->grows));
@@ -428,22 +430,11 @@ void shunt_stats_write(struct shunt_engine *engine)
 
 int shunt_stats_listen(struct shunt_engine *engine)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
-								 SOCK_NONBLOCK, 0));
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/stat/%d",
-			      (int)engine->pid);
+	char name[SHUNT_ENDPOINT_NAME], identity[SHUNT_IDENTITY_TEXT];
 
-	if (fd < 0)
-		return fd;
-	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address,
-			       (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
-			       (socklen_t)length) &&
-	    !engine->sys->listen(fd, 16))
-		return fd;
-	shunt_own_fds_close(engine, fd);
-	return -EADDRINUSE;
+	shunt_identity_text(&engine->identity, identity);
+	snprintf(name, sizeof(name), "shunt/stat/%s", identity);
+	return shunt_endpoint_listen(engine, name, SOCK_STREAM, 16);
 }
 
 /* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
@@ -467,6 +458,15 @@ static void answer(struct shunt_engine *engine, int fd)
 	free(json);
 }
 
+/* The reader has found that it looks for another process. */
+static bool has_left(struct shunt_engine *engine, int fd)
+{
+	const struct timespec at_once = { 0 };
+	struct pollfd reader = { .fd = fd };
+
+	return engine->sys->ppoll(&reader, 1, &at_once, NULL) > 0 && reader.revents & POLLHUP;
+}
+
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
@@ -480,6 +480,7 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		shunt_porter_dismiss(engine, asking);
 		return;
 	}
-	answer(engine, asking);
+	if (!has_left(engine, asking))
+		answer(engine, asking);
 	shunt_own_fds_close(engine, asking);
 }

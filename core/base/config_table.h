@@ -45,7 +45,8 @@ UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
 UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
 	"how far a busy direction's ring grows")
 UINT(ARENA, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", FIXED,
-	"address space for the rings of one link, backed by memory as it is used")
+	"address space for the rings of one link, backed by memory as it is used. Less where the program has limited its "
+	"address space (RLIMIT_AS): links take a quarter of what the limit leaves")
 UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
 	"largest single RDMA write; adjacent sends are merged up to it")
 UINT(MR, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,

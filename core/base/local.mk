@@ -21,5 +21,6 @@ base_sources = \
 	core/base/scm_rights.c core/base/scm_rights.h \
 	core/base/sha256.c core/base/sha256.h \
 	core/base/signal_defer.c core/base/signal_defer.h \
+	core/base/space.c core/base/space.h \
 	core/base/sys.h \
 	core/base/write_nosig.c core/base/write_nosig.h

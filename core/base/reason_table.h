@@ -8,7 +8,7 @@
 
 /* Before a link carries anything: finding the peer, claiming, attaching. */
 REASON(NO_SHUNT, "the peer runs without Shunt")
-REASON(OTHER_HOST, "the peer is on another host")
+REASON(OTHER_HOST, "the peer is on another host, or in another network namespace")
 REASON(NO_ROUTE, "no RDMA device leads to the peer")
 REASON(HOST_SILENT, "the peer's host does not answer over RDMA")
 REASON(HOST_UNASKED, "the peer's host cannot be asked")
@@ -44,9 +44,8 @@ REASON(NO_REGIONS, "no more memory or memory regions for its rings")
 REASON(NOT_LOCKED, "the memory of its rings cannot be locked: raise ulimit -l")
 REASON(NO_MEMORY, "out of descriptors or memory")
 REASON(NO_THREAD, "out of descriptors, memory or threads")
-REASON(NAME_TAKEN, "another process of the network namespace has its process id")
 REASON(NO_RANDOM, "the system has no randomness yet")
-REASON(CONFINED, "the program's address space is limited")
+REASON(CONFINED, "too little address space is left for a link: raise ulimit -v")
 REASON(BROKE_EARLY, "the link broke before it was up")
 REASON(BROKE, "the link broke during the claim")
 

@@ -73,6 +73,16 @@ struct shunt_device_kind {
 	/* Connects a QP in INIT with what the peer has told; it is in RTS after. 0 or -errno. */
 	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds, int count);
 
+	/*
+	 * With limited address space (core/link/share.h). NULL, all of them: then such a process has no links of this kind.
+	 * The size of the arenas of the domains that come; the bytes that a peer may map of a domain, arena included; how
+	 * many of a peer's are mapped at most (0: all); how many are.
+	 */
+	void (*size_arena)(struct shunt_device *device, uint64_t bytes);
+	uint64_t (*segment_bytes)(struct ibv_pd *pd);
+	void (*map_most)(struct ibv_pd *pd, uint64_t bytes);
+	uint64_t (*mapped)(struct ibv_qp *qp);
+
 	/* The rest may be NULL. The peer's process is gone: nothing that was posted will be answered. */
 	void (*peer_gone)(struct ibv_qp *qp);
 	/* Where we see the peer's memory; NULL: we do not. */

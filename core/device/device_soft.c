@@ -29,7 +29,7 @@ static void settled(void *arg)
 static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
 			  size_t bytes)
 {
-	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes,
+	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes, .max_qp = SHUNT_LANES_MAX,
 				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
 				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
@@ -65,6 +65,11 @@ static void soft_kind_close(struct shunt_device *device)
 static void soft_kind_abandon(struct shunt_device *device)
 {
 	shunt_own_fds_close(device->engine, device->channel->fd);
+}
+
+static void soft_kind_size_arena(struct shunt_device *device, uint64_t bytes)
+{
+	soft_size_arena(device->context, bytes);
 }
 
 static void *soft_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)
@@ -135,6 +140,10 @@ const struct shunt_device_kind shunt_device_soft = {
 	.shortage = soft_kind_shortage,
 	.tell = soft_kind_tell,
 	.join = soft_kind_join,
+	.size_arena = soft_kind_size_arena,
+	.segment_bytes = soft_segment_bytes,
+	.map_most = soft_map_most,
+	.mapped = soft_qp_mapped,
 	.peer_gone = soft_qp_peer_gone,
 	.peek = soft_qp_peek,
 	.settled = soft_qp_settled,

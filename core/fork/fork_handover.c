@@ -2,15 +2,15 @@
 #include "core/fork/fork_handover.h"
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_door.h"
 #include "core/fork/fork_slots.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/retire.h"
@@ -19,14 +19,6 @@
 #define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
 #define KNOCKS 16		/* that are looked at before others are heard */
 
-static socklen_t name_of(pid_t pid, struct sockaddr_un *address)
-{
-	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
-				   "shunt/rights/%d", (int)pid);
-}
-
 /* --- who touches it --- */
 
 static bool is_dead(pid_t pid)
@@ -34,16 +26,16 @@ static bool is_dead(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
-/*
- * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question.
- * -EAGAIN: many knock just now, and it is alive. Another error: nobody is there whose link the
- * stream could be on.
- */
-static int knock(struct shunt_engine *engine, pid_t owner, int to)
+/* At one of the names that the owner's door may have. Results: see knock(). */
+static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, int to)
 {
+	char name[SHUNT_ENDPOINT_NAME];
 	struct sockaddr_un address;
-	socklen_t length = name_of(owner, &address);
+	socklen_t length;
 	struct ucred peer;
+
+	shunt_fork_door_name(engine, owner, number, name);
+	length = shunt_endpoint_address(name, &address);
 
 	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
 		return errno == EAGAIN && is_dead(owner) ? -ECONNREFUSED : -errno;
@@ -94,6 +86,33 @@ static void close_own(struct shunt_engine *engine, int fd, bool foreign)
 		engine->sys->close(fd);
 }
 
+/* There is nobody any more who could have it, or it cannot be had. */
+static bool is_final(int result)
+{
+	return !result || result == -ECONNREFUSED || result == -EPERM || result == -EBUSY;
+}
+
+/*
+ * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question.
+ * -EAGAIN: many knock just now, and it is alive. Another error: nobody is there whose link the
+ * stream could be on. A stranger may sit on a name that the owner had before.
+ */
+static int knock(struct shunt_engine *engine, pid_t owner, bool foreign, int *to)
+{
+	int result = -ECONNREFUSED, said;
+
+	for (uint32_t number = shunt_fork_door_count(engine); number-- > 0;) {
+		*to = foreign ? open_foreign(engine) : open_private(engine);
+		said = *to < 0 ? -EMFILE : knock_at(engine, owner, number, *to);
+		if (!said)
+			return 0;
+		close_own(engine, *to, foreign);
+		if (is_final(result))
+			result = said;
+	}
+	return result;
+}
+
 /*
  * It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to
  * ask. No lock held.
@@ -106,13 +125,13 @@ static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_ques
 	int result = 0, to;
 
 	while ((answer = told(asked, stream)) == SHUNT_TOLD_NOTHING && shunt_now(engine) < until) {
-		to = asked ? open_private(engine) : open_foreign(engine);
-		result = to < 0 ? -EMFILE : knock(engine, owner, to);
-		if (!result)
+		result = knock(engine, owner, !asked, &to);
+		if (!result) {
 			await(engine, to, until);
-		close_own(engine, to, !asked);
-		if (result && result != -EAGAIN)
+			close_own(engine, to, !asked);
+		} else if (result != -EAGAIN) {
 			return result;
+		}
 		if (told(asked, stream) == SHUNT_TOLD_NOTHING)	/* it was somebody else's turn */
 			await(engine, -1, until);
 	}
@@ -130,12 +149,6 @@ int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_str
 	result = ask(engine, engine->pid, NULL, stream);
 	shunt_cancel_restore(state);
 	return result;
-}
-
-/* There is nobody any more who could have it, or it cannot be had. */
-static bool is_final(int result)
-{
-	return !result || result == -ECONNREFUSED || result == -EPERM || result == -EBUSY;
 }
 
 static void settle(struct shunt_stream *stream)
@@ -179,23 +192,6 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 }
 
 /* --- whose link it is on --- */
-
-int shunt_fork_handover_listen(struct shunt_engine *engine)
-{
-	struct sockaddr_un address;
-	socklen_t length = name_of(engine->pid, &address);
-	int fd = open_private(engine), result;
-
-	if (fd < 0)
-		return fd;
-	shunt_porter_guard(engine, fd);
-	if (!engine->sys->bind(fd, (struct sockaddr *)&address, length) &&
-	    !engine->sys->listen(fd, 128))
-		return fd;
-	result = -errno;
-	shunt_own_fds_close(engine, fd);
-	return result;
-}
 
 void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {

@@ -25,7 +25,6 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
  * In a child of vfork(): the parent, whose stream it is, hands it back to the kernel. 0 or -errno.
  */
 int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
-int shunt_fork_handover_listen(struct shunt_engine *engine);
 /* A relative has come: see loop.h. */
 void shunt_fork_handover_serve(struct shunt_source *source, uint32_t events);
 /*

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include "core/fork/fork_door.h"
 #include "core/fork/fork_slots.h"
 #include "core/service.h"
 
@@ -28,6 +29,7 @@ struct shunt_fork_slots {			/* all of it is seen and written by relatives only *
 	_Atomic uint32_t hint;		/* where a free slot may be */
 	_Atomic uint32_t wanted_count;
 	_Atomic uint32_t wanted[WANTED - 2];	/* what rendezvous point at */
+	struct shunt_fork_family family;
 	_Atomic uint64_t slot[SLOTS];
 };
 
@@ -72,9 +74,19 @@ bool shunt_fork_slots_prepare(struct shunt_engine *engine)
 		return true;
 	made = mmap(NULL, SHUNT_FORK_SLOTS_BYTES, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (made != MAP_FAILED)
-		engine->shared = made;
-	return engine->shared;
+	if (made == MAP_FAILED)
+		return false;
+	if (!shunt_fork_door_begin(engine, &((struct shunt_fork_slots *)made)->family)) {
+		munmap(made, SHUNT_FORK_SLOTS_BYTES);
+		return false;
+	}
+	engine->shared = made;
+	return true;
+}
+
+struct shunt_fork_family *shunt_fork_slots_family(struct shunt_engine *engine)
+{
+	return engine->shared ? &engine->shared->family : NULL;
 }
 
 static struct shunt_fork_slots *pages(struct shunt_engine *engine)

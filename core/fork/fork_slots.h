@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 struct shunt_engine;
+struct shunt_fork_family;
 struct shunt_stream;
 
 #define SHUNT_FORK_SLOTS_BYTES (1 << 20)	/* mapped; backed on touch */
@@ -59,5 +60,7 @@ bool shunt_fork_slots_is_asked(const struct shunt_stream *stream);
 void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed);
 /* Without the page a child could not have back what is on a link. Before there is one. */
 bool shunt_fork_slots_prepare(struct shunt_engine *engine);
+/* What the names of relatives' doors are made of; NULL: there is no page. */
+struct shunt_fork_family *shunt_fork_slots_family(struct shunt_engine *engine);
 
 #endif

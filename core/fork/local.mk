@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A fork's relatives.
 fork_sources = \
+	core/fork/fork_door.c core/fork/fork_door.h \
 	core/fork/fork_handover.c core/fork/fork_handover.h \
 	core/fork/fork_slots.c core/fork/fork_slots.h

@@ -13,7 +13,6 @@
 #include "core/device/fault.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define BLOCKS_MIN 2	/* in a small arena they are smaller, so that it is not lost on one stream */
 
 static uint32_t log2_of(uint64_t bytes)
 {
@@ -102,25 +101,55 @@ static uint64_t blocks_of(const struct shunt_arena_memory *memory, uint32_t log)
 /* The device must have a region for each block beside the lines; and there must be blocks. */
 static uint32_t fitting_log(const struct shunt_arena_memory *memory)
 {
+	uint32_t least = memory->blocks ? memory->blocks : SHUNT_ARENA_BLOCKS;
 	uint32_t log = log2_of(memory->block_bytes);
 
 	while (log < SHUNT_ARENA_MAX_LOG && blocks_of(memory, log) >= memory->regions)
 		log++;
-	while (log > SHUNT_ARENA_MIN_LOG && blocks_of(memory, log) < BLOCKS_MIN)
+	while (log > SHUNT_ARENA_MIN_LOG && blocks_of(memory, log) < least)
 		log--;
 	return log;
 }
 
+/* None is registered. */
+static int divide(struct shunt_arena *arena, const struct shunt_arena_memory *memory)
+{
+	uint32_t log = fitting_log(memory), count = shunt_narrow_u32(memory->bytes >> log);
+	struct shunt_arena_block *blocks = calloc(count ? count : 1, sizeof(*blocks));
+
+	if (!blocks)
+		return -ENOMEM;
+	free(arena->blocks);
+	arena->blocks = blocks;
+	arena->block_log = log;
+	arena->count = count;
+	arena->first = shunt_narrow_u32(count - blocks_of(memory, log));
+	return 0;
+}
+
 int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory *memory)
 {
-	*arena = (struct shunt_arena) { .memory = *memory, .block_log = fitting_log(memory) };
-	arena->count = shunt_narrow_u32(memory->bytes >> arena->block_log);
-	arena->first = shunt_narrow_u32(arena->count - blocks_of(memory, arena->block_log));
-	arena->blocks = calloc(arena->count ? arena->count : 1, sizeof(*arena->blocks));
-	if (!arena->blocks)
-		return -ENOMEM;
+	int result;
+
+	*arena = (struct shunt_arena) { .memory = *memory };
+	result = divide(arena, memory);
+	if (result)
+		return result;
 	arena->lines = register_part(arena, 0, memory->reserved);
 	return arena->lines ? 0 : -ENOMEM;
+}
+
+int shunt_arena_bound(struct shunt_arena *arena, uint64_t bytes)
+{
+	struct shunt_arena_memory reached = arena->memory;
+
+	if (bytes >= reached.bytes)
+		return 0;
+	reached.bytes = bytes;
+	reached.blocks = SHUNT_ARENA_BLOCKS_CONFINED;
+	if (bytes < reached.reserved || !blocks_of(&reached, fitting_log(&reached)))
+		return -ENOSPC;
+	return divide(arena, &reached);
 }
 
 void shunt_arena_fini(struct shunt_arena *arena)

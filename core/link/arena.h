@@ -18,6 +18,8 @@
 
 #define SHUNT_ARENA_MIN_LOG 12
 #define SHUNT_ARENA_MAX_LOG 26
+#define SHUNT_ARENA_BLOCKS 2	/* in a small arena blocks are smaller, so that it is not lost on one stream */
+#define SHUNT_ARENA_BLOCKS_CONFINED 8	/* in one that has few rings because address space is limited, here or at the peer */
 
 /* What an arena is made of. */
 struct shunt_arena_memory {
@@ -29,6 +31,7 @@ struct shunt_arena_memory {
 	size_t bytes;
 	uint64_t reserved;	/* of them, at the beginning: the control lines */
 	uint64_t block_bytes;	/* a power of two from 4 KiB to 64 MiB */
+	uint32_t blocks;	/* at least so many, smaller ones if need be; 0: SHUNT_ARENA_BLOCKS */
 	uint32_t regions;	/* most memory regions that the domain can have */
 };
 
@@ -55,6 +58,11 @@ struct shunt_arena {
 
 /* 0 or -errno; either way fini is allowed, as it is for zeroes. */
 int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory *memory);
+/*
+ * The peer reaches only the first `bytes` of it: nothing is carved from what lies behind. Before anything was taken.
+ * 0; or -errno, and the arena is as it was: -ENOSPC where no block would be left.
+ */
+int shunt_arena_bound(struct shunt_arena *arena, uint64_t bytes);
 /* Deregisters everything: the QP that reaches it is gone. */
 void shunt_arena_fini(struct shunt_arena *arena);
 /* The largest ring there can be. */

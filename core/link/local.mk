@@ -6,4 +6,5 @@ link_sources = \
 	core/link/link.c core/link/link.h \
 	core/link/screen.c core/link/screen.h \
 	core/link/seats.c core/link/seats.h \
+	core/link/share.c core/link/share.h \
 	core/link/trust.c core/link/trust.h

@@ -2,6 +2,7 @@
 # The service thread's loop.
 loop_sources = \
 	core/loop/deaf.c core/loop/deaf.h \
+	core/loop/endpoint.c core/loop/endpoint.h \
 	core/loop/loop.c core/loop/loop.h \
 	core/loop/porter.c core/loop/porter.h \
 	core/loop/request.c core/loop/request.h

@@ -18,6 +18,7 @@
 #include "core/peer/possession.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
+#include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
@@ -47,6 +48,13 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 		shunt_streams_plain(engine, stream, reason);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	end_claim(stream);
+}
+
+enum shunt_reason shunt_claim_reason(struct shunt_service *service, const struct shunt_stream *stream,
+				     enum shunt_reason reason)
+{
+	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) && stream->tuple_known &&
+	       shunt_witness_misses(service, &stream->tuple) ? SHUNT_REASON_TRANSLATED : reason;
 }
 
 /* --- the connecting side --- */
@@ -190,7 +198,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 		return NULL;
 	}
 	link = shunt_link_create(service->engine, &channel, true);
-	*reason = shunt_engine_is_confined() ? SHUNT_REASON_CONFINED :
+	*reason = service->engine->short_of_space ? SHUNT_REASON_CONFINED :
 		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
 	if (!link)
 		return NULL;
@@ -225,7 +233,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	if (link)
 		shunt_claim_on(link, stream);
 	else
-		shunt_claim_fails(service, stream, reason);
+		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
 }
 
 void shunt_claim_link_met(struct shunt_link *link)

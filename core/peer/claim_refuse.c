@@ -64,11 +64,20 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 	return done;
 }
 
+/* Another host's kernel would have to be asked there. */
+static enum shunt_reason told(const struct shunt_link *link, const struct shunt_stream *stream, uint32_t why)
+{
+	enum shunt_reason reason = shunt_decision_told(why);
+
+	return link->channel.kind == SHUNT_CHANNEL_UNIX ?
+	       shunt_claim_reason(link->engine->service, stream, reason) : reason;
+}
+
 void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)
 {
 	if (link->initiator && stream->claimed) {
 		if (!stream->line)
-			shunt_streams_because(link->engine, stream, shunt_decision_told(why));
+			shunt_streams_because(link->engine, stream, told(link, stream, why));
 		shunt_group_poll_fully(link->engine);
 		stream->claimed = false;	/* that is answered; the hold goes with the seat */
 		stream->named_until = sent;

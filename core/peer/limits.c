@@ -108,13 +108,19 @@ bool shunt_limits_hears(const struct shunt_service *service, int fd)
 	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
 }
 
+/* A peer that came to us is to say HELLO; a stranger that we came to is to knock, for it may be nobody's peer. */
+static bool must_hurry(const struct shunt_link *link)
+{
+	return !link->initiator || (link->channel.proves && !link->met);
+}
+
 void shunt_limits_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, limits);
 	uint64_t now = shunt_now(service->engine);
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_HELLO)
+		if (atomic_load(&link->state) != SHUNT_LINK_HELLO || !must_hurry(link))
 			continue;
 		if (now >= link->hello_by)
 			shunt_link_fail(link, "it does not introduce itself");

@@ -8,6 +8,7 @@
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/link/seats.h"
+#include "core/link/share.h"
 #include "core/service.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
@@ -97,6 +98,7 @@ void shunt_link_strip(struct shunt_link *link)
 	if (link->arena_base)
 		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
 	device->verbs->dealloc_pd(link->pd);
+	shunt_share_end(link);
 	link->arena_base = NULL;
 	link->pd = NULL;
 }

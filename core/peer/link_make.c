@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/engine.h"
 #include "core/lane/lanes.h"
+#include "core/link/share.h"
 #include "core/link/trust.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
@@ -19,13 +20,20 @@ static int make_memory(struct shunt_link *link)
 	uint32_t streams = device->kind->streams;
 	struct shunt_arena_memory memory = { .verbs = device->verbs, .discard = device->kind->discard,
 					     .block_bytes = link->engine->config.mr_bytes,
-					     .bytes = link->engine->config.arena_bytes,
-					     .reserved = streams * sizeof(struct shunt_control),
-					     .regions = device->limits.max_mr };
+					     .bytes = shunt_share_plan(link), .regions = device->limits.max_mr };
 
+	if (!memory.bytes)
+		return -ENOSPC;
+	if (link->maps) {
+		streams = shunt_narrow_u32(memory.bytes >> SHUNT_ARENA_MIN_LOG);	/* it has no rings for more */
+		streams = streams < device->kind->streams ? streams : device->kind->streams;
+		memory.blocks = SHUNT_ARENA_BLOCKS_CONFINED;
+	}
+	memory.reserved = streams * sizeof(struct shunt_control);
 	link->pd = device->verbs->alloc_pd(device->context);
 	if (!link->pd)
 		return -ENOMEM;
+	shunt_share_begin(link);
 	memory.pd = link->pd;
 	memory.base = link->arena_base = device->kind->make_arena(device, link->pd, &memory.bytes);
 	if (!memory.base || shunt_arena_init(&link->arena, &memory))
@@ -40,6 +48,17 @@ static int make_memory(struct shunt_link *link)
 static bool lacks_memory(const struct shunt_link *link)
 {
 	return link->arena_base && !link->arena.lines;
+}
+
+static void say_why(const struct shunt_link *link)
+{
+	if (link->engine->short_of_space)
+		shunt_log(SHUNT_LOG_INFO, "no link could be made: %s",
+			  shunt_reason_text(SHUNT_REASON_CONFINED));
+	else
+		shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
+			  lacks_memory(link) ? shunt_reason_text(link->device->kind->shortage()) :
+			  "out of memory, descriptors or queues");
 }
 
 static int say_hello(struct shunt_link *link)
@@ -60,6 +79,7 @@ static int say_hello(struct shunt_link *link)
 	hello->pid = link->engine->pid;
 	hello->kind = link->device->kind->number;
 	hello->nonces = link->nonces;
+	hello->maps = shunt_narrow_u32(link->maps / SHUNT_MAPS_BYTES);
 	return shunt_link_send(link, &message, fds, count);
 }
 
@@ -96,10 +116,13 @@ static bool is_equipped(const struct shunt_link *link)
 static void hello_to(struct shunt_link *link)
 {
 	shunt_own_fds_begin(link->engine);
-	if (!is_equipped(link) && equip(link))
+	link->engine->short_of_space = false;
+	if (!is_equipped(link) && equip(link)) {
+		say_why(link);
 		shunt_link_fail(link, "there is no memory for it, or no queues");
-	else if (!is_said(say_hello(link)))
+	} else if (!is_said(say_hello(link))) {
 		shunt_link_fail(link, "its channel does not take a HELLO");
+	}
 	shunt_own_fds_end(link->engine);
 }
 
@@ -128,8 +151,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	struct ucred peer;
 
 	shunt_own_fds_begin(engine);
-	if (shunt_engine_is_confined())	/* it was not when its service thread was started */
-		goto close_channel;
+	engine->short_of_space = false;
 	device = channel->device ? channel->device : shunt_devices_open(engine, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);
@@ -155,8 +177,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	return link;
 
 destroy:
-	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
-		  lacks_memory(link) ? shunt_reason_text(device->kind->shortage()) : "out of memory, descriptors or queues");
+	say_why(link);
 	shunt_link_destroy(link);
 	shunt_own_fds_end(engine);
 	return NULL;
@@ -203,6 +224,8 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 		return "it uses another kind of device (SHUNT_DEVICE)";
 	if (hello->nonces != link->nonces)
 		return "it proves its connections in another way (SHUNT_PROOF)";
+	if (hello->maps && !link->device->kind->size_arena)
+		return "it maps a part of what cannot be mapped";
 	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||
 	    hello->streams < 2 || hello->streams > SHUNT_IMM_STREAM_MASK || hello->retains > 1 ||
 	    hello->lanes < 1 || hello->lanes > (link->initiator ? link->lane_count : SHUNT_LANES_MAX) ||
@@ -222,22 +245,46 @@ static int agree(struct shunt_link *link, uint32_t lanes)
 	return 0;
 }
 
+/* NULL; or why there can be no link. */
+static const char *lacks(struct shunt_link *link, const struct shunt_hello *hello)
+{
+	link->engine->short_of_space = false;
+	if (!is_equipped(link) && equip(link)) {
+		say_why(link);
+		return "there is no memory for it, or no queues";
+	}
+	return shunt_share_heed(link, hello);
+}
+
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count)
 {
 	const struct shunt_hello *hello = &message->hello;
 	const char *wrong = check_hello(link, hello);
+	const char *without = wrong ? NULL : lacks(link, hello);
+	int result = 0;
 
-	if (!wrong && ((!is_equipped(link) && equip(link)) || agree(link, hello->lanes))) {
+	if (without) {
+		shunt_link_kill(link, without);
+		return;
+	}
+	if (!wrong && agree(link, hello->lanes)) {
 		shunt_link_kill(link, "there are no queues for it: out of memory or descriptors");
 		return;
 	}
-	if (!wrong && shunt_lanes_join(link, hello, fds, count))
+	if (!wrong)
+		result = shunt_lanes_join(link, hello, fds, count);
+	if (result == -ENOMEM) {
+		shunt_link_kill(link, "its memory cannot be mapped: no memory or address space");
+		return;
+	}
+	if (result)
 		wrong = "its queue pairs cannot be reached";
 	if (wrong) {
 		shunt_link_distrust(link, wrong);
 		return;
 	}
+	shunt_share_settle(link);
 	link->peer_arena = hello->arena_address;
 	link->peer_arena_bytes = hello->arena_bytes;
 	link->peer_streams = hello->streams;

@@ -14,7 +14,7 @@ void shunt_links_list(struct shunt_service *service, struct shunt_link *link)
 {
 	link->next = service->links;
 	service->links = link;
-	shunt_task_at(&service->tasks.limits, link->initiator ? SHUNT_NEVER : link->hello_by);
+	shunt_task_at(&service->tasks.limits, link->hello_by);
 }
 
 void shunt_links_add(struct shunt_service *service, struct shunt_link *link)

@@ -12,6 +12,7 @@
 #include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
+#include "core/stream/tuple.h"
 
 #define HALF 32	/* bytes of chance of each end */
 
@@ -150,22 +151,13 @@ static uint32_t parts_of(const char *whose, const uint32_t ends[2], const struct
 	return parts;
 }
 
-static struct shunt_tuple reversed(const struct shunt_tuple *tuple)
-{
-	struct shunt_tuple other = { .local_port = tuple->peer_port, .peer_port = tuple->local_port };
-
-	memcpy(other.local, tuple->peer, sizeof(other.local));
-	memcpy(other.peer, tuple->local, sizeof(other.peer));
-	return other;
-}
-
 /* Both halves are known. False: the kernel does not show the ends of the channel. */
 static bool compute(struct shunt_possession *proof, const uint8_t peers[HALF])
 {
 	struct shunt_link *link = proof->link;
 	bool claims = link->initiator;
 	uint32_t ends[2], swapped[2];
-	struct shunt_tuple tuple = claims ? proof->stream->tuple : reversed(&proof->stream->tuple);
+	struct shunt_tuple tuple = claims ? proof->stream->tuple : shunt_tuple_reverse(&proof->stream->tuple);
 	uint32_t claimant, acceptor;
 
 	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends))
@@ -222,7 +214,7 @@ static void fail(struct shunt_possession *proof, enum shunt_refusal why)
 	struct shunt_link *link = proof->link;
 	struct shunt_engine *engine = link->engine;
 	struct shunt_stream *stream = proof->stream;
-	struct shunt_tuple claimed = reversed(&stream->tuple);
+	struct shunt_tuple claimed = shunt_tuple_reverse(&stream->tuple);
 
 	tell(link, proof->peer_number, why);
 	end(proof);
@@ -455,7 +447,7 @@ static bool on_shown(struct shunt_possession *proof, uint32_t round)
  */
 static bool is_wrong(struct shunt_possession *proof)
 {
-	struct shunt_tuple peer = reversed(&proof->stream->tuple);
+	struct shunt_tuple peer = shunt_tuple_reverse(&proof->stream->tuple);
 	struct shunt_sighting seen;
 
 	return is_under_way(proof) && !shunt_witness_look(proof->link->engine->service, &peer, &seen, 1) && seen.seen;
@@ -470,7 +462,8 @@ static void on_refuse(struct shunt_possession *proof, uint32_t why)
 		shunt_limits_wrong(link->engine->service, link->peer_user);
 	end(proof);
 	if (link->initiator)
-		shunt_claim_stays(link->engine, stream, shunt_decision_told(why));
+		shunt_claim_stays(link->engine, stream,
+				  shunt_claim_reason(link->engine->service, stream, shunt_decision_told(why)));
 }
 
 static void on_redirect(struct shunt_possession *proof, const struct shunt_message *message)
@@ -563,7 +556,7 @@ static bool look(struct shunt_service *service, struct look *look)
 	for (struct shunt_possession *proof = service->proofs.first; proof && look->count < SHUNT_WITNESS_BATCH; proof = proof->next) {
 		if (!proof->looks)
 			continue;
-		look->tuples[2 * look->count] = reversed(&proof->stream->tuple);
+		look->tuples[2 * look->count] = shunt_tuple_reverse(&proof->stream->tuple);
 		look->tuples[2 * look->count + 1] = proof->stream->tuple;
 		look->proofs[look->count++] = proof;
 	}

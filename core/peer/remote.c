@@ -193,7 +193,8 @@ static struct shunt_remote *get(struct shunt_service *service)
 	struct shunt_engine *engine = service->engine;
 
 	if (!remote) {
-		if (!is_wanted(engine))
+		/* How much address space libraries and queues of RDMA take is not known. */
+		if (shunt_engine_is_confined() || !is_wanted(engine))
 			return NULL;
 		remote = calloc(1, sizeof(*remote));
 		if (!remote)
@@ -270,12 +271,20 @@ void shunt_remote_listen(struct shunt_service *service)
 		renew(remote, rendezvous);
 }
 
+static enum shunt_reason why_not(struct shunt_service *service)
+{
+	bool confined = shunt_engine_is_confined() && is_wanted(service->engine);
+
+	return confined ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
+}
+
 void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_remote *remote = get(service);
 
 	if (!remote || !shunt_remote_ask(remote, stream))
-		shunt_claim_fails(service, stream, remote ? SHUNT_REASON_HOST_UNASKED : SHUNT_REASON_OTHER_HOST);
+		shunt_claim_fails(service, stream,
+				  remote ? SHUNT_REASON_HOST_UNASKED : why_not(service));
 }
 
 /* --- the service thread --- */

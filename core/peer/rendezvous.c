@@ -6,16 +6,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
+#include "core/loop/endpoint.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
@@ -124,19 +123,6 @@ bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t addres
 	return shunt_rendezvous_is_among(name, names, count);
 }
 
-static socklen_t unix_address(const struct shunt_name *name, struct sockaddr_un *address)
-{
-	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	memcpy(address->sun_path, name->text, name->length);
-	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + (socklen_t)name->length;
-}
-
-static int channel_socket(struct shunt_engine *engine)
-{
-	return shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
-							       SOCK_NONBLOCK, 0));
-}
-
 /* A name's owner may be any process, and so may a caller at ours. 0, or -errno: it gets nothing. */
 static int judge(struct shunt_engine *engine, int fd, bool *strange)
 {
@@ -148,15 +134,11 @@ static int judge(struct shunt_engine *engine, int fd, bool *strange)
 
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name, bool *strange)
 {
-	struct sockaddr_un address;
-	socklen_t length = unix_address(name, &address);
-	int fd = channel_socket(engine);
-	int result;
+	int fd = shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET), result;
 
 	if (fd < 0)
 		return fd;
-	result = engine->sys->connect(fd, (struct sockaddr *)&address, length) ?
-		 -errno : judge(engine, fd, strange);
+	result = judge(engine, fd, strange);
 	if (!result && *strange)
 		shunt_porter_guard(engine, fd);
 	if (!result)
@@ -216,19 +198,7 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
 {
-	struct sockaddr_un address;
-	socklen_t length = unix_address(name, &address);
-	int channel = channel_socket(engine), result;
-
-	if (channel < 0)
-		return channel;
-	shunt_porter_guard(engine, channel);
-	if (!engine->sys->bind(channel, (struct sockaddr *)&address, length) &&
-	    !engine->sys->listen(channel, 128))
-		return channel;
-	result = -errno;
-	shunt_own_fds_close(engine, channel);
-	return result;
+	return shunt_endpoint_listen(engine, name->text + 1, SOCK_SEQPACKET, 128);
 }
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)

@@ -14,6 +14,7 @@
 #include "core/base/narrow.h"
 #include "core/fd/own_fds.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 #define ANSWER_BYTES 4096	/* an answer has some 500 */
 
@@ -154,7 +155,7 @@ bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tu
 		return false;
 	memcpy(&options, found, sizeof(options));
 	*seen = (struct shunt_sighting) {
-		.seen = true, .user = shown.idiag_uid, .bits = bits_of(&options),
+		.seen = true, .established = shown.idiag_state == TCP_ESTABLISHED, .user = shown.idiag_uid, .bits = bits_of(&options),
 		.cookie = (uint64_t)shown.id.idiag_cookie[1] << 32 | shown.id.idiag_cookie[0],
 	};
 	return true;
@@ -196,6 +197,14 @@ int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple t
 		result = look_at_some(service, tuples + at, seen + at,
 				      count - at < SHUNT_WITNESS_BATCH ? count - at : SHUNT_WITNESS_BATCH);
 	return result;
+}
+
+bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own)
+{
+	struct shunt_tuple tuples[2] = { *own, shunt_tuple_reverse(own) };
+	struct shunt_sighting seen[2];
+
+	return !shunt_witness_look(service, tuples, seen, 2) && seen[0].established && !seen[1].seen;
 }
 
 /* --- the channel --- */

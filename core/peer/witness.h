@@ -36,6 +36,7 @@ struct shunt_witness {
 /* What the kernel says of a socket. */
 struct shunt_sighting {
 	bool seen;		/* false: there is no connection that has these addresses */
+	bool established;	/* neither end has said that it ends */
 	uint8_t bits;		/* SHUNT_WITNESS_* */
 	uid_t user;		/* of the socket, as our user namespace names it */
 	uint64_t cookie;
@@ -47,6 +48,11 @@ struct shunt_sighting {
  */
 int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[], struct shunt_sighting seen[],
 		       uint32_t count);
+/*
+ * Nobody of the network namespace has the other end of the stream's connection, whose addresses are known: they are
+ * translated on the way, or it is in another namespace. False also where there is no witness.
+ */
+bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own);
 /* The inodes of a connected Unix socket's own end and of its peer's, which has been accepted. */
 int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2]);
 /* Also in a fork's child. */

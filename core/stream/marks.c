@@ -2,8 +2,12 @@
 #include "core/stream/marks.h"
 #include <errno.h>
 #include <netinet/in.h>
+#include "core/api.h"
 #include "core/engine.h"
 
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78	/* the same bit as IP_FREEBIND */
+#endif
 #ifndef IP_BIND_ADDRESS_NO_PORT
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
@@ -49,8 +53,12 @@ static bool show(struct shunt_stream *stream, uint8_t bits, bool first)
 	if (stream->fd < 0 || stream->shared || are_set == first || atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return false;
 	if (first) {
-		if (read_bits(stream, &own))
+		/* A call of the program that begins after this store waits for streams_lock; one that has begun is seen. */
+		atomic_store(&marks->own, SHUNT_MARKS_TAKEN);
+		if (atomic_load(&marks->users) || read_bits(stream, &own)) {
+			atomic_store(&marks->own, SHUNT_MARKS_NONE);
 			return false;
+		}
 		atomic_store(&marks->own, own);
 		marks->now = own;
 	}
@@ -97,6 +105,24 @@ void shunt_marks_undo(struct shunt_stream *stream)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_marks_undo_held(stream);
 	shunt_lock_leave(&engine->streams_lock);
+}
+
+bool shunt_stream_option_begins(struct shunt_stream *stream, int level, int name)
+{
+	bool is = level == SOL_IPV6 && name == IPV6_FREEBIND;
+
+	for (size_t i = 0; i < NAMES && !is; i++)
+		is = level == SOL_IP && name == names[i];
+	if (!is)
+		return false;
+	atomic_fetch_add(&stream->marks.users, 1);
+	shunt_marks_undo(stream);
+	return true;
+}
+
+void shunt_stream_option_ends(struct shunt_stream *stream)
+{
+	atomic_fetch_sub(&stream->marks.users, 1);
 }
 
 void shunt_marks_forget(struct shunt_stream *stream)

@@ -14,10 +14,12 @@ struct shunt_engine;
 struct shunt_stream;
 
 #define SHUNT_MARKS_NONE 0xff	/* of struct shunt_marks.own: the socket has what the program gave it */
+#define SHUNT_MARKS_TAKEN 0xfe	/* the same, but somebody is about to set them */
 
 struct shunt_marks {	/* streams_lock, but for a look at `own` */
-	_Atomic uint8_t own;	/* the program's values, as bits; SHUNT_MARKS_NONE */
+	_Atomic uint8_t own;	/* the program's values, as bits; or one of the above */
 	uint8_t now;		/* what the socket has instead */
+	_Atomic uint8_t users;	/* calls of the program for one of the options that are under way; any thread */
 };
 
 /*

@@ -16,6 +16,16 @@ static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struc
 	       a->local_port == b->peer_port && a->peer_port == b->local_port;
 }
 
+/* The connection as its other end sees it. */
+static inline struct shunt_tuple shunt_tuple_reverse(const struct shunt_tuple *tuple)
+{
+	struct shunt_tuple other = { .local_port = tuple->peer_port, .peer_port = tuple->local_port };
+
+	memcpy(other.local, tuple->peer, sizeof(other.local));
+	memcpy(other.peer, tuple->local, sizeof(other.peer));
+	return other;
+}
+
 /* As `fd` has them, asked of the kernel. 0 or -errno (-ENOTCONN: still connecting). Any thread. */
 int shunt_tuple_of(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
 

@@ -161,6 +161,8 @@ struct shunt_knock {
 #define SHUNT_PROOF_ROUNDS 8		/* of four bits each; SHOWN of this round: all parts have been seen */
 #define SHUNT_DIGEST_BYTES 32
 
+#define SHUNT_MAPS_BYTES (64u << 10)
+
 struct shunt_hello {
 	uint32_t magic;
 	uint32_t version;
@@ -171,9 +173,10 @@ struct shunt_hello {
 	uint32_t streams;	/* highest stream number plus one; control lines start the arena */
 	uint32_t pid;
 	uint32_t kind;		/* of device: 1 soft, 2 verbs */
-	uint32_t nonces;	/* 1: connections are proven by nonces; both ends alike; or 0 */
 	uint32_t lanes;		/* 1 to SHUNT_LANES_MAX; in the answer, no more than were offered: so many it is */
-	uint32_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
+	uint16_t nonces;	/* 1: connections are proven by nonces; both ends alike; or 0 */
+	uint16_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
+	uint32_t maps;		/* soft: of the receiver's segment the sender maps so many SHUNT_MAPS_BYTES; 0: all of it */
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 

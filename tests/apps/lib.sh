@@ -62,7 +62,7 @@ tcp_bytes() {
 	cat /proc/net/netstat /proc/net/snmp /proc/net/snmp6 | awk '
 		/^(IpExt|Tcp):/ { if ($1 in names) { split(names[$1], n); for (i = 2; i <= NF; i++) v[$1 n[i]] = $i } names[$1] = $0 }
 		/^Ip6Out(Octets|Requests)/ { v[$1] = $2 }
-		END { print v["IpExt:OutOctets"] + v["Ip6OutOctets"] - 52 * v["Tcp:OutSegs"] - 20 * v["Ip6OutRequests"] }'
+		END { printf "%.0f\n", v["IpExt:OutOctets"] + v["Ip6OutOctets"] - 52 * v["Tcp:OutSegs"] - 20 * v["Ip6OutRequests"] }'
 }
 
 # --- servers ---

@@ -9,5 +9,5 @@ EXTRA_DIST += tests/apps/lib.sh tests/apps/run.sh tests/apps/install.sh tests/ap
 	tests/apps/ssh.sh tests/apps/stunnel.sh tests/apps/vsftpd.sh tests/apps/Echo.java tests/apps/echo.cc \
 	tests/apps/echo.erl tests/apps/echo.go tests/apps/echo.pl tests/apps/echo.py tests/apps/echo.rb \
 	tests/apps/echod.py tests/apps/httpd.py tests/apps/memcached.py tests/apps/node.js tests/apps/noded.js \
-	tests/apps/quick.sh tests/apps/endure.sh tests/apps/turns.py
-TESTS += tests/apps/quick.sh
+	tests/apps/quick.sh tests/apps/confined.sh tests/apps/endure.sh tests/apps/turns.py
+TESTS += tests/apps/quick.sh tests/apps/confined.sh

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""memcached.py PORT CLIENTS ROUNDS: threads that set, get and delete values, and look at each byte."""
+"""memcached.py PORT CLIENTS ROUNDS [LARGEST]: threads that set, get and delete values, and look at each byte."""
 import hashlib
 import random
 import socket
 import sys
 import threading
 
-port, clients, rounds = map(int, sys.argv[1:])
+port, clients, rounds, largest = map(int, (*sys.argv[1:], 4000000)[:4])
 failed = []
 
 
@@ -25,7 +25,7 @@ def client(number):
     with socket.create_connection(("127.0.0.1", port)) as sock, sock.makefile("rwb") as file:
         for i in range(rounds):
             key = b"k%d.%d" % (number, i)
-            length = chance.choice((1, 10, 100, 1000, 10000, 100000)) if i % 100 else 4000000
+            length = chance.choice((1, 10, 100, 1000, 10000, 100000)) if i % 100 else largest
             value = value_of(key, length)
             file.write(b"set %s 0 0 %d\r\n%s\r\n" % (key, length, value))
             file.flush()

@@ -10,37 +10,49 @@ import glob
 import json
 import sys
 
-processes = {}
+
+def read(folder):
+    """The statistics of all processes. What a process said last counts: its numbers only grow."""
+    processes = {}
+    for name in glob.glob(folder + "/*"):
+        try:
+            with open(name) as file:
+                content = json.load(file)
+        except ValueError:
+            continue  # killed while it wrote
+        for process in content if isinstance(content, list) else [content]:
+            key = process["pid"], process["program"]
+            old = processes.get(key)
+            if not old or process["uptime_ms"] >= old["uptime_ms"]:
+                processes[key] = process
+    return list(processes.values())
 
 
-def said(process):
-    """What a process said last counts: its numbers only grow."""
-    key = process["pid"], process["program"]
-    old = processes.get(key)
-    if not old or process["uptime_ms"] >= old["uptime_ms"]:
-        processes[key] = process
+def reasons_of(processes):
+    reasons = collections.Counter()
+    for process in processes:
+        reasons.update(process["reasons"])
+    return reasons
 
 
-for name in glob.glob(sys.argv[1] + "/*"):
-    try:
-        with open(name) as file:
-            content = json.load(file)
-    except ValueError:
-        continue  # killed while it wrote
-    for process in content if isinstance(content, list) else [content]:
-        said(process)
+def told(reasons):
+    return "; ".join("%s (%d)" % item for item in reasons.most_common(3))
 
-total = collections.Counter()
-reasons = collections.Counter()
-for process in processes.values():
-    for way in "tx", "rx":
-        for track in "link", "tcp":
-            total[way, track] += process["totals"][way][track]
-    reasons.update(process["reasons"])
 
-# Each byte has a sender and a receiver; who was killed has said nothing.
-link = max(total["tx", "link"], total["rx", "link"])
-tcp = int(sys.argv[2]) if len(sys.argv) > 2 else max(total["tx", "tcp"], total["rx", "tcp"])
-share = 100 * link / (link + tcp) if link + tcp > 0 else 0
-print("%.1f%%" % share,
-      "; ".join("%s (%d)" % item for item in reasons.most_common(3)))
+def main():
+    total = collections.Counter()
+    processes = read(sys.argv[1])
+    for process in processes:
+        for way in "tx", "rx":
+            for track in "link", "tcp":
+                total[way, track] += process["totals"][way][track]
+
+    # Each byte has a sender and a receiver; who was killed has said nothing.
+    link = max(total["tx", "link"], total["rx", "link"])
+    tcp = int(sys.argv[2]) if len(sys.argv) > 2 else max(total["tx", "tcp"], total["rx", "tcp"])
+    share = 100 * link / (link + tcp) if link + tcp > 0 else 0
+    print("%.1f%%" % share, told(reasons_of(processes)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vsftpd and curl: two processes for each session, which limit their own memory; files both ways, either end connecting.
+# vsftpd and curl: two processes for each session, confined and with limited memory; files both ways, either end connecting.
 # shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires vsftpd curl
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP vsftpd wants to be started by root"; exit 77; }
 version=$(vsftpd -v 0>&1 2> /dev/null | awk '{ print $NF }')
-why="each session limits its address space, which leaves no room for a link"
+why="each session is in a chroot without /proc, as another user"
 
 ftp() {
 	timeout $patience $client curl -s --max-time $patience "$@"

@@ -66,7 +66,7 @@ same_as_bare() {
 
 # AddressSanitizer maps 15 TiB before the program begins: no limit of the address space goes with it.
 limits() {
-	local limit spaces="--as=40000000 --as=100000000 --as=300000000 --as=1100000000"
+	local limit spaces="--as=40000000 --as=100000000 --as=150000000 --as=300000000 --as=1100000000"
 	! grep -q -- '-fsanitize=[a-z,]*address' "$top_builddir/Makefile" || spaces=
 	pair "$work/bare" "" "" -n 3M --chunk-max 64K -m epoll-lt --no-sendfile || not_ok "bare transfer"
 	for limit in --nofile=16 --nofile=20 --nofile=24 --nofile=32 --nofile=48 $spaces \

@@ -8,22 +8,19 @@ the other ends until its standard input ends.
 import array
 import collections
 import os
-import re
 import socket
 import struct
 import sys
+
+sys.dont_write_bytecode = True
+import door  # noqa: E402
 
 SECONDS = 10000
 
 
 def names(port, pid):
-    found = {}
-    with open("/proc/net/unix", encoding="latin-1") as table:
-        for line in table:
-            m = re.match(r"\S+ \S+ \S+ (\S+) (\S+) (\S+) +\S+ (@shunt/.*)$", line)
-            if m and m.group(1) == "00010000" and re.search(rf":{port}$|/{pid}$", m.group(4)):
-                found["\0" + m.group(4)[1:]] = int(m.group(2), 16)
-    return found
+    return {name: kind for name, kind in door.listening()
+            if name.endswith(f":{port}") or door.owner(name, kind) == pid}
 
 
 def lingering():
@@ -66,7 +63,7 @@ def send_and_leave(s, name, near):
 
 def main():
     held, sent = [], collections.Counter()
-    for name, kind in names(sys.argv[1], sys.argv[2]).items():
+    for name, kind in names(sys.argv[1], int(sys.argv[2])).items():
         word = name.split("/")[1]
         for _ in range(int(sys.argv[3])):
             s = socket.socket(socket.AF_UNIX, kind)

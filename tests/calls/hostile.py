@@ -8,25 +8,20 @@ all kinds, or nothing at all, and prints how many sockets it found and how often
 import array
 import os
 import random
-import re
 import socket
 import struct
 import sys
 import time
 
 sys.dont_write_bytecode = True
+import door  # noqa: E402
 import wire  # noqa: E402
 
 
 def names(port, pid):
     """The server's abstract names at present, and which kind of socket each is."""
-    found = {}
-    with open("/proc/net/unix", encoding="latin-1") as table:
-        for line in table:
-            m = re.match(r"\S+ \S+ \S+ (\S+) (\S+) (\S+) +\S+ (@shunt/.*)$", line)
-            if m and re.search(rf":{port}$|/{pid}$", m.group(4)):
-                found["\0" + m.group(4)[1:]] = int(m.group(2), 16)
-    return found
+    return {name: kind for name, kind in door.listening()
+            if name.endswith(f":{port}") or door.owner(name, kind) == pid}
 
 
 def descriptors(rng):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
-check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/anew tests/calls/plainpeer \
-	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/numbers tests/calls/uring tests/calls/many tests/calls/workers tests/calls/closing tests/calls/gen/gen
+check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/anew tests/calls/sandbox tests/calls/hardened tests/calls/plainpeer \
+	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/numbers tests/calls/uring tests/calls/many tests/calls/space tests/calls/workers tests/calls/closing tests/calls/gen/gen
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
@@ -103,9 +103,18 @@ tests_calls_uring_LDFLAGS =
 tests_calls_anew_SOURCES = tests/calls/anew.c tests/plain.h
 tests_calls_anew_CFLAGS = $(plain_cflags)
 tests_calls_anew_LDFLAGS =
+tests_calls_sandbox_SOURCES = tests/calls/carried.c tests/calls/carried.h tests/calls/sandbox.c tests/plain.h
+tests_calls_sandbox_CFLAGS = $(plain_cflags)
+tests_calls_sandbox_LDFLAGS =
+tests_calls_hardened_SOURCES = tests/calls/hardened.c tests/plain.h
+tests_calls_hardened_CFLAGS = $(plain_cflags)
+tests_calls_hardened_LDFLAGS =
 tests_calls_many_SOURCES = tests/calls/carried.c tests/calls/carried.h tests/calls/many.c tests/plain.h
 tests_calls_many_CFLAGS = $(plain_cflags)
 tests_calls_many_LDFLAGS =
+tests_calls_space_SOURCES = tests/calls/carried.c tests/calls/carried.h tests/calls/space.c tests/plain.h
+tests_calls_space_CFLAGS = $(plain_cflags)
+tests_calls_space_LDFLAGS =
 tests_calls_closing_SOURCES = tests/calls/closing.c
 tests_calls_closing_CFLAGS = $(plain_cflags)
 tests_calls_closing_LDFLAGS =
@@ -114,7 +123,7 @@ tests_calls_workers_CFLAGS = $(plain_cflags)
 tests_calls_workers_LDFLAGS =
 
 EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
-	tests/calls/modes.sh tests/calls/mock.sh tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/anew.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/numbers.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/drop.py tests/calls/besiege.py tests/calls/relative.py tests/calls/older.py tests/calls/wire.py
+	tests/calls/modes.sh tests/calls/mock.sh tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/ends.sh tests/calls/doors.sh tests/calls/liar.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/numbers.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/door.py tests/calls/drop.py tests/calls/besiege.py tests/calls/relative.py tests/calls/older.py tests/calls/wire.py
 EXTRA_DIST += tests/calls/gen/gen.sh tests/calls/lib.sh tests/calls/where.sh tests/README.md
 TESTS += tests/calls/diff.sh tests/calls/transfer.sh tests/calls/mock.sh tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/users.sh tests/calls/anew.sh tests/calls/reasons.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/numbers.sh tests/calls/quick_idle.sh
+	tests/calls/users.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/doors.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/numbers.sh tests/calls/quick_idle.sh

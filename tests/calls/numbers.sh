@@ -15,13 +15,18 @@ need_shunt
 cat > "$work/drive" << 'END'
 import socket, subprocess, sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv.pop(1))
+import door
+
 program = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 pid = program.stdout.readline().split()[1]
+name = door.find(pid, "stat") if sys.argv[1] == "ask" else None
 asked = 0
 while sys.argv[1] == "ask":
     try:
         with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect("\0shunt/stat/" + pid)
+            asking.connect(name)
             while asking.recv(65536):
                 pass
     except OSError:
@@ -36,7 +41,7 @@ sys.exit(program.wait())
 END
 
 drive() { # FILE HOW COMMAND...
-	python3 "$work/drive" "${@:2}" > "$work/$1"
+	python3 "$work/drive" "$here" "${@:2}" > "$work/$1"
 }
 
 check "bare: it ends" drive bare leave "$numbers"

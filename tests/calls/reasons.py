@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plain ends of one connection, for reasons.sh; they know nothing of Shunt.
+"""Plain ends of one connection, for reasons.sh and doors.sh; they know nothing of Shunt.
 
 reasons.py serve [UID]   listens and says "port N"; echoes what one client says, in a child of that user if UID is given,
                          whose process id is said then

@@ -7,48 +7,10 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-need python3 pgrep
+need python3
 need_shunt
-ends=$here/reasons.py
-other="setpriv --reuid=65534 --regid=65534 --clear-groups"
-for python in python3 /usr/bin/python3 ""; do
-	$other $python -c "" 2> /dev/null && break
-done
-export SHUNT_CLAIM_MS=300 SHUNT_REFUSED_MS=0 SHUNT_LOG=${LEVEL:-info}
-
-# serve WRAP [UID]: sets server_pid, server_port and in; its messages are in $work/server.
-serve() {
-	start_telling $1 ${python:-python3} "$ends" serve ${2:-} 2> "$work/server"
-	served=$in
-}
-
-# use WRAP: a client that has used its connection once, and can do it again; sets client_pid.
-use() {
-	local fifo=$work/use.$RANDOM
-	mkfifo "$fifo.in" "$fifo.out"
-	$1 ${python:-python3} "$ends" use "$server_port" < "$fifo.in" > "$fifo.out" 2> "$work/client" &
-	client_pid=$!
-	children+=("$client_pid")
-	exec {client_in}> "$fifo.in" {client_out}< "$fifo.out"
-	again
-}
-
-again() {
-	local line
-	echo >&"$client_in"
-	read -r -t 20 line <&"$client_out" && [ "$line" = used ]
-}
-
-leave() {
-	exec {client_in}>&- {client_out}<&-
-	wait "$client_pid"
-	wait "$server_pid"
-	exec {served}<&-
-}
-
-stat_has() { # PID PATTERN: a line of the JSON, or of what is said in its stead
-	"$builddir/tools/shunt" stat --json "$1" 2>&1 | grep -qE -- "$2"
-}
+# shellcheck source-path=SCRIPTDIR source=ends.sh
+. "$here/ends.sh"
 
 # says PID FILE REASON: in the statistics, and in one line of the log with both addresses.
 says() {
@@ -108,24 +70,6 @@ users() { # SERVER-USER CLIENT-USER REASON
 	use "$2 $shunt_run" && says "$client_pid" "$work/client" "$3" && leave
 }
 
-# Two containers of a pod: one network, and a process 1 each. unshare heeds no SIGTERM, and takes its child along.
-namesakes() {
-	local first first_in rc=0 apart="unshare --pid --fork --kill-child"
-	serve "$apart $shunt_run"
-	first=$server_pid first_in=$served
-	within stat_has "$(pgrep -P "$first")" '"linked": 0' || rc=1
-	serve "$apart $shunt_run"
-	use "" || rc=1
-	grep -q "warn: connections stay on TCP: another process of the network namespace has its process id" "$work/server" ||
-		{ sed 's/^/# /' "$work/server"; rc=1; }
-	stat_has "$(pgrep -P "$server_pid")" 'another process answers in its name' || rc=1
-	leave
-	kill -KILL "$first"
-	wait "$first"
-	exec {first_in}<&-
-	return $rc
-} 2> /dev/null
-
 # absent WRAP PATTERN: a process of which there are no statistics.
 absent() {
 	serve "$1"
@@ -143,13 +87,11 @@ check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "started with SHUN
 check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "started with SHUNT_DEVICE=none"
 # AddressSanitizer maps 15 TiB before the program begins: no limit goes with it.
 grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
-	check "RLIMIT_AS" absent "prlimit --as=16000000000 $shunt_run" "RLIMIT_AS"
-if [ "$(id -u)" = 0 ] && unshare --net --pid --fork true 2> /dev/null; then
+	check "RLIMIT_AS" absent "prlimit --as=60000000 $shunt_run" "RLIMIT_AS"
+if [ "$(id -u)" = 0 ] && unshare --net true 2> /dev/null; then
 	check "another network namespace" absent "unshare --net $shunt_run" "another network namespace"
-	check "two processes with one number" namesakes
 else
 	skip "another network namespace" "only root can make one"
-	skip "two processes with one number" "only root can make them"
 fi
 if [ "$(id -u)" = 0 ] && [ "$python" ] && $other test -r "$ends" && $other $shunt_run true 2> /dev/null; then
 	export SHUNT_TRUST=user

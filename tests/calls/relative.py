@@ -5,26 +5,35 @@
 relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user
 UID, says "child PID", and when the next line comes it tries a receive that must not wait, asks the server once more, and says what
 came of both. The parent stays until its standard input ends.
-relative.py squat PID: takes the name at which that process would be asked, and lets nobody in.
+With ANEW in its environment its doors have been closed and opened again before.
+relative.py squat PID: when that process has ended, takes the name at which it was asked, and lets
+nobody in. Says "ready" and "full".
 """
 import os
 import select
 import socket
 import sys
 
+sys.dont_write_bytecode = True
+import door  # noqa: E402
+
 MESSAGE = b"x" * 64
 
 
 def squat(pid):
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    door.bind(f"\0shunt/rights/{pid}")
-    door.listen(0)
+    name = door.find(pid, "rights")
+    ended = os.pidfd_open(int(pid))
+    print("ready", flush=True)
+    select.select([ended], [], [])
+    squatter = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    squatter.bind(name)
+    squatter.listen(0)
     held = []
     try:
         while True:
             held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             held[-1].setblocking(False)
-            held[-1].connect(door.getsockname())
+            held[-1].connect(squatter.getsockname())
     except BlockingIOError:
         pass
     print("full", flush=True)
@@ -54,10 +63,28 @@ def be_child(connection, user):
     os._exit(0)
 
 
+def begin_anew(port):
+    """Its service thread ends and begins again: its doors have other names then."""
+    first = socket.create_connection(("127.0.0.1", port))
+    while not door.names(os.getpid(), "rights"):
+        ask(first)
+    former = door.find(os.getpid(), "rights")
+    os.setuid(os.getuid())
+    second = socket.create_connection(("127.0.0.1", port))
+    while not door.names(os.getpid(), "rights"):
+        ask(second)
+    if door.find(os.getpid(), "rights") == former:
+        sys.exit("its door has its former name")
+    return first, second
+
+
 def main():
     if sys.argv[1] == "squat":
         squat(sys.argv[2])
         return
+    kept = None
+    if os.environ.get("ANEW"):
+        kept = begin_anew(int(sys.argv[1]))     # without any connection the server would end
     connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
     while not select.select([0], [], [], 0)[0]:
         ask(connection)
@@ -65,6 +92,7 @@ def main():
     if not os.fork():
         be_child(connection, int(sys.argv[2]) if sys.argv[2:] else 0)
     os.wait()
+    del kept
 
 
 main()

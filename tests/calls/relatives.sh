@@ -50,13 +50,20 @@ start_relatives
 check "a child gets it back" answer "BlockingIOError True"
 end_relatives
 
+export ANEW=yes
 start_relatives
-kill -KILL "$parent"
-wait "$parent" 2> /dev/null
+check "so does the child of a parent whose door has another name by now" answer "BlockingIOError True"
+end_relatives
+unset ANEW
+
+start_relatives
 mkfifo "$work/squat"
 python3 "$here/relative.py" squat "$parent" < "$work/squat" > "$work/full" {say}>&- {hear}<&- &
 children+=("$!")
 exec {squat}> "$work/squat"
+check "a stranger has seen its name" within grep -q ready "$work/full"
+kill -KILL "$parent"
+wait "$parent" 2> /dev/null
 check "a stranger sits on the name of a parent that has been killed" within grep -q full "$work/full"
 check "the child does not wait for it" answer "BlockingIOError True"
 end_relatives

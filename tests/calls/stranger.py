@@ -13,6 +13,7 @@ import struct
 import sys
 
 sys.dont_write_bytecode = True
+import door  # noqa: E402
 import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
@@ -32,7 +33,8 @@ def segment():
 
 def hello():
     address = struct.pack("<IIQQII", 0x41534853, 1, QUEUE, BYTES, DEPTH, 0)
-    text = struct.pack("<IIQQIIIIIIII", wire.MAGIC, wire.VERSION, 0x10000000, BYTES // 2, 1, DEPTH, 32, os.getpid(), 1, 0, 1, 0)
+    text = struct.pack("<IIQQIIIIIIHHI", wire.MAGIC, wire.VERSION, 0x10000000, BYTES // 2, 1, DEPTH, 32, os.getpid(),
+                       1, 1, 0, 0, 0)
     return (struct.pack("<II", HELLO, 0) + text + address).ljust(MESSAGE, b"\0")
 
 
@@ -73,7 +75,8 @@ def rendezvous(port):
 
 def statistics(pid):
     try:
-        return "them" if meet(f"shunt/stat/{pid}", socket.SOCK_STREAM).recv(100000).startswith(b"{") else "nothing"
+        said = meet(door.find(pid, "stat")[1:], socket.SOCK_STREAM).recv(100000)
+        return "them" if said.startswith(b"{") else "nothing"
     except ConnectionResetError:
         return "nothing"
 

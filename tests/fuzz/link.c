@@ -13,6 +13,7 @@
 #include "core/base/scm_rights.h"
 #include "core/base/sha256.h"
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_door.h"
 #include "core/peer/possession.h"
 #include "core/peer/witness.h"
 #include "core/service.h"
@@ -542,18 +543,21 @@ static void open_door(void)
  */
 static void knock_as_relative(void)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
 	struct fuzz_conn *conn = &fuzz_world.conn[fuzz_below(in, 4) % (fuzz_world.conns ?: 1)];
 	unsigned int count = fuzz_below(in, 8), bytes = fuzz_below(in, 4) % 3;
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "shunt/rights/%d", (int)getpid());
+	struct sockaddr_un address;
+	char name[SHUNT_ENDPOINT_NAME];
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fds[16];
 	struct shunt_stream *stream = fuzz_world.conns ?
 				      fuzz_world_stream(conn, FUZZ_VICTIM) : NULL;
 
-	if (sim_names_connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length)) {
+	shunt_fork_door_name(victim, victim->pid, 0, name);
+	if (sim_names_connect(fd, (struct sockaddr *)&address,
+			      shunt_endpoint_address(name, &address))) {
 		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */
 		close(fd);
-		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
+		shunt_service_step(victim, 0);
 		return;
 	}
 	if (stream && fuzz_below(in, 4))
@@ -563,7 +567,7 @@ static void knock_as_relative(void)
 	if (bytes)
 		transmit(fd, "\1\2", bytes, fds, count);
 	if (fuzz_below(in, 4))
-		shunt_service_step(fuzz_world.engine[FUZZ_VICTIM], 0);
+		shunt_service_step(victim, 0);
 	close(fd);
 }
 

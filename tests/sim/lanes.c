@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/admin/stats.h"
+#include "core/base/space.h"
 #include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
 #include "core/lane/lanes.h"
@@ -209,8 +210,8 @@ void the_smaller_number_counts(void **state)
 	assert_int_equal(agreed(4, SHUNT_LANES_AUTO), 1);
 }
 
-/* A link at whose other end nobody is; what it makes of a HELLO with so many lanes. */
-static void hears(bool initiator, uint32_t lanes, bool believed)
+/* A link at whose other end nobody is, and which has heard a HELLO. */
+static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, int *other)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
@@ -225,17 +226,41 @@ static void hears(bool initiator, uint32_t lanes, bool believed)
 	assert_non_null(link);
 	assert_int_equal(soft_qp_export(bed.lane[1]->qp, &address, fds), 0);
 	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = 4096,
-					.arena_bytes = 1 << 20, .receives = 64, .streams = 8, .kind = 1, .lanes = lanes };
+					.arena_bytes = 1 << 20, .receives = 64, .streams = 8, .kind = 1, .lanes = lanes,
+					.maps = maps };
 	for (int i = 0; i < SHUNT_LANES_MAX; i++)
 		memcpy(hello->address[i], &address, sizeof(address));
 	shunt_link_hello(link, &message, fds, 2);
+	*other = pair[1];
+	return link;
+}
+
+static int maps(bool initiator, uint32_t maps)
+{
+	int other, state;
+	struct shunt_link *link = hear(initiator, 1, maps, &other);
+
+	assert_false(atomic_load(&link->distrusted));
+	state = atomic_load(&link->state);
+	shunt_link_kill(link, "the test");
+	shunt_link_destroy(link);
+	close(other);
+	return state;
+}
+
+/* What it makes of a HELLO with so many lanes. */
+static void hears(bool initiator, uint32_t lanes, bool believed)
+{
+	int other;
+	struct shunt_link *link = hear(initiator, lanes, 0, &other);
+
 	assert_int_equal(atomic_load(&link->distrusted), !believed);
 	assert_int_equal(atomic_load(&link->state) == SHUNT_LINK_UP, believed);
 	if (believed)
 		assert_int_equal(link->lane_count, lanes < LANES ? lanes : LANES);
 	shunt_link_kill(link, "the test");
 	shunt_link_destroy(link);
-	close(pair[1]);
+	close(other);
 }
 
 void senseless_numbers_are_refused(void **state)
@@ -256,6 +281,22 @@ void senseless_numbers_are_refused(void **state)
 	hears(true, LANES + 1, false);	/* more than were offered */
 	atomic_store(&engines[0]->distrusted, 0);
 	assert_int_equal(counted(0, "lanes"), LANES);
+	end_bed();
+}
+
+/* A peer that maps next to nothing of our segment is no liar, but there is no link; one that maps a little is up. */
+void a_peer_with_little_address_space(void **state)
+{
+	struct shunt_config config = lanes_config(LANES);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int initiator = 0; initiator < 2; initiator++) {
+		assert_int_equal(maps(initiator, 1), SHUNT_LINK_DEAD);
+		assert_int_equal(maps(initiator, SHUNT_SPACE_MAPS / SHUNT_MAPS_BYTES),
+				 SHUNT_LINK_UP);
+		assert_int_equal(maps(initiator, UINT32_MAX), SHUNT_LINK_UP);
+	}
 	end_bed();
 }
 

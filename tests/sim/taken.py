@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """taken.py COMMAND...: runs it while its names are taken.
 
-The names are those of the product which a process with its id, or an engine at one of the simulator's ports, could want.
+The names are those of the product which a process with its id, or an engine at one of the simulator's
+ports, could want. A name by chance cannot be taken before it is used.
 All who come are let in and hung up on. The status is the command's; 1 if anybody has come.
 """
 import os
@@ -16,14 +17,13 @@ def names_of(pid):
     pids = (pid, pid + PID_MAX)
     own = b"::ffff:127.%d.%d.%d" % (pid >> 16 & 255, pid >> 8 & 255, pid & 255)
     hosts = (b"*", b"*6", own, b"::ffff:192.0.2.1", b"::ffff:192.0.2.2")
-    names = [b"shunt/%s/%d" % (kind, its) for kind in (b"adm", b"stat", b"rights", b"link") for its in pids]
+    names = [b"shunt/link/%d" % its for its in pids]
     return names + [b"shunt/%s/%s:%d" % (kind, host, port)
                     for kind in (b"tcp", b"have") for host in hosts for port in (7000, 7001, 7002)]
 
 
 def take(name):
-    kind = socket.SOCK_STREAM if name.startswith(b"shunt/stat") else socket.SOCK_SEQPACKET
-    taken = socket.socket(socket.AF_UNIX, kind)
+    taken = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     taken.bind(b"\0" + name)
     taken.listen()
     return taken

@@ -183,6 +183,72 @@ static void SD_15_one_segment_is_mapped_once(void **state)
 	rig_free(rig);
 }
 
+/* Of b's segment a maps what ends in the middle of the arena: what lies behind is refused, and nothing is touched. */
+static void SD_15_a_segment_may_be_mapped_in_part(void **state)
+{
+	struct hostile h = hostile_make();
+	struct rig_end *a = &h.rig->a, *b = &h.rig->b;
+	uint64_t front = soft_segment_bytes(b->pd) - (64 << 20), queue = h.address.queue_offset;
+	struct ibv_mr *near = b->mr, *across;
+
+	(void)state;
+	soft_map_most(a->pd, front + 2 * MEMORY);
+	assert_int_equal(import(&h), 0);
+	assert_int_equal(soft_qp_mapped(a->qp), front + 2 * MEMORY);
+	rig_end_state(a, &h.rig->options, IBV_QPS_RTR);
+	rig_end_state(a, &h.rig->options, IBV_QPS_RTS);
+	rig_one(a, b, 1, IBV_WR_RDMA_WRITE, MEMORY);
+	rig_expect(a->send_cq, 1, IBV_WC_SUCCESS);
+	across = b->verbs->register_mr(b->pd, b->memory + MEMORY, MEMORY + 1,
+				       h.rig->options.access);
+	assert_non_null(across);
+	assert_null(soft_qp_peek(a->qp, (uint64_t)(uintptr_t)across->addr, across->rkey, 1));
+	b->mr = across;
+	b->memory += MEMORY;
+	rig_one(a, b, 2, IBV_WR_RDMA_WRITE, 8);
+	rig_expect(a->send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+	b->memory -= MEMORY;
+	b->mr = near;
+	assert_int_equal(b->verbs->deregister_mr(across), 0);
+	rig_end_state(a, &h.rig->options, IBV_QPS_RESET);
+	rig_end_state(a, &h.rig->options, IBV_QPS_INIT);
+	assert_int_equal(soft_qp_mapped(a->qp), 0);
+	soft_map_most(a->pd, 1);
+	h.address.queue_offset = front - 128 * (1 + segment_queue_bytes(h.address.rq_depth) / 128);
+	assert_true(h.address.queue_offset > queue);
+	assert_int_equal(import(&h), -ENOSPC);
+	h.address.queue_offset = queue;
+	assert_int_equal(import(&h), 0);
+	rig_free(h.rig);
+}
+
+/* QPs have places in front of the arena: fewer of them, and there is less in front of it. */
+static void SD_15_a_domain_has_no_more_queues_than_asked_for(void **state)
+{
+	struct soft_attr attr = { .max_qp = 1, .arena_bytes = 64 << 20 };
+	const struct shunt_verbs *verbs;
+	struct ibv_context *context = soft_open(&attr, &verbs);
+	struct ibv_cq *cq = verbs->create_cq(context, 16, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 8, 8, 1, 1, 0 } };
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+
+	(void)state;
+	soft_size_arena(context, 4 << 20);
+	pd = verbs->alloc_pd(context);
+	assert_in_range(soft_segment_bytes(pd), 4 << 20, 5 << 20);
+	qp = verbs->create_qp(pd, &init);
+	assert_non_null(qp);
+	assert_null(verbs->create_qp(pd, &init));
+	assert_int_equal(verbs->destroy_qp(qp), 0);
+	qp = verbs->create_qp(pd, &init);
+	assert_non_null(qp);
+	assert_int_equal(verbs->destroy_qp(qp), 0);
+	assert_int_equal(verbs->destroy_cq(cq), 0);
+	assert_int_equal(verbs->dealloc_pd(pd), 0);
+	soft_close(context);
+}
+
 /* b's view of a's segment, to write what no device would. */
 static char *segment_of(struct rig_end *end, struct soft_address *address)
 {
@@ -312,6 +378,8 @@ RIG_TABLE(hostile, cmocka_unit_test(SD_15_bad_addresses_are_refused),
 	  cmocka_unit_test(SD_15_wake_must_be_a_nonblocking_eventfd),
 	  cmocka_unit_test(SD_15_get_event_never_blocks), cmocka_unit_test(SD_15_the_segment_cannot_shrink),
 	  cmocka_unit_test(SD_15_one_segment_is_mapped_once),
+	  cmocka_unit_test(SD_15_a_segment_may_be_mapped_in_part),
+	  cmocka_unit_test(SD_15_a_domain_has_no_more_queues_than_asked_for),
 	  cmocka_unit_test(SD_15_lies_in_arrivals_kill_the_qp),
 	  cmocka_unit_test(SD_15_lies_about_memory_are_refused),
 	  cmocka_unit_test(SD_15_own_decisions_use_private_copies),

@@ -312,6 +312,34 @@ static void what_is_not_out_is_not_taken_back(void **state)
 	finish();
 }
 
+/* A peer that reaches little of it: blocks are smaller, none lies behind, the lines stay what they are. */
+static void a_bound_arena(void **state)
+{
+	const struct ibv_mr *none;
+	uint32_t key;
+
+	(void)state;
+	begin(1024 * M, 8 * M, 4 * M, 1024);
+	key = arena.lines->rkey;
+	assert_int_equal(shunt_arena_bound(&arena, 2048 * M), 0);
+	assert_int_equal(shunt_arena_most(&arena), 4 * M);
+	assert_int_equal(shunt_arena_bound(&arena, 8 * M - 1), -ENOSPC);
+	assert_int_equal(shunt_arena_bound(&arena, 8 * M), -ENOSPC);
+	assert_int_equal(shunt_arena_most(&arena), 4 * M);
+	assert_int_equal(shunt_arena_bound(&arena, 11 * M - 1), 0);
+	assert_int_equal(shunt_arena_most(&arena), 256 * K);
+	assert_int_equal(arena.lines->rkey, key);
+	assert_int_equal(device.registered, 1);
+	for (int i = 0; i < 11; i++) {
+		assert_true(take(i, 256 * K));
+		assert_in_range(ring[i].offset, 8 * M, 11 * M - 1 - 256 * K);
+	}
+	assert_true(shunt_arena_take(&arena, 4 * K, &none) == UINT64_MAX);
+	for (int i = 0; i < 11; i++)
+		give(i);
+	finish();
+}
+
 /* Anything in any order: nothing overlaps, and in the end nothing is left. */
 static void at_random(void **state)
 {
@@ -355,6 +383,7 @@ int main(void)
 		cmocka_unit_test(the_device_refuses),
 		cmocka_unit_test(blocks_fit),
 		cmocka_unit_test(what_is_not_out_is_not_taken_back),
+		cmocka_unit_test(a_bound_arena),
 		cmocka_unit_test(at_random),
 	};
 

@@ -28,6 +28,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		*attr = *asked;
 	if (!attr->max_qp_wr)
 		attr->max_qp_wr = 4096;
+	if (!attr->max_qp)
+		attr->max_qp = SEGMENT_QUEUES;
 	if (!attr->max_cqe)
 		attr->max_cqe = 65536;
 	if (!attr->max_inline)
@@ -38,8 +40,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		attr->keep = NULL;
 	if (!attr->now)
 		attr->now = monotonic;
-	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_cqe > 1u << 24 ||
-	    attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
+	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_qp > SEGMENT_QUEUES ||
+	    attr->max_cqe > 1u << 24 || attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
 		return EINVAL;
 	attr->max_qp_wr = power_of_two(attr->max_qp_wr);
 	return 0;
@@ -53,7 +55,7 @@ static int query_device(struct ibv_context *ibcontext, struct ibv_device_attr *a
 	strcpy(attr->fw_ver, "soft");
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 4096;
-	attr->max_qp = SEGMENT_QUEUES;
+	attr->max_qp = (int)context->attr.max_qp;
 	attr->max_qp_wr = (int)context->attr.max_qp_wr;
 	attr->max_sge = SOFT_MAX_SGE;
 	attr->max_sge_rd = SOFT_MAX_SGE;

@@ -35,7 +35,7 @@ struct soft_nic { /* the modelled device */
 struct soft_context {
 	struct ibv_context ibv;
 	struct ibv_device device;
-	struct soft_attr attr; /* defaults filled in */
+	struct soft_attr attr; /* defaults filled in; arena_bytes: of the next domain */
 	struct soft_lock async_lock; /* events */
 	struct soft_event *events;
 	struct soft_lock list_lock; /* qps: held while the thread works on them */
@@ -50,7 +50,7 @@ struct soft_peer {
 	struct soft_peer *next;
 	uint64_t device, inode;
 	uint32_t users;
-	uint64_t bytes;
+	uint64_t bytes; /* mapped: the segment's beginning, or all of it */
 	char *base;
 };
 
@@ -65,6 +65,7 @@ struct soft_pd {
 	uint64_t bytes; /* of the segment */
 	uint64_t queue_bytes; /* from one queue to the next */
 	uint64_t arena_offset;
+	uint64_t map_most; /* bytes of a peer's segment; 0: all */
 	char *segment;
 	uint32_t generation[SEGMENT_QUEUES]; /* of the QP that has the queue; even after it has left */
 	uint64_t queues_used; /* bit i: queue i */

@@ -77,7 +77,10 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 		return NULL;
 	pd->ibv.context = ibcontext;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
-	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET + SEGMENT_QUEUES * pd->queue_bytes);
+	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET +
+				      context->attr.max_qp * pd->queue_bytes);
+	if (context->attr.max_qp < SEGMENT_QUEUES)
+		pd->queues_used = UINT64_MAX << context->attr.max_qp;	/* there are none */
 	errno = segment_map_some(pd, context->attr.arena_bytes);
 	if (errno) {
 		free(pd);
@@ -138,6 +141,25 @@ void *soft_arena(struct ibv_pd *ibpd, size_t *bytes)
 
 	*bytes = pd->bytes - pd->arena_offset;
 	return pd->segment + pd->arena_offset;
+}
+
+void soft_size_arena(struct ibv_context *ibcontext, uint64_t bytes)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	context->attr.arena_bytes = bytes;
+}
+
+uint64_t soft_segment_bytes(struct ibv_pd *ibpd)
+{
+	return container_of(ibpd, struct soft_pd, ibv)->bytes;
+}
+
+void soft_map_most(struct ibv_pd *ibpd, uint64_t bytes)
+{
+	if (bytes && bytes < SEGMENT_BYTES_MIN)
+		bytes = SEGMENT_BYTES_MIN;
+	container_of(ibpd, struct soft_pd, ibv)->map_most = bytes;
 }
 
 int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)

@@ -84,20 +84,21 @@ static struct soft_peer *peer_find(struct soft_pd *pd, const struct stat *stat)
 	return NULL;
 }
 
-static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat)
+static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat, uint64_t most)
 {
+	uint64_t segment_bytes = (uint64_t)stat->st_size;
 	const struct segment_header *header;
 
 	peer->device = stat->st_dev;
 	peer->inode = stat->st_ino;
-	peer->bytes = (uint64_t)stat->st_size;
+	peer->bytes = most && most < segment_bytes ? most : segment_bytes;
 	peer->base = mmap(NULL, peer->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (peer->base == MAP_FAILED)
 		return -errno;
 	madvise(peer->base, peer->bytes, MADV_DONTFORK);
 	header = (const struct segment_header *)peer->base;
 	if (header->magic == SEGMENT_MAGIC && header->version == SEGMENT_VERSION &&
-	    header->segment_bytes == peer->bytes)
+	    header->segment_bytes == segment_bytes)
 		return 0;
 	munmap(peer->base, peer->bytes);
 	return -EPROTO;
@@ -120,11 +121,28 @@ static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 	free(peer);
 }
 
+static struct soft_peer *peer_share(struct soft_pd *pd, const struct stat *stat)
+{
+	struct soft_peer *known;
+
+	soft_lock(&pd->lock);
+	known = peer_find(pd, stat);
+	if (known)
+		known->users++;
+	soft_unlock(&pd->lock);
+	return known;
+}
+
 static int peer_get(struct soft_pd *pd, int fd, const struct stat *stat, struct soft_peer **result)
 {
-	struct soft_peer *fresh = calloc(1, sizeof(*fresh)), *known;
-	int err = fresh ? peer_map(fresh, fd, stat) : -ENOMEM;
+	struct soft_peer *fresh, *known = peer_share(pd, stat);	/* a second mapping may find no address space */
+	int err;
 
+	*result = known;
+	if (known)
+		return 0;
+	fresh = calloc(1, sizeof(*fresh));
+	err = fresh ? peer_map(fresh, fd, stat, pd->map_most) : -ENOMEM;
 	if (err) {
 		free(fresh);
 		return err;
@@ -181,6 +199,13 @@ static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, s
 	soft_unlock(&qp->sq_lock);
 }
 
+/* The table of regions always is: SEGMENT_BYTES_MIN bytes hold it. */
+static bool queue_is_mapped(const struct soft_peer *peer, const struct soft_address *address)
+{
+	return address->queue_offset <= peer->bytes &&
+	       segment_queue_bytes(address->rq_depth) <= peer->bytes - address->queue_offset;
+}
+
 int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, const int fds[2])
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
@@ -200,6 +225,10 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 			return -errno;
 	}
 	err = peer_get(qp->pd, fds[0], &stat, &peer);
+	if (!err && !queue_is_mapped(peer, address)) {
+		peer_put(qp->pd, peer);
+		err = -ENOSPC;
+	}
 	if (err) {
 		if (wake_fd >= 0)
 			soft_fd_drop(qp->ibv.context, wake_fd);
@@ -207,6 +236,13 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 	}
 	peer_adopt(qp, address, peer, wake_fd);
 	return 0;
+}
+
+uint64_t soft_qp_mapped(struct ibv_qp *ibqp)
+{
+	const struct soft_peer *peer = container_of(ibqp, struct soft_qp, ibv)->peer;
+
+	return peer ? peer->bytes : 0;
 }
 
 void soft_qp_peer_gone(struct ibv_qp *ibqp)

@@ -3,8 +3,9 @@
  * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
  *
  * A protection domain owns one sealed memfd, its *segment*: the queues of its QPs, its table of
- * memory regions, and an arena that regions are registered in. The peer of a QP maps the whole
- * segment, so a domain belongs to one link and no third process ever maps it. Remote access
+ * memory regions, and an arena that regions are registered in. The peer of a QP maps the
+ * segment, or as much of its beginning as it has address space for. A domain belongs to one link and
+ * no third process ever maps its segment. Remote access
  * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
  * local use (lkey). Everything that is read from a peer's segment is hostile until checked.
  *
@@ -59,6 +60,7 @@ int soft_model_parse(const char *text, struct soft_model *model);
 /* How a device is made. Zero in any field means the default in brackets. */
 struct soft_attr {
 	uint32_t max_qp_wr;	/* work requests in one SQ or RQ, rounded up to 2^n [4096] */
+	uint32_t max_qp;	/* QPs of one domain: each has a queue in front of the arena, used or not [64, the most] */
 	uint32_t max_cqe;	/* entries of one CQ [65536] */
 	uint32_t max_inline;	/* bytes that IBV_SEND_INLINE may carry [1 GiB - 1] */
 	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
@@ -86,6 +88,19 @@ void soft_close(struct ibv_context *context);
 
 /* The arena of a domain: page aligned, zero until touched. */
 void *soft_arena(struct ibv_pd *pd, size_t *bytes);
+
+/* The size of the arenas of the domains that are made from now on, instead of attr.arena_bytes. One thread. */
+void soft_size_arena(struct ibv_context *context, uint64_t bytes);
+/* Bytes of the domain's segment: the arena, and what lies before it. */
+uint64_t soft_segment_bytes(struct ibv_pd *pd);
+/*
+ * Segments of peers that are imported from now on are mapped up to so many bytes; 0: whole. A WR to a region that ends
+ * beyond them fails with REM_ACCESS_ERR, as does a key that the peer does not have. The table of regions is always
+ * mapped. soft_qp_import() says -ENOSPC where the QP's queue is not.
+ */
+void soft_map_most(struct ibv_pd *pd, uint64_t bytes);
+/* Bytes of the peer's segment that are mapped; 0: none was imported. */
+uint64_t soft_qp_mapped(struct ibv_qp *qp);
 
 /* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);

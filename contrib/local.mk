@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# Settings of services: examples, with the path at which the library is installed.
+service_examples = \
+	contrib/postgresql/environment \
+	contrib/systemd/apache2.service.d/shunt.conf \
+	contrib/systemd/haproxy.service.d/shunt.conf \
+	contrib/systemd/mariadb.service.d/shunt.conf \
+	contrib/systemd/memcached.service.d/shunt.conf \
+	contrib/systemd/mosquitto.service.d/shunt.conf \
+	contrib/systemd/nginx.service.d/shunt.conf \
+	contrib/systemd/redis-server.service.d/shunt.conf \
+	contrib/systemd/squid.service.d/shunt.conf
+examplesdir = $(docdir)/examples
+nobase_nodist_examples_DATA = $(service_examples)
+EXTRA_DIST += $(service_examples:=.in)
+CLEANFILES += $(service_examples)
+
+$(service_examples): %: %.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) 's|@PKGLIBDIR[@]|$(pkglibdir)|g' $(srcdir)/$@.in > $@.new && mv $@.new $@

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/link/share.h"
+#include <malloc.h>
+#include "core/base/space.h"
+#include "core/engine.h"
+#include "core/fd/own_fds.h"
+#include "core/poll/cancel.h"
+
+#define M (1ull << 20)
+
+static uint64_t mib(uint64_t bytes)
+{
+	return (bytes + M / 2) / M;
+}
+
+/* --- the service thread --- */
+
+bool shunt_share_thread(struct shunt_engine *engine)
+{
+	struct shunt_space space;
+	uint64_t spare;
+	int state;
+
+	engine->space_thread = 0;
+	if (!shunt_engine_is_confined())
+		return true;
+	state = shunt_cancel_off();
+	shunt_own_fds_begin(engine);
+	space = shunt_space_read();
+	shunt_own_fds_end(engine);
+	shunt_cancel_restore(state);
+	spare = shunt_space_spare(&space, 0);
+	if (spare == SHUNT_SPACE_UNLIMITED)	/* lifted just now */
+		return true;
+	engine->space_thread = shunt_space_thread(spare);
+	if (!engine->space_thread && engine->no_service != SHUNT_REASON_CONFINED)
+		shunt_log(SHUNT_LOG_INFO, "RLIMIT_AS leaves %llu MiB of address space: the first link needs %llu MiB to be left",
+			  (unsigned long long)mib(spare * SHUNT_SPACE_PART),
+			  (unsigned long long)mib((SHUNT_SPACE_THREAD + SHUNT_SPACE_LINK) * SHUNT_SPACE_PART));
+	return engine->space_thread != 0;
+}
+
+/* A thread allocates from a heap that it has, so those of a program that has several already stay. */
+void shunt_share_spare_heap(const struct shunt_engine *engine)
+{
+	if (engine->space_thread == SHUNT_SPACE_THREAD)
+		mallopt(M_ARENA_MAX, 1);
+}
+
+/* --- links --- */
+
+static uint64_t spare_of(const struct shunt_engine *engine)
+{
+	struct shunt_space space = shunt_space_read();
+
+	return shunt_space_spare(&space, engine->space_thread + engine->space_links);
+}
+
+static void count(struct shunt_link *link, uint64_t bytes)
+{
+	link->engine->space_links += bytes - link->space;
+	link->space = bytes;
+}
+
+uint64_t shunt_share_plan(struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+	struct shunt_engine *engine = link->engine;
+	uint64_t spare = spare_of(engine);
+	struct shunt_space_share share;
+
+	engine->short_of_space = !shunt_space_link(spare, engine->config.arena_bytes, &share) ||
+				 (share.maps && !kind->size_arena);
+	if (engine->short_of_space)
+		return 0;
+	link->maps = share.maps;
+	if (kind->size_arena)
+		kind->size_arena(link->device, share.arena);
+	return share.arena;
+}
+
+void shunt_share_begin(struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	if (!link->maps)
+		return;
+	count(link, kind->segment_bytes(link->pd) + link->maps);
+	kind->map_most(link->pd, link->maps);
+}
+
+const char *shunt_share_heed(struct shunt_link *link, const struct shunt_hello *hello)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+	uint64_t maps = (uint64_t)hello->maps * SHUNT_MAPS_BYTES, front;
+
+	if (!maps)
+		return NULL;
+	front = kind->segment_bytes(link->pd) - link->arena.memory.bytes;
+	if (maps <= front || shunt_arena_bound(&link->arena, maps - front))
+		return "the peer has too little address space";
+	return NULL;
+}
+
+void shunt_share_settle(struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	if (link->maps)
+		count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp));
+}
+
+void shunt_share_end(struct shunt_link *link)
+{
+	count(link, 0);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What links map where the program has limited its address space (core/base/space.h). The arena of such a process is
+ * small, and of its peer's segment it maps the beginning only. It says in HELLO how much that is (`maps`), and the peer
+ * carves its rings out of that part of its arena. Service thread, apart from shunt_share_thread().
+ */
+#ifndef SHUNT_CORE_LINK_SHARE_H
+#define SHUNT_CORE_LINK_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "shunt/wire.h"
+
+struct shunt_engine;
+struct shunt_link;
+
+/* There is address space for a service thread and a link. False: it is said how much is missing. service_lock held. */
+bool shunt_share_thread(struct shunt_engine *engine);
+/* The service thread must not have a heap of its own: the next thread is it. service_lock held. */
+void shunt_share_spare_heap(const struct shunt_engine *engine);
+
+/*
+ * Decides what a link that is being made may map. Returns the size of its arena; 0: there is too little address space,
+ * or the device has no way to do with less (engine->short_of_space). Inside shunt_own_fds_begin().
+ */
+uint64_t shunt_share_plan(struct shunt_link *link);
+/* The link's domain is there. */
+void shunt_share_begin(struct shunt_link *link);
+/* The peer maps as little as its HELLO says. NULL; or why there can be no link. Before its QPs are connected. */
+const char *shunt_share_heed(struct shunt_link *link, const struct shunt_hello *hello);
+/* The peer's segment is mapped. */
+void shunt_share_settle(struct shunt_link *link);
+/* Nothing is mapped any more. */
+void shunt_share_end(struct shunt_link *link);
+
+#endif

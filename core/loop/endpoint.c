@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/loop/endpoint.h"
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include "core/base/sys.h"
+#include "core/engine.h"
+#include "core/fd/own_fds.h"
+#include "core/loop/porter.h"
+
+socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address)
+{
+	size_t bytes = strnlen(name, sizeof(address->sun_path) - 1);
+
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	memcpy(address->sun_path + 1, name, bytes);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
+}
+
+static int make(struct shunt_engine *engine, int type)
+{
+	return shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, type | SOCK_CLOEXEC |
+							      SOCK_NONBLOCK, 0));
+}
+
+static int fail(struct shunt_engine *engine, int fd)
+{
+	int result = -errno;
+
+	shunt_own_fds_close(engine, fd);
+	return result;
+}
+
+int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog)
+{
+	struct sockaddr_un address;
+	socklen_t length = shunt_endpoint_address(name, &address);
+	int fd = make(engine, type);
+
+	if (fd < 0)
+		return fd;
+	shunt_porter_guard(engine, fd);
+	if (engine->sys->bind(fd, (struct sockaddr *)&address, length) ||
+	    engine->sys->listen(fd, backlog))
+		return fail(engine, fd);
+	return fd;
+}
+
+int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type)
+{
+	struct sockaddr_un address;
+	socklen_t length = shunt_endpoint_address(name, &address);
+	int fd = make(engine, type);
+
+	if (fd < 0)
+		return fd;
+	if (engine->sys->connect(fd, (struct sockaddr *)&address, length))
+		return fail(engine, fd);
+	return fd;
+}

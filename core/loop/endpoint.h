@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Our Unix sockets of abstract names (unix(7)): each door of a process, and each connection to one.
+ * A name is text without the leading zero byte, shorter than SHUNT_ENDPOINT_NAME. No lock.
+ */
+#ifndef SHUNT_CORE_LOOP_ENDPOINT_H
+#define SHUNT_CORE_LOOP_ENDPOINT_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct shunt_engine;
+
+#define SHUNT_ENDPOINT_NAME sizeof(((struct sockaddr_un *)0)->sun_path)
+
+/* The address of a name; returns its length. */
+socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address);
+/* Takes the name, guarded (porter.h): a listening private descriptor, or -errno. */
+int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog);
+/*
+ * A private descriptor that is connected to the name's owner, or -errno. Neither it nor the calls on
+ * it block. -EAGAIN: the owner's queue is full.
+ */
+int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type);
+
+#endif

@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The drop-ins of contrib/systemd, beside the units that they are for. systemd reads both without a complaint. A list of the
+# unit is added to where it has one, and nowhere else. As root: the unit's own command, with its user and the environment
+# of both, ends with a server that listens and has the library, whatever wrappers there are between. It runs without
+# systemd, in namespaces where what it writes is thrown away. Units that are not installed are skipped. TAP.
+# shellcheck disable=SC2317 # functions are called by name
+# shellcheck source-path=SCRIPTDIR source=calls/lib.sh
+set -u
+. "$(dirname "$0")/calls/lib.sh"
+source=${top_srcdir:-$(cd "$(dirname "$0")/.." && pwd)}
+built=$builddir/contrib
+units=${UNITS:-/lib/systemd/system}
+chmod 755 "$work"
+
+# Of a file, or of several: the values of a key, those of later files last.
+values() { # KEY FILE...
+	local key=$1
+	shift
+	cat "$@" 2> /dev/null | sed -n "s/^$key=//p"
+}
+
+# The drop-in with the library of this build.
+drop_in() { # NAME
+	sed "s#LD_PRELOAD=.*#LD_PRELOAD=$builddir/.libs/libshunt.so#" "$built/systemd/$1.service.d/shunt.conf"
+}
+
+is_read() { # NAME: systemd takes it
+	local folder=$work/units
+	rm -rf "$folder"
+	mkdir -p "$folder/$1.service.d"
+	if [ -e "$units/$1.service" ]; then
+		cp "$units/$1.service" "$folder"
+	else
+		printf '[Service]\nExecStart=/bin/true\n' > "$folder/$1.service"
+	fi
+	drop_in "$1" > "$folder/$1.service.d/shunt.conf"
+	SYSTEMD_UNIT_PATH=$folder: systemd-analyze verify --man=no --recursive-errors=no "$folder/$1.service" > "$work/said" 2>&1 &&
+		! grep -q 'shunt.conf' "$work/said" && return
+	sed 's/^/# /' "$work/said"
+	return 1
+}
+
+adds_to_lists() { # NAME
+	local key rc=0
+	for key in RestrictAddressFamilies:RestrictAddressFamilies NoExecPaths:ExecPaths; do
+		[ "$(values "${key%:*}" "$units/$1.service")" ] && [ ! "$(values "${key#*:}" "$work/drop-in")" ] &&
+			echo "# the unit has ${key%:*}=, the drop-in no ${key#*:}=" && rc=1
+		[ ! "$(values "${key%:*}" "$units/$1.service")" ] && [ "$(values "${key#*:}" "$work/drop-in")" ] &&
+			echo "# the drop-in has ${key#*:}=, and would make a list where the unit has none" && rc=1
+	done
+	return "$rc"
+}
+
+# --- what a unit starts, without systemd ---
+
+listeners() { # PORT
+	ss -ltnpH "sport = :$1" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u
+}
+
+has_library() { # PORT: each process that listens there
+	local process any=
+	for process in $(listeners "$1"); do
+		any=yes
+		grep -q '/libshunt.so$' "/proc/$process/maps" || return
+	done
+	[ "$any" ]
+}
+
+listened() {
+	[ "$(listeners "$1")" ]
+}
+
+# Folders of services are there as empty ones; databases as they are, and what is written to them is thrown away.
+scenery() {
+	mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir -m 1777 /run/lock || return 77
+	mount -t tmpfs -o mode=755 tmpfs /var/log || return 77
+	local name
+	for name in nginx apache2 redis postgresql memcached haproxy; do mkdir -m 777 "/run/$name" "/var/log/$name"; done
+	mkdir /run/upper /run/work
+	mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=/run/upper,workdir=/run/work" /var/lib || return 77
+}
+
+# run_unit FILE DROP-IN PORT: in namespaces of its own.
+run_unit() {
+	local user command variable
+	scenery || return
+	while read -r variable; do
+		eval "set -- \"\$1\" \"\$2\" \"\$3\" $variable"	# quoted as in a shell
+		for variable in "${@:4}"; do export "${variable?}"; done
+	done < <(values Environment "$1" "$2")
+	[ -z "${OWN_CONFIG:-}" ] || export CONFIG=$OWN_CONFIG
+	command=$(values ExecStart "$1" | tail -n 1)
+	command=${command#-}
+	command=${command//%i/${INSTANCE:-}}
+	user=$(values User "$1" | tail -n 1)
+	eval "${user:+setpriv --reuid=$user --regid=$user --init-groups} $command" > "$work/started" 2>&1 < /dev/null &
+	children+=("$!")
+	within listened "$3" && has_library "$3" && return
+	echo "# listening at port $3: $(listeners "$3" | paste -sd ' ')"
+	sed 's/^/# /' "$work/started" | tail -n 5
+	return 1
+}
+
+starts() { # UNIT DROP-IN PORT
+	local rc=0
+	unshare -m -- bash "$0" --run "$units/$1.service" "$2" "$3" || rc=$?
+	clean_listeners "$3"
+	return "$rc"
+}
+
+clean_listeners() { # PORT
+	local process
+	for process in $(listeners "$1"); do kill "$process"; done
+	within nobody_listens "$1"
+} 2> /dev/null
+
+nobody_listens() {
+	! listened "$1"
+}
+
+# pg_ctlcluster gives its server the variables of the cluster's own file. A cluster of the machine, or nothing.
+cluster() {
+	local files=(/etc/postgresql/*/*/environment) file=
+	file=${files[0]}
+	[ -e "$file" ] || return
+	file=${file#/etc/postgresql/}
+	echo "${file%/environment}"
+}
+
+run_cluster() { # VERSION/NAME PORT
+	scenery || return
+	mkdir /run/etc /run/etcwork
+	mount -t overlay overlay -o "lowerdir=/etc,upperdir=/run/etc,workdir=/run/etcwork" /etc || return 77
+	sed "s#^LD_PRELOAD.*#LD_PRELOAD = '$builddir/.libs/libshunt.so'#" "$built/postgresql/environment" >> "/etc/postgresql/$1/environment"
+	LD_PRELOAD='' pg_ctlcluster --skip-systemctl-redirect "${1%/*}" "${1#*/}" start -- -o "-p $2" > "$work/started" 2>&1
+	within listened "$2" && has_library "$2" && return
+	sed 's/^/# /' "$work/started" | tail -n 5
+	return 1
+}
+
+starts_cluster() {
+	local rc=0
+	unshare -m -- bash "$0" --cluster "$1" "$2" || rc=$?
+	clean_listeners "$2"
+	return "$rc"
+}
+
+if [ "${1-}" = --cluster ]; then
+	run_cluster "$2" "$3"
+	exit
+fi
+if [ "${1-}" = --run ]; then
+	run_unit "$2" "$3" "$4"
+	exit
+fi
+
+# --- all of them ---
+
+ports="nginx:80 apache2:80 memcached:11211 redis-server:6379 haproxy:7001"
+cat > "$work/haproxy.cfg" <<-END
+	global
+		user haproxy
+		group haproxy
+		chroot /var/lib/haproxy
+	defaults
+		mode http
+		timeout connect 10s
+		timeout client 60s
+		timeout server 60s
+	listen web
+		bind 127.0.0.1:7001
+		http-request return status 200 content-type text/plain string small
+END
+
+start_each() {
+	local one name port
+	for one in $ports; do
+		name=${one%:*} port=${one#*:}
+		if [ ! -e "$units/$name.service" ]; then
+			skip "$name: its server has the library" "the unit is not installed"
+			continue
+		fi
+		drop_in "$name" > "$work/drop-in"
+		[ "$name" != haproxy ] || export OWN_CONFIG=$work/haproxy.cfg
+		check "$name: its server has the library" starts "$name" "$work/drop-in" "$port"
+		unset OWN_CONFIG
+	done
+	if [ "$(cluster)" ]; then
+		check "postgresql: its server has the library" starts_cluster "$(cluster)" 7002
+	else
+		skip "postgresql: its server has the library" "there is no cluster"
+	fi
+}
+
+command -v systemd-analyze > /dev/null || { echo "1..0 # SKIP systemd-analyze is missing"; exit 77; }
+for file in "$source"/contrib/systemd/*.service.d/shunt.conf.in; do
+	name=$(basename "$(dirname "$file")" .service.d)
+	[ -e "$built/systemd/$name.service.d/shunt.conf" ] || { echo "Bail out! make has not made the drop-in of $name"; exit 99; }
+	check "$name: systemd reads it" is_read "$name"
+	if [ -e "$units/$name.service" ]; then
+		drop_in "$name" > "$work/drop-in"
+		check "$name: it adds to lists that the unit has" adds_to_lists "$name"
+	else
+		skip "$name: it adds to lists that the unit has" "the unit is not installed"
+	fi
+done
+if [ "$(id -u)" = 0 ] && [ "${ALONE:-}" = yes ] && unshare -m true 2> /dev/null; then
+	start_each
+else
+	skip "servers have the library" "only root with a network of its own can start units"
+fi
+plan
