@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/api.h"
 #include "core/base/sha256.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
@@ -1013,6 +1014,33 @@ static void an_acceptor_that_says_nothing_is_given_up(void **state)
 	}
 }
 
+/* It sits on the name, and does not even knock. */
+static void a_squatter_that_says_nothing_is_given_up(void **state)
+{
+	struct pair pair;
+	int fd = -1;
+
+	(void)state;
+	make_strangers();
+	make_door();
+	pair = half_known(ACCEPTOR);
+	for (int i = 0; fd < 0; i++) {
+		assert_true(i < FOREVER);
+		step(0);
+		fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	}
+	step(0);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
+	pair_skew += SHUNT_HELLO_NS + 1000000;
+	for (int i = 0; i < 5; i++)
+		step(0);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(links_of(0), 0);
+	close(fd);
+	close_door();
+	close_pair(&pair);
+}
+
 /* --- a process in between --- */
 
 static void pass_on(struct liar *from, struct liar *to)
@@ -1164,7 +1192,9 @@ static void interrupt(enum interruption what, struct pair *pair, int side)
 		shunt_streams_plain(engines[side], stream, SHUNT_REASON_FORK);
 		break;
 	case PROGRAM_ASKS:
-		shunt_marks_undo(stream);
+		assert_true(shunt_stream_option_begins(stream, IPPROTO_IP, IP_FREEBIND));
+		assert_int_equal(options_of(pair->side[side].fd), AS_MADE);
+		shunt_stream_option_ends(stream);
 		break;
 	default:
 		shunt_witness_dismiss(engines[side]->service);
@@ -1242,6 +1272,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(another_socket_disproves),
 		cmocka_unit_test(an_acceptor_proves_too),
 		cmocka_unit_test(an_acceptor_that_says_nothing_is_given_up),
+		cmocka_unit_test(a_squatter_that_says_nothing_is_given_up),
 		cmocka_unit_test(who_stands_in_between_proves_nothing),
 		cmocka_unit_test(two_engines_prove_each_connection),
 		cmocka_unit_test(a_claim_without_a_proof_is_refused),
