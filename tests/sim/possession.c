@@ -1279,6 +1279,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_proof_may_end_at_any_step),
 	};
 
+	int witness = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	if (witness < 0) {
+		printf("there is no witness here: %s\n", strerror(errno));
+		return 77;
+	}
+	close(witness);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
