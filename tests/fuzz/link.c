@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "core/api.h"
 #include "core/base/scm_rights.h"
 #include "core/base/sha256.h"
 #include "core/fd/own_fds.h"
@@ -393,8 +394,8 @@ static void use_marks(void)
 					  FUZZ_VICTIM) :
 			NULL;
 
-	if (stream)
-		shunt_marks_undo(stream);
+	if (stream && shunt_stream_option_begins(stream, IPPROTO_IP, IP_MULTICAST_ALL))
+		shunt_stream_option_ends(stream);
 }
 
 static int blind_socket(int family, int type, int protocol)

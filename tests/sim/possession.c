@@ -6,6 +6,8 @@
 #include "tests/sim/bed.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "core/api.h"
 #include "core/base/sha256.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
@@ -43,6 +46,8 @@ static int door = -1;		/* of a middleman: engine 0 comes here, whatever name it 
 static struct sockaddr_un door_address;
 static socklen_t door_length;
 static bool is_blind;		/* engine 1 has no witness */
+static bool is_elsewhere;	/* its sockets are not those that its witness sees */
+static in_port_t replaced;	/* the witness shows another socket of that port; 0: none */
 
 static int hidden_prctl(int option, ...)
 {
@@ -56,6 +61,31 @@ static int blind_socket(int family, int type, int protocol)
 		return socket(family, type, protocol);
 	errno = EAFNOSUPPORT;
 	return -1;
+}
+
+static int other_cookie(int fd, int level, int name, void *value, socklen_t *length)
+{
+	int result = getsockopt(fd, level, name, value, length);
+
+	if (is_elsewhere && level == SOL_SOCKET && name == SO_COOKIE)
+		++*(uint64_t *)value;
+	return result;
+}
+
+static ssize_t other_answer(int fd, struct msghdr *message, int flags)
+{
+	ssize_t got = recvmsg(fd, message, flags);
+	uint8_t *at = message->msg_iov->iov_base;
+	struct inet_diag_msg shown;
+
+	if (got < (ssize_t)NLMSG_LENGTH(sizeof(shown)) ||
+	    message->msg_namelen != sizeof(struct sockaddr_nl))
+		return got;
+	memcpy(&shown, at + NLMSG_HDRLEN, sizeof(shown));
+	if (shown.idiag_family == AF_INET && shown.id.idiag_sport == replaced)
+		shown.id.idiag_cookie[0]++;
+	memcpy(at + NLMSG_HDRLEN, &shown, sizeof(shown));
+	return got;
 }
 
 static int connect_to_door(int fd, const struct sockaddr *address, socklen_t length)
@@ -100,7 +130,10 @@ static void make_strangers(void)
 	}
 	sys[0].connect = connect_to_door;
 	sys[1].socket = blind_socket;
-	is_blind = false;
+	sys[1].getsockopt = other_cookie;
+	sys[1].recvmsg = other_answer;
+	is_blind = is_elsewhere = false;
+	replaced = 0;
 }
 
 static void step(int i)
@@ -204,6 +237,7 @@ struct liar {
 	uint32_t number;	/* the engine's for the proof */
 	uint8_t half[HALF];
 	struct shunt_tuple tuple;	/* as the claimant sees it */
+	uint8_t peers[HALF];
 	uint32_t ours;		/* what the socket has to show */
 };
 
@@ -393,7 +427,8 @@ static void be_challenged(struct liar *liar)
 	expect(liar, SHUNT_MSG_CHALLENGE, &message);
 	assert_int_equal(message.stream, PROVES);
 	liar->number = message.proof.number;
-	liar->ours = parts(liar, "claimant", message.proof.bytes);
+	memcpy(liar->peers, message.proof.bytes, HALF);
+	liar->ours = parts(liar, "claimant", liar->peers);
 }
 
 static void reveal(struct liar *liar)
@@ -520,6 +555,7 @@ static void another_half_disproves(void **state)
 	ask(&liar, &pair);
 	be_challenged(&liar);
 	liar.half[3] ^= 1;
+	liar.ours = parts(&liar, "claimant", liar.peers);	/* and shows what that half wants */
 	reveal(&liar);
 	expect_refusal(&liar, SHUNT_REFUSED_DISPROVEN);
 	assert_int_equal(disproven(1), 1);
@@ -627,13 +663,16 @@ static void no_hello_comes_before_a_proof(void **state)
 	message.hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .receives = 64,
 					       .streams = 32, .kind = 1, .lanes = 1, .arena_bytes = 1 << 20 };
 	say(&liar, &message);
+	shunt_service_step(engines[1], 0);
+	assert_non_null(engines[1]->service->links);	/* it goes in the next step */
+	assert_string_equal(engines[1]->service->links->failure, "it has not proven a connection");
 	assert_distrusts(&liar);
 }
 
 static void a_part_out_of_turn_is_distrusted(void **state)
 {
 	(void)state;
-	for (int what = 0; what < 4; what++) {
+	for (int what = 0; what < 5; what++) {
 		struct shunt_message message;
 		struct liar liar;
 		struct pair pair;
@@ -650,7 +689,9 @@ static void a_part_out_of_turn_is_distrusted(void **state)
 			reveal(&liar);
 			if (what > 1)	/* else before ours has shown anything */
 				expect(&liar, SHUNT_MSG_SHOWN, &message);
-			say_shown(&liar, what == 3 ? SHUNT_PROOF_ROUNDS : what);
+			if (what == 4)	/* two at once */
+				say_shown(&liar, 1);
+			say_shown(&liar, what == 3 ? SHUNT_PROOF_ROUNDS : what == 4 ? 2 : what);
 		}
 		assert_distrusts(&liar);
 		assert_int_equal(proven(1), 0);
@@ -825,6 +866,58 @@ static void without_a_witness_nobody_is_wrong(void **state)
 	close_pair(&pair);
 }
 
+/* The witness speaks of another network than the connection's: nothing that it shows counts, for or against. */
+static void a_witness_elsewhere_is_none(void **state)
+{
+	struct liar liar;
+	struct pair pair;
+
+	(void)state;
+	make_strangers();
+	is_elsewhere = true;
+	pair = half_known(CLAIMANT);
+	liar = claimant();
+	liar.socket = pair.side[0].fd;
+	ask(&liar, &pair);
+	be_challenged(&liar);
+	reveal(&liar);
+	expect_refusal(&liar, SHUNT_REFUSED_UNSEEN);
+	assert_int_equal(wrong(1), 0);
+	assert_int_equal(proven(1), 0);
+	is_elsewhere = false;
+	set_options(liar.socket, AS_MADE);
+	hang_up(&liar);
+	assert_is_taken(&pair);
+	close_pair(&pair);
+}
+
+/* The connection has ended in the middle, and another one has its addresses. */
+static void another_socket_disproves(void **state)
+{
+	struct shunt_message message;
+	struct liar liar;
+	struct pair pair;
+
+	(void)state;
+	make_strangers();
+	pair = half_known(CLAIMANT);
+	liar = claimant();
+	liar.socket = pair.side[0].fd;
+	ask(&liar, &pair);
+	be_challenged(&liar);
+	reveal(&liar);
+	expect(&liar, SHUNT_MSG_SHOWN, &message);
+	replaced = liar.tuple.local_port;
+	show(&liar, 1);
+	say_shown(&liar, 1);
+	expect_refusal(&liar, SHUNT_REFUSED_DISPROVEN);
+	assert_int_equal(disproven(1), 1);
+	replaced = 0;
+	set_options(liar.socket, AS_MADE);
+	hang_up(&liar);
+	close_pair(&pair);
+}
+
 /* --- acceptors that lie --- */
 
 static struct liar asked(struct pair *pair, struct shunt_message *message)
@@ -922,6 +1015,33 @@ static void an_acceptor_that_says_nothing_is_given_up(void **state)
 		close_door();
 		close_pair(&pair);
 	}
+}
+
+/* It sits on the name, and does not even knock. */
+static void a_squatter_that_says_nothing_is_given_up(void **state)
+{
+	struct pair pair;
+	int fd = -1;
+
+	(void)state;
+	make_strangers();
+	make_door();
+	pair = half_known(ACCEPTOR);
+	for (int i = 0; fd < 0; i++) {
+		assert_true(i < FOREVER);
+		step(0);
+		fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	}
+	step(0);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
+	pair_skew += SHUNT_HELLO_NS + 1000000;
+	for (int i = 0; i < 5; i++)
+		step(0);
+	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(links_of(0), 0);
+	close(fd);
+	close_door();
+	close_pair(&pair);
 }
 
 /* --- a process in between --- */
@@ -1075,7 +1195,9 @@ static void interrupt(enum interruption what, struct pair *pair, int side)
 		shunt_streams_plain(engines[side], stream, SHUNT_REASON_FORK);
 		break;
 	case PROGRAM_ASKS:
-		shunt_marks_undo(stream);
+		assert_true(shunt_stream_option_begins(stream, IPPROTO_IP, IP_FREEBIND));
+		assert_int_equal(options_of(pair->side[side].fd), AS_MADE);
+		shunt_stream_option_ends(stream);
 		break;
 	default:
 		shunt_witness_dismiss(engines[side]->service);
@@ -1149,14 +1271,24 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_unused_connection_is_not_given_up),
 		cmocka_unit_test(an_overdue_proof_ends),
 		cmocka_unit_test(without_a_witness_nobody_is_wrong),
+		cmocka_unit_test(a_witness_elsewhere_is_none),
+		cmocka_unit_test(another_socket_disproves),
 		cmocka_unit_test(an_acceptor_proves_too),
 		cmocka_unit_test(an_acceptor_that_says_nothing_is_given_up),
+		cmocka_unit_test(a_squatter_that_says_nothing_is_given_up),
 		cmocka_unit_test(who_stands_in_between_proves_nothing),
 		cmocka_unit_test(two_engines_prove_each_connection),
 		cmocka_unit_test(a_claim_without_a_proof_is_refused),
 		cmocka_unit_test(a_proof_may_end_at_any_step),
 	};
 
+	int witness = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	if (witness < 0) {
+		printf("there is no witness here: %s\n", strerror(errno));
+		return 77;
+	}
+	close(witness);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

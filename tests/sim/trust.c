@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include "core/api.h"
 #include "core/stream/marks.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/witness.h"
@@ -101,18 +102,19 @@ static void use_option(struct sim_end *end)
 	unsigned int bit = chance() % SIM_OPTIONS;
 	socklen_t length = sizeof(int);
 	int value = 0;
+	bool shown = stream && shunt_stream_option_begins(stream, IPPROTO_IP, names[bit]);
 
-	if (stream)
-		shunt_marks_undo(stream);
 	if (sim_sys.getsockopt(end->fd, IPPROTO_IP, names[bit], &value, &length) ||
 	    value != (*own >> bit & 1))
 		sim_fail("option %u of connection %d end %d is %d", bit,
 			 (int)(end->conn - sim_world.conn), end->side, value);
-	if (chance() % 2)
-		return;
-	value = !value;
-	*own ^= (uint8_t)(1 << bit);
-	sim_sys.setsockopt(end->fd, IPPROTO_IP, names[bit], &value, sizeof(value));
+	if (chance() % 2) {
+		value = !value;
+		*own ^= (uint8_t)(1 << bit);
+		sim_sys.setsockopt(end->fd, IPPROTO_IP, names[bit], &value, sizeof(value));
+	}
+	if (shown)
+		shunt_stream_option_ends(stream);
 	trace("connection %d end %d: option %u is %d", (int)(end->conn - sim_world.conn), end->side,
 	      bit, value);
 }
