@@ -164,8 +164,9 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	if (message->knock.proves > 1)
 		return wrong(channel, "its knock makes no sense");
 	/* Where the sender is not whom the kernel named, the socket is from before the peer became what it is. */
-	if (message->knock.proves || (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
-							   !is_sent_by(header, &peer))))
+	if (message->knock.proves ||
+	    (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
+				  !is_sent_by(header, &peer))))
 		shunt_channel_strange(channel);
 	channel->peer = message->knock.process;
 	channel->awaits_knock = false;
@@ -189,7 +190,8 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t got = 1;
 
-	if (channel->proves && (channel->takes_fds || atomic_load(&channel->engine->porter.unguarded)))
+	if (channel->proves &&
+	    (channel->takes_fds || atomic_load(&channel->engine->porter.unguarded)))
 		got = screen(channel);
 	if (got < 1)
 		return (int)got;

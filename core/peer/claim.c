@@ -50,8 +50,8 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 	end_claim(stream);
 }
 
-enum shunt_reason shunt_claim_reason(struct shunt_service *service, const struct shunt_stream *stream,
-				     enum shunt_reason reason)
+enum shunt_reason shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_reason reason)
 {
 	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) && stream->tuple_known &&
 	       shunt_witness_misses(service, &stream->tuple) ? SHUNT_REASON_TRANSLATED : reason;
@@ -101,7 +101,8 @@ bool shunt_claim_is_trusted(struct shunt_link *link)
 {
 	struct ucred self;
 
-	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves || !shunt_trust_self(link->engine, &self);
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves ||
+	       !shunt_trust_self(link->engine, &self);
 }
 
 static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
@@ -226,7 +227,8 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	}
 	if (!link) {
 		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name, &strange);
-		shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1, fd < 0 ? "error" : "connected", abs(fd),
+		shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1,
+				    fd < 0 ? "error" : "connected", abs(fd),
 				    strange ? ", its connections are to be proven" : "");
 		link = shunt_claim_new_link(service, fd, strange, &name, &reason);
 	}

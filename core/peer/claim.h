@@ -46,8 +46,8 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 /* It stays on TCP, and so do others to that address for a while. */
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason);
 /* Why a connection to this host was not claimed: the reason, or a better one that the kernel knows. */
-enum shunt_reason shunt_claim_reason(struct shunt_service *service, const struct shunt_stream *stream,
-				     enum shunt_reason reason);
+enum shunt_reason shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_reason reason);
 /* It stays on TCP; no other does because of it. */
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 

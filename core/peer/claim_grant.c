@@ -157,7 +157,8 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 }
 
 /* Another process of our address has the connection. */
-static void send_on(struct shunt_service *service, struct shunt_parked **p, const struct shunt_identity *process)
+static void send_on(struct shunt_service *service, struct shunt_parked **p,
+		    const struct shunt_identity *process)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = number_of(*p), .process = *process };
 
@@ -205,13 +206,15 @@ static void look_for(const struct shunt_parked *claim)
 		return;
 	}
 	shunt_decision_claim(link, &claim->tuple, "waits for the program to use it");
-	if (link->channel.kind == SHUNT_CHANNEL_UNIX && shunt_listener_owner_find(service, &claim->tuple, &elsewhere))
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX &&
+	    shunt_listener_owner_find(service, &claim->tuple, &elsewhere))
 		send_on(service, &service->parked, &elsewhere);
 }
 
 static bool takes_none(struct shunt_link *link, const struct shunt_tuple *tuple, uint32_t number)
 {
-	if (!shunt_leave_is_due(link->engine) && shunt_claim_is_trusted(link) && !shunt_fault_refuses(&link->engine->fault))
+	if (!shunt_leave_is_due(link->engine) && shunt_claim_is_trusted(link) &&
+	    !shunt_fault_refuses(&link->engine->fault))
 		return false;
 	atomic_fetch_add(&link->engine->refused_claims, 1);
 	refuse(link, tuple, number, SHUNT_REFUSED_UNPROVEN);
@@ -239,10 +242,11 @@ void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *mess
 {
 	struct shunt_parked claim = { .link = link, .tuple = message->proof.tuple, .network = message->proof.network,
 				      .number = message->proof.number };
-	bool first = !link->channel.proves && atomic_load(&link->state) == SHUNT_LINK_HELLO && !link->line.number;
+	bool first = !link->channel.proves && atomic_load(&link->state) == SHUNT_LINK_HELLO &&
+		     !link->line.number;
 
-	if (link->initiator || !link->met || !(claim.number & SHUNT_PROOF_BIT) || link->channel.kind != SHUNT_CHANNEL_UNIX ||
-	    !(first || link->channel.proves)) {
+	if (link->initiator || !link->met || !(claim.number & SHUNT_PROOF_BIT) ||
+	    link->channel.kind != SHUNT_CHANNEL_UNIX || !(first || link->channel.proves)) {
 		shunt_link_distrust(link, "an ASK out of turn");
 		return;
 	}

@@ -65,7 +65,8 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 }
 
 /* Another host's kernel would have to be asked there. */
-static enum shunt_reason told(const struct shunt_link *link, const struct shunt_stream *stream, uint32_t why)
+static enum shunt_reason told(const struct shunt_link *link, const struct shunt_stream *stream,
+			      uint32_t why)
 {
 	enum shunt_reason reason = shunt_decision_told(why);
 

@@ -187,7 +187,8 @@ static void ready(struct shunt_source *source, uint32_t events)
 
 static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum shunt_reason reason)
 {
-	shunt_claim_stays(link->engine, stream, shunt_claim_reason(link->engine->service, stream, reason));
+	shunt_claim_stays(link->engine, stream,
+			  shunt_claim_reason(link->engine->service, stream, reason));
 }
 
 const struct shunt_link_hooks shunt_hear_hooks = {

@@ -42,7 +42,8 @@ static bool allows_guest(struct shunt_service *service, const struct ucred *peer
 	}
 	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, SHUNT_GUESTS_PER_USER,
 				  "links of its user that have proven nothing") &&
-	       shunt_limits_allow(service, (uint32_t)peer->pid, all, SHUNT_GUESTS, "links of others that have proven nothing");
+	       shunt_limits_allow(service, (uint32_t)peer->pid, all, SHUNT_GUESTS,
+				  "links of others that have proven nothing");
 }
 
 /* A link has up to four descriptors, and the program needs some, too: connections of its own, for one. */
@@ -61,12 +62,14 @@ static bool allows_stranger(struct shunt_service *service, const struct ucred *p
 	uint32_t all = 0, of_user = 0, most = most_of_strangers();
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (link->initiator || !link->channel.proves || atomic_load(&link->state) == SHUNT_LINK_DEAD)
+		if (link->initiator || !link->channel.proves ||
+		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
 			continue;
 		all++;
 		of_user += link->peer_user == peer->uid;
 	}
-	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, most / 2, "links of its user") &&
+	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, most / 2,
+				  "links of its user") &&
 	       shunt_limits_allow(service, (uint32_t)peer->pid, all, most, "links of others");
 }
 
@@ -75,7 +78,8 @@ bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 	uint32_t count = 0;
 	struct ucred peer;
 
-	if (!shunt_trust_peer(service->engine, fd, &peer) || (strange && !(allows_guest(service, &peer) && allows_stranger(service, &peer))))
+	if (!shunt_trust_peer(service->engine, fd, &peer) ||
+	    (strange && !(allows_guest(service, &peer) && allows_stranger(service, &peer))))
 		return false;
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&

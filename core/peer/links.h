@@ -26,8 +26,10 @@ struct shunt_link_hooks {
 	void (*met)(struct shunt_link *link);
 	/* Our claim's connection has been proven on its channel; or not, and why; or another process is said to have it. */
 	void (*proven)(struct shunt_link *link, struct shunt_stream *stream);
-	void (*unproven)(struct shunt_link *link, struct shunt_stream *stream, enum shunt_reason reason);
-	void (*sent_on)(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_identity *process);
+	void (*unproven)(struct shunt_link *link, struct shunt_stream *stream,
+			 enum shunt_reason reason);
+	void (*sent_on)(struct shunt_link *link, struct shunt_stream *stream,
+			const struct shunt_identity *process);
 	/* It is up, or has shown that it works: claims that wait for it can go. */
 	void (*up)(struct shunt_link *link);
 	/* All WRs that were posted on the lane have settled. */

@@ -53,7 +53,8 @@ static struct shunt_had *bucket(struct shunt_service *service, const struct shun
 	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
 }
 
-static void remember(struct shunt_service *service, const struct shunt_teller *by, const struct shunt_have *have)
+static void remember(struct shunt_service *service, const struct shunt_teller *by,
+		     const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_had *place;
@@ -66,7 +67,8 @@ static void remember(struct shunt_service *service, const struct shunt_teller *b
 	for (int i = 1; i < HAD_PLACES; i++)
 		if (place[i].deadline < place->deadline)
 			place = &place[i];
-	*place = (struct shunt_had) { have->tuple, have->process, by, shunt_now(engine) + engine->config.claim_ms * 1000000 };
+	*place = (struct shunt_had) { have->tuple, have->process, by,
+				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 
 static void forget(struct shunt_service *service, const struct shunt_teller *by)
@@ -118,7 +120,8 @@ bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt
 
 	want(service, claimed);
 	for (int i = 0; place && i < HAD_PLACES; i++) {
-		if (!place[i].by || place[i].deadline < now || !shunt_tuple_reversed(&place[i].tuple, claimed))
+		if (!place[i].by || place[i].deadline < now ||
+		    !shunt_tuple_reversed(&place[i].tuple, claimed))
 			continue;
 		*process = place[i].process;
 		place[i] = (struct shunt_had) { .by = NULL };

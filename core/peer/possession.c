@@ -91,7 +91,8 @@ static void believe(struct shunt_possession *proof)
 
 	atomic_fetch_add(&link->engine->proven, 1);
 	proof->stream->proven_on = link->channel.number;
-	shunt_decision_step(proof->stream, "process %u has proven that it holds it", link->peer_pid);
+	shunt_decision_step(proof->stream, "process %u has proven that it holds it",
+			    link->peer_pid);
 	if (!link->channel.proven)
 		shunt_link_proven(link);
 }
@@ -198,7 +199,8 @@ static void look_soon(struct shunt_possession *proof)
 /* Our socket shows the part of this round. False: the proof is over. */
 static bool show(struct shunt_possession *proof)
 {
-	if (!shunt_marks_show(proof->stream, shunt_proof_part(proof->ours, proof->round), !proof->shows)) {
+	if (!shunt_marks_show(proof->stream, shunt_proof_part(proof->ours, proof->round),
+			      !proof->shows)) {
 		fail(proof, SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
@@ -322,7 +324,8 @@ static bool is_wrong(struct shunt_possession *proof)
 	struct shunt_tuple peer = shunt_tuple_reverse(&proof->stream->tuple);
 	struct shunt_sighting seen;
 
-	return is_under_way(proof) && !shunt_witness_look(proof->link->engine->service, &peer, &seen, 1) && seen.seen;
+	return is_under_way(proof) &&
+	       !shunt_witness_look(proof->link->engine->service, &peer, &seen, 1) && seen.seen;
 }
 
 static void on_refuse(struct shunt_possession *proof, uint32_t why)
@@ -362,7 +365,8 @@ static bool move(struct shunt_possession *proof, const struct shunt_message *mes
 	if (message->type == SHUNT_MSG_CHALLENGE && claims && proof->state == SHUNT_PROOF_ASKED &&
 	    message->proof.number & SHUNT_PROOF_BIT)
 		on_challenge(proof, message);
-	else if (message->type == SHUNT_MSG_REVEAL && !claims && proof->state == SHUNT_PROOF_CHALLENGED)
+	else if (message->type == SHUNT_MSG_REVEAL && !claims &&
+		 proof->state == SHUNT_PROOF_CHALLENGED)
 		on_reveal(proof, message);
 	else if (message->type == SHUNT_MSG_SHOWN && proof->state == SHUNT_PROOF_SHOWING)
 		return on_shown(proof, message->proof.round);
@@ -402,17 +406,20 @@ static bool is_own(struct shunt_stream *stream, const struct shunt_sighting *own
 
 	shunt_lock_take(&engine->streams_lock);
 	length = sizeof(cookie);
-	is = stream->fd >= 0 && !engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_COOKIE, &cookie, &length);
+	is = stream->fd >= 0 &&
+	     !engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_COOKIE, &cookie, &length);
 	shunt_lock_leave(&engine->streams_lock);
 	return is && own->seen && own->cookie == cookie;
 }
 
-static void judge(struct shunt_possession *proof, const struct shunt_sighting *peer, const struct shunt_sighting *own)
+static void judge(struct shunt_possession *proof, const struct shunt_sighting *peer,
+		  const struct shunt_sighting *own)
 {
 	proof->looks = false;
 	if (!is_own(proof->stream, own) || !peer->seen)
 		fail(proof, SHUNT_REFUSED_UNSEEN);
-	else if ((proof->cookie && proof->cookie != peer->cookie) || peer->bits != shunt_proof_part(proof->theirs, proof->round))
+	else if ((proof->cookie && proof->cookie != peer->cookie) ||
+		 peer->bits != shunt_proof_part(proof->theirs, proof->round))
 		disbelieve(proof);
 	else {
 		proof->cookie = peer->cookie;
@@ -424,7 +431,8 @@ static void judge(struct shunt_possession *proof, const struct shunt_sighting *p
 static bool look(struct shunt_service *service, struct look *look)
 {
 	look->count = 0;
-	for (struct shunt_possession *proof = service->proofs.first; proof && look->count < SHUNT_WITNESS_BATCH; proof = proof->next) {
+	for (struct shunt_possession *proof = service->proofs.first;
+	     proof && look->count < SHUNT_WITNESS_BATCH; proof = proof->next) {
 		if (!proof->looks)
 			continue;
 		look->tuples[2 * look->count] = shunt_tuple_reverse(&proof->stream->tuple);

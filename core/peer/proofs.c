@@ -42,7 +42,8 @@ struct shunt_possession *shunt_proofs_find(const struct shunt_link *link, uint32
 }
 
 /* One that is under way is known to its stream; only where others wait, the list is searched. */
-struct shunt_possession *shunt_proofs_of(const struct shunt_link *link, const struct shunt_stream *stream)
+struct shunt_possession *shunt_proofs_of(const struct shunt_link *link,
+					 const struct shunt_stream *stream)
 {
 	struct shunt_possession *proof = stream->possession;
 
@@ -64,7 +65,8 @@ struct shunt_possession *shunt_proofs_make(struct shunt_link *link, struct shunt
 
 	if (!proof)
 		return NULL;
-	if (link->engine->sys->getrandom(proof->half, sizeof(proof->half), GRND_NONBLOCK) != sizeof(proof->half)) {
+	if (link->engine->sys->getrandom(proof->half, sizeof(proof->half), GRND_NONBLOCK) !=
+	    sizeof(proof->half)) {
 		free(proof);
 		return NULL;
 	}

@@ -53,7 +53,8 @@ struct shunt_possession *shunt_proofs_make(struct shunt_link *link, struct shunt
 /* It is in neither any more, and remains the caller's to free. */
 void shunt_proofs_remove(struct shunt_possession *proof);
 /* The stream's on the link, or NULL. */
-struct shunt_possession *shunt_proofs_of(const struct shunt_link *link, const struct shunt_stream *stream);
+struct shunt_possession *shunt_proofs_of(const struct shunt_link *link,
+					 const struct shunt_stream *stream);
 /* The one of that number on the link, or NULL. */
 struct shunt_possession *shunt_proofs_find(const struct shunt_link *link, uint32_t number);
 

@@ -12,7 +12,8 @@
 #include "core/stream/decision.h"
 
 /* Links are between processes: one that was made to another name of that process will do. */
-static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_identity *process)
+static struct shunt_link *link_to(struct shunt_service *service,
+				  const struct shunt_identity *process)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->initiator && link->met && link->channel.kind == SHUNT_CHANNEL_UNIX &&

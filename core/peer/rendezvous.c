@@ -132,7 +132,8 @@ static int judge(struct shunt_engine *engine, int fd, bool *strange)
 	return engine->config.trust == SHUNT_TRUST_USER ? result : 0;
 }
 
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name, bool *strange)
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
+			   bool *strange)
 {
 	int fd = shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET), result;
 

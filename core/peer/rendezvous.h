@@ -72,7 +72,8 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
 /* A channel to who has the name, if the two processes may be linked, or -errno. */
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name, bool *strange);
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
+			   bool *strange);
 /* The next peer that has come and may be linked, or -errno. */
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange);
 

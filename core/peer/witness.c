@@ -70,7 +70,8 @@ static ssize_t hear(struct shunt_service *service, void *answer)
 
 	if (got < 0)
 		return -errno;
-	if (sender.nl_pid || message.msg_flags & MSG_TRUNC || got < (ssize_t)sizeof(*header) || header->nlmsg_len > (size_t)got)
+	if (sender.nl_pid || message.msg_flags & MSG_TRUNC || got < (ssize_t)sizeof(*header) ||
+	    header->nlmsg_len > (size_t)got)
 		return 0;
 	return header->nlmsg_len;
 }
@@ -106,7 +107,8 @@ static bool is_connection(const struct inet_diag_msg *shown, const struct shunt_
 {
 	return (shown->idiag_state == TCP_ESTABLISHED || shown->idiag_state == TCP_FIN_WAIT1 ||
 		shown->idiag_state == TCP_FIN_WAIT2 || shown->idiag_state == TCP_CLOSE_WAIT) &&
-	       shown->id.idiag_sport == tuple->local_port && shown->id.idiag_dport == tuple->peer_port &&
+	       shown->id.idiag_sport == tuple->local_port &&
+	       shown->id.idiag_dport == tuple->peer_port &&
 	       is_address(tuple->local, shown->idiag_family, shown->id.idiag_src) &&
 	       is_address(tuple->peer, shown->idiag_family, shown->id.idiag_dst);
 }
@@ -115,7 +117,8 @@ static uint8_t bits_of(const struct inet_diag_sockopt *options)
 {
 	return (uint8_t)((options->freebind ? SHUNT_WITNESS_FREEBIND : 0) |
 			 (options->bind_address_no_port ? SHUNT_WITNESS_NO_PORT : 0) |
-			 (options->mc_all ? SHUNT_WITNESS_MC_ALL : 0) | (options->mc_loop ? SHUNT_WITNESS_MC_LOOP : 0));
+			 (options->mc_all ? SHUNT_WITNESS_MC_ALL : 0) |
+			 (options->mc_loop ? SHUNT_WITNESS_MC_LOOP : 0));
 }
 
 /* The attribute of that type and size at least, or NULL. */
@@ -137,7 +140,8 @@ static const void *attribute(const uint8_t *at, size_t bytes, uint16_t type, siz
 	return NULL;
 }
 
-bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tuple *tuple, struct shunt_sighting *seen)
+bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tuple *tuple,
+			struct shunt_sighting *seen)
 {
 	const struct nlmsghdr *header = message;
 	struct inet_diag_sockopt options;
@@ -149,8 +153,8 @@ bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tu
 	memcpy(&shown, (const uint8_t *)message + NLMSG_HDRLEN, sizeof(shown));
 	if (!is_connection(&shown, tuple))
 		return false;
-	found = attribute((const uint8_t *)message + NLMSG_SPACE(sizeof(shown)), bytes - NLMSG_LENGTH(sizeof(shown)),
-			  INET_DIAG_SOCKOPT, sizeof(options));
+	found = attribute((const uint8_t *)message + NLMSG_SPACE(sizeof(shown)),
+			  bytes - NLMSG_LENGTH(sizeof(shown)), INET_DIAG_SOCKOPT, sizeof(options));
 	if (!found)
 		return false;
 	memcpy(&options, found, sizeof(options));
@@ -161,8 +165,8 @@ bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tu
 	return true;
 }
 
-static int look_at_some(struct shunt_service *service, const struct shunt_tuple tuples[], struct shunt_sighting seen[],
-			uint32_t count)
+static int look_at_some(struct shunt_service *service, const struct shunt_tuple tuples[],
+			struct shunt_sighting seen[], uint32_t count)
 {
 	struct question questions[SHUNT_WITNESS_BATCH];
 	_Alignas(struct nlmsghdr) uint8_t answer[ANSWER_BYTES];
@@ -187,15 +191,16 @@ static int look_at_some(struct shunt_service *service, const struct shunt_tuple 
 	return got >= 0 || got == -EAGAIN || got == -ENOBUFS ? 0 : (int)got;
 }
 
-int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[], struct shunt_sighting seen[],
-		       uint32_t count)
+int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[],
+		       struct shunt_sighting seen[], uint32_t count)
 {
 	int result = call(service);
 
 	memset(seen, 0, count * sizeof(*seen));
 	for (uint32_t at = 0; at < count && !result; at += SHUNT_WITNESS_BATCH)
 		result = look_at_some(service, tuples + at, seen + at,
-				      count - at < SHUNT_WITNESS_BATCH ? count - at : SHUNT_WITNESS_BATCH);
+				      count - at < SHUNT_WITNESS_BATCH ? count - at :
+									 SHUNT_WITNESS_BATCH);
 	return result;
 }
 
@@ -204,7 +209,8 @@ bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tupl
 	struct shunt_tuple tuples[2] = { *own, shunt_tuple_reverse(own) };
 	struct shunt_sighting seen[2];
 
-	return !shunt_witness_look(service, tuples, seen, 2) && seen[0].established && !seen[1].seen;
+	return !shunt_witness_look(service, tuples, seen, 2) && seen[0].established &&
+	       !seen[1].seen;
 }
 
 /* --- the channel --- */
@@ -227,12 +233,14 @@ static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *pe
 	if (result)
 		return result;
 	while ((got = hear(service, answer)) >= 0) {
-		if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+		if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) ||
+		    header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 		    header->nlmsg_seq != service->witness.sequence)
 			continue;
 		memcpy(&shown, answer + NLMSG_HDRLEN, sizeof(shown));
-		found = attribute(answer + NLMSG_SPACE(sizeof(shown)), (size_t)got - NLMSG_LENGTH(sizeof(shown)),
-				  UNIX_DIAG_PEER, sizeof(*peer));
+		found = attribute(answer + NLMSG_SPACE(sizeof(shown)),
+				  (size_t)got - NLMSG_LENGTH(sizeof(shown)), UNIX_DIAG_PEER,
+				  sizeof(*peer));
 		if (shown.udiag_ino == inode && found)
 			memcpy(peer, found, sizeof(*peer));
 	}

@@ -46,8 +46,8 @@ struct shunt_sighting {
  * Looks for the sockets whose ends have these addresses, as their owners see them. 0: `seen` is filled in. Any number;
  * SHUNT_WITNESS_BATCH of them cost two system calls and one for each answer.
  */
-int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[], struct shunt_sighting seen[],
-		       uint32_t count);
+int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[],
+		       struct shunt_sighting seen[], uint32_t count);
 /*
  * Nobody of the network namespace has the other end of the stream's connection, whose addresses are known: they are
  * translated on the way, or it is in another namespace. False also where there is no witness.
@@ -59,6 +59,7 @@ int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2
 void shunt_witness_dismiss(struct shunt_service *service);
 
 /* What the kernel has answered, from the message on: for the fuzzer. False: it is no sighting. */
-bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tuple *tuple, struct shunt_sighting *seen);
+bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tuple *tuple,
+			struct shunt_sighting *seen);
 
 #endif

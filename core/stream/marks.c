@@ -13,7 +13,8 @@
 #endif
 
 /* In the order of the bits. Sockets of IPv6 have them, too. */
-static const int names[] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP };
+static const int names[] = { IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL,
+			     IP_MULTICAST_LOOP };
 
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
@@ -50,7 +51,8 @@ static bool show(struct shunt_stream *stream, uint8_t bits, bool first)
 	bool are_set = atomic_load(&marks->own) != SHUNT_MARKS_NONE;
 	uint8_t own;
 
-	if (stream->fd < 0 || stream->shared || are_set == first || atomic_load(&stream->state) != SHUNT_CANDIDATE)
+	if (stream->fd < 0 || stream->shared || are_set == first ||
+	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return false;
 	if (first) {
 		/* A call of the program that begins after this store waits for streams_lock; one that has begun is seen. */

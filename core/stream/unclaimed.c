@@ -12,8 +12,8 @@ static uint64_t patience(const struct shunt_engine *engine)
 /* Candidates that could be claimed, and have carried a byte. */
 static bool waits(struct shunt_stream *stream)
 {
-	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) && !stream->link && !stream->line &&
-	       !stream->possession &&
+	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) &&
+	       !stream->link && !stream->line && !stream->possession &&
 	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
 }
 
