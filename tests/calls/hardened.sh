@@ -94,7 +94,9 @@ else
 fi
 # Trust decides where they are: the rule is in docs/PROTOCOL.md, what it needs in docs/SERVICES.md.
 for option in families=inet,inet6,unix families=inet,inet6,unix,netlink families=inet,inet6 no-capabilities private-users user=61184 \
-	proc-invisible proc-pid no-proc "user=61184 families=inet,inet6,unix" "private-users families=inet,inet6,unix,netlink"; do
+	proc-invisible proc-pid "user=61184 families=inet,inet6,unix" "private-users families=inet,inet6,unix,netlink"; do
 	both_ways told "$option"
 done
+# AddressSanitizer finds its settings in /proc.
+grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" || both_ways told no-proc
 plan
