@@ -328,6 +328,15 @@ static void close_door(void)
 	door = -1;
 }
 
+/* The next that has come to the middleman's door, or -1. */
+static int come(void)
+{
+	struct sockaddr_storage from;
+	socklen_t length = sizeof(from);
+
+	return accept4(door, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
 /* Engine 0 comes to it, for a connection that its program has used; the middleman has a door. */
 static struct liar acceptor(void)
 {
@@ -335,11 +344,8 @@ static struct liar acceptor(void)
 
 	for (int i = 0; liar.fd < 0; i++) {
 		assert_true(i < FOREVER);
-		struct sockaddr_storage from;
-		socklen_t length = sizeof(from);
-
 		step(0);
-		liar.fd = accept4(door, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		liar.fd = come();
 	}
 	knock(&liar);
 	return liar;
@@ -1030,7 +1036,7 @@ static void a_squatter_that_says_nothing_is_given_up(void **state)
 	for (int i = 0; fd < 0; i++) {
 		assert_true(i < FOREVER);
 		step(0);
-		fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = come();
 	}
 	step(0);
 	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
