@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The control socket of a process, "shunt/adm/IDENTITY": its user and root send a command as one
- * packet and get one back, '+' and what was done or '-' and why not. Who says nothing costs a
- * descriptor, and the next client but some ends him; nobody is ever waited for. Service thread.
+ * packet and get one back, '+' and what was done or '-' and why not. A silent client costs a
+ * descriptor, and the next client but some ends it; nobody is ever waited for. Service thread.
  */
 #ifndef SHUNT_CORE_ADMIN_ADMIN_H
 #define SHUNT_CORE_ADMIN_ADMIN_H

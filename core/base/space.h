@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Address space of a process that has limited its own (RLIMIT_AS, setrlimit(2)). What the limit leaves beside what the
- * program has mapped is the program's. Shunt takes a quarter of it at most: for its service thread and for links, each
+ * Address space of a process that has limited its own (RLIMIT_AS, setrlimit(2)). The limit leaves room beside the
+ * program's mappings, and that is the program's. Shunt takes a quarter of it at most: for its service thread and for links, each
  * of which maps an arena of ours and as much of the peer's segment as it may. All numbers are bytes.
  */
 #ifndef SHUNT_CORE_BASE_SPACE_H
@@ -29,7 +29,7 @@ struct shunt_space {
 	uint64_t present;	/* mapped now */
 };
 
-/* What a link gets. */
+/* The share of a link. */
 struct shunt_space_share {
 	uint64_t arena;		/* size of our arena; of limited ones a multiple of 64 KiB */
 	uint64_t maps;		/* of the peer's segment at most, a multiple of 64 KiB; 0: all of it */
@@ -42,7 +42,7 @@ struct shunt_space_share {
 struct shunt_space shunt_space_read(void);
 /* What Shunt may still take where it has taken `taken` of what is present. */
 uint64_t shunt_space_spare(const struct shunt_space *space, uint64_t taken);
-/* What the service thread takes of `spare`: SHUNT_SPACE_THREAD if it may have no heap of its own. 0: there is no room
+/* The service thread's part of `spare`: SHUNT_SPACE_THREAD if it may have no heap of its own. 0: there is no room
  * for it and a link. */
 uint64_t shunt_space_thread(uint64_t spare);
 /* Shares out to a link half of `spare`, or its least; `arena` is the size wanted. False: it is not enough. */

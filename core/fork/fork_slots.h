@@ -60,7 +60,7 @@ bool shunt_fork_slots_is_asked(const struct shunt_stream *stream);
 void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed);
 /* Without the page a child could not have back what is on a link. Before there is one. */
 bool shunt_fork_slots_prepare(struct shunt_engine *engine);
-/* What the names of relatives' doors are made of; NULL: there is no page. */
+/* The makings of the names of relatives' doors; NULL: there is no page. */
 struct shunt_fork_family *shunt_fork_slots_family(struct shunt_engine *engine);
 
 #endif

@@ -103,7 +103,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 		shunt_possession_hear(link, message);
 		return;
 	}
-	if (message->type == SHUNT_MSG_ASK) {
+	if (message->type == SHUNT_MSG_ASK && atomic_load(&link->state) != SHUNT_LINK_BROKEN) {
 		shunt_claim_asked(link, message);
 		return;
 	}

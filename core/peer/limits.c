@@ -26,26 +26,6 @@ static bool is_barred(const struct shunt_service *service, uid_t user)
 	return false;
 }
 
-/* Strangers that have proven nothing: so many, and so many of each user. */
-static bool allows_guest(struct shunt_service *service, const struct ucred *peer)
-{
-	uint32_t all = 0, of_user = 0;
-
-	if (is_barred(service, peer->uid))
-		return false;
-	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (link->initiator || !link->channel.proves || link->channel.proven ||
-		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
-			continue;
-		all++;
-		of_user += link->peer_user == peer->uid;
-	}
-	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, SHUNT_GUESTS_PER_USER,
-				  "links of its user that have proven nothing") &&
-	       shunt_limits_allow(service, (uint32_t)peer->pid, all, SHUNT_GUESTS,
-				  "links of others that have proven nothing");
-}
-
 /* A link has up to four descriptors, and the program needs some, too: connections of its own, for one. */
 static uint32_t most_of_strangers(void)
 {
@@ -56,21 +36,40 @@ static uint32_t most_of_strangers(void)
 	       shunt_narrow_u32(limit.rlim_cur / SHUNT_STRANGERS_SHARE) : SHUNT_LINKS_OF_STRANGERS;
 }
 
-/* Links of strangers, proven or not: all of them, and those of each user. */
-static bool allows_stranger(struct shunt_service *service, const struct ucred *peer)
+struct strangers {
+	uint32_t all, of_user;
+};
+
+/* Links of strangers that came to us; `unproven`: only those on which nothing has been proven. */
+static struct strangers count_strangers(const struct shunt_service *service, uid_t user,
+					bool unproven)
 {
-	uint32_t all = 0, of_user = 0, most = most_of_strangers();
+	struct strangers count = { 0, 0 };
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (link->initiator || !link->channel.proves ||
+		    (unproven && link->channel.proven) ||
 		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
 			continue;
-		all++;
-		of_user += link->peer_user == peer->uid;
+		count.all++;
+		count.of_user += link->peer_user == user;
 	}
-	return shunt_limits_allow(service, (uint32_t)peer->pid, of_user, most / 2,
-				  "links of its user") &&
-	       shunt_limits_allow(service, (uint32_t)peer->pid, all, most, "links of others");
+	return count;
+}
+
+static bool allows_stranger(struct shunt_service *service, const struct ucred *peer)
+{
+	struct strangers guests = count_strangers(service, peer->uid, true);
+	struct strangers every = count_strangers(service, peer->uid, false);
+	uint32_t pid = (uint32_t)peer->pid, most = most_of_strangers();
+
+	return !is_barred(service, peer->uid) &&
+	       shunt_limits_allow(service, pid, guests.of_user, SHUNT_GUESTS_PER_USER,
+				  "links of its user that have proven nothing") &&
+	       shunt_limits_allow(service, pid, guests.all, SHUNT_GUESTS,
+				  "links of others that have proven nothing") &&
+	       shunt_limits_allow(service, pid, every.of_user, most / 2, "links of its user") &&
+	       shunt_limits_allow(service, pid, every.all, most, "links of others");
 }
 
 bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
@@ -79,7 +78,7 @@ bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 	struct ucred peer;
 
 	if (!shunt_trust_peer(service->engine, fd, &peer) ||
-	    (strange && !(allows_guest(service, &peer) && allows_stranger(service, &peer))))
+	    (strange && !allows_stranger(service, &peer)))
 		return false;
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&
