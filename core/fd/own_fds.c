@@ -38,14 +38,20 @@ int shunt_own_fds_mark(struct shunt_engine *engine, int fd)
  */
 #define PATIENCE 20000000	/* ns */
 
-static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others)
+/*
+ * A call on a number that the program has closed waits longer: what it would reach may be a socket of ours, whose maker
+ * a busy machine has put aside.
+ */
+#define PATIENCE_CLOSED 1000000000	/* ns */
+
+static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others, uint64_t patience)
 {
 	uint64_t until = 0;
 
 	while (atomic_load(others)) {
 		uint64_t now = shunt_now(engine);
 
-		until = until ? until : now + PATIENCE;
+		until = until ? until : now + patience;
 		if (now >= until)
 			return;
 		sched_yield();
@@ -59,7 +65,7 @@ void shunt_own_fds_begin(struct shunt_engine *engine)
 	atomic_fetch_add(&engine->files->making, 1);
 	atomic_fetch_add(&engine->files->made, 1);
 	if (!shunt_thread.closing)
-		await_none(engine, &engine->files->closing);
+		await_none(engine, &engine->files->closing, PATIENCE);
 }
 
 void shunt_own_fds_end(struct shunt_engine *engine)
@@ -71,7 +77,7 @@ void shunt_own_fds_end(struct shunt_engine *engine)
 void shunt_numbers_await(struct shunt_engine *engine)
 {
 	if (!shunt_thread.making)
-		await_none(engine, &engine->files->making);
+		await_none(engine, &engine->files->making, PATIENCE);
 }
 
 unsigned int shunt_numbers_made(struct shunt_engine *engine)
@@ -104,12 +110,18 @@ int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigne
 	return fd;
 }
 
-void shunt_numbers_enter(struct shunt_engine *engine)
+static void enter(struct shunt_engine *engine, uint64_t patience)
 {
 	shunt_numbers_await(engine);
 	shunt_thread.closing++;
 	atomic_fetch_add(&engine->files->closing, 1);
-	shunt_numbers_await(engine);
+	if (!shunt_thread.making)
+		await_none(engine, &engine->files->making, patience);
+}
+
+void shunt_numbers_enter(struct shunt_engine *engine)
+{
+	enter(engine, PATIENCE);
 }
 
 void shunt_numbers_leave(struct shunt_engine *engine)
@@ -147,7 +159,7 @@ static bool look(struct shunt_engine *engine, int fd)
 	bool open = !atomic_load(&files->making) || is_open(engine, fd);
 
 	if (open) {
-		shunt_numbers_enter(engine);
+		enter(engine, PATIENCE_CLOSED);
 		open = is_open(engine, fd);
 		if (open && !atomic_load(&files->making))
 			replace(files, fd, &files->closed, NULL);
