@@ -75,17 +75,22 @@ static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, c
 	return false;
 }
 
-/* Linux says how much of the timeout was left, whatever the outcome. */
+/* Linux says how much of the timeout was left, whatever the outcome; never all of it. */
 static void count_down(const struct timespec *end, struct timeval *timeout)
 {
 	struct timespec now;
-	long long left;
+	long long seconds, left;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	left = (end->tv_sec - now.tv_sec) * 1000000LL + (end->tv_nsec - now.tv_nsec) / 1000;
-	if (left < 0)
-		left = 0;
-	*timeout = (struct timeval) { left / 1000000, left % 1000000 };
+	seconds = end->tv_sec - now.tv_sec;
+	left = end->tv_nsec - now.tv_nsec;
+	while (left < 0) {
+		left += 1000000000;
+		seconds--;
+	}
+	*timeout = (struct timeval) { 0 };
+	if (seconds >= 0)
+		*timeout = (struct timeval) { seconds + left / 1000000000, left % 1000000000 / 1000 };
 }
 
 static int select_until(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
