@@ -11,6 +11,12 @@ tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/calls/carried.c tests/
 tests_bench_upgrade_CFLAGS = $(plain_cflags)
 tests_bench_upgrade_LDFLAGS =
 
+# How fast connections are claimed, and how long one waits for it.
+check_PROGRAMS += tests/bench/claims
+tests_bench_claims_SOURCES = tests/bench/claims.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
+tests_bench_claims_CFLAGS = $(plain_cflags)
+tests_bench_claims_LDFLAGS =
+
 # To be preloaded: AF_SMC, to compare with. (A module that is not installed needs an -rpath to become shared.)
 check_LTLIBRARIES += tests/bench/smc.la
 tests_bench_smc_la_SOURCES = tests/bench/smc.c
@@ -34,7 +40,7 @@ tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c test
 tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
-EXTRA_DIST += tests/bench/latency.sh tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
+EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
 
 # One script for each figure or table of the two papers; docs/EXPERIMENTS.md has what came out.
