@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/track.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/base/random.h"
 #include "core/engine.h"
@@ -11,6 +14,18 @@
 #include "core/stream/wait.h"
 
 /* --- the sender's side; tx.lock held --- */
+
+/*
+ * TCP delays an acknowledgement by 40 ms, for a segment of the program that takes it along. From here on there is none,
+ * and the peer may still be on TCP: Nagle's rule would hold its next bytes that long.
+ */
+static void acknowledge_at_once(const struct shunt_engine *engine, int fd)
+{
+	int on = 1, saved = errno;
+
+	engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	errno = saved;
+}
 
 static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
 {
@@ -40,6 +55,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lock_leave(&stream->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
+		acknowledge_at_once(engine, stream->fd);
 	} else {
 		atomic_store(&tx->handback_at, tx->offset);
 		atomic_store(&tx->handed, false);

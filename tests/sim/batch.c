@@ -589,6 +589,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_move_keeps_its_turn),
 		cmocka_unit_test(who_is_kicked_keeps_an_edge),
 		cmocka_unit_test(two_switches_do_not_end_a_receive),
+		cmocka_unit_test(an_upgrade_acknowledges),
 		cmocka_unit_test(a_handback_goes_with_its_bytes),
 		cmocka_unit_test(a_close_is_one_edge),
 		cmocka_unit_test(what_is_missing_comes_again),

@@ -205,6 +205,7 @@ void a_reset_that_a_send_has_noticed(void **state);
 void a_move_keeps_its_turn(void **state);
 void who_is_kicked_keeps_an_edge(void **state);
 void two_switches_do_not_end_a_receive(void **state);
+void an_upgrade_acknowledges(void **state);
 void a_handback_goes_with_its_bytes(void **state);
 void a_close_is_one_edge(void **state);
 

@@ -485,6 +485,53 @@ void two_switches_do_not_end_a_receive(void **state)
 	end_bed();
 }
 
+/* The next put() of this side is carried by TCP. */
+static void choose_tcp(int side)
+{
+	struct shunt_stream *stream = stream_of(&bed.pair[0].side[side]);
+
+	atomic_store(&stream->tx.want_link, false);
+	stream->tx.quick = false;
+	assert_int_equal(put(0, side, 1, 0), 1);
+	all_arrived();
+}
+
+static unsigned int unacknowledged(int side)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	assert_int_equal(getsockopt(bed.pair[0].side[side].fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+	return info.tcpi_unacked;
+}
+
+/*
+ * The kernel delays an acknowledgement for a segment that takes it along. A direction that moves to the link sends none
+ * any more, and Nagle's rule would keep the other's next bytes back for as long as the kernel waits.
+ */
+void an_upgrade_acknowledges(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *sender;
+
+	(void)state;
+	make_bed(&config, 1);
+	sender = stream_of(&bed.pair[0].side[0]);
+	choose_tcp(0);
+	choose_tcp(1);
+	for (int i = 0; i < 20; i++)	/* the kernel sees that answers come, and delays */
+		for (int side = 0; side < 2; side++) {
+			assert_int_equal(put(0, side, 10, 0), 10);
+			assert_int_equal(get(0, side, BUFFER), 10);
+		}
+	atomic_store(&sender->tx.want_link, true);
+	shunt_lock_take(&sender->tx.lock);
+	shunt_track_choose(engines[0], sender);
+	shunt_lock_leave(&sender->tx.lock);
+	assert_int_equal(unacknowledged(1), 0);
+	end_bed();
+}
+
 /*
  * A close says two things: how the stream ends, and that it will be named no more. The second, which comes a moment later
  * here, is no news for the program.
