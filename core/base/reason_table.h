@@ -12,6 +12,8 @@ REASON(OTHER_HOST, "the peer is on another host, or in another network namespace
 REASON(NO_ROUTE, "no RDMA device leads to the peer")
 REASON(HOST_SILENT, "the peer's host does not answer over RDMA")
 REASON(HOST_UNASKED, "the peer's host cannot be asked")
+REASON(OTHER_KEY, "the peer's host has another key, or none (SHUNT_KEY)")
+REASON(NO_KEY, "there is no key for links between hosts (SHUNT_KEY)")
 REASON(DEVICE_NONE, "SHUNT_DEVICE=none")
 REASON(NO_DEVICE, "there is no device")
 REASON(NO_LINK, "no link to the peer could be made")

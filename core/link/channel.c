@@ -18,10 +18,7 @@ struct shunt_outgoing {
 	size_t bytes, sent;
 	int count;
 	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
-	union {
-		struct shunt_message message;
-		uint8_t data[sizeof(struct shunt_message)];
-	};
+	uint8_t data[sizeof(struct shunt_sealed)];
 };
 
 /* --- sending --- */
@@ -84,24 +81,45 @@ static int keep(struct shunt_channel *channel, const void *data, size_t bytes, s
 	return 0;
 }
 
-int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count)
+static int put_or_keep(struct shunt_channel *channel, const void *data, size_t bytes,
+		       const int *fds, int count)
 {
 	ssize_t sent = -EAGAIN;
 	int result;
 
-	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
-		return -EINVAL;
 	if (!channel->first)
-		sent = put(channel, message, sizeof(*message), fds, count);
+		sent = put(channel, data, bytes, fds, count);
 	if (sent < 0 && sent != -EAGAIN)
 		return (int)sent;	/* -errno */
-	if (sent == sizeof(*message))
+	if (sent == (ssize_t)bytes)
 		return 0;
-	result = keep(channel, message, sizeof(*message), sent < 0 ? 0 : sent, fds, count);
+	result = keep(channel, data, bytes, sent < 0 ? 0 : sent, fds, count);
 	/* The peer would take what comes next for the rest of this. */
 	if (result && sent > 0)
 		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
 	return result;
+}
+
+/* A message that could not be sent has not been numbered. */
+static int send_sealed(struct shunt_channel *channel, const struct shunt_message *message)
+{
+	struct shunt_sealed sealed = { .message = *message };
+	int result;
+
+	shunt_seal_make(&channel->seal, &sealed.message, sizeof(sealed.message), sealed.code);
+	result = put_or_keep(channel, &sealed, sizeof(sealed), NULL, 0);
+	if (!result)
+		shunt_seal_sent(&channel->seal);
+	return result;
+}
+
+int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message,
+		       const int *fds, int count)
+{
+	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
+		return -EINVAL;
+	return channel->seal.on ? send_sealed(channel, message) :
+	       put_or_keep(channel, message, sizeof(*message), fds, count);
 }
 
 void shunt_channel_flush(struct shunt_channel *channel)
@@ -233,9 +251,21 @@ static int check_first(struct shunt_channel *channel)
 	return 0;
 }
 
+/* What has come counts only if its code is right. */
+static int check_seal(struct shunt_channel *channel)
+{
+	const struct shunt_sealed *sealed = &channel->in.sealed;
+
+	return !channel->seal.on || shunt_seal_check(&channel->seal, &sealed->message,
+						     sizeof(sealed->message), sealed->code) ?
+		       0 :
+		       wrong(channel, "a message is not from who has the key (SHUNT_KEY)");
+}
+
 static int receive_stream(struct shunt_channel *channel, struct shunt_message *message)
 {
-	struct iovec iov = { channel->in.bytes + channel->in_bytes, sizeof(*message) - channel->in_bytes };
+	size_t whole = channel->seal.on ? sizeof(struct shunt_sealed) : sizeof(*message);
+	struct iovec iov = { channel->in.bytes + channel->in_bytes, whole - channel->in_bytes };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t got;
 
@@ -247,10 +277,10 @@ static int receive_stream(struct shunt_channel *channel, struct shunt_message *m
 	if (!got)
 		return -EPIPE;
 	channel->in_bytes += got;
-	if (channel->in_bytes < sizeof(*message))
+	if (channel->in_bytes < whole)
 		return 0;
 	channel->in_bytes = 0;
-	if (!channel->begun && check_first(channel))
+	if (check_seal(channel) || (!channel->begun && check_first(channel)))
 		return -EPROTO;
 	*message = channel->in.message;
 	return 1;

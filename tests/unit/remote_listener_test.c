@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/base/keyfile.h"
 #include "core/fd/own_fds.h"
+#include "core/peer/remote_guest.h"
 #include "core/peer/remote_listener.h"
 #include "tests/unit/sockets.h"
 
@@ -297,6 +299,60 @@ static void without_descriptors_the_gate_rests(void **state)
 	close_door(&door);
 }
 
+/* --- with the tickets of peers that have asked --- */
+
+struct asker {
+	struct remote_question question;
+	struct remote_answer answer;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	struct shunt_seal seal;
+};
+
+static const uint8_t key[SHUNT_KEY_BYTES] = "a key", another[SHUNT_KEY_BYTES] = "another key";
+
+static void ask(struct door *door, struct asker *asker, const uint8_t *of)
+{
+	asker->answer = (struct remote_answer) { .port = 0 };
+	engine->key = of;
+	shunt_remote_question_make(&asker->question, of, cookie);
+	assert_true(shunt_remote_guest_expect(&door->gate, NULL, &asker->question, &asker->answer) >
+		    0);
+	assert_int_equal(asker->answer.port, door->gate.port);
+	shunt_remote_words_bind(of, &asker->question, &asker->answer, true, &asker->seal,
+				asker->shown);
+	engine->key = NULL;
+}
+
+/* With a key the cookie that the answer has, in clear, opens nothing; and what opens is not to be had without the key. */
+static void a_cookie_is_worth_nothing_without_the_key(void **state)
+{
+	struct asker asker;
+	uint8_t guessed[SHUNT_COOKIE_BYTES];
+	struct shunt_seal seal;
+	struct door door;
+	int fd;
+
+	(void)state;
+	open_door(&door);
+	ask(&door, &asker, key);
+	fd = knock(&door, asker.answer.cookie, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	shunt_remote_words_bind(another, &asker.question, &asker.answer, true, &seal, guessed);
+	fd = knock(&door, guessed, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	assert_int_equal(door.ins, 0);
+	fd = knock(&door, asker.shown, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_int_equal(door.ins, 1);
+	close(fd);
+	shunt_remote_guest_over(NULL, door.let_in);
+	close_door(&door);
+}
+
 static void nobody_at_the_gate(void **state)
 {
 	struct door door;
@@ -331,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup(who_says_nothing_must_go, set_up),
 		cmocka_unit_test_setup(a_crowd, set_up),
 		cmocka_unit_test_setup(without_descriptors_the_gate_rests, set_up),
+		cmocka_unit_test_setup(a_cookie_is_worth_nothing_without_the_key, set_up),
 		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
 	};
 
