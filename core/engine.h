@@ -97,6 +97,7 @@ struct shunt_engine {
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
+	_Atomic uint64_t strayed_claims;	/* of them, those from another host for addresses that are not the channel's */
 	_Atomic uint64_t other_keys;	/* questions of hosts that have another key than ours, or one of the two has none */
 	_Atomic uint64_t turned_away;	/* processes that came to a gate without a ticket, or from this host */
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */

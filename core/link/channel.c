@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/link/channel.h"
+#include "core/base/address.h"
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
@@ -387,9 +388,49 @@ int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_
 	return 0;
 }
 
+/* --- tcp --- */
+
+int shunt_channel_locate(struct shunt_channel *channel)
+{
+	const struct shunt_sys *sys = channel->engine->sys;
+	struct sockaddr_storage here, there;
+	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+	uint16_t port;
+
+	if (sys->getsockname(channel->fd, (struct sockaddr *)&here, &here_bytes) ||
+	    sys->getpeername(channel->fd, (struct sockaddr *)&there, &there_bytes))
+		return -errno;
+	return shunt_address_of(&here, channel->here, &port) ||
+			       shunt_address_of(&there, channel->there, &port) ?
+		       -EAFNOSUPPORT :
+		       0;
+}
+
+bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here[16],
+			 const uint8_t there[16])
+{
+	return channel->kind == SHUNT_CHANNEL_UNIX ||
+	       (!memcmp(channel->here, here, 16) && !memcmp(channel->there, there, 16));
+}
+
 static socklen_t size_of(const struct sockaddr *address)
 {
 	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* The kernel has them only when the connection is made. */
+static void set_ends(struct shunt_channel *channel, const struct sockaddr *from,
+		     const struct sockaddr *to)
+{
+	struct sockaddr_storage address = { 0 };
+	uint16_t port;
+
+	memcpy(&address, to, size_of(to));
+	shunt_address_of(&address, channel->there, &port);
+	if (!from)
+		return;
+	memcpy(&address, from, size_of(from));
+	shunt_address_of(&address, channel->here, &port);
 }
 
 int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
@@ -403,6 +444,7 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
 	if (fd < 0)
 		return fd;
 	shunt_channel_init(channel, engine, SHUNT_CHANNEL_TCP, fd);
+	set_ends(channel, from, to);
 	result = shunt_channel_options(engine, fd, silence_ms);
 	if (!result && from && sys->bind(fd, from, size_of(from)))
 		result = -errno;

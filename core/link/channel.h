@@ -54,6 +54,7 @@ struct shunt_channel {
 	const char *wrong;	/* after -EPROTO: in words */
 
 	/* tcp */
+	uint8_t here[16], there[16];	/* addresses of its ends, as in a tuple; all 0: not known */
 	bool begun;		/* a first message has come and was a HELLO */
 	struct shunt_seal seal;	/* set by the channel's maker before the first message, where there is a key */
 	size_t in_bytes;
@@ -86,6 +87,16 @@ int shunt_channel_knock(struct shunt_channel *channel);
  */
 int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
 			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms);
+
+/* A tcp channel that has been let in: its addresses are the kernel's. 0 or -errno. */
+int shunt_channel_locate(struct shunt_channel *channel);
+
+/*
+ * May the channel speak of a connection between these addresses, ours and the peer's? A tcp channel of its own two alone:
+ * a peer that has another address holds no end of the connection. A unix channel of all.
+ */
+bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here[16],
+			 const uint8_t there[16]);
 
 /*
  * Options of a tcp channel's socket: no delay, and an end when the peer's host has not answered for

@@ -15,7 +15,7 @@
 #include "core/service.h"
 #include "core/stream/decision.h"
 
-/* One that is under way, and the streams that wait for it. */
+/* One that is under way, for a pair of addresses and the peer's port, and the streams that wait for it. */
 struct inquiry {
 	struct shunt_service *service;
 	struct shunt_tuple tuple;
@@ -62,7 +62,7 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 	struct shunt_device *device;
 	struct shunt_link *link;
 	struct shunt_name name;
-	union cm_address peer;
+	union cm_address local, peer;
 	struct shunt_seal seal;
 
 	if (!route || route->iwarp)
@@ -70,9 +70,10 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 	device = shunt_remote_device(engine, route);
 	if (!device)
 		return NULL;
+	address_of(inquiry->tuple.local, 0, &local);
 	address_of(inquiry->tuple.peer, answer->port, &peer);
 	shunt_remote_words_bind(engine->key, &inquiry->question, answer, true, &seal, shown);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, shown,
+	if (shunt_channel_connect(&channel, engine, &local.any, &peer.any, shown,
 				  shunt_narrow_u32(engine->config.silence_s * 1000)))
 		return NULL;
 	channel.device = device;
@@ -130,7 +131,9 @@ static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tupl
 {
 	struct inquiry *inquiry = remote->inquiries;
 
-	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
+	while (inquiry && (memcmp(inquiry->tuple.local, tuple->local, 16) ||
+			   memcmp(inquiry->tuple.peer, tuple->peer, 16) ||
+			   inquiry->tuple.peer_port != tuple->peer_port))
 		inquiry = inquiry->next;
 	return inquiry;
 }

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
+#include "core/peer/rendezvous.h"
 #include "core/service.h"
 
 struct guest {
@@ -44,6 +45,18 @@ int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_d
 	return (int)bytes;	/* at most sizeof(*answer) */
 }
 
+/* A process of this host could only come for connections that are not between hosts. */
+static bool is_outside(struct shunt_channel *channel)
+{
+	struct shunt_tuple ends = { 0 };
+
+	if (shunt_channel_locate(channel))
+		return false;
+	memcpy(ends.local, channel->here, sizeof(ends.local));
+	memcpy(ends.peer, channel->there, sizeof(ends.peer));
+	return !shunt_rendezvous_is_local(channel->engine, &ends);
+}
+
 void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
 {
 	struct shunt_service *service = gate_arg;
@@ -55,6 +68,11 @@ void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_TCP, fd);
 	channel.device = guest.device;
 	channel.seal = guest.seal;
+	if (!is_outside(&channel)) {
+		atomic_fetch_add(&service->engine->turned_away, 1);
+		shunt_channel_close(&channel);
+		return;
+	}
 	link = shunt_link_create(service->engine, &channel, false);
 	if (link)
 		shunt_links_add(service, link);

@@ -18,7 +18,7 @@ struct shunt_service;
 int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_device *device,
 			      const struct remote_question *question, struct remote_answer *answer);
 
-/* The gate's callbacks. */
+/* The gate's callbacks. The link is made only with a process that is outside this host. */
 void shunt_remote_guest_come(void *service, void *ticket, int fd);
 void shunt_remote_guest_over(void *service, void *ticket);
 

@@ -148,6 +148,11 @@ void a_process_has_so_many_links(void **state);
 void who_says_nothing_is_hung_up_on(void **state);
 void a_peer_is_told_no_address(void **state);
 
+/* elsewhere.c */
+void a_claim_of_other_addresses_is_refused(void **state);
+void no_claim_goes_elsewhere(void **state);
+void links_are_of_a_pair_of_addresses(void **state);
+
 /* slow.c */
 void slow_completions_move_streams(void **state);
 void rdma_stays_though_slow(void **state);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/sockets.h"
+#include "core/base/address.h"
 #include "core/fd/own_fds.h"
 
 static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind)
@@ -454,6 +455,73 @@ static void an_unsent_message_does_not_count(void **state)
 	close_pair(pair);
 }
 
+/* --- the addresses of its ends --- */
+
+static void it_joins_its_own_ends(void **state)
+{
+	static const uint8_t v4[3][16] = { { SHUNT_ADDRESS_V4, 127, 0, 0, 1 },
+					   { SHUNT_ADDRESS_V4, 127, 0, 0, 2 },
+					   { SHUNT_ADDRESS_V4, 127, 0, 0, 3 } };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
+	static const uint8_t cookie[SHUNT_COOKIE_BYTES];
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct shunt_channel near, far;
+	socklen_t length = sizeof(to);
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &length), 0);
+	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&from,
+					       (struct sockaddr *)&to, cookie, 3000),
+			 0);
+	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+			   shunt_own_fds_make(engine, accept4(listener, NULL, NULL, SOCK_CLOEXEC)));
+	assert_false(shunt_channel_joins(&far, v4[1], v4[0]));	/* it has not been looked at */
+	assert_int_equal(shunt_channel_locate(&far), 0);
+	for (int here = 0; here < 3; here++)
+		for (int there = 0; there < 3; there++) {
+			assert_int_equal(shunt_channel_joins(&near, v4[here], v4[there]),
+					 here == 0 && there == 1);
+			assert_int_equal(shunt_channel_joins(&far, v4[here], v4[there]),
+					 here == 1 && there == 0);
+		}
+	close(listener);
+	shunt_channel_close(&near);
+	shunt_channel_close(&far);
+}
+
+/* A gate of IPv6 that hears IPv4, too, shows an address as IPv4-mapped. */
+static void a_mapped_address_is_the_same(void **state)
+{
+	static const uint8_t v4[16] = { SHUNT_ADDRESS_V4, 127, 0, 0, 1 };
+	static const uint8_t v6[16] = { [15] = 1 };
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), off = 0, fd;
+	socklen_t length = sizeof(any);
+	struct shunt_channel far;
+
+	(void)state;
+	setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (listener < 0 || bind(listener, (struct sockaddr *)&any, sizeof(any)))
+		skip();
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&any, &length), 0);
+	to.sin_port = any.sin6_port;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+			   shunt_own_fds_make(engine, accept4(listener, NULL, NULL, SOCK_CLOEXEC)));
+	assert_int_equal(shunt_channel_locate(&far), 0);
+	assert_true(shunt_channel_joins(&far, v4, v4));
+	assert_false(shunt_channel_joins(&far, v6, v6));
+	close(fd);
+	close(listener);
+	shunt_channel_close(&far);
+}
+
 /* The peer had not read all, either: that is said, but what it has said itself comes first. */
 static void last_words_are_heard(void **state)
 {
@@ -491,6 +559,8 @@ int main(void)
 		cmocka_unit_test_setup(a_changed_message_ends_it, set_up),
 		cmocka_unit_test_setup(a_moved_message_ends_it, set_up),
 		cmocka_unit_test_setup(an_unsent_message_does_not_count, set_up),
+		cmocka_unit_test_setup(it_joins_its_own_ends, set_up),
+		cmocka_unit_test_setup(a_mapped_address_is_the_same, set_up),
 		cmocka_unit_test_setup(last_words_are_heard, set_up),
 	};
 

@@ -11,6 +11,7 @@
 #include "core/fd/own_fds.h"
 #include "core/peer/remote_guest.h"
 #include "core/peer/remote_listener.h"
+#include "core/service.h"
 #include "tests/unit/sockets.h"
 
 static const uint8_t cookie[SHUNT_COOKIE_BYTES] = "0123456789abcde";
@@ -353,6 +354,34 @@ static void a_cookie_is_worth_nothing_without_the_key(void **state)
 	close_door(&door);
 }
 
+/* Whoever of this host has a cookie could only come for connections that are not between hosts. */
+static void nobody_comes_from_within(void **state)
+{
+	struct shunt_service service = { .engine = engine };
+	struct asker asker;
+	struct door door;
+	int before = descriptors();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t away = atomic_load(&engine->turned_away);
+		int fd;
+
+		open_door(&door);
+		ask(&door, &asker, i ? key : NULL);
+		door.gate.arg = &service;
+		door.gate.let_in = shunt_remote_guest_come;
+		fd = knock(&door, asker.shown, SHUNT_COOKIE_BYTES);
+		step(&door);
+		assert_true(is_closed(fd));
+		assert_int_equal(atomic_load(&engine->turned_away), away + 1);
+		assert_null(service.links);
+		close(fd);
+		close_door(&door);
+		assert_int_equal(descriptors(), before);
+	}
+}
+
 static void nobody_at_the_gate(void **state)
 {
 	struct door door;
@@ -388,6 +417,7 @@ int main(void)
 		cmocka_unit_test_setup(a_crowd, set_up),
 		cmocka_unit_test_setup(without_descriptors_the_gate_rests, set_up),
 		cmocka_unit_test_setup(a_cookie_is_worth_nothing_without_the_key, set_up),
+		cmocka_unit_test_setup(nobody_comes_from_within, set_up),
 		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
 	};
 
