@@ -64,6 +64,16 @@ static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const
 	return gate;
 }
 
+/* Its connections are not claimed: that is why. */
+static void note_other_key(struct shunt_rendezvous *rendezvous, const struct cm_route *route)
+{
+	struct sockaddr_storage from = { 0 };
+	uint16_t port;
+
+	memcpy(&from, &route->peer, sizeof(route->peer));
+	shunt_address_of(&from, rendezvous->other_key, &port);
+}
+
 /* Once a minute, because anybody may ask. */
 static void say_other_key(struct shunt_remote *remote, const struct cm_route *route)
 {
@@ -110,9 +120,11 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 		return -1;
 	switch (shunt_remote_question_read(&asked, remote->service->engine->key, question, bytes)) {
 	case SHUNT_REMOTE_SOUND:
+		memset(rendezvous->other_key, 0, sizeof(rendezvous->other_key));
 		length = answer_sound(remote, &asked, route, &answer);
 		break;
 	case SHUNT_REMOTE_OTHER_KEY:
+		note_other_key(rendezvous, route);
 		say_other_key(remote, route);
 		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_KEY);
 		break;

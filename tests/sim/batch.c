@@ -553,6 +553,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_plain_peer_is_told_by_time),
 		cmocka_unit_test(an_unused_connection_waits),
 		cmocka_unit_test(many_plain_peers_are_told),
+		cmocka_unit_test(a_peer_with_another_key_is_told),
 		cmocka_unit_test(accepted_bytes_are_missed),
 		cmocka_unit_test(a_link_that_ends_is_an_edge),
 		cmocka_unit_test(a_failover_knows_whose_switches),

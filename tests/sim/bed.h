@@ -167,6 +167,7 @@ void all_are_claimed_if_wanted(void **state);
 void a_plain_peer_is_told_by_time(void **state);
 void an_unused_connection_waits(void **state);
 void many_plain_peers_are_told(void **state);
+void a_peer_with_another_key_is_told(void **state);
 
 /* faults.c */
 void accepted_bytes_are_missed(void **state);
