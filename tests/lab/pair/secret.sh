@@ -55,6 +55,17 @@ ask() {
 	children+=("$client")
 }
 
+is_over() { # PID
+	! kill -0 "$1" 2>/dev/null
+}
+
+# One that hangs says where it stands.
+ends_well() { # PID
+	kill "$1"
+	WITHIN=60 within is_over "$1" || { "$shunt" stat --json "$1" >&2; cat "/proc/$1"/task/*/stack >&2; kill -9 "$1"; }
+	wait "$1"
+}
+
 # with NAME SETTING-OF-ONE SETTING-OF-TWO EXPECTED-OF-ONE… -- EXPECTED-OF-TWO…: a command, which is given the process.
 with() {
 	local name=$1 one=$2 two=$3 of_one=() of_two=()
@@ -72,13 +83,18 @@ with() {
 	[ "$lab_self" = two ] || check "$name: server: ${of_one[*]}" within "${of_one[0]}" "$server" "${of_one[@]:1}"
 	meet seen
 	if [ "$lab_self" = two ]; then
-		kill "$client"
-		check "$name: every answer was right" wait "$client"
+		check "$name: every answer was right" ends_well "$client"
 	fi
 	meet over
 	cat "$work/err" >&2
 	[ "$lab_self" = two ] || { kill "$server" && wait "$server"; }
 	port=$((port + 1))
+}
+
+# A queue pair dies, and the stream returns to a link that is made anew on the same channel.
+returns() { # PID
+	[ -n "${failed_over-}" ] || { by_link "$1" && "$shunt" adm "$1" failover >/dev/null && failed_over=1; } || return
+	counts "$1" streams_returned
 }
 
 lives() { # PID
@@ -90,7 +106,7 @@ warns() { # PID TEXT
 }
 
 with "without a key" "" "" by_link -- by_link
-with "one key" SHUNT_KEY=$work/good SHUNT_KEY=$work/good by_link -- by_link
+with "one key" "SHUNT_KEY=$work/good SHUNT_RETURN_MS=500" "SHUNT_KEY=$work/good SHUNT_RETURN_MS=500" by_link -- returns
 with "one key, demanded" "SHUNT_KEY=$work/good SHUNT_TRUST=key" "SHUNT_KEY=$work/good SHUNT_TRUST=key" by_link -- by_link
 # An acceptor waits for a claim as long as it may take.
 export SHUNT_CLAIM_MS=5000
