@@ -30,6 +30,11 @@ struct shunt_stream;
 
 /* Reserves address space only: no thread, no descriptor, no device until a connection wants one. */
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys);
+/*
+ * The key of links between hosts (keyfile.h), which stays; NULL: there is none, and with `lacks` no such link either. Before
+ * the first connection.
+ */
+void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lacks);
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
 /* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
 void shunt_engine_finish(struct shunt_engine *engine);

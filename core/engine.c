@@ -89,6 +89,12 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	return engine;
 }
 
+void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lacks)
+{
+	engine->key = key;
+	engine->lacks_key = lacks;
+}
+
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 {
 	return engine->files;

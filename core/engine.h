@@ -40,6 +40,8 @@ struct shunt_engine {
 	enum shunt_device_choice device_choice;	/* of the configuration, as is the next */
 	const char *device_name;
 	char device_error[200];	/* why there is none, "" if there is; group.lock */
+	const uint8_t *key;	/* of SHUNT_KEY (keyfile.h); NULL: links between hosts have none, or lacks_key */
+	bool lacks_key;		/* one is wanted and there is none: no links between hosts */
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
 	struct shunt_group group;
@@ -95,6 +97,9 @@ struct shunt_engine {
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
+	_Atomic uint64_t strayed_claims;	/* of them, those from another host for addresses that are not the channel's */
+	_Atomic uint64_t other_keys;	/* questions of hosts that have another key than ours, or one of the two has none */
+	_Atomic uint64_t turned_away;	/* processes that came to a gate without a ticket, or from this host */
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
 	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;
 	_Atomic uint64_t comebacks, returns;	/* links made anew after a failover, streams that are on them again */

@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 #include "core/base/config_review.h"
+#include "core/base/keyfile.h"
 #include "core/base/log.h"
 #include "core/device/fault.h"
 #include "preload/confine.h"
@@ -20,6 +21,8 @@ enum { NONE, MAKING, READY };
 static _Atomic int config_state, engine_state;
 static __thread int making __attribute__((tls_model("initial-exec")));
 static struct shunt_config config;
+static const uint8_t *key;	/* of SHUNT_KEY; NULL: none */
+static bool lacks_key;
 
 /* True for the thread that has to do it; false when it is done, or being done by this very thread. */
 static bool first(_Atomic int *state)
@@ -57,6 +60,24 @@ static void review_config(void)
 	shunt_config_contradictions(&config, complain, NULL);
 }
 
+/* Before the program changes its user or its root directory. */
+static void read_key(void)
+{
+	char path[SHUNT_CONFIG_PATH_MAX];
+	const char *name, *why = "its name is too long";
+
+	lacks_key = config.trust == SHUNT_TRUST_KEY;
+	if (!config.enable || !config.key_file[0])
+		return;
+	name = shunt_config_path_text(config.key_file, path, sizeof(path));
+	key = name ? shunt_keyfile_read(name, &why) : NULL;
+	lacks_key = !key;
+	if (!key)
+		shunt_log_write(SHUNT_LOG_WARN,
+				"there are no links between hosts: SHUNT_KEY=%s: %s",
+				config.key_file, why);
+}
+
 static void load_config(void)
 {
 	struct shunt_log_calls calls;
@@ -70,6 +91,7 @@ static void load_config(void)
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
 	shunt_config_load(&config, environment, NULL, complain, NULL);
 	review_config();
+	read_key();
 	shunt_config_settle(&config);
 	shunt_fault_set_memory(config.fault);
 	errno = saved;
@@ -102,6 +124,7 @@ static void make_engine(void)
 	engine = shunt_engine_create(&config, &shunt_process_sys);
 	if (!engine)
 		return;
+	shunt_engine_key(engine, key, lacks_key);
 	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
 	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);

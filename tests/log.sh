@@ -25,6 +25,20 @@ has "$err" 'warn: SHUNT_SPIN_US has no effect: SHUNT_POLL=event$'
 expect 0 env SHUNT_ENABLE=0 SHUNT_SPINUS=1 SHUNT_POLL=event LD_PRELOAD="$library" "$python" "$work/listen.py"
 [ -z "$err" ] || problem "switched off, said: $err"
 
+# A secret that cannot be used is no reason to go without one. A good one is not spoken of.
+printf 'sixteen bytes and more' >"$work/secret"
+keyed=(env SHUNT_KEY="$work/secret" SHUNT_TRUST=key LD_PRELOAD="$library" "$python" "$work/listen.py")
+chmod 600 "$work/secret"
+expect 0 "${keyed[@]}"
+[ -z "$err" ] || problem "with a good secret, said: $err"
+chmod 604 "$work/secret"
+expect 0 "${keyed[@]}"
+has "$err" 'warn: there are no links between hosts: SHUNT_KEY=.*/secret: others than .* have rights to it'
+[ "$(wc -l <<<"$err")" = 1 ] || problem "not one line: $err"
+rm "$work/secret"
+expect 0 "${keyed[@]}"
+has "$err" 'warn: there are no links between hosts: SHUNT_KEY=.*/secret: No such file or directory$'
+
 # As inetd starts a service: descriptor 2 is its client. And what is descriptor 2 later is the program's own.
 cat >"$work/inetd.py" <<'PYTHON'
 import os, socket, subprocess, sys

@@ -285,6 +285,9 @@ static void put_counters(struct text *text, struct shunt_engine *engine)
 	put_number(text, "claims", atomic_load(&engine->claims));
 	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
 	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	put_number(text, "claims_strayed", atomic_load(&engine->strayed_claims));
+	put_number(text, "gate_turned_away", atomic_load(&engine->turned_away));
+	put_number(text, "gate_other_keys", atomic_load(&engine->other_keys));
 	put_number(text, "connections_proven", atomic_load(&engine->proven));
 	put_number(text, "connections_disproven", atomic_load(&engine->disproven));
 	put_number(text, "claims_redirected", atomic_load(&engine->redirects));

@@ -17,7 +17,7 @@
 
 /* SHUNT_DEVICE, and what follows "verbs:" (NULL: nothing). -1: it is none of them. */
 enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
-enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST };	/* words of SHUNT_TRUST */
+enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST, SHUNT_TRUST_KEY };	/* words of SHUNT_TRUST */
 int shunt_config_device(const char *text, const char **name);
 
 /* One field a row, in the units that the row says. Enums hold the index of their word. */

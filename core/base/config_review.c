@@ -233,7 +233,7 @@ static const struct {
 	{ "ENABLE", is_off, "- ENABLE LOG LOG_FILE" },
 	{ "DEVICE", is_none, "- ENABLE DEVICE LOG LOG_FILE STATS SEED FAULT" },
 	{ "DEVICE", is_verbs, "SOFT_MODEL" },
-	{ "DEVICE", is_soft, "SILENCE_S" },
+	{ "DEVICE", is_soft, "SILENCE_S KEY" },
 	{ "LOG", is_silent, "LOG_FILE" },
 	{ "POLL", does_not_adapt, "SPIN_US POLL_RETRY" },
 	{ "SPIN_US", does_not_spin, "POLL_RETRY" },
@@ -372,6 +372,14 @@ static int find_one_file(const struct shunt_config *c, complain_call *complain, 
 	return 1;
 }
 
+static int find_no_key(const struct shunt_config *c, complain_call *complain, void *arg)
+{
+	if (c->trust != SHUNT_TRUST_KEY || c->key_file[0] || is_soft(c))
+		return 0;
+	complain("SHUNT_TRUST=key without SHUNT_KEY: there are no links between hosts", arg);
+	return 1;
+}
+
 int shunt_config_contradictions(const struct shunt_config *c, complain_call *complain, void *arg)
 {
 	int count = find_idle(c, complain, arg);
@@ -379,5 +387,5 @@ int shunt_config_contradictions(const struct shunt_config *c, complain_call *com
 	if (!c->enable || is_none(c))
 		return count;
 	return count + find_excessive(c, complain, arg) + find_small_region(c, complain, arg) +
-	       find_one_file(c, complain, arg);
+	       find_one_file(c, complain, arg) + find_no_key(c, complain, arg);
 }

@@ -82,9 +82,14 @@ UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", FIXED,
 ENUM(RETAIN, retain, "auto|always", 0, FIXED,
 	"keep what was sent until it has arrived, so that a queue pair's death loses nothing; auto where the peer's "
 	"memory cannot be seen instead")
-ENUM(TRUST, trust, "user|host", 1, FIXED,
-	"the peers on this host that may carry a connection. User is a process that could ptrace this one, and the other "
-	"way round. Host is also any other that proves to hold the connection's socket, with the kernel as witness")
+ENUM(TRUST, trust, "user|host|key", 1, FIXED,
+	"the peers that may carry a connection. User is, on this host, a process that could ptrace this one, and the other "
+	"way round. Host is also any other that proves to hold the connection's socket, with the kernel as witness. Key is "
+	"host on this host, and takes no peer of another host without SHUNT_KEY")
+PATH(KEY, key_file, FIXED,
+	"file with a secret of 16 to 4096 bytes that other hosts have, too: only with them are there links between hosts. It "
+	"must be a regular file, no symbolic link, either the process's user's with mode 600, or root's with at most 640. "
+	"It is read once. Without a good one there are no links between hosts")
 ENUM(PROOF, proof, "auto|nonce", 0, FIXED,
 	"how an end proves that a claimed connection is its own. Auto asks the kernel about a peer on this host, and "
 	"writes a nonce into the stream between hosts. Nonce always writes one")

@@ -8,8 +8,10 @@ base_sources = \
 	core/base/config_table.h \
 	core/base/cycles.h \
 	core/base/deadline.c core/base/deadline.h \
+	core/base/hmac.c core/base/hmac.h \
 	core/base/identity.c core/base/identity.h \
 	core/base/iov.h \
+	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
 	core/base/lsan.c core/base/lsan.h \

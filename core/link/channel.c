@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/link/channel.h"
+#include "core/base/address.h"
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
@@ -18,10 +19,7 @@ struct shunt_outgoing {
 	size_t bytes, sent;
 	int count;
 	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
-	union {
-		struct shunt_message message;
-		uint8_t data[sizeof(struct shunt_message)];
-	};
+	uint8_t data[sizeof(struct shunt_sealed)];
 };
 
 /* --- sending --- */
@@ -84,24 +82,45 @@ static int keep(struct shunt_channel *channel, const void *data, size_t bytes, s
 	return 0;
 }
 
-int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count)
+static int put_or_keep(struct shunt_channel *channel, const void *data, size_t bytes,
+		       const int *fds, int count)
 {
 	ssize_t sent = -EAGAIN;
 	int result;
 
-	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
-		return -EINVAL;
 	if (!channel->first)
-		sent = put(channel, message, sizeof(*message), fds, count);
+		sent = put(channel, data, bytes, fds, count);
 	if (sent < 0 && sent != -EAGAIN)
 		return (int)sent;	/* -errno */
-	if (sent == sizeof(*message))
+	if (sent == (ssize_t)bytes)
 		return 0;
-	result = keep(channel, message, sizeof(*message), sent < 0 ? 0 : sent, fds, count);
+	result = keep(channel, data, bytes, sent < 0 ? 0 : sent, fds, count);
 	/* The peer would take what comes next for the rest of this. */
 	if (result && sent > 0)
 		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
 	return result;
+}
+
+/* A message that could not be sent has not been numbered. */
+static int send_sealed(struct shunt_channel *channel, const struct shunt_message *message)
+{
+	struct shunt_sealed sealed = { .message = *message };
+	int result;
+
+	shunt_seal_make(&channel->seal, &sealed.message, sizeof(sealed.message), sealed.code);
+	result = put_or_keep(channel, &sealed, sizeof(sealed), NULL, 0);
+	if (!result)
+		shunt_seal_sent(&channel->seal);
+	return result;
+}
+
+int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message,
+		       const int *fds, int count)
+{
+	if (channel->kind != SHUNT_CHANNEL_UNIX && count)
+		return -EINVAL;
+	return channel->seal.on ? send_sealed(channel, message) :
+	       put_or_keep(channel, message, sizeof(*message), fds, count);
 }
 
 void shunt_channel_flush(struct shunt_channel *channel)
@@ -233,9 +252,21 @@ static int check_first(struct shunt_channel *channel)
 	return 0;
 }
 
+/* What has come counts only if its code is right. */
+static int check_seal(struct shunt_channel *channel)
+{
+	const struct shunt_sealed *sealed = &channel->in.sealed;
+
+	return !channel->seal.on || shunt_seal_check(&channel->seal, &sealed->message,
+						     sizeof(sealed->message), sealed->code) ?
+		       0 :
+		       wrong(channel, "a message is not from who has the key (SHUNT_KEY)");
+}
+
 static int receive_stream(struct shunt_channel *channel, struct shunt_message *message)
 {
-	struct iovec iov = { channel->in.bytes + channel->in_bytes, sizeof(*message) - channel->in_bytes };
+	size_t whole = channel->seal.on ? sizeof(struct shunt_sealed) : sizeof(*message);
+	struct iovec iov = { channel->in.bytes + channel->in_bytes, whole - channel->in_bytes };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t got;
 
@@ -247,10 +278,10 @@ static int receive_stream(struct shunt_channel *channel, struct shunt_message *m
 	if (!got)
 		return -EPIPE;
 	channel->in_bytes += got;
-	if (channel->in_bytes < sizeof(*message))
+	if (channel->in_bytes < whole)
 		return 0;
 	channel->in_bytes = 0;
-	if (!channel->begun && check_first(channel))
+	if (check_seal(channel) || (!channel->begun && check_first(channel)))
 		return -EPROTO;
 	*message = channel->in.message;
 	return 1;
@@ -357,9 +388,49 @@ int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_
 	return 0;
 }
 
+/* --- tcp --- */
+
+int shunt_channel_locate(struct shunt_channel *channel)
+{
+	const struct shunt_sys *sys = channel->engine->sys;
+	struct sockaddr_storage here, there;
+	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+	uint16_t port;
+
+	if (sys->getsockname(channel->fd, (struct sockaddr *)&here, &here_bytes) ||
+	    sys->getpeername(channel->fd, (struct sockaddr *)&there, &there_bytes))
+		return -errno;
+	return shunt_address_of(&here, channel->here, &port) ||
+			       shunt_address_of(&there, channel->there, &port) ?
+		       -EAFNOSUPPORT :
+		       0;
+}
+
+bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here[16],
+			 const uint8_t there[16])
+{
+	return channel->kind == SHUNT_CHANNEL_UNIX ||
+	       (!memcmp(channel->here, here, 16) && !memcmp(channel->there, there, 16));
+}
+
 static socklen_t size_of(const struct sockaddr *address)
 {
 	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* The kernel has them only when the connection is made. */
+static void set_ends(struct shunt_channel *channel, const struct sockaddr *from,
+		     const struct sockaddr *to)
+{
+	struct sockaddr_storage address = { 0 };
+	uint16_t port;
+
+	memcpy(&address, to, size_of(to));
+	shunt_address_of(&address, channel->there, &port);
+	if (!from)
+		return;
+	memcpy(&address, from, size_of(from));
+	shunt_address_of(&address, channel->here, &port);
 }
 
 int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
@@ -373,6 +444,7 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
 	if (fd < 0)
 		return fd;
 	shunt_channel_init(channel, engine, SHUNT_CHANNEL_TCP, fd);
+	set_ends(channel, from, to);
 	result = shunt_channel_options(engine, fd, silence_ms);
 	if (!result && from && sys->bind(fd, from, size_of(from)))
 		result = -errno;

@@ -5,6 +5,7 @@
  *   unix   a SOCK_SEQPACKET socket within one host: a packet a message; a HELLO may have two descriptors.
  *   tcp    a stream between two hosts: no descriptors. The connecting side begins it with a cookie,
  *          which remote_listener.c takes off at the other end. The first message must be a HELLO of our byte order.
+ *          With SHUNT_KEY each message has a code behind it (seal.h).
  *
  * Both are non-blocking. What a channel has no room for is kept, in order, until it has. A channel may
  * be moved by assignment. Its owner guards the sending half (send, flush, waits, close) with a lock;
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include "core/link/seal.h"
 #include "shunt/wire.h"
 
 struct shunt_device;
@@ -27,6 +29,12 @@ enum shunt_channel_kind { SHUNT_CHANNEL_UNIX, SHUNT_CHANNEL_TCP };
 #define SHUNT_CHANNEL_FDS 2	/* that a message may have */
 #define SHUNT_CHANNEL_KEPT 8192	/* messages that a stranger may leave unread, beside what its socket holds */
 #define SHUNT_COOKIE_BYTES 16
+
+/* A message as it travels between hosts that have a key. */
+struct shunt_sealed {
+	struct shunt_message message;
+	uint8_t code[SHUNT_SEAL_BYTES];
+};
 
 struct shunt_channel {
 	struct shunt_engine *engine;
@@ -46,11 +54,14 @@ struct shunt_channel {
 	const char *wrong;	/* after -EPROTO: in words */
 
 	/* tcp */
+	uint8_t here[16], there[16];	/* addresses of its ends, as in a tuple; all 0: not known */
 	bool begun;		/* a first message has come and was a HELLO */
+	struct shunt_seal seal;	/* set by the channel's maker before the first message, where there is a key */
 	size_t in_bytes;
 	union {			/* of the next message, so far */
 		struct shunt_message message;
-		uint8_t bytes[sizeof(struct shunt_message)];
+		struct shunt_sealed sealed;
+		uint8_t bytes[sizeof(struct shunt_sealed)];
 	} in;
 };
 
@@ -76,6 +87,16 @@ int shunt_channel_knock(struct shunt_channel *channel);
  */
 int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
 			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms);
+
+/* A tcp channel that has been let in: its addresses are the kernel's. 0 or -errno. */
+int shunt_channel_locate(struct shunt_channel *channel);
+
+/*
+ * May the channel speak of a connection between these addresses, ours and the peer's? A tcp channel of its own two alone:
+ * a peer that has another address holds no end of the connection. A unix channel of all.
+ */
+bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here[16],
+			 const uint8_t there[16]);
 
 /*
  * Options of a tcp channel's socket: no delay, and an end when the peer's host has not answered for

@@ -5,6 +5,7 @@ link_sources = \
 	core/link/channel.c core/link/channel.h \
 	core/link/link.c core/link/link.h \
 	core/link/screen.c core/link/screen.h \
+	core/link/seal.c core/link/seal.h \
 	core/link/seats.c core/link/seats.h \
 	core/link/share.c core/link/share.h \
 	core/link/trust.c core/link/trust.h

@@ -118,6 +118,10 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_claim_stays(engine, stream, shunt_trust_reason(-ENOKEY));
 		return;
 	}
+	if (!shunt_channel_joins(&link->channel, stream->tuple.local, stream->tuple.peer)) {
+		shunt_claim_stays(engine, stream, SHUNT_REASON_ELSEWHERE);
+		return;
+	}
 	message.claim.tuple = stream->tuple;
 	if (link->channel.kind == SHUNT_CHANNEL_UNIX)
 		message.claim.network = stream->network;
@@ -169,7 +173,8 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD ||
-		    atomic_load(&link->failed))
+		    atomic_load(&link->failed) ||
+		    !shunt_channel_joins(&link->channel, tuple->local, tuple->peer))
 			continue;
 		if (shunt_rendezvous_is_among(&link->line.name, names, count))
 			return link;

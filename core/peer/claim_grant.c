@@ -211,6 +211,17 @@ static void look_for(const struct shunt_parked *claim)
 		send_on(service, &service->parked, &elsewhere);
 }
 
+/* A peer of another host holds no end of a connection that is not of its address, nor of one within a host. */
+static bool is_elsewhere(struct shunt_link *link, const struct shunt_tuple *tuple, uint32_t number)
+{
+	if (shunt_channel_joins(&link->channel, tuple->peer, tuple->local))
+		return false;
+	atomic_fetch_add(&link->engine->refused_claims, 1);
+	atomic_fetch_add(&link->engine->strayed_claims, 1);
+	refuse(link, tuple, number, SHUNT_REFUSED_ELSEWHERE);
+	return true;
+}
+
 static bool takes_none(struct shunt_link *link, const struct shunt_tuple *tuple, uint32_t number)
 {
 	if (!shunt_leave_is_due(link->engine) && shunt_claim_is_trusted(link) &&
@@ -230,7 +241,8 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 		shunt_link_distrust(link, "a CLAIM out of turn, or to no sound ring");
 		return;
 	}
-	if (takes_none(link, &claim.tuple, claim.place.stream))
+	if (is_elsewhere(link, &claim.tuple, claim.place.stream) ||
+	    takes_none(link, &claim.tuple, claim.place.stream))
 		return;
 	memcpy(claim.nonce, message->claim.nonce, sizeof(claim.nonce));
 	shunt_reconnect_claimed(link, &claim.tuple);

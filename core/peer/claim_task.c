@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/claim_task.h"
+#include <string.h>
 #include "core/peer/claim.h"
+#include "core/peer/rendezvous.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
 #include "core/stream/unclaimed.h"
@@ -16,6 +18,16 @@ void shunt_claim_task_offers(struct shunt_task *task)
 	}
 }
 
+/* The kernel is asked for the peer's address only where some host has another key. */
+static bool has_other_key(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	static const uint8_t none[16];
+	const struct shunt_rendezvous *r = stream->rendezvous;
+
+	return r && memcmp(r->other_key, none, 16) && !shunt_claim_learn(engine, stream) &&
+	       !memcmp(r->other_key, stream->tuple.peer, 16);
+}
+
 void shunt_claim_task_unclaimed(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
@@ -24,7 +36,9 @@ void shunt_claim_task_unclaimed(struct shunt_task *task)
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL)
-		shunt_claim_stays(engine, stream, shunt_unclaimed_reason(stream));
+		shunt_claim_stays(engine, stream,
+				  has_other_key(engine, stream) ? SHUNT_REASON_OTHER_KEY :
+							  shunt_unclaimed_reason(stream));
 	/* Where connections come all the time, one look is for many of them. */
 	shunt_task_at(task, look.next > look.now && look.next < soon ? soon : look.next);
 }

@@ -24,6 +24,8 @@ peer_sources = \
 	core/peer/redirect.c core/peer/redirect.h \
 	core/peer/remote.c core/peer/remote.h \
 	core/peer/remote_ask.c core/peer/remote_ask.h \
+	core/peer/remote_guest.c core/peer/remote_guest.h \
 	core/peer/remote_listener.c core/peer/remote_listener.h \
+	core/peer/remote_words.c core/peer/remote_words.h \
 	core/peer/rendezvous.c core/peer/rendezvous.h \
 	core/peer/witness.c core/peer/witness.h

@@ -2,6 +2,7 @@
 #include "core/peer/remote.h"
 #include "core/device/device_verbs.h"
 #include "core/fd/own_fds.h"
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,12 +16,15 @@
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
 #include "core/peer/remote_ask.h"
+#include "core/peer/remote_guest.h"
+#include "core/peer/remote_words.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
 #define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
+#define QUIET_NS 60000000000ull	/* between two lines about hosts with another key */
 
 struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route)
 {
@@ -31,20 +35,6 @@ struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const stru
 }
 
 /* --- what peers ask --- */
-
-static void let_in(void *gate_arg, void *ticket_arg, int fd)
-{
-	struct shunt_remote *remote = gate_arg;
-	struct shunt_engine *engine = remote->service->engine;
-	struct shunt_channel channel;
-	struct shunt_link *link;
-
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_TCP, fd);
-	channel.device = ticket_arg;
-	link = shunt_link_create(engine, &channel, false);
-	if (link)
-		shunt_links_add(remote->service, link);
-}
 
 static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const union cm_address *local)
 {
@@ -59,8 +49,9 @@ static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const
 	gate->engine = engine;
 	gate->patience = TICKET_NS;
 	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
-	gate->arg = remote;
-	gate->let_in = let_in;
+	gate->arg = remote->service;
+	gate->let_in = shunt_remote_guest_come;
+	gate->expired = shunt_remote_guest_over;
 	if (shunt_remote_listener_open(gate, &any.any)) {
 		gate->fd = -1;
 		return NULL;
@@ -73,29 +64,76 @@ static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const
 	return gate;
 }
 
+/* Its connections are not claimed: that is why. */
+static void note_other_key(struct shunt_rendezvous *rendezvous, const struct cm_route *route)
+{
+	struct sockaddr_storage from = { 0 };
+	uint16_t port;
+
+	memcpy(&from, &route->peer, sizeof(route->peer));
+	shunt_address_of(&from, rendezvous->other_key, &port);
+}
+
+/* Once a minute, because anybody may ask. */
+static void say_other_key(struct shunt_remote *remote, const struct cm_route *route)
+{
+	struct shunt_engine *engine = remote->service->engine;
+	bool v4 = route->peer.any.sa_family == AF_INET;
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	atomic_fetch_add(&engine->other_keys, 1);
+	if (shunt_now(engine) < remote->quiet_until)
+		return;
+	remote->quiet_until = shunt_now(engine) + QUIET_NS;
+	inet_ntop(v4 ? AF_INET : AF_INET6,
+		  v4 ? (const void *)&route->peer.v4.sin_addr : &route->peer.v6.sin6_addr, host,
+		  sizeof(host));
+	shunt_log(
+		SHUNT_LOG_WARN,
+		"connections from %s stay on TCP: that host has another key than this one, or one of the two has none (SHUNT_KEY)",
+		host);
+}
+
+/* The answer's bytes, or -1: it is told nothing. */
+static int answer_sound(struct shunt_remote *remote, const struct remote_question *asked,
+			const struct cm_route *route, struct remote_answer *answer)
+{
+	struct shunt_remote_listener *gate = gate_for(remote, &route->local);
+	struct shunt_device *device = gate ? shunt_remote_device(remote->service->engine, route) :
+					     NULL;
+	int bytes = device ? shunt_remote_guest_expect(gate, device, asked, answer) : -1;
+
+	return bytes < 0 ? -1 : bytes;
+}
+
 /* Another process has come to a listener: it is told where to come with its channel. */
 static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
 		       uint8_t *out)
 {
 	struct shunt_rendezvous *rendezvous = listener_arg;
 	struct shunt_remote *remote = rendezvous->service->remote;
-	struct remote_answer answer = { .magic = SHUNT_REMOTE_MAGIC, .version = SHUNT_WIRE_VERSION };
-	struct shunt_device *device;
+	struct remote_answer answer = { .port = 0 };
 	struct remote_question asked;
-	struct shunt_remote_listener *gate;
+	int length = -1;
 
-	if (bytes != sizeof(asked))
+	if (route->iwarp)
 		return -1;
-	memcpy(&asked, question, sizeof(asked));
-	if (asked.magic != SHUNT_REMOTE_MAGIC || asked.version != SHUNT_WIRE_VERSION || route->iwarp)
-		return -1;
-	gate = gate_for(remote, &route->local);
-	device = gate ? shunt_remote_device(remote->service->engine, route) : NULL;
-	if (!device || shunt_remote_listener_expect(gate, device, answer.cookie))
-		return -1;
-	answer.port = gate->port;
-	memcpy(out, &answer, sizeof(answer));
-	return sizeof(answer);
+	switch (shunt_remote_question_read(&asked, remote->service->engine->key, question, bytes)) {
+	case SHUNT_REMOTE_SOUND:
+		memset(rendezvous->other_key, 0, sizeof(rendezvous->other_key));
+		length = answer_sound(remote, &asked, route, &answer);
+		break;
+	case SHUNT_REMOTE_OTHER_KEY:
+		note_other_key(rendezvous, route);
+		say_other_key(remote, route);
+		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_KEY);
+		break;
+	default:
+		break;
+	}
+	if (length > 0)
+		memcpy(out, &answer, (size_t)length);
+	return length;
 }
 
 /* --- opening --- */
@@ -194,7 +232,7 @@ static struct shunt_remote *get(struct shunt_service *service)
 
 	if (!remote) {
 		/* How much address space libraries and queues of RDMA take is not known. */
-		if (shunt_engine_is_confined() || !is_wanted(engine))
+		if (shunt_engine_is_confined() || !is_wanted(engine) || engine->lacks_key)
 			return NULL;
 		remote = calloc(1, sizeof(*remote));
 		if (!remote)
@@ -273,9 +311,11 @@ void shunt_remote_listen(struct shunt_service *service)
 
 static enum shunt_reason why_not(struct shunt_service *service)
 {
-	bool confined = shunt_engine_is_confined() && is_wanted(service->engine);
-
-	return confined ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
+	if (!is_wanted(service->engine))
+		return SHUNT_REASON_OTHER_HOST;
+	if (service->engine->lacks_key)
+		return SHUNT_REASON_NO_KEY;
+	return shunt_engine_is_confined() ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
 }
 
 void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream)

@@ -6,16 +6,20 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include "core/base/address.h"
 #include "core/peer/claim.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
+#include "core/peer/remote_words.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 
-struct inquiry {		/* one that is under way, and the streams that wait for it */
+/* One that is under way, for a pair of addresses and the peer's port, and the streams that wait for it. */
+struct inquiry {
 	struct shunt_service *service;
 	struct shunt_tuple tuple;
+	struct remote_question question;
 	struct shunt_stream *streams;
 	struct inquiry *next;
 };
@@ -53,22 +57,27 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 {
 	struct shunt_service *service = inquiry->service;
 	struct shunt_engine *engine = service->engine;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
 	struct shunt_channel channel;
 	struct shunt_device *device;
 	struct shunt_link *link;
 	struct shunt_name name;
-	union cm_address peer;
+	union cm_address local, peer;
+	struct shunt_seal seal;
 
-	if (answer->magic != SHUNT_REMOTE_MAGIC || answer->version != SHUNT_WIRE_VERSION || !route || route->iwarp)
+	if (!route || route->iwarp)
 		return NULL;
 	device = shunt_remote_device(engine, route);
 	if (!device)
 		return NULL;
+	address_of(inquiry->tuple.local, 0, &local);
 	address_of(inquiry->tuple.peer, answer->port, &peer);
-	if (shunt_channel_connect(&channel, engine, NULL, &peer.any, answer->cookie,
+	shunt_remote_words_bind(engine->key, &inquiry->question, answer, true, &seal, shown);
+	if (shunt_channel_connect(&channel, engine, &local.any, &peer.any, shown,
 				  shunt_narrow_u32(engine->config.silence_s * 1000)))
 		return NULL;
 	channel.device = device;
+	channel.seal = seal;
 	link = shunt_link_create(engine, &channel, true);
 	if (!link)
 		return NULL;
@@ -78,27 +87,42 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 	return link;
 }
 
+static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, unsigned int bytes,
+			       const struct cm_route *route, enum shunt_reason *reason)
+{
+	struct remote_answer answer;
+
+	switch (shunt_remote_answer_read(&answer, inquiry->service->engine->key, &inquiry->question,
+					 given, bytes)) {
+	case SHUNT_REMOTE_SOUND:
+		return link_by(inquiry, &answer, route);
+	case SHUNT_REMOTE_OTHER_KEY:
+		*reason = SHUNT_REASON_OTHER_KEY;
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
 void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
 {
 	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->remote->inquiries;
+	enum shunt_reason reason = status ? why(status) : SHUNT_REASON_NO_LINK;
 	struct shunt_link *link = NULL;
 	struct shunt_stream *stream;
-	struct remote_answer answer;
 
 	while (*p != inquiry)
 		p = &(*p)->next;
 	*p = inquiry->next;
-	if (!status && bytes == sizeof(answer)) {
-		memcpy(&answer, given, sizeof(answer));
-		link = link_by(inquiry, &answer, route);
-	}
+	if (!status)
+		link = heed(inquiry, given, bytes, route, &reason);
 	while ((stream = inquiry->streams) != NULL) {
 		inquiry->streams = stream->next_offer;
 		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
 		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
 			shunt_claim_on(link, stream);
 		else
-			shunt_claim_fails(inquiry->service, stream, status ? why(status) : SHUNT_REASON_NO_LINK);
+			shunt_claim_fails(inquiry->service, stream, reason);
 	}
 	free(inquiry);
 }
@@ -107,7 +131,9 @@ static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tupl
 {
 	struct inquiry *inquiry = remote->inquiries;
 
-	while (inquiry && (memcmp(inquiry->tuple.peer, tuple->peer, 16) || inquiry->tuple.peer_port != tuple->peer_port))
+	while (inquiry && (memcmp(inquiry->tuple.local, tuple->local, 16) ||
+			   memcmp(inquiry->tuple.peer, tuple->peer, 16) ||
+			   inquiry->tuple.peer_port != tuple->peer_port))
 		inquiry = inquiry->next;
 	return inquiry;
 }
@@ -115,19 +141,25 @@ static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tupl
 static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
 	struct shunt_engine *engine = remote->service->engine;
-	struct remote_question question = { SHUNT_REMOTE_MAGIC, SHUNT_WIRE_VERSION };
-	struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
+	uint8_t chance[SHUNT_REMOTE_CHANCE];
+	struct inquiry *inquiry;
 	union cm_address local, peer;
+	unsigned int bytes;
 	int result;
 
+	if (engine->key &&
+	    engine->sys->getrandom(chance, sizeof(chance), GRND_NONBLOCK) != sizeof(chance))
+		return NULL;
+	inquiry = calloc(1, sizeof(*inquiry));
 	if (!inquiry)
 		return NULL;
+	bytes = shunt_remote_question_make(&inquiry->question, engine->key, chance);
 	inquiry->service = remote->service;
 	inquiry->tuple = *tuple;
 	address_of(tuple->local, 0, &local);
 	address_of(tuple->peer, tuple->peer_port, &peer);
 	shunt_own_fds_begin(engine);
-	result = cm_ask(&remote->cm, &local.any, &peer.any, &question, sizeof(question),
+	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, bytes,
 			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);
 	shunt_own_fds_end(engine);
 	if (result) {

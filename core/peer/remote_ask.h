@@ -11,21 +11,6 @@
 #include "core/peer/remote.h"
 #include "core/peer/remote_listener.h"
 
-#define SHUNT_REMOTE_MAGIC 0x53484131u	/* "SHA1": also tells the byte order */
-
-struct remote_question {
-	uint32_t magic;
-	uint32_t version;
-};
-
-struct remote_answer {
-	uint32_t magic;
-	uint32_t version;
-	uint16_t port;		/* of the gate, network order */
-	uint16_t reserved;	/* 0 */
-	uint8_t cookie[SHUNT_COOKIE_BYTES];
-};
-
 struct inquiry;
 
 struct shunt_remote {
@@ -33,6 +18,7 @@ struct shunt_remote {
 	struct cm cm;
 	bool open;
 	uint64_t closed_until;	/* there was no device or no connection manager */
+	uint64_t quiet_until;	/* a peer with another key is not told of before */
 	struct shunt_source cm_source;
 	struct shunt_source gate_source;
 	struct shunt_remote_listener gates[2];	/* at the wildcards of IPv4 and IPv6 */

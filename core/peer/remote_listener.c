@@ -47,6 +47,14 @@ int shunt_remote_listener_expect(struct shunt_remote_listener *gate, void *arg, 
 	return 0;
 }
 
+void shunt_remote_listener_show(struct shunt_remote_listener *gate, void *arg,
+				const uint8_t shown[SHUNT_COOKIE_BYTES])
+{
+	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
+		if (gate->tickets[i].valid && gate->tickets[i].arg == arg)
+			memcpy(gate->tickets[i].cookie, shown, SHUNT_COOKIE_BYTES);
+}
+
 void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg)
 {
 	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
@@ -74,6 +82,7 @@ static void turn_away(struct shunt_remote_listener *gate, struct shunt_guest *gu
 	shunt_own_fds_close(gate->engine, guest->fd);
 	guest->fd = -1;
 	gate->turned_away++;
+	atomic_fetch_add(&gate->engine->turned_away, 1);
 }
 
 static struct shunt_guest *seat_for_guest(struct shunt_remote_listener *gate)

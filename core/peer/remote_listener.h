@@ -46,7 +46,7 @@ struct shunt_remote_listener {
 	/* Nobody has shown it in time, or the gate is closed. May be NULL. */
 	void (*expired)(void *gate_arg, void *ticket_arg);
 
-	uint64_t turned_away;	/* for the statistics */
+	uint64_t turned_away;	/* guests; the engine counts those of all gates */
 	struct shunt_ticket tickets[SHUNT_REMOTE_LISTENER_TICKETS];
 	struct shunt_guest guests[SHUNT_REMOTE_LISTENER_GUESTS];
 };
@@ -59,6 +59,9 @@ int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct 
 
 /* A ticket and its cookie; it ends in one of the callbacks, never from within this call. 0, or -ENOSPC: too many. */
 int shunt_remote_listener_expect(struct shunt_remote_listener *gate, void *arg, uint8_t cookie[SHUNT_COOKIE_BYTES]);
+/* With a key: what is to be shown at the gate is not the cookie of this ticket but what is derived from it. */
+void shunt_remote_listener_show(struct shunt_remote_listener *gate, void *arg,
+				const uint8_t shown[SHUNT_COOKIE_BYTES]);
 /* Takes it back: no callback. */
 void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg);
 

@@ -26,6 +26,7 @@ struct shunt_rendezvous {
 	struct shunt_service *service;
 	struct cm_listener *remote;	/* the same for other hosts; service thread, as is the next */
 	bool tried_remote;
+	uint8_t other_key[16];		/* the host that has asked last with another key than ours; all 0: none; the same */
 	bool strangers;			/* a process of another user accepts there, too; the same */
 	struct shunt_source have_source;
 	int have_fd;			/* where others who accept there come in (listener_owner.c) */

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 7
+#define SHUNT_WIRE_VERSION 8
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -116,6 +116,7 @@ enum shunt_refusal {
 	SHUNT_REFUSED_UNSEEN,	/* the acceptor's kernel does not show it the claimant's socket */
 	SHUNT_REFUSED_DISPROVEN,	/* the claimant's socket does not show what it should */
 	SHUNT_REFUSED_SILENT,	/* a proof has taken too long */
+	SHUNT_REFUSED_ELSEWHERE,	/* across hosts: the channel has other addresses than the connection */
 };
 
 #define SHUNT_IDENTITY_BYTES 16

@@ -2,7 +2,8 @@
 /*
  * The messages of a link's channel: packets of any size with any number of descriptors, or a stream that is cut anywhere
  * and begins with anything. What is received must be what was sent, no descriptor may be lost; the same for what is
- * sent to a peer that has no room, or is gone.
+ * sent to a peer that has no room, or is gone. With an input of an odd size a stream's messages have codes: nothing counts
+ * from the first on whose code is wrong.
  */
 #include <errno.h>
 #include "core/fd/own_fds.h"
@@ -28,6 +29,14 @@ static int fail(int err)
 	errno = err;
 	return -1;
 }
+
+/* What comes to a channel with a key. */
+static struct way {
+	struct shunt_seal seal;		/* the peer's end */
+	struct shunt_sealed packet;	/* the present one */
+	size_t passed;			/* bytes of it */
+	int packets, sound;		/* how many have been made, and how many of them before the first wrong one */
+} way;
 
 /* --- what comes --- */
 
@@ -79,6 +88,44 @@ static ssize_t stream(struct msghdr *message)
 	return bytes;
 }
 
+static void next_packet(void)
+{
+	uint8_t *bytes = (uint8_t *)&way.packet;
+
+	fuzz_take(in, &way.packet.message, BYTES);
+	if (!way.packets) {
+		way.packet.message.type = SHUNT_MSG_HELLO;
+		way.packet.message.hello.magic = SHUNT_WIRE_MAGIC;
+	}
+	memcpy(moved.received + moved.received_bytes, bytes, BYTES);
+	moved.received_bytes += BYTES;
+	shunt_seal_make(&way.seal, bytes, BYTES, way.packet.code);
+	shunt_seal_sent(&way.seal);
+	if (fuzz_below(in, 8) == 7)
+		bytes[fuzz_below(in, sizeof(way.packet))] ^= (uint8_t)(1 + fuzz_below(in, 255));
+	else
+		way.sound += way.sound == way.packets;
+	way.packets++;
+	way.passed = 0;
+}
+
+static ssize_t sealed_stream(struct msghdr *message)
+{
+	size_t most = message->msg_iov->iov_len, bytes = 1 + fuzz_byte(in);
+
+	if (way.passed == sizeof(way.packet) && moved.received_bytes == sizeof(moved.received)) {
+		moved.over = true;
+		return 0;
+	}
+	if (way.passed == sizeof(way.packet))
+		next_packet();
+	bytes = bytes < most ? bytes : most;
+	bytes = bytes < sizeof(way.packet) - way.passed ? bytes : sizeof(way.packet) - way.passed;
+	memcpy(message->msg_iov->iov_base, (uint8_t *)&way.packet + way.passed, bytes);
+	way.passed += bytes;
+	return (ssize_t)bytes;
+}
+
 static ssize_t receive(int fd, struct msghdr *message, int flags)
 {
 	(void)flags;
@@ -93,7 +140,8 @@ static ssize_t receive(int fd, struct msghdr *message, int flags)
 		message->msg_controllen = 0;
 		return fuzz_below(in, 2) ? fail(ECONNRESET) : 0;
 	default:
-		return channel.kind == SHUNT_CHANNEL_UNIX ? packet(message) : stream(message);
+		return channel.kind == SHUNT_CHANNEL_UNIX ? packet(message) :
+		       channel.seal.on ? sealed_stream(message) : stream(message);
 	}
 }
 
@@ -102,6 +150,7 @@ static void check_stream(const struct shunt_message *message, int *taken)
 {
 	fuzz_check(moved.received_bytes >= (*taken + 1) * BYTES);
 	fuzz_check(!memcmp(message, moved.received + *taken * BYTES, BYTES));
+	fuzz_check(!channel.seal.on || *taken < way.sound);
 	fuzz_check(*taken || (message->type == SHUNT_MSG_HELLO && message->hello.magic == SHUNT_WIRE_MAGIC));
 	++*taken;
 }
@@ -181,10 +230,25 @@ static void send_one(uint32_t *number)
 
 static void check_sent(uint32_t number)
 {
-	fuzz_check(moved.sent_bytes <= number * BYTES || moved.over);
+	size_t whole = channel.seal.on ? sizeof(struct shunt_sealed) : BYTES;
+
+	fuzz_check(moved.sent_bytes <= number * whole || moved.over);
 	for (size_t i = 0; i < moved.sent_bytes && !moved.over; i++)
-		fuzz_check(moved.sent[i] == (uint8_t)(i / BYTES + 1));
-	fuzz_check(shunt_channel_waits(&channel) || moved.over || moved.sent_bytes == number * BYTES);
+		fuzz_check(i % whole >= BYTES || moved.sent[i] == (uint8_t)(i / whole + 1));
+	fuzz_check(shunt_channel_waits(&channel) || moved.over ||
+		   moved.sent_bytes == number * whole);
+}
+
+/* Each message has the code that its reader expects. */
+static void check_codes(void)
+{
+	struct shunt_seal reader = { .receiving = channel.seal.sending };
+
+	reader.receiving.number = 0;
+	for (size_t at = 0; at + sizeof(way.packet) <= moved.sent_bytes && !moved.over;
+	     at += sizeof(way.packet))
+		fuzz_check(
+			shunt_seal_check(&reader, moved.sent + at, BYTES, moved.sent + at + BYTES));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -202,6 +266,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd = shunt_own_fds_make(engine, fake_open());
 	fuzz_check(fd >= 0);
 	shunt_channel_init(&channel, engine, fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);
+	way = (struct way) { .passed = sizeof(way.packet) };
+	channel.seal.on = channel.kind == SHUNT_CHANNEL_TCP && size & 1;
+	memset(channel.seal.sending.key, 1, SHUNT_SEAL_KEY_BYTES);
+	memset(channel.seal.receiving.key, 2, SHUNT_SEAL_KEY_BYTES);
+	way.seal.sending = channel.seal.receiving;
 	while (fuzz_more(in)) {
 		unsigned int what = fuzz_below(in, 8);
 
@@ -213,6 +282,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			shunt_channel_flush(&channel);
 		check_sent(number);
 	}
+	if (channel.seal.on)
+		check_codes();
 	shunt_channel_close(&channel);
 	shunt_channel_close(&channel);
 	fuzz_check(fake_count() == before);

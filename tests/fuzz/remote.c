@@ -2,15 +2,18 @@
 /*
  * What comes from other hosts by way of the connection manager: questions, answers and refusals with any private data,
  * and every event at any time, to an engine that listens and asks. The library is this file, and the device is the soft one.
+ * With an input of an odd size the engine has a key: then nothing comes of words whose code is not right.
  */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <arpa/inet.h>
+#include "core/base/keyfile.h"
 #include "core/device/cm/inside.h"
 #include "core/device/device.h"
 #include "core/device/device_verbs.h"
 #include "core/peer/remote.h"
+#include "core/peer/remote_words.h"
 #include "core/service.h"
 #include "tests/fuzz/world.h"
 
@@ -20,6 +23,7 @@
 struct id {
 	struct rdma_cm_id id;
 	bool open, listens, asked, request;
+	struct remote_question question;	/* asked by the engine, or of it */
 };
 
 static struct fuzz_input *in;
@@ -28,6 +32,9 @@ static int open_ids, answers, questions;
 static struct ibv_context context;	/* of the device that a route goes through */
 static struct ibv_device rdma_device = { .name = "fuzz0", .transport_type = IBV_TRANSPORT_IB };
 static struct rdma_event_channel channel;
+static const uint8_t secret[SHUNT_KEY_BYTES] = "a key";
+static const uint8_t *key;	/* the engine's; NULL: it has none */
+static bool is_sound;		/* the last question or answer has the right code */
 
 static struct pending {
 	struct rdma_cm_event event;
@@ -164,16 +171,30 @@ static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
 
 static int connect_id(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	const struct cm_frame *frame = param->private_data;
+
 	known(id)->asked = true;
 	fuzz_check(param->private_data_len <= 56);
+	fuzz_check(frame->bytes ==
+		   (key ? sizeof(struct remote_question) : SHUNT_REMOTE_QUESTION_BARE));
+	memcpy(&known(id)->question, frame->data, frame->bytes);
 	return fuzz_below(in, 16) == 15 ? fail(ENODEV) : 0;
 }
 
 /* Our answer to a question: nothing but what is meant to be said. */
 static int reject(struct rdma_cm_id *id, const void *data, uint8_t bytes)
 {
+	const struct cm_frame *frame = data;
+	struct remote_answer answer = { .port = 0 };
+
 	fuzz_check(known(id)->request && bytes <= 148 && (data || !bytes));
 	answers += bytes > 0;
+	if (!bytes)
+		return 0;
+	fuzz_check(frame->bytes == SHUNT_REMOTE_ANSWER_BARE || frame->bytes == sizeof(answer));
+	memcpy(&answer, frame->data, frame->bytes);
+	fuzz_check(!answer.port || (frame->bytes == sizeof(answer)) == (key != NULL));
+	fuzz_check(!answer.port || !key || is_sound);
 	return 0;
 }
 
@@ -216,13 +237,40 @@ void cm_library_close(struct cm *cm)
 /* --- what comes --- */
 
 /* A frame with a question or an answer, right or changed; or anything. */
-static uint8_t some_data(enum cm_kind kind)
+static uint8_t some_sealed(enum cm_kind kind, const struct id *id)
+{
+	static const uint8_t chance[SHUNT_REMOTE_CHANCE] = "chance";
+	struct cm_frame *frame = (struct cm_frame *)pending.data;
+	struct remote_answer answer = { .port = 4711 };
+	struct remote_question question;
+	unsigned int how = fuzz_below(in, 8), at;
+	struct cm_frame right;
+
+	if (kind == CM_KIND_QUESTION)
+		cm_frame_make(frame, kind, &question,
+			      shunt_remote_question_make(&question, key, chance));
+	else
+		cm_frame_make(frame, kind, &answer,
+			      shunt_remote_answer_make(&answer, key, &id->question));
+	right = *frame;
+	for (; how >= 4; how--) {
+		at = fuzz_below(in, CM_FRAME_HEAD + right.bytes);
+		pending.data[at] ^= fuzz_byte(in);
+	}
+	is_sound = !memcmp(frame, &right, CM_FRAME_HEAD + right.bytes);
+	return kind == CM_KIND_QUESTION ? 56 : 148;
+}
+
+static uint8_t some_data(enum cm_kind kind, const struct id *id)
 {
 	static const uint8_t question[] = { 'S', 'h', CM_KIND_QUESTION, 8, 0x31, 0x41, 0x48, 0x53, SHUNT_WIRE_VERSION, 0, 0, 0 };
 	static const uint8_t answer[] = { 'S', 'h', CM_KIND_ANSWER, 28, 0x31, 0x41, 0x48, 0x53, SHUNT_WIRE_VERSION, 0, 0, 0, 0x1f, 0x90 };
 	unsigned int how = fuzz_below(in, 8), bytes = kind == CM_KIND_QUESTION ? 56 : 148;
 
 	memset(pending.data, 0, sizeof(pending.data));
+	is_sound = false;
+	if (key && how < 6)
+		return some_sealed(kind, id);
 	if (how == 7) {
 		bytes = fuzz_byte(in) % PRIVATE_MAX;
 		fuzz_take(in, pending.data, bytes);
@@ -255,7 +303,7 @@ static void fill_route(struct rdma_cm_id *id)
 static void come(struct id *id, enum rdma_cm_event_type type, int status, enum cm_kind kind)
 {
 	pending.event = (struct rdma_cm_event) { .id = &id->id, .event = type, .status = status };
-	pending.event.param.conn.private_data_len = kind ? some_data(kind) : 0;
+	pending.event.param.conn.private_data_len = kind ? some_data(kind, id) : 0;
 	if (pending.event.param.conn.private_data_len)
 		pending.event.param.conn.private_data = pending.data;
 	pending.waits = true;
@@ -324,6 +372,7 @@ static int gate_socket(int family, int type, int protocol)
 {
 	bool tcp = family != AF_UNIX && (type & SOCK_STREAM);
 
+	fuzz_check(!tcp || !key || is_sound);	/* a channel, or a gate */
 	return sim_sys.socket(tcp ? AF_UNIX : family, type, tcp ? 0 : protocol);
 }
 
@@ -430,8 +479,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		made = true;
 	}
 	in = &input;
+	fuzz_world.engine[FUZZ_VICTIM]->key = key = size & 1 ? secret : NULL;
 	for (int i = 0; i < 100 && fuzz_more(in); i++)
 		step();
 	settle();
+	fuzz_world.engine[FUZZ_VICTIM]->key = key = NULL;
 	return 0;
 }

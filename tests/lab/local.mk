@@ -12,7 +12,7 @@ EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/guest/cal
 
 # In two.
 EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/gone.sh \
-	tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/routes.sh tests/lab/pair/wire.sh
+	tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/routes.sh tests/lab/pair/secret.sh tests/lab/pair/wire.sh
 
 check_PROGRAMS += tests/lab/channel tests/lab/cm/cm
 tests_lab_channel_LDADD = libshuntcore.la $(CMOCKA_LIBS)

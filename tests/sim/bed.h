@@ -148,6 +148,11 @@ void a_process_has_so_many_links(void **state);
 void who_says_nothing_is_hung_up_on(void **state);
 void a_peer_is_told_no_address(void **state);
 
+/* elsewhere.c */
+void a_claim_of_other_addresses_is_refused(void **state);
+void no_claim_goes_elsewhere(void **state);
+void links_are_of_a_pair_of_addresses(void **state);
+
 /* slow.c */
 void slow_completions_move_streams(void **state);
 void rdma_stays_though_slow(void **state);
@@ -162,6 +167,7 @@ void all_are_claimed_if_wanted(void **state);
 void a_plain_peer_is_told_by_time(void **state);
 void an_unused_connection_waits(void **state);
 void many_plain_peers_are_told(void **state);
+void a_peer_with_another_key_is_told(void **state);
 
 /* faults.c */
 void accepted_bytes_are_missed(void **state);

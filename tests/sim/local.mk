@@ -32,6 +32,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/batch.c \
 	tests/sim/bed.c tests/sim/bed.h \
 	tests/sim/credit.c \
+	tests/sim/elsewhere.c \
 	tests/sim/events.c \
 	tests/sim/redirect.c tests/sim/short_lived.c tests/sim/unclaimed.c tests/sim/faults.c \
 	tests/sim/remote_read.c \

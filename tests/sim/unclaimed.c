@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which accepted connections are the kernel's because nobody has claimed them. */
 #include "tests/sim/bed.h"
+#include <string.h>
 #include <sys/socket.h>
+#include "core/base/address.h"
+#include "core/peer/rendezvous.h"
 
 static void some_turns(void)
 {
@@ -67,6 +70,28 @@ void a_plain_peer_is_told_by_time(void **state)
 	assert_state(&pair[2], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
 	for (int i = 0; i < 3; i++)
 		end(&pair[i]);
+	end_bed();
+}
+
+/* Its host has asked, and could not be answered. */
+void a_peer_with_another_key_is_told(void **state)
+{
+	static const uint8_t hosts[2][16] = { { SHUNT_ADDRESS_V4, 127, 0, 0, 1 },
+					      { SHUNT_ADDRESS_V4, 127, 0, 0, 2 } };
+	struct shunt_config config = small_config(HYBRID);
+	struct pair pair[2];
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 2; i++) {
+		memcpy(engines[1]->rendezvous->other_key, hosts[i], 16);
+		connect_pair(&pair[i]);
+		say(&pair[i]);
+		let_pass(2 * config.claim_ms);
+		assert_state(&pair[i], SHUNT_PLAIN,
+			     i ? SHUNT_REASON_NO_SHUNT : SHUNT_REASON_OTHER_KEY);
+		end(&pair[i]);
+	}
 	end_bed();
 }
 

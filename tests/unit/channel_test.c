@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/sockets.h"
+#include "core/base/address.h"
 #include "core/fd/own_fds.h"
 
 static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind)
@@ -305,6 +306,222 @@ static void a_stream_that_ends(void **state)
 	close_pair(pair);
 }
 
+/* --- with a key --- */
+
+/* Both have it; the keys of the two directions differ. */
+static void make_sealed(struct shunt_channel pair[2])
+{
+	make_pair(pair, SHUNT_CHANNEL_TCP);
+	for (int i = 0; i < 2; i++) {
+		pair[i].seal.on = true;
+		memset(pair[i].seal.sending.key, 1 + i, SHUNT_SEAL_KEY_BYTES);
+		memset(pair[i].seal.receiving.key, 2 - i, SHUNT_SEAL_KEY_BYTES);
+	}
+}
+
+/* What pair[0] has sent is taken off the way to pair[1]. */
+static void intercept(struct shunt_channel pair[2], struct shunt_sealed *sealed)
+{
+	assert_int_equal(recv(pair[1].fd, sealed, sizeof(*sealed), 0), sizeof(*sealed));
+}
+
+static void deliver(struct shunt_channel pair[2], const void *bytes, size_t count)
+{
+	assert_int_equal(send(pair[0].fd, bytes, count, 0), count);
+}
+
+static void sealed_messages_arrive(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message message = hello();
+
+	(void)state;
+	make_sealed(pair);
+	at_most = 7;
+	for (uint32_t i = 0; i < 20; i++) {
+		message.stream = i;
+		assert_int_equal(shunt_channel_send(&pair[0], &message, NULL, 0), 0);
+		message.type = SHUNT_MSG_CLAIM;
+	}
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(take_sent(pair, &message), 1);
+		assert_int_equal(message.stream, i);
+	}
+	at_most = 0;
+	message = hello();
+	assert_int_equal(shunt_channel_send(&pair[1], &message, NULL, 0), 0);
+	assert_int_equal(take(&pair[0], &message), 1);
+	close_pair(pair);
+}
+
+/* A message without a code, or with that of another key. */
+static void who_lacks_the_key_is_not_heard(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct shunt_channel pair[2];
+		struct shunt_message message = hello();
+
+		(void)state;
+		make_sealed(pair);
+		pair[0].seal.sending.key[0] ^= 1;
+		pair[0].seal.on = i;
+		shunt_channel_send(&pair[0], &message, NULL, 0);
+		if (!i)
+			deliver(pair, "sixteen bytes...", SHUNT_SEAL_BYTES);
+		assert_int_equal(take(&pair[1], &message), -EPROTO);
+		assert_non_null(strstr(pair[1].wrong, "SHUNT_KEY"));
+		assert_int_equal(take(&pair[1], &message), -EPROTO);
+		close_pair(pair);
+	}
+}
+
+static void a_changed_message_ends_it(void **state)
+{
+	static const size_t places[] = { 0,
+					 4,
+					 8,
+					 100,
+					 sizeof(struct shunt_message) - 1,
+					 sizeof(struct shunt_message),
+					 sizeof(struct shunt_sealed) - 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct shunt_channel pair[2];
+		struct shunt_message message = hello();
+		struct shunt_sealed sealed;
+
+		make_sealed(pair);
+		shunt_channel_send(&pair[0], &message, NULL, 0);
+		intercept(pair, &sealed);
+		((uint8_t *)&sealed)[places[i]] ^= 0x80;
+		deliver(pair, &sealed, sizeof(sealed));
+		assert_int_equal(take(&pair[1], &message), -EPROTO);
+		close_pair(pair);
+	}
+}
+
+/* Again, left out, in another order, or sent back. */
+static void a_moved_message_ends_it(void **state)
+{
+	enum { AGAIN, WITHOUT, SWAPPED, REFLECTED, HOWS };
+
+	(void)state;
+	for (int how = AGAIN; how < HOWS; how++) {
+		struct shunt_channel pair[2];
+		struct shunt_message message = hello();
+		struct shunt_sealed first, second;
+
+		make_sealed(pair);
+		shunt_channel_send(&pair[0], &message, NULL, 0);
+		shunt_channel_send(&pair[0], &message, NULL, 0);
+		intercept(pair, &first);
+		intercept(pair, &second);
+		if (how == REFLECTED) {
+			assert_int_equal(send(pair[1].fd, &first, sizeof(first), 0), sizeof(first));
+			assert_int_equal(take(&pair[0], &message), -EPROTO);
+			close_pair(pair);
+			continue;
+		}
+		deliver(pair, how == AGAIN ? &first : &second, sizeof(first));
+		if (how == AGAIN) {
+			assert_int_equal(take(&pair[1], &message), 1);
+			deliver(pair, &first, sizeof(first));
+		}
+		if (how == SWAPPED)
+			deliver(pair, &first, sizeof(first));
+		assert_int_equal(take(&pair[1], &message), -EPROTO);
+		close_pair(pair);
+	}
+}
+
+/* A message that could not be sent has no number, so that the next one is not missed. */
+static void an_unsent_message_does_not_count(void **state)
+{
+	struct shunt_channel pair[2];
+	struct shunt_message message = hello();
+
+	(void)state;
+	make_sealed(pair);
+	pair[0].proves = true;	/* it keeps a limited number */
+	pair[0].kept = SHUNT_CHANNEL_KEPT;
+	full = true;
+	assert_int_equal(shunt_channel_send(&pair[0], &message, NULL, 0), -ENOBUFS);
+	full = false;
+	pair[0].proves = false;
+	pair[0].kept = 0;
+	assert_int_equal(shunt_channel_send(&pair[0], &message, NULL, 0), 0);
+	assert_int_equal(take(&pair[1], &message), 1);
+	close_pair(pair);
+}
+
+/* --- the addresses of its ends --- */
+
+static void it_joins_its_own_ends(void **state)
+{
+	static const uint8_t v4[3][16] = { { SHUNT_ADDRESS_V4, 127, 0, 0, 1 },
+					   { SHUNT_ADDRESS_V4, 127, 0, 0, 2 },
+					   { SHUNT_ADDRESS_V4, 127, 0, 0, 3 } };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
+	static const uint8_t cookie[SHUNT_COOKIE_BYTES];
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct shunt_channel near, far;
+	socklen_t length = sizeof(to);
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &length), 0);
+	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&from,
+					       (struct sockaddr *)&to, cookie, 3000),
+			 0);
+	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+			   shunt_own_fds_make(engine, accept(listener, NULL, NULL)));
+	assert_false(shunt_channel_joins(&far, v4[1], v4[0]));	/* it has not been looked at */
+	assert_int_equal(shunt_channel_locate(&far), 0);
+	for (int here = 0; here < 3; here++)
+		for (int there = 0; there < 3; there++) {
+			assert_int_equal(shunt_channel_joins(&near, v4[here], v4[there]),
+					 here == 0 && there == 1);
+			assert_int_equal(shunt_channel_joins(&far, v4[here], v4[there]),
+					 here == 1 && there == 0);
+		}
+	close(listener);
+	shunt_channel_close(&near);
+	shunt_channel_close(&far);
+}
+
+/* A gate of IPv6 that hears IPv4, too, shows an address as IPv4-mapped. */
+static void a_mapped_address_is_the_same(void **state)
+{
+	static const uint8_t v4[16] = { SHUNT_ADDRESS_V4, 127, 0, 0, 1 };
+	static const uint8_t v6[16] = { [15] = 1 };
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), off = 0, fd;
+	socklen_t length = sizeof(any);
+	struct shunt_channel far;
+
+	(void)state;
+	setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (listener < 0 || bind(listener, (struct sockaddr *)&any, sizeof(any)))
+		skip();
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&any, &length), 0);
+	to.sin_port = any.sin6_port;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+			   shunt_own_fds_make(engine, accept(listener, NULL, NULL)));
+	assert_int_equal(shunt_channel_locate(&far), 0);
+	assert_true(shunt_channel_joins(&far, v4, v4));
+	assert_false(shunt_channel_joins(&far, v6, v6));
+	close(fd);
+	close(listener);
+	shunt_channel_close(&far);
+}
+
 /* The peer had not read all, either: that is said, but what it has said itself comes first. */
 static void last_words_are_heard(void **state)
 {
@@ -337,6 +554,13 @@ int main(void)
 		cmocka_unit_test_setup(another_byte_order, set_up),
 		cmocka_unit_test_setup(garbage_comes_first, set_up),
 		cmocka_unit_test_setup(a_stream_that_ends, set_up),
+		cmocka_unit_test_setup(sealed_messages_arrive, set_up),
+		cmocka_unit_test_setup(who_lacks_the_key_is_not_heard, set_up),
+		cmocka_unit_test_setup(a_changed_message_ends_it, set_up),
+		cmocka_unit_test_setup(a_moved_message_ends_it, set_up),
+		cmocka_unit_test_setup(an_unsent_message_does_not_count, set_up),
+		cmocka_unit_test_setup(it_joins_its_own_ends, set_up),
+		cmocka_unit_test_setup(a_mapped_address_is_the_same, set_up),
 		cmocka_unit_test_setup(last_words_are_heard, set_up),
 	};
 

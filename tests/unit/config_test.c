@@ -380,6 +380,9 @@ static void test_contradictions(void **state)
 		{ "SHUNT_LOG", "none", "SHUNT_LOG_FILE", "x", "SHUNT_LOG_FILE has no effect: SHUNT_LOG=none" },
 		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "x",
 		  "SHUNT_STATS and SHUNT_LOG_FILE are one file: the statistics replace the messages" },
+		{ "SHUNT_DEVICE", "soft", "SHUNT_KEY", "/x", "SHUNT_KEY has no effect: SHUNT_DEVICE=soft" },
+		{ "SHUNT_TRUST", "key", "SHUNT_LOG", "info",
+		  "SHUNT_TRUST=key without SHUNT_KEY: there are no links between hosts" },
 		{ "SHUNT_RETURN_MS", "2000", "SHUNT_RETURN_MAX_MS", "1000",
 		  "SHUNT_RETURN_MS=2000 is too much beside SHUNT_RETURN_MAX_MS=1000: that is the longest time" },
 		{ "SHUNT_ARENA", "16M", "SHUNT_RING_MAX", "8M",
@@ -394,6 +397,7 @@ static void test_contradictions(void **state)
 		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "y", NULL }, { "SHUNT_DEVICE", "soft", "SHUNT_SOFT_MODEL", "connectx3", NULL },
 		{ "SHUNT_SQ", "64", "SHUNT_RQ", "64", NULL }, { "SHUNT_ARENA", "16M", "SHUNT_MOCK", "rdma", NULL },
 		{ "SHUNT_SLOW_MS", "0", "SHUNT_MOCK", "rdma", NULL },
+		{ "SHUNT_TRUST", "key", "SHUNT_KEY", "/x", NULL },
 		{ "SHUNT_RING_MAX", "8M", "SHUNT_LOG", "info", NULL },
 	};
 	struct complaints seen;

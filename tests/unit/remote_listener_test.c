@@ -7,8 +7,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "core/base/keyfile.h"
 #include "core/fd/own_fds.h"
+#include "core/peer/remote_guest.h"
 #include "core/peer/remote_listener.h"
+#include "core/service.h"
 #include "tests/unit/sockets.h"
 
 static const uint8_t cookie[SHUNT_COOKIE_BYTES] = "0123456789abcde";
@@ -297,6 +300,88 @@ static void without_descriptors_the_gate_rests(void **state)
 	close_door(&door);
 }
 
+/* --- with the tickets of peers that have asked --- */
+
+struct asker {
+	struct remote_question question;
+	struct remote_answer answer;
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	struct shunt_seal seal;
+};
+
+static const uint8_t key[SHUNT_KEY_BYTES] = "a key", another[SHUNT_KEY_BYTES] = "another key";
+
+static void ask(struct door *door, struct asker *asker, const uint8_t *of)
+{
+	asker->answer = (struct remote_answer) { .port = 0 };
+	engine->key = of;
+	shunt_remote_question_make(&asker->question, of, cookie);
+	assert_true(shunt_remote_guest_expect(&door->gate, NULL, &asker->question, &asker->answer) >
+		    0);
+	assert_int_equal(asker->answer.port, door->gate.port);
+	shunt_remote_words_bind(of, &asker->question, &asker->answer, true, &asker->seal,
+				asker->shown);
+	engine->key = NULL;
+}
+
+/* With a key the cookie that the answer has, in clear, opens nothing; and what opens is not to be had without the key. */
+static void a_cookie_is_worth_nothing_without_the_key(void **state)
+{
+	struct asker asker;
+	uint8_t guessed[SHUNT_COOKIE_BYTES];
+	struct shunt_seal seal;
+	struct door door;
+	int fd;
+
+	(void)state;
+	open_door(&door);
+	ask(&door, &asker, key);
+	fd = knock(&door, asker.answer.cookie, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	shunt_remote_words_bind(another, &asker.question, &asker.answer, true, &seal, guessed);
+	fd = knock(&door, guessed, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_true(is_closed(fd));
+	close(fd);
+	assert_int_equal(door.ins, 0);
+	fd = knock(&door, asker.shown, SHUNT_COOKIE_BYTES);
+	step(&door);
+	assert_int_equal(door.ins, 1);
+	close(fd);
+	shunt_remote_guest_over(NULL, door.let_in);
+	close_door(&door);
+}
+
+/* Whoever of this host has a cookie could only come for connections that are not between hosts. */
+static void nobody_comes_from_within(void **state)
+{
+	struct shunt_service service = { .engine = engine };
+	struct asker asker;
+	struct door door;
+	int before = descriptors();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t away = atomic_load(&engine->turned_away);
+		int fd;
+
+		open_door(&door);
+		ask(&door, &asker, i ? key : NULL);
+		door.gate.arg = &service;
+		door.gate.let_in = shunt_remote_guest_come;
+		fd = knock(&door, asker.shown, SHUNT_COOKIE_BYTES);
+		step(&door);
+		assert_true(is_closed(fd));
+		assert_int_equal(atomic_load(&engine->turned_away), away + 1);
+		assert_null(service.links);
+		close(fd);
+		close_door(&door);
+		assert_int_equal(descriptors(), before);
+	}
+}
+
 static void nobody_at_the_gate(void **state)
 {
 	struct door door;
@@ -331,6 +416,8 @@ int main(void)
 		cmocka_unit_test_setup(who_says_nothing_must_go, set_up),
 		cmocka_unit_test_setup(a_crowd, set_up),
 		cmocka_unit_test_setup(without_descriptors_the_gate_rests, set_up),
+		cmocka_unit_test_setup(a_cookie_is_worth_nothing_without_the_key, set_up),
+		cmocka_unit_test_setup(nobody_comes_from_within, set_up),
 		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
 	};
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The key of SHUNT_KEY: read once, and kept where no core dump has it. What is used is no byte of the file but a key
+ * that is derived from all of them.
+ */
+#ifndef SHUNT_CORE_BASE_KEYFILE_H
+#define SHUNT_CORE_BASE_KEYFILE_H
+
+#include <stdint.h>
+
+#define SHUNT_KEY_BYTES 32	/* of the derived key */
+#define SHUNT_KEYFILE_MIN 16	/* bytes of the file */
+#define SHUNT_KEYFILE_MAX 4096
+
+/*
+ * The key of the file, in memory that stays as long as the process; or NULL, and *why is a phrase. The file must be
+ * regular, no symbolic link, and either the effective user's, with no rights for any other, or root's, which its group
+ * may read, too.
+ */
+const uint8_t *shunt_keyfile_read(const char *path, const char **why);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process of another host between the answer to its question and its link: what its ticket at the gate stands for, and
+ * its channel when it has come. Service thread.
+ */
+#ifndef SHUNT_CORE_PEER_REMOTE_GUEST_H
+#define SHUNT_CORE_PEER_REMOTE_GUEST_H
+
+#include "core/peer/remote_listener.h"
+#include "core/peer/remote_words.h"
+
+struct shunt_service;
+
+/*
+ * A ticket for who has asked. `answer` has no cookie yet; it gets all it lacks. Returns how many bytes of it are to be
+ * sent, or -errno.
+ */
+int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_device *device,
+			      const struct remote_question *question, struct remote_answer *answer);
+
+/* The gate's callbacks. The link is made only with a process that is outside this host. */
+void shunt_remote_guest_come(void *service, void *ticket, int fd);
+void shunt_remote_guest_over(void *service, void *ticket);
+
+#endif
