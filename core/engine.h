@@ -62,6 +62,7 @@ struct shunt_engine {
 	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
 	uint64_t space_links;	/* and those of links; service thread */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
+	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */

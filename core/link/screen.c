@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
+#include "core/fd/eventfd.h"
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
 
@@ -32,6 +33,8 @@ static enum kind kind_of(struct shunt_engine *engine, int fd)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	got = engine->sys->readlink(path, text, sizeof(text));
 	if (got == sizeof(eventfd) - 1 && !memcmp(text, eventfd, sizeof(eventfd) - 1))
+		return WANTED;
+	if (got < 0 && errno == ENOENT && shunt_eventfd_is(&engine->aio, fd))	/* a chroot without /proc */
 		return WANTED;
 	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
 }
