@@ -43,9 +43,12 @@ done
 check "it changes its rights by many calls: linked" serves accept rights yes
 check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes 20000
 check "it sets no_new_privs with its connection on the link, and again: it stays there" serves epoll narrowed yes 20000
+# Ends of different users prove the connection first: the client waits for the link.
+export TEST_LINK=60000 SHUNT_CLAIM_MS=60000
 # AddressSanitizer has setrlimit() to itself.
 grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
 	check "it gives root up, and forbids itself new threads: linked" serves epoll threads yes
 check "the same by number, and it waits in poll: linked" serves poll threads-number yes
+unset TEST_LINK SHUNT_CLAIM_MS
 check "it sets a filter: one thread, and served on TCP" serves epoll filter no
 plan
