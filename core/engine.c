@@ -282,6 +282,8 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	engine->porter = (struct shunt_porter) { .count = 0 };
 	engine->leave_lock = (struct shunt_lock) { 0 };
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
+	engine->aio = 0;
+	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->parent = engine->pid;
 	engine->forks++;
 	engine->rights_doors = 0;

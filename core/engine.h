@@ -57,12 +57,14 @@ struct shunt_engine {
 	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
 	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */
 	_Atomic int stays;		/* enum shunt_reason: why no connection leaves TCP from now on; NONE: they do */
+	_Atomic bool no_new_privs;	/* a thread of the program has set it, or is about to: so does the service thread */
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
 	uint64_t space_links;	/* and those of links; service thread */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
+	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */

@@ -255,6 +255,12 @@ void shunt_leave_ask(struct shunt_engine *engine)
 	shunt_loop_wake(&engine->loop);
 }
 
+void shunt_leave_await_porter(struct shunt_engine *engine)
+{
+	if (!shunt_porter_await(engine, shunt_now(engine) + PORTER))
+		shunt_log(SHUNT_LOG_WARN, "a thread that hangs up on a stranger stays outside what confines the process");
+}
+
 struct readable {
 	int count;
 	struct { int fd, bytes; } of[MANY];
@@ -289,8 +295,7 @@ static void leave(struct shunt_engine *engine)
 	pthread_join(service->thread, NULL);
 	shunt_leave_finish(engine);
 	await_gone(engine, service->tid);
-	if (!shunt_porter_await(engine, shunt_now(engine) + PORTER))
-		shunt_log(SHUNT_LOG_WARN, "a thread that hangs up on a stranger stays outside what confines the process");
+	shunt_leave_await_porter(engine);
 	for (int i = 0; i < readable.count; i++)
 		shunt_retire_await_bytes(engine, readable.of[i].fd, readable.of[i].bytes);
 	if (++engine->times_left >= TIMES_MAX)
@@ -340,4 +345,10 @@ void shunt_engine_begin_anew(struct shunt_engine *engine)
 {
 	if (engine->service && engine->service->ended)
 		shunt_listen_again(engine);
+}
+
+void shunt_engine_begin_early(struct shunt_engine *engine)
+{
+	if (listens(engine))
+		(void)engine->serve(engine);
 }

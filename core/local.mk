@@ -7,4 +7,5 @@ core_sources = \
 	core/engine.c core/engine.h \
 	core/files.c \
 	core/leave.c core/leave.h \
+	core/no_new_privs.c core/no_new_privs.h \
 	core/service.c core/service.h

@@ -15,6 +15,7 @@
 #include "core/lane/roster.h"
 #include "core/leave.h"
 #include "core/link/share.h"
+#include "core/no_new_privs.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
 #include "core/peer/limits.h"
@@ -73,6 +74,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->retire, shunt_retire_run, true },
 		{ &tasks->unread, shunt_reset_unread_run, false },
 		{ &tasks->links, shunt_links_run, true },
+		{ &tasks->no_new_privs, shunt_no_new_privs_run, false },
 		{ &tasks->leave, shunt_leave_run, true },
 		{ &tasks->comeback, shunt_reconnect_run, true },
 		{ &tasks->gather, shunt_gather_run, false },
@@ -122,8 +124,10 @@ static void *run(void *arg)
 	engine->service->tid = (pid_t)syscall(SYS_gettid);
 	if (shunt_polling(engine)->spins)
 		shunt_sleepcost_partner(&engine->service->sleepcost);
+	shunt_no_new_privs_follow(engine);
 	while (!atomic_load(&engine->service->stopping))
 		shunt_service_step(engine, -1);
+	shunt_no_new_privs_follow(engine);
 	return NULL;
 }
 
@@ -175,6 +179,8 @@ static bool start_thread(struct shunt_service *service)
 	sigset_t all, before;
 	int failed;
 
+	atomic_store(&service->follows, false);
+	sem_init(&service->followed, 0, 0);
 	shunt_share_spare_heap(service->engine);
 	sigfillset(&all);
 	pthread_attr_init(&attr);

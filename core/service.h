@@ -10,6 +10,7 @@
 #define SHUNT_CORE_SERVICE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include "core/admin/admin.h"
 #include "core/engine.h"
@@ -49,6 +50,7 @@ struct shunt_tasks {
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
 	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
 	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
+	struct shunt_task no_new_privs;	/* a thread of the program is about to set it */
 	struct shunt_task leave;	/* *the thread is to end */
 	struct shunt_task comeback;	/* *channels that rest, streams that return */
 	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
@@ -70,6 +72,8 @@ struct shunt_service {
 	bool links_left;		/* streams have been handed back as far as they can: the links end. Service thread */
 	bool ended;			/* there is no service thread, and may be one again; service_lock */
 	pid_t tid;			/* of the service thread */
+	_Atomic bool follows;		/* it has set no_new_privs; the service thread (no_new_privs.c) */
+	sem_t followed;			/* posted behind that */
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */

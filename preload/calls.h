@@ -31,6 +31,7 @@
 #include <sys/epoll.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -147,6 +148,12 @@ struct io_uring_params;
 	X(int, prctl, (int option, ...))								\
 	X(int, unshare, (int flags))									\
 	X(int, setns, (int fd, int type))								\
+	X(int, setrlimit, (__rlimit_resource_t resource, const struct rlimit *limit))			\
+	X(int, setrlimit64, (__rlimit_resource_t resource, const struct rlimit64 *limit))		\
+	X(int, prlimit, (pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,	\
+			struct rlimit *old))								\
+	X(int, prlimit64, (pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,	\
+			  struct rlimit64 *old))							\
 													\
 	X(long, syscall, (long number, ...))
 

@@ -28,7 +28,8 @@
 #define PR_SCHED_CORE_GET 0
 #endif
 
-enum kind { HARMLESS, CHANGES, CONFINES };
+/* FOLLOWED: threads of ours make the call, too, and stay. */
+enum kind { HARMLESS, FOLLOWED, CHANGES, CONFINES };
 
 static _Atomic bool confined;
 
@@ -48,6 +49,8 @@ static struct shunt_engine *leave(enum kind kind)
 	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 
 	if (likely(!engine) || kind == HARMLESS || shunt_process_foreign())
+		return NULL;
+	if (kind == FOLLOWED && shunt_engine_no_new_privs(engine))
 		return NULL;
 	shunt_engine_leave(engine, kind == CONFINES);
 	return engine;
@@ -200,7 +203,9 @@ static enum kind prctl_kind(long option, unsigned long a, unsigned long b)
 	switch (option) {
 	case PR_SET_SECCOMP:
 		return filter_kind(a == SECCOMP_MODE_STRICT, a == SECCOMP_MODE_FILTER, (const void *)b);
-	case PR_SET_NO_NEW_PRIVS: case PR_CAPBSET_DROP: case PR_SET_SECUREBITS:
+	case PR_SET_NO_NEW_PRIVS:	/* with other words the kernel refuses it */
+		return a == 1 && !b ? FOLLOWED : HARMLESS;
+	case PR_CAPBSET_DROP: case PR_SET_SECUREBITS:
 	case PR_SET_SPECULATION_CTRL:
 		return CHANGES;
 	case PR_SCHED_CORE:

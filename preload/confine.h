@@ -10,6 +10,8 @@
 
 /* An engine has been made, perhaps while another thread confined the process. */
 void shunt_confine_made(struct shunt_engine *engine);
+/* Before a call that sets limits, by number. */
+void shunt_rlimit_look(long number, long a, long b, long c);
 long shunt_confine_call(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

@@ -22,6 +22,7 @@ preload_sources = \
 	preload/read.c \
 	preload/recv.c \
 	preload/rights.c preload/rights.h \
+	preload/rlimit.c \
 	preload/select.c \
 	preload/send.c \
 	preload/sendfile.c \

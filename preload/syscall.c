@@ -146,7 +146,7 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, SHARES, CLONES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES };
+enum call { OTHER, SHARES, CLONES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES, LIMITS };
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -198,6 +198,11 @@ static SHUNT_INLINE enum call sort(long number)
 	case SYS_landlock_restrict_self:
 #endif
 		return CONFINES;
+#ifdef SYS_setrlimit
+	case SYS_setrlimit:
+#endif
+	case SYS_prlimit64:
+		return LIMITS;
 	default:
 		return OTHER;
 	}
@@ -269,6 +274,9 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		return known_waiting_call(number, a, b, c, d, e, f);
 	case CONFINES:
 		return shunt_confine_call(number, a, b, c, d, e, f);
+	case LIMITS:
+		shunt_rlimit_look(number, a, b, c);
+		return pass(number, a, b, c, d, e, f);
 	case REPLACES:
 		other = shunt_lookup((int)b);
 		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_own_fd(other))

@@ -8,10 +8,11 @@
 #include <sys/socket.h>
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
+#include "core/fd/eventfd.h"
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
 
-#define RIGHTS_MOST 256	/* the kernel lets 253 pass at once */
+#define RIGHTS_MOST 16	/* that have a place; the kernel drops others unseen, which asks no file server */
 
 enum kind { WANTED, BRIEF, UNKNOWN };
 
@@ -33,12 +34,14 @@ static enum kind kind_of(struct shunt_engine *engine, int fd)
 	got = engine->sys->readlink(path, text, sizeof(text));
 	if (got == sizeof(eventfd) - 1 && !memcmp(text, eventfd, sizeof(eventfd) - 1))
 		return WANTED;
+	if (got < 0 && errno == ENOENT && shunt_eventfd_is(&engine->aio, fd))	/* a chroot without /proc */
+		return WANTED;
 	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
 }
 
 /*
- * The packet holds them, too: the close here is not the last one, so a socket does not linger in it. Places at the
- * porter's are few, and one packet has room for more descriptors than there are places. True: all were wanted.
+ * The packet holds them, too: the close here is not the last one, so a socket does not linger in it. A file's server
+ * hears of each close, so others need places at the porter's, which are few. True: all were wanted.
  */
 static bool let_go(struct shunt_engine *engine, const int *fds, int count)
 {
@@ -60,13 +63,17 @@ static bool let_go(struct shunt_engine *engine, const int *fds, int count)
 
 int shunt_screen_packet(struct shunt_engine *engine, int fd, int most)
 {
-	char space[CMSG_SPACE(RIGHTS_MOST * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * sizeof(int))];
 	char byte;
 	struct iovec iov = { &byte, sizeof(byte) };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-	ssize_t got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int fds[RIGHTS_MOST], count;
+	ssize_t got;
 
+	_Static_assert(sizeof(space) <= CMSG_SPACE(RIGHTS_MOST * sizeof(int)), "each has a place");
+	if (!shunt_porter_has_room(engine))
+		return -EBUSY;
+	got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0 && errno == ECONNRESET)	/* it was closed with messages of ours unread: that is said once */
 		return 1;
 	if (got < 0)

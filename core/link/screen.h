@@ -10,7 +10,8 @@ struct shunt_engine;
 
 /*
  * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and eventfds
- * alone; 0: there is no packet; -EBADMSG: it has others; another -errno: the peer is gone. The service thread, between
+ * alone; 0: there is no packet; -EBADMSG: it has others; -EBUSY: too many are being closed already, and it was not looked
+ * at; another -errno: the peer is gone. The service thread, between
  * shunt_own_fds_begin() and its end.
  */
 int shunt_screen_packet(struct shunt_engine *engine, int fd, int most);

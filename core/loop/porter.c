@@ -37,6 +37,17 @@ void shunt_porter_trust(struct shunt_engine *engine, int fd)
 	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 }
 
+bool shunt_porter_has_room(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	bool room;
+
+	shunt_lock_take(&porter->lock);
+	room = porter->count < SHUNT_PORTER_MOST;
+	shunt_lock_leave(&porter->lock);
+	return room;
+}
+
 bool shunt_porter_is_full(struct shunt_engine *engine)
 {
 	struct shunt_porter *porter = &engine->porter;

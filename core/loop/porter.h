@@ -52,6 +52,8 @@ void shunt_porter_trust(struct shunt_engine *engine, int fd);
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
 /* A descriptor that a stranger has sent goes, which may take as long as the stranger likes. The same. */
 void shunt_porter_close_later(struct shunt_engine *engine, int fd);
+/* Fewer than that many wait to be closed. Any lock may be held. */
+bool shunt_porter_has_room(struct shunt_engine *engine);
 /* No more strangers can be taken. */
 bool shunt_porter_is_full(struct shunt_engine *engine);
 /* A peer has come to a door. True: there is no room, so all doors are shut. Service thread, as is the next. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * anew accept|poll|select|epoll user|borrowed|rights|filter: listens, changes its user (to itself) or
- * its rights, acts as another user and comes back (then, and for each request from the 10,001st on),
- * or sets a filter that allows everything; says "port N", waits for a connection in that call, and
- * echoes until it ends.
+ * anew accept|poll|select|epoll user|borrowed|narrowed|rights|filter|threads|threads-number: listens,
+ * changes its user (to itself) or its rights, acts as another user and comes back (then, and for each
+ * request from the 10,001st on), sets no_new_privs (likewise), sets a filter that allows everything, or
+ * gives root up and then forbids itself new threads, in each of its threads, as haproxy does; says
+ * "port N", waits for a connection in that call, and echoes until it ends.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -11,9 +12,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,6 +43,40 @@ static void borrow(void)
 	must("dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));	/* the kernel has taken that away */
 }
 
+static void narrow(void)
+{
+	must("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+static void *forbid_threads(void *by_number)
+{
+	struct rlimit none = {0, 0};
+
+	narrow();
+	must("RLIMIT_NPROC", by_number ? (int)syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &none, NULL)
+				       : setrlimit(RLIMIT_NPROC, &none));
+	return NULL;
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+static void be_haproxy(int by_number)
+{
+	pthread_t other;
+
+	if (!getuid()) {
+		must("setgid", setgid(65534));
+		must("setuid", setuid(65534));
+	}
+	must("pthread_create", pthread_create(&other, NULL, forbid_threads, by_number ? &other : NULL));
+	must("pthread_join", pthread_join(other, NULL));
+	forbid_threads(by_number ? &other : NULL);
+	must("a thread can be made", !pthread_create(&other, NULL, nothing, NULL));
+}
+
 static void change(const char *what)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -57,12 +94,18 @@ static void change(const char *what)
 		borrow();
 		return;
 	}
+	if (!strncmp(what, "threads", 7)) {
+		be_haproxy(what[7] != 0);
+		return;
+	}
+	if (!strcmp(what, "narrowed"))
+		return;
 	for (int cap = 0; cap <= CAP_SETPCAP; cap++)	/* many calls are one change */
 		if (prctl(PR_CAPBSET_READ, cap) == 1)
 			(void)prctl(PR_CAPBSET_DROP, cap);
 	must("capget", (int)syscall(SYS_capget, &head, data));
 	must("capset", (int)syscall(SYS_capset, &head, data));
-	must("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	narrow();
 	if (!strcmp(what, "filter"))
 		must("seccomp", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
@@ -105,8 +148,11 @@ int main(int argc, char **argv)
 	fd = accept(listening, NULL, NULL);
 	must("accept", fd < 0);
 	while ((r = recv(fd, buf, sizeof(buf), 0)) > 0) {
-		if (!strcmp(argv[2], "borrowed") && ++requests > BEFORE)
+		requests++;
+		if (!strcmp(argv[2], "borrowed") && requests > BEFORE)
 			borrow();
+		if (!strcmp(argv[2], "narrowed") && requests > BEFORE)
+			narrow();
 		must("send", send(fd, buf, (size_t)r, MSG_NOSIGNAL) != r);
 	}
 	return r < 0;

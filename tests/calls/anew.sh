@@ -33,7 +33,7 @@ serves() {
 	wait "$server" || return 1
 	[ "$(cat "$work/served")" = "served $requests" ] || return 1
 	upgrades=$(counter upgrades "$work"/client.*)
-	[ "$2" != borrowed ] || [ "$(counter handbacks "$work"/client.* "$work"/server.*)" = 0 ] || return
+	[[ $2 != borrowed && $2 != narrowed ]] || [ "$(counter handbacks "$work"/client.* "$work"/server.*)" = 0 ] || return
 	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
 }
 
@@ -42,5 +42,14 @@ for wait in accept poll select epoll; do
 done
 check "it changes its rights by many calls: linked" serves accept rights yes
 check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes 20000
+check "it sets no_new_privs with its connection on the link, and again: it stays there" serves epoll narrowed yes 20000
+# Ends of different users prove the connection first: the client waits for the link.
+export TEST_LINK=60000 SHUNT_CLAIM_MS=60000
+# LeakSanitizer needs a thread at the end, which it cannot have; AddressSanitizer has setrlimit() to itself.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
+	check "it gives root up, and forbids itself new threads: linked" serves epoll threads yes
+check "the same by number, and it waits in poll: linked" serves poll threads-number yes
+unset TEST_LINK SHUNT_CLAIM_MS
 check "it sets a filter: one thread, and served on TCP" serves epoll filter no
 plan

@@ -26,8 +26,8 @@ one() {
 	cat <&"$in" > "$2.server"
 	exec {in}<&-
 	wait "$server_pid" || rc=1
-	case $3 in	# calls that confine a child, or nothing: the parent's thread stays
-	clone* | fork | harmless) spare='after the call|with the next connection' ;;
+	case $3 in	# calls that confine a child, or nothing, or that the service thread makes, too: it stays
+	clone* | fork | harmless | no_new_privs*) spare='after the call|with the next connection' ;;
 	*) spare='with the next connection' ;;
 	esac
 	uniq "$2.server" | sed -E "s/^($spare): [0-9]+ threads/\1/" | cat - "$2.client" > "$2"

@@ -32,7 +32,7 @@ root-client             link    now   user 1234 and root
 service-nginx           link    now   nginx: root's master, workers of www-data; user 1235
 service-apache-event    link    now   Apache with mpm_event: root's master, children of www-data; user 1235
 service-apache-prefork  link    now   Apache with mpm_prefork: root's master, children of www-data; user 1235
-service-haproxy         link    todo  haproxy in its chroot as haproxy, nginx behind it; user 1235
+service-haproxy         link    now   haproxy in its chroot as haproxy, nginx behind it; user 1235
 service-memcached       link    now   memcached -u memcache with few capabilities; user 1235
 service-postgresql      link    now   PostgreSQL as postgres; user 1235
 service-redis           link    now   redis as redis, no capabilities, no_new_privs, a user namespace (PrivateUsers); user 1235

@@ -178,6 +178,13 @@ void an_end_before_what_is_owed_is_none(void **state);
 void a_retirement_keeps_what_is_unread(void **state);
 void a_reset_that_is_owed_is_no_end(void **state);
 void seats_stay_while_the_service_works(void **state);
+void held_streams_are_let_go(void **state);
+void bad_wr_at_every_position(void **state);
+void a_refusal_is_told_to_who_rests(void **state);
+void unsignaled_chains_do_not_fill_the_queue(void **state);
+void ended_lanes_are_counted(void **state);
+
+/* owed.c */
 void a_refusal_overtakes_what_was_sent(void **state);
 void a_refusal_comes_before_a_switch(void **state);
 void a_question_goes_with_its_seat(void **state);
@@ -191,11 +198,6 @@ void a_reset_told_by_the_link_is_not_the_kernels(void **state);
 void a_look_takes_no_error(void **state);
 void nobody_waits_for_who_has_closed(void **state);
 void a_reset_is_told_by_the_kernel_then(void **state);
-void held_streams_are_let_go(void **state);
-void bad_wr_at_every_position(void **state);
-void a_refusal_is_told_to_who_rests(void **state);
-void unsignaled_chains_do_not_fill_the_queue(void **state);
-void ended_lanes_are_counted(void **state);
 
 /* moves.c */
 void a_move_to_the_link_is_seen(void **state);

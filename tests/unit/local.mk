@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
 unit_tests = tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
-	tests/unit/config_test tests/unit/fault_test tests/unit/fork_door_test tests/unit/remote_listener_test tests/unit/group_test tests/unit/listener_worker_test tests/unit/log_test \
-	tests/unit/hmac_test tests/unit/keyfile_test tests/unit/remote_words_test tests/unit/zero_copy_test tests/unit/polling_test tests/unit/own_fds_test tests/unit/sha256_test tests/unit/space_test tests/unit/trust_test tests/unit/verbs_test tests/unit/window_test
+	tests/unit/config_test tests/unit/eventfd_test tests/unit/fault_test tests/unit/fork_door_test tests/unit/group_test \
+	tests/unit/hmac_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_test tests/unit/own_fds_test \
+	tests/unit/polling_test tests/unit/remote_listener_test tests/unit/remote_words_test tests/unit/screen_test tests/unit/sha256_test \
+	tests/unit/space_test tests/unit/trust_test tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 
@@ -12,6 +14,7 @@ tests_unit_channel_test_LDADD = $(unit_libs)
 tests_unit_cm_test_LDADD = $(unit_libs)
 tests_unit_command_test_LDADD = $(unit_libs)
 tests_unit_config_test_LDADD = $(unit_libs)
+tests_unit_eventfd_test_LDADD = $(unit_libs)
 tests_unit_fault_test_LDADD = $(unit_libs)
 tests_unit_fork_door_test_LDADD = $(unit_libs)
 tests_unit_remote_listener_test_LDADD = $(unit_libs)
@@ -24,6 +27,7 @@ tests_unit_log_test_LDADD = $(unit_libs)
 tests_unit_zero_copy_test_LDADD = $(unit_libs)
 tests_unit_polling_test_LDADD = $(unit_libs)
 tests_unit_own_fds_test_LDADD = $(unit_libs)
+tests_unit_screen_test_LDADD = $(unit_libs)
 tests_unit_sha256_test_LDADD = $(unit_libs)
 tests_unit_space_test_LDADD = $(unit_libs)
 tests_unit_trust_test_LDADD = $(unit_libs)
@@ -36,4 +40,5 @@ tests_unit_channel_test_SOURCES = tests/unit/channel_test.c $(unit_sockets)
 tests_unit_remote_listener_test_SOURCES = tests/unit/remote_listener_test.c $(unit_sockets)
 tests_unit_fork_door_test_SOURCES = tests/unit/fork_door_test.c $(unit_sockets)
 tests_unit_listener_worker_test_SOURCES = tests/unit/listener_worker_test.c $(unit_sockets)
+tests_unit_screen_test_SOURCES = tests/unit/screen_test.c $(unit_sockets)
 tests_unit_own_fds_test_SOURCES = tests/unit/own_fds_test.c $(unit_sockets)

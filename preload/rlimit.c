@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RLIMIT_NPROC. A process of a user without privileges that sets it to 0 or 1 gets no new thread from
+ * then on, so a service thread that is needed later starts before the call. haproxy does so in each of
+ * its threads, when its users and no_new_privs are set.
+ */
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include "preload/calls.h"
+#include "preload/confine.h"
+#include "preload/touch.h"
+
+/* The caller is one already. */
+static bool forbids_threads(const struct rlimit64 *limit)
+{
+	return limit && !shunt_unreadable(limit, sizeof(*limit)) && limit->rlim_cur <= 1;
+}
+
+static void look(pid_t pid, long resource, const void *limit)
+{
+	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
+	int saved = errno;
+
+	if (likely(!engine) || resource != RLIMIT_NPROC || (pid && pid != getpid()) ||
+	    shunt_process_foreign() || shunt_process_confined() || !forbids_threads(limit))
+		return;
+	shunt_begin_anew();
+	shunt_engine_begin_early(engine);
+	errno = saved;
+}
+
+void shunt_rlimit_look(long number, long a, long b, long c)
+{
+	if (number == SYS_prlimit64)
+		look((pid_t)a, b, (const void *)c);
+	else
+		look(0, a, (const void *)b);
+}
+
+/* AddressSanitizer's runtime calls them before it can look at memory: there they are libc's. */
+#ifndef __SANITIZE_ADDRESS__
+
+int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	look(0, resource, limit);
+	return real(setrlimit)(resource, limit);
+}
+
+int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
+{
+	look(0, resource, limit);
+	return real(setrlimit64)(resource, limit);
+}
+
+#endif
+
+int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
+	    struct rlimit *old)
+{
+	look(pid, resource, limit);
+	return real(prlimit)(pid, resource, limit, old);
+}
+
+int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,
+	      struct rlimit64 *old)
+{
+	look(pid, resource, limit);
+	return real(prlimit64)(pid, resource, limit, old);
+}

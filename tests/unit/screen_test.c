@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Packets of strangers: which are let through, and how many descriptors wait to be closed for one that is not. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/base/scm_rights.h"
+#include "core/fd/own_fds.h"
+#include "core/link/screen.h"
+#include "tests/unit/sockets.h"
+
+#define MANY 253	/* as many as one packet may have */
+
+static void send_packet(int to, const int *fds, int count)
+{
+	char space[CMSG_SPACE(MANY * sizeof(int))] = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	shunt_scm_rights_attach(&message, space, fds, count);
+	assert_int_equal(sendmsg(to, &message, 0), 1);
+}
+
+static int screened(const int *fds, int count)
+{
+	int ends[2], result;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	send_packet(ends[0], fds, count);
+	shunt_own_fds_begin(engine);
+	result = shunt_screen_packet(engine, ends[1], 2);
+	shunt_own_fds_end(engine);
+	close(ends[0]);
+	close(ends[1]);
+	return result;
+}
+
+/* Nothing is closed: the thread is said to be at work, and is not there. */
+static void fill(uint32_t count)
+{
+	engine->porter.count = count;
+	engine->manual = false;
+	engine->porter.at_work = true;
+}
+
+static void memory_and_eventfds_pass(void **state)
+{
+	int memory = memfd_create("memory", MFD_ALLOW_SEALING), event = eventfd(0, 0);
+	int good[] = { memory, event }, more[] = { memory, event, event };
+
+	(void)state;
+	fill(0);
+	assert_int_equal(screened(good, 0), 1);
+	assert_int_equal(screened(good, 2), 1);
+	assert_int_equal(screened(more, 3), -EBADMSG);
+	assert_int_equal(engine->porter.count, 0);
+	close(memory);
+	close(event);
+}
+
+static void few_of_many_wait(void **state)
+{
+	int file = open("/", O_RDONLY | O_DIRECTORY), fds[MANY];
+
+	(void)state;
+	fill(0);
+	for (int i = 0; i < MANY; i++)
+		fds[i] = file;
+	assert_int_equal(screened(fds, 1), -EBADMSG);
+	assert_int_equal(engine->porter.count, 1);
+	assert_int_equal(screened(fds, MANY), -EBADMSG);
+	assert_in_range(engine->porter.count, 2, 1 + 16);
+	while (engine->porter.count)
+		close(engine->porter.waiting[--engine->porter.count]);
+	close(file);
+}
+
+static void full_porter_gets_no_more(void **state)
+{
+	int file = open("/", O_RDONLY | O_DIRECTORY), next;
+
+	(void)state;
+	fill(SHUNT_PORTER_MOST);
+	next = dup(file);
+	close(next);
+	assert_int_equal(screened(&file, 1), -EBUSY);
+	assert_int_equal(engine->porter.count, SHUNT_PORTER_MOST);
+	assert_int_equal(dup(file), next);
+	close(next);
+	close(file);
+	fill(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(memory_and_eventfds_pass, set_up),
+		cmocka_unit_test_setup(few_of_many_wait, set_up),
+		cmocka_unit_test_setup(full_porter_gets_no_more, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
