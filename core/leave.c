@@ -17,6 +17,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
+#include "core/peer/meeting.h"
 #include "core/peer/remote.h"
 #include "core/poll/cancel.h"
 #include "core/peer/reconnect.h"
@@ -104,6 +105,7 @@ static bool retires(struct shunt_stream *stream, void *unused)
 static void begin(struct shunt_service *service)
 {
 	close_names(service);
+	shunt_meeting_end(service);
 	shunt_remote_end(service);
 	shunt_reconnect_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)

@@ -22,6 +22,7 @@
 #include "core/peer/listen.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/meeting.h"
 #include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
@@ -59,6 +60,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->offer, shunt_claim_task_offers, false },
 		{ &tasks->doors, shunt_porter_run, false },
 		{ &tasks->claim, shunt_claim_run, true },
+		{ &tasks->meeting, shunt_meeting_run, false },
 		{ &tasks->remote, shunt_remote_run, true },
 		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
 		{ &tasks->unclaimed, shunt_claim_task_unclaimed, false },
@@ -155,6 +157,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->witness.fd = -1;
 	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
+	service->abroad.fd = service->abroad.have_fd = service->abroad.owner_fd = -1;
 	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
 		free(service);
 		return NULL;
@@ -264,6 +267,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);
+	shunt_meeting_abandon(service);
 	shunt_remote_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_own_fds_close(engine, link->channel.fd);

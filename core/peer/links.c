@@ -29,21 +29,23 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, source);
 	struct shunt_service *service = rendezvous->service;
 	struct shunt_engine *engine = service->engine;
+	bool abroad = shunt_rendezvous_is_abroad(&rendezvous->name), strange;
 	struct shunt_channel channel;
 	struct shunt_link *link;
-	bool strange;
 	int fd;
 
 	(void)events;
 	if (shunt_porter_shuts(service))
 		return;
 	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd, &strange)) >= 0) {
-		if (!shunt_limits_link(service, fd, strange)) {
+		if (!shunt_limits_link(service, fd, strange || abroad)) {
 			shunt_porter_dismiss(engine, fd);
 			continue;
 		}
 		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
-		if (strange)
+		if (abroad)
+			shunt_channel_abroad(&channel);
+		else if (strange)
 			shunt_channel_strange(&channel);
 		else
 			shunt_porter_trust(engine, fd);

@@ -167,6 +167,7 @@ void shunt_listen_run(struct shunt_task *task)
 
 	if (!atomic_load(&service->leaving))
 		shunt_remote_listen(service);
+	shunt_task_at(&service->tasks.meeting, 0);
 	shunt_task_at(&service->tasks.withdraw, 0);
 	others_follow(service);
 }

@@ -12,6 +12,7 @@
 #include "core/peer/listen_bind.h"
 #include "core/peer/listener_message.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/meeting.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 
@@ -170,6 +171,7 @@ static bool offer_process(struct shunt_service *service)
 
 	if (process->fd >= 0)
 		return true;
+	shunt_meeting_open(service);
 	shunt_rendezvous_process(&engine->identity, &process->name);
 	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)

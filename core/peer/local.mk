@@ -16,6 +16,8 @@ peer_sources = \
 	core/peer/listener_message.c core/peer/listener_message.h \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
+	core/peer/meeting.c core/peer/meeting.h \
+	core/peer/meeting_dir.c core/peer/meeting_dir.h \
 	core/peer/mock.c core/peer/mock.h \
 	core/peer/possession.c core/peer/possession.h \
 	core/peer/proof_parts.c core/peer/proof_parts.h \

@@ -15,6 +15,7 @@
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/loop/endpoint.h"
+#include "core/peer/meeting_dir.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
@@ -135,12 +136,15 @@ static int judge(struct shunt_engine *engine, int fd, bool *strange)
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
 			   bool *strange)
 {
-	int fd = shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET), result;
+	int fd = shunt_rendezvous_is_abroad(name) ?
+		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
+		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
+	int result;
 
 	if (fd < 0)
 		return fd;
 	result = judge(engine, fd, strange);
-	if (!result && *strange)
+	if (!result && (*strange || shunt_rendezvous_is_abroad(name)))
 		shunt_porter_guard(engine, fd);
 	if (!result)
 		return fd;
@@ -195,6 +199,31 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 	shunt_identity_text(process, text);
 	name->text[0] = 0;
 	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%s", text);
+}
+
+static void write_abroad(struct shunt_name *name, const char *kind, const char *rest,
+			 const char *port)
+{
+	name->text[0] = '/';
+	name->length = 1 +
+		       snprintf(name->text + 1, sizeof(name->text) - 1, "%s%s%s", kind, rest, port);
+}
+
+void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name)
+{
+	char text[INET6_ADDRSTRLEN], number[8];
+
+	inet_ntop(AF_INET6, address, text, sizeof(text));
+	snprintf(number, sizeof(number), ":%u", ntohs(port));
+	write_abroad(name, SHUNT_MEETING_TCP, text, number);
+}
+
+void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name)
+{
+	char text[SHUNT_IDENTITY_TEXT];
+
+	shunt_identity_text(process, text);
+	write_abroad(name, SHUNT_MEETING_LINK, text, "");
 }
 
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)

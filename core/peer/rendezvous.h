@@ -67,8 +67,19 @@ bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt
 bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
 /* Where its owner's co-listeners come in. */
 void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
+/*
+ * The name in SHUNT_DIR under which a process of another network namespace offers an address (meeting.h). A '/' stands
+ * where an abstract name has its zero byte.
+ */
+void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name);
+static inline bool shunt_rendezvous_is_abroad(const struct shunt_name *name)
+{
+	return name->text[0] == '/';
+}
 /* The name of one process, for claims that were sent to it. */
 void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name);
+/* The same in SHUNT_DIR. */
+void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
 /* A channel to who has the name, if the two processes may be linked, or -errno. */
