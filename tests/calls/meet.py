@@ -4,7 +4,8 @@
 
 meet.py server ADDRESS PORT [WORKERS]	answers each byte with itself, in so many processes; ends with its standard input
 meet.py client ADDRESS PORT LOG		says what LOG, which Shunt writes, decides about its connection, and whether bytes are right
-meet.py squat DIRECTORY ADDRESS PORT HOW	takes the name: silent, hang-up, dead, noise, link (to PORT's rendezvous), file
+meet.py squat DIRECTORY ADDRESS PORT HOW	takes the name: silent, hang-up, noise; refuse, elsewhere, circle, accept (what cannot be):
+		answers to claims; dead, link, file: nobody is there
 meet.py claim NAME ADDRESS PORT FROM FROM_PORT	claims a connection that it does not hold; says what it hears
 """
 import os
@@ -20,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "reach"))
 import enemy  # noqa: E402
 
 LARGE = 3000000
+OWN = bytes(range(16))	# an identity
 
 
 def family(address):
@@ -98,6 +100,25 @@ def client(address, port, log):
 
 # --- no good ---
 
+def answer(sock, how):
+    """A link whose acceptor lies about what it has."""
+    channel = enemy.Channel(sock, False)
+    channel.meet()
+    if not channel.await_(enemy.HELLO):
+        return
+    enemy.hello(channel, nonces=1)
+    heard = channel.await_(enemy.CLAIM)
+    while heard:
+        stream = struct.unpack_from("=I", heard.data, 60)[0]
+        if how == "refuse":
+            channel.refuse(stream)
+        elif how == "accept":
+            channel.send(enemy.ACCEPT, stream, struct.pack("=QIIII", 2**62, 3, 0, 0, 99))
+        else:
+            channel.send(enemy.REDIRECT, stream, os.urandom(16) if how == "elsewhere" else OWN)
+        heard = channel.await_(enemy.CLAIM)
+
+
 def squat(directory, address, port, how):
     path = f"{directory}/{name_of(address, port)}"
     if how == "link":
@@ -109,6 +130,8 @@ def squat(directory, address, port, how):
         door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         door.bind(path)
         os.chmod(path, 0o666)
+        if how == "circle":
+            os.link(path, f"{directory}/link-{OWN.hex()}")
     if how == "dead":
         door.close()
     elif how != "file":
@@ -123,6 +146,8 @@ def squat(directory, address, port, how):
             sock.close()
         elif how == "noise":
             sock.send(os.urandom(enemy.MESSAGE))
+        elif how in ("refuse", "elsewhere", "circle", "accept"):
+            threading.Thread(target=answer, args=(sock, how), daemon=True).start()
     sys.stdin.read()
     print(f"came {came}", flush=True)
 

@@ -202,7 +202,7 @@ squats() { # HOW REASON
 	port=$((port - 1))
 	up victim 10.99.0.1
 	on_tcp "$2" 10.99.0.1 && ended victim && ended squatter || return
-	rm -f "$meet/tcp-::ffff:10.99.0.1:$port" "$meet/elsewhere"
+	rm -f "$meet/tcp-::ffff:10.99.0.1:$port" "$meet/elsewhere" "$meet"/link-00*
 }
 
 silent="the peer's process does not let this one in"
@@ -210,6 +210,10 @@ export SHUNT_REFUSED_MS=100
 check "a squatter that hangs up: on TCP" squats hang-up "$silent"
 check "one that speaks noise: on TCP" squats noise "$silent"
 check "one that says nothing: on TCP" squats silent "$silent"
+check "one that refuses claims: on TCP" squats refuse "the peer does not have the connection"
+check "one that sends elsewhere: on TCP" squats elsewhere "the peer runs without Shunt"
+check "one that sends in circles: on TCP" squats circle "redirected twice"
+check "one that accepts with what cannot be: on TCP" squats accept "the link broke during the claim"
 check "a file of the name: on TCP" squats file "$elsewhere"
 check "a symbolic link is not followed" squats link "$elsewhere"
 check "nobody came there" test "${rest-}" = "came 0"
