@@ -16,6 +16,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
 #include "core/peer/hear.h"
+#include "core/peer/listen.h"
 #include "core/peer/meeting.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
@@ -163,6 +164,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 	engine->finished = true;
 	state = shunt_cancel_off();
 	shunt_meeting_finish(engine);
+	shunt_listen_finish(engine);
 	if (has_links(engine)) {
 		uint64_t until;
 

@@ -41,10 +41,9 @@
 static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 		     struct shunt_crowd *crowd)
 {
-	shunt_porter_close(engine, r->fd, crowd);
-	shunt_porter_close(engine, r->have_fd, crowd);
+	shunt_rendezvous_close(engine, r, crowd);
 	shunt_own_fds_close(engine, r->owner_fd);
-	r->fd = r->have_fd = r->owner_fd = -1;
+	r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
 	r->failures = 0;
 	atomic_store(&r->joining, false);

@@ -139,6 +139,11 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	free(service);
 }
 
+static void forget(struct shunt_rendezvous *r)
+{
+	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+}
+
 /* NULL: none, and why. */
 static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
 {
@@ -156,8 +161,8 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->witness.fd = -1;
-	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
-	service->abroad.fd = service->abroad.have_fd = service->abroad.owner_fd = -1;
+	forget(&service->process);
+	forget(&service->abroad);
 	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
 		free(service);
 		return NULL;

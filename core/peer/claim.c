@@ -223,15 +223,28 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 
+/* The user who listens there has a place for the names that no other user can take. */
+static struct shunt_user_dir directory_of(struct shunt_service *service,
+					  const struct shunt_stream *stream)
+{
+	struct shunt_user_dir where = { .network = 0 };
+
+	if (shunt_user_dir_exists(service->engine) &&
+	    shunt_witness_listener(service, &stream->tuple, &where.user))
+		where.network = stream->network;
+	return where;
+}
+
 static void claim_here(struct shunt_service *service, struct shunt_stream *stream)
 {
+	struct shunt_user_dir where = directory_of(service, stream);
 	enum shunt_reason reason;
 	struct shunt_link *link;
 	struct shunt_name name;
 	bool strange = false;
 	int fd;
 
-	fd = shunt_rendezvous_connect(service->engine, &stream->tuple, &name, &strange);
+	fd = shunt_rendezvous_connect(service->engine, &stream->tuple, &where, &name, &strange);
 	shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1,
 			    fd < 0 ? "error" : "connected", abs(fd),
 			    strange ? ", its connections are to be proven" : "");

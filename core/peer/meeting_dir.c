@@ -13,6 +13,7 @@
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/loop/endpoint.h"
+#include "core/poll/cancel.h"
 
 #define UNNAMED 65534	/* the kernel's number of a user whom our user namespace does not name */
 #define BACKLOG 128
@@ -20,31 +21,50 @@
 
 /* --- the directory --- */
 
-/* Of a user outside our user namespace nothing better can be said than that it is another one than any inside. */
-static int check(int dir)
+static bool others_may_write(const struct stat *st)
 {
-	struct stat st;
+	return st->st_mode & (S_IWGRP | S_IWOTH) && !(st->st_mode & S_ISVTX);
+}
 
-	if (fstat(dir, &st))
-		return -errno;
-	if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != UNNAMED)
-		return -EPERM;
-	return st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX) ? -EPERM : 0;
+/* Of a user outside our user namespace nothing better can be said than that it is another one than any inside. */
+static bool is_of_root(const struct stat *st)
+{
+	return st->st_uid == 0 || st->st_uid == UNNAMED;
+}
+
+/* Of a call that is no cancellation point, listen() for one. */
+static int open_at(struct shunt_engine *engine, int at, const char *path, int how)
+{
+	int state = shunt_cancel_off();
+	int fd = shunt_own_fds_make(engine, openat(at, path, how | O_NOFOLLOW | O_CLOEXEC));
+
+	shunt_cancel_restore(state);
+	return fd;
+}
+
+static int open_directory(struct shunt_engine *engine, const char *path, int how, struct stat *st)
+{
+	int dir = open_at(engine, AT_FDCWD, path, how | O_DIRECTORY), result;
+
+	if (dir < 0 || !fstat(dir, st))
+		return dir;
+	result = -errno;
+	shunt_own_fds_close(engine, dir);
+	return result;
 }
 
 static int open_checked(struct shunt_engine *engine, const char *path, int how)
 {
-	int dir, result;
+	struct stat st;
+	int dir;
 
 	if (path[0] != '/')
 		return -EINVAL;
-	dir = shunt_own_fds_make(engine, open(path, how | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	if (dir < 0)
+	dir = open_directory(engine, path, how, &st);
+	if (dir < 0 || ((is_of_root(&st) || st.st_uid == geteuid()) && !others_may_write(&st)))
 		return dir;
-	result = check(dir);
-	if (result)
-		shunt_own_fds_close(engine, dir);
-	return result ? result : dir;
+	shunt_own_fds_close(engine, dir);
+	return -EPERM;
 }
 
 int shunt_meeting_dir_open(struct shunt_engine *engine, const char *path)
@@ -52,13 +72,28 @@ int shunt_meeting_dir_open(struct shunt_engine *engine, const char *path)
 	return open_checked(engine, path, O_RDONLY);
 }
 
+int shunt_meeting_dir_open_of(struct shunt_engine *engine, const char *above, const char *path,
+			      uid_t user, bool list)
+{
+	struct stat st;
+	int dir = open_directory(engine, above, O_PATH, &st);
+
+	shunt_own_fds_close(engine, dir);
+	if (dir < 0 || !is_of_root(&st) || others_may_write(&st))
+		return dir < 0 ? dir : -EPERM;
+	dir = open_directory(engine, path, list ? O_RDONLY : O_PATH, &st);
+	if (dir < 0 || (st.st_uid == user && !(st.st_mode & (S_IWGRP | S_IWOTH))))
+		return dir;
+	shunt_own_fds_close(engine, dir);
+	return -EPERM;
+}
+
 /* --- a socket in it --- */
 
 /* An O_PATH descriptor of the socket itself. -ENOENT: there is no such name; -ENOTSOCK: it is something else's. */
 static int reach(struct shunt_engine *engine, int dir, const char *name, struct stat *st)
 {
-	int fd = shunt_own_fds_make(engine, openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-	int result;
+	int fd = open_at(engine, dir, name, O_PATH), result;
 
 	if (fd < 0)
 		return fd;
@@ -129,15 +164,22 @@ static bool is_shortage(int error)
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
+int shunt_meeting_dir_reach(struct shunt_engine *engine, int dir, const char *name)
+{
+	int fd = connect_as(engine, dir, name, SOCK_SEQPACKET);
+
+	return fd >= 0 || is_shortage(fd) ? fd : -ECONNREFUSED;
+}
+
 int shunt_meeting_dir_connect(struct shunt_engine *engine, const char *path, const char *name)
 {
 	int dir = open_checked(engine, path, O_PATH), fd;
 
 	if (dir < 0)
 		return is_shortage(dir) ? dir : -ENODEV;
-	fd = connect_as(engine, dir, name, SOCK_SEQPACKET);
+	fd = shunt_meeting_dir_reach(engine, dir, name);
 	shunt_own_fds_close(engine, dir);
-	return fd >= 0 || is_shortage(fd) ? fd : -ECONNREFUSED;
+	return fd;
 }
 
 /* --- names --- */
@@ -156,6 +198,20 @@ static void remove_abandoned(struct shunt_engine *engine, int dir, const char *n
 {
 	if (is_abandoned(engine, dir, name))
 		unlinkat(dir, name, 0);
+}
+
+int shunt_meeting_dir_take(struct shunt_engine *engine, int dir, const char *name)
+{
+	int fd = shunt_meeting_dir_listen(engine, dir, name);
+
+	if (fd != -EADDRINUSE || !is_abandoned(engine, dir, name))
+		return fd;
+	if (flock(dir, LOCK_EX | LOCK_NB))
+		return -EADDRINUSE;
+	remove_abandoned(engine, dir, name);
+	fd = shunt_meeting_dir_listen(engine, dir, name);
+	flock(dir, LOCK_UN);
+	return fd;
 }
 
 int shunt_meeting_dir_link(struct shunt_engine *engine, int dir, const char *socket,

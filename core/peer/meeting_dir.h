@@ -12,6 +12,9 @@
 #ifndef SHUNT_CORE_PEER_MEETING_DIR_H
 #define SHUNT_CORE_PEER_MEETING_DIR_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 struct shunt_engine;
 
 /* What the names begin with: an address and port, and the identity of a process. */
@@ -21,8 +24,16 @@ struct shunt_engine;
 
 /* A private descriptor of the directory. -EPERM: its owner or mode is not as it must be. */
 int shunt_meeting_dir_open(struct shunt_engine *engine, const char *path);
+/*
+ * The same of a user's directory in one of root's, which is sticky if others may write in it: `user` owns it, and no
+ * other may write in it. `list`: it is for names to be taken.
+ */
+int shunt_meeting_dir_open_of(struct shunt_engine *engine, const char *above, const char *path,
+			      uid_t user, bool list);
 /* Takes the name, for any user to connect to: a listening private descriptor. */
 int shunt_meeting_dir_listen(struct shunt_engine *engine, int dir, const char *name);
+/* The same; a name whose owner has ended is taken, too. */
+int shunt_meeting_dir_take(struct shunt_engine *engine, int dir, const char *name);
 /*
  * One more name for the socket of ours. -EADDRINUSE: it has an owner; -EAGAIN: another process is removing names that
  * have none.
@@ -36,6 +47,8 @@ void shunt_meeting_dir_drop(int dir, const char *socket, const char *name);
  * directory cannot be used.
  */
 int shunt_meeting_dir_connect(struct shunt_engine *engine, const char *path, const char *name);
+/* The same in an open directory. */
+int shunt_meeting_dir_reach(struct shunt_engine *engine, int dir, const char *name);
 /* Removes names of our user whose owners have ended; root those of all users. */
 void shunt_meeting_dir_sweep(struct shunt_engine *engine, int dir);
 

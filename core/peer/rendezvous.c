@@ -133,12 +133,8 @@ static int judge(struct shunt_engine *engine, int fd, bool *strange)
 	return engine->config.trust == SHUNT_TRUST_USER ? result : 0;
 }
 
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
-			   bool *strange)
+static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *name, bool *strange)
 {
-	int fd = shunt_rendezvous_is_abroad(name) ?
-		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
-		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
 	int result;
 
 	if (fd < 0)
@@ -152,11 +148,33 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 	return result;
 }
 
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
+			   bool *strange)
+{
+	int fd = shunt_rendezvous_is_abroad(name) ?
+		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
+		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
+
+	return meet(engine, fd, name, strange);
+}
+
+int shunt_rendezvous_knock_user_dir(struct shunt_engine *engine, const struct shunt_user_dir *where,
+				const struct shunt_name *name, bool *strange)
+{
+	return meet(engine, shunt_user_dir_connect(engine, where, name), name, strange);
+}
+
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name, bool *strange)
+			     const struct shunt_user_dir *where, struct shunt_name *name,
+			     bool *strange)
 {
 	struct shunt_name names[SHUNT_NAMES];
 	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names), fd = -ECONNREFUSED;
+
+	for (int i = 0; where->network && i < count && fd == -ECONNREFUSED; i++) {
+		*name = names[i];
+		fd = shunt_rendezvous_knock_user_dir(engine, where, name, strange);
+	}
 
 	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
 		*name = names[i];
@@ -229,6 +247,29 @@ void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struc
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
 {
 	return shunt_endpoint_listen(engine, name->text + 1, SOCK_SEQPACKET, 128);
+}
+
+void shunt_rendezvous_unname(struct shunt_engine *engine, const struct shunt_rendezvous *r)
+{
+	struct shunt_name have;
+
+	if (!r->in_user_dir || r->fd < 0)
+		return;
+	shunt_rendezvous_have(&r->name, &have);
+	shunt_user_dir_withdraw(engine, &r->dir, &r->name);
+	shunt_user_dir_withdraw(engine, &r->dir, &have);
+}
+
+void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous *r,
+			    struct shunt_crowd *crowd)
+{
+	shunt_rendezvous_unname(engine, r);
+	shunt_porter_close(engine, r->fd, crowd);
+	shunt_porter_close(engine, r->have_fd, crowd);
+	shunt_porter_close(engine, r->abstract_fd, crowd);
+	shunt_porter_close(engine, r->abstract_have_fd, crowd);
+	r->fd = r->have_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	r->in_user_dir = false;
 }
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)
