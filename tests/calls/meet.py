@@ -6,7 +6,8 @@ meet.py server ADDRESS PORT [WORKERS]	answers each byte with itself, in so many 
 meet.py client ADDRESS PORT LOG		says what LOG, which Shunt writes, decides about its connection, and whether bytes are right
 meet.py squat DIRECTORY ADDRESS PORT HOW	takes the name: silent, hang-up, noise; refuse, elsewhere, circle, accept (what cannot be):
 		answers to claims; dead, link, file: nobody is there
-meet.py claim NAME ADDRESS PORT FROM FROM_PORT	claims a connection that it does not hold; says what it hears
+meet.py claim NAME ADDRESS PORT FROM FROM_PORT	claims a connection that it does not hold; says what it hears; asks for a proof if
+		it is told to, by a line
 """
 import os
 import pathlib
@@ -164,9 +165,11 @@ def claim(name, address, port, where, where_port):
     enemy.claim(channel, end)
     heard = channel.await_(enemy.ACCEPT)
     print("accepted" if heard else f"refused {enemy.Channel.refused}", flush=True)
-    if len(sys.argv) > 7:	# as nobody may on such a link
+    if sys.stdin.readline():	# as nobody may on such a link
         enemy.Proof(channel, end).ask()
-        print("asked:", channel.receive() and "answered", flush=True)
+        while channel.receive():
+            pass
+        print("hung up", flush=True)
     sys.stdin.read()
 
 

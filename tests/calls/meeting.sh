@@ -247,6 +247,11 @@ check "the plain client is served" answers first
 check "a claim of its connection is heard" claims accepted 10.99.0.2 $plain
 check "and nothing changes for it" answers second
 check "nor after" answers third
+hung_up() {
+	local said
+	echo ask >&"$claimant_to" && read -r said <&"$claimant_from" && [ "$said" = "hung up" ]
+}
+check "no other proof is to be had there: the link ends" hung_up
 ended claimant
 check "nor when the claimant has gone" answers fourth
 exec {local}<> /dev/tcp/10.99.0.1/$port
