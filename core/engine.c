@@ -16,6 +16,8 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/roster.h"
 #include "core/peer/hear.h"
+#include "core/peer/listen.h"
+#include "core/peer/meeting.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
@@ -167,6 +169,8 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		return;
 	engine->finished = true;
 	state = shunt_cancel_off();
+	shunt_meeting_finish(engine);
+	shunt_listen_finish(engine);
 	if (has_links(engine)) {
 		uint64_t until;
 

@@ -17,6 +17,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
+#include "core/peer/meeting.h"
 #include "core/peer/remote.h"
 #include "core/poll/cancel.h"
 #include "core/peer/reconnect.h"
@@ -40,10 +41,9 @@
 static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 		     struct shunt_crowd *crowd)
 {
-	shunt_porter_close(engine, r->fd, crowd);
-	shunt_porter_close(engine, r->have_fd, crowd);
+	shunt_rendezvous_close(engine, r, crowd);
 	shunt_own_fds_close(engine, r->owner_fd);
-	r->fd = r->have_fd = r->owner_fd = -1;
+	r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
 	r->failures = 0;
 	atomic_store(&r->joining, false);
@@ -104,6 +104,7 @@ static bool retires(struct shunt_stream *stream, void *unused)
 static void begin(struct shunt_service *service)
 {
 	close_names(service);
+	shunt_meeting_end(service);
 	shunt_remote_end(service);
 	shunt_reconnect_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)

@@ -23,6 +23,7 @@
 #include "core/peer/listen.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/meeting.h"
 #include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
@@ -60,6 +61,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->offer, shunt_claim_task_offers, false },
 		{ &tasks->doors, shunt_porter_run, false },
 		{ &tasks->claim, shunt_claim_run, true },
+		{ &tasks->meeting, shunt_meeting_run, false },
 		{ &tasks->remote, shunt_remote_run, true },
 		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
 		{ &tasks->unclaimed, shunt_claim_task_unclaimed, false },
@@ -141,6 +143,11 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	free(service);
 }
 
+static void forget(struct shunt_rendezvous *r)
+{
+	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+}
+
 /* NULL: none, and why. */
 static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
 {
@@ -158,7 +165,8 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!engine->send_buffer)
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->witness.fd = -1;
-	service->process.fd = service->process.have_fd = service->process.owner_fd = -1;
+	forget(&service->process);
+	forget(&service->abroad);
 	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
 		free(service);
 		return NULL;
@@ -270,6 +278,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);
+	shunt_meeting_abandon(service);
 	shunt_remote_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_own_fds_close(engine, link->channel.fd);

@@ -22,6 +22,7 @@
 #include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"
 
+struct shunt_meeting;
 struct shunt_remote;
 struct shunt_teller;
 struct shunt_had;
@@ -36,6 +37,7 @@ struct shunt_tasks {
 	struct shunt_task offer;	/* connections have been used for the first time */
 	struct shunt_task doors;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
+	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
 	struct shunt_task withdraw;	/* a name outlives its listener for a while */
 	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
@@ -97,6 +99,7 @@ struct shunt_service {
 	struct shunt_reconnect *comebacks;
 	uint32_t lines;			/* how many there have been */
 	struct shunt_remote *remote;	/* NULL: never needed */
+	struct shunt_meeting *meeting;	/* NULL: never needed, or SHUNT_DIR is not set; written under rendezvous_lock */
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */
@@ -107,7 +110,8 @@ struct shunt_service {
 	struct shunt_teller *tellers;	/* who accepts at addresses of ours */
 	uint32_t teller_count;
 	struct shunt_had *had;		/* what they have; NULL: nothing yet */
-	struct shunt_rendezvous process;	/* shunt/link/PID: for who was sent to us by another process */
+	struct shunt_rendezvous process;	/* shunt/link/IDENTITY: for who was sent to us by another process */
+	struct shunt_rendezvous abroad;	/* the socket in SHUNT_DIR, under all its names (meeting.h) */
 
 	bool limited;			/* that a peer has met a limit has been said (limits.c) */
 	uint8_t deaf;			/* enum shunt_deaf: why peers that come are not heard; 0: they are */

@@ -28,6 +28,9 @@ sed 's/ *#.*//' > "$work/allowed" << 'END'
 remote closedir			# service thread, which nobody cancels
 remote opendir
 remote readdir
+meeting_dir closedir		# service thread
+meeting_dir readdir
+meeting_dir openat		# cancellation is held off, or the service thread
 ask getrandom
 leave pthread_join		# cancellation is held off
 channel preadv2			# a descriptor of our own: preload/read.c, write.c

@@ -5,5 +5,5 @@ whole_tests = tests/alone_test.sh tests/services.sh tests/check_test.sh tests/ex
 EXTRA_DIST += $(whole_tests) tests/stat_fake.py tests/stat_plain.py tests/harmless/leaves.c tests/harmless/other.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/documents.sh tests/prose.py
 TESTS += $(whole_tests)
 # Needs tests/calls/lacking.
-TESTS += tests/reach/hostile.sh
-EXTRA_DIST += tests/reach/hostile.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py
+TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
+EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py

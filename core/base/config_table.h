@@ -128,6 +128,10 @@ UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")
 UINT(SEED, seed, 0, 1ULL << 63, 0, 0, "", FIXED,
 	"seed of the random choices; 0 takes one from the system")
+PATH(DIR, dir, FIXED,
+	"directory in which processes of several network namespaces of this host meet, as containers that all mount "
+	"it. Root or the process's user owns it, and where others may write in it, it is sticky. Without one they "
+	"stay on TCP")
 FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", "", FIXED,
 	"cost model that slows the soft device down to an RNIC, for experiments. Its keys are doorbell, wqe, delay, "
 	"miss, qp, pause (ns), gbit (Gbit/s), cache (requests) and queue (bytes)")

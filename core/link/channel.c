@@ -183,9 +183,9 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	if (message->knock.proves > 1)
 		return wrong(channel, "its knock makes no sense");
 	/* Where the sender is not whom the kernel named, the socket is from before the peer became what it is. */
-	if (message->knock.proves ||
+	if (!channel->abroad && (message->knock.proves ||
 	    (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
-				  !is_sent_by(header, &peer))))
+				  !is_sent_by(header, &peer)))))
 		shunt_channel_strange(channel);
 	channel->peer = message->knock.process;
 	channel->awaits_knock = false;
@@ -315,6 +315,12 @@ void shunt_channel_proven(struct shunt_channel *channel)
 	channel->proven = true;
 	channel->takes_fds = true;
 	shunt_porter_trust(channel->engine, channel->fd);
+}
+
+void shunt_channel_abroad(struct shunt_channel *channel)
+{
+	channel->proves = channel->abroad = true;
+	shunt_channel_proven(channel);
 }
 
 /* By us: for the kernel to add them (SO_PASSCRED), a socket without a name would have to get one. */

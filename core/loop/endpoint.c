@@ -31,30 +31,69 @@ static int fail(struct shunt_engine *engine, int fd)
 	return result;
 }
 
-int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog)
+static socklen_t address_of_path(const char *path, struct sockaddr_un *address)
 {
-	struct sockaddr_un address;
-	socklen_t length = shunt_endpoint_address(name, &address);
+	size_t bytes = strnlen(path, sizeof(address->sun_path) - 1);
+
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	memcpy(address->sun_path, path, bytes);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes + 1);
+}
+
+static int listen_at(struct shunt_engine *engine, const struct sockaddr_un *address,
+		     socklen_t length, int type, int backlog)
+{
 	int fd = make(engine, type);
 
 	if (fd < 0)
 		return fd;
 	shunt_porter_guard(engine, fd);
-	if (engine->sys->bind(fd, (struct sockaddr *)&address, length) ||
+	if (engine->sys->bind(fd, (const struct sockaddr *)address, length) ||
 	    engine->sys->listen(fd, backlog))
 		return fail(engine, fd);
 	return fd;
+}
+
+static int connect_to(struct shunt_engine *engine, const struct sockaddr_un *address,
+		      socklen_t length, int type)
+{
+	int fd = make(engine, type);
+
+	if (fd < 0)
+		return fd;
+	if (engine->sys->connect(fd, (const struct sockaddr *)address, length))
+		return fail(engine, fd);
+	return fd;
+}
+
+int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog)
+{
+	struct sockaddr_un address;
+	socklen_t length = shunt_endpoint_address(name, &address);
+
+	return listen_at(engine, &address, length, type, backlog);
 }
 
 int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type)
 {
 	struct sockaddr_un address;
 	socklen_t length = shunt_endpoint_address(name, &address);
-	int fd = make(engine, type);
 
-	if (fd < 0)
-		return fd;
-	if (engine->sys->connect(fd, (struct sockaddr *)&address, length))
-		return fail(engine, fd);
-	return fd;
+	return connect_to(engine, &address, length, type);
+}
+
+int shunt_endpoint_listen_at(struct shunt_engine *engine, const char *path, int type, int backlog)
+{
+	struct sockaddr_un address;
+	socklen_t length = address_of_path(path, &address);
+
+	return listen_at(engine, &address, length, type, backlog);
+}
+
+int shunt_endpoint_connect_at(struct shunt_engine *engine, const char *path, int type)
+{
+	struct sockaddr_un address;
+	socklen_t length = address_of_path(path, &address);
+
+	return connect_to(engine, &address, length, type);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Our Unix sockets of abstract names (unix(7)): each door of a process, and each connection to one.
- * A name is text without the leading zero byte, shorter than SHUNT_ENDPOINT_NAME. No lock.
+ * Our Unix sockets (unix(7)): each door of a process, and each connection to one. A name is abstract: text without
+ * the leading zero byte, shorter than SHUNT_ENDPOINT_NAME. A path is one of the file system, of the same size. No lock.
  */
 #ifndef SHUNT_CORE_LOOP_ENDPOINT_H
 #define SHUNT_CORE_LOOP_ENDPOINT_H
@@ -22,5 +22,10 @@ int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int typ
  * it block. -EAGAIN: the owner's queue is full.
  */
 int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type);
+
+/* The same at a path. -EADDRINUSE: there is a file of that name. */
+int shunt_endpoint_listen_at(struct shunt_engine *engine, const char *path, int type, int backlog);
+/* -EPROTOTYPE: the path's socket is of another type, so it has an owner; -ECONNREFUSED: its owner has ended. */
+int shunt_endpoint_connect_at(struct shunt_engine *engine, const char *path, int type);
 
 #endif

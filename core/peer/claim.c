@@ -15,6 +15,7 @@
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/meeting.h"
 #include "core/peer/possession.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
@@ -123,7 +124,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	message.claim.tuple = stream->tuple;
-	if (link->channel.kind == SHUNT_CHANNEL_UNIX)
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad)
 		message.claim.network = stream->network;
 	if (shunt_seats_take(link, stream, shunt_lanes_emptiest(link), &message.claim.place)) {
 		shunt_claim_stays(engine, stream, link->device->kind->shortage());
@@ -166,20 +167,32 @@ void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *strea
 	shunt_claim_stays(service->engine, stream, reason);
 }
 
+static struct shunt_link *link_by(struct shunt_service *service, const struct shunt_tuple *tuple,
+				  const struct shunt_name *names, int count)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (link->initiator && atomic_load(&link->state) != SHUNT_LINK_DEAD &&
+		    !atomic_load(&link->failed) &&
+		    shunt_channel_joins(&link->channel, tuple->local, tuple->peer) &&
+		    shunt_rendezvous_is_among(&link->line.name, names, count))
+			return link;
+	return NULL;
+}
+
+/* A link by a wildcard's name leads to a process of this network namespace, whichever the address. */
 static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
 {
-	struct shunt_name names[SHUNT_NAMES];
+	struct shunt_name names[SHUNT_NAMES], abroad;
 	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names);
+	struct shunt_link *link = link_by(service, tuple, names, 1);
 
-	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (!link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD ||
-		    atomic_load(&link->failed) ||
-		    !shunt_channel_joins(&link->channel, tuple->local, tuple->peer))
-			continue;
-		if (shunt_rendezvous_is_among(&link->line.name, names, count))
-			return link;
-	}
-	return NULL;
+	if (link)
+		return link;
+	link = link_by(service, tuple, names + 1, count - 1);
+	if (link && shunt_rendezvous_is_local(service->engine, tuple))
+		return link;
+	shunt_rendezvous_abroad(tuple->peer, tuple->peer_port, &abroad);
+	return service->engine->config.dir[0] ? link_by(service, tuple, &abroad, 1) : NULL;
 }
 
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
@@ -196,10 +209,12 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 	if (fd < 0)
 		return NULL;
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
-	if (strange)
+	if (shunt_rendezvous_is_abroad(name))
+		shunt_channel_abroad(&channel);
+	else if (strange)
 		shunt_channel_strange(&channel);
 	*reason = SHUNT_REASON_DISPROVEN;
-	if (strange && !shunt_limits_hears(service, fd)) {
+	if (channel.proves && !shunt_limits_hears(service, fd)) {
 		shunt_channel_close(&channel);
 		return NULL;
 	}
@@ -213,34 +228,71 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 
+/* The user who listens there has a place for the names that no other user can take. */
+static struct shunt_user_dir directory_of(struct shunt_service *service,
+					  const struct shunt_stream *stream)
+{
+	struct shunt_user_dir where = { .network = 0 };
+
+	if (shunt_user_dir_exists(service->engine) &&
+	    shunt_witness_listener(service, &stream->tuple, &where.user))
+		where.network = stream->network;
+	return where;
+}
+
+static void claim_here(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_user_dir where = directory_of(service, stream);
+	enum shunt_reason reason;
+	struct shunt_link *link;
+	struct shunt_name name;
+	bool strange = false;
+	int fd;
+
+	fd = shunt_rendezvous_connect(service->engine, &stream->tuple, &where, &name, &strange);
+	shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1,
+			    fd < 0 ? "error" : "connected", abs(fd),
+			    strange ? ", its connections are to be proven" : "");
+	link = shunt_claim_new_link(service, fd, strange, &name, &reason);
+	if (link)
+		shunt_claim_on(link, stream);
+	else
+		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
+}
+
+/* In another network namespace of this host, or on another host. */
+static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *stream)
+{
+	enum shunt_reason reason;
+	struct shunt_link *link;
+	struct shunt_name name;
+	int fd = shunt_meeting_connect(service, stream, &name);
+
+	if (fd < 0 && !shunt_trust_reason(fd)) {
+		shunt_remote_claim(service, stream);
+		return;
+	}
+	link = shunt_claim_new_link(service, fd, true, &name, &reason);
+	if (link)
+		shunt_claim_on(link, stream);
+	else
+		shunt_claim_fails(service, stream, reason);
+}
+
 static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
 	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
-	struct shunt_name name;
-	bool strange = false;
-	int fd;
 
-	if (reason) {
+	if (reason)
 		shunt_claim_stays(engine, stream, reason);
-		return;
-	}
-	if (!link && !shunt_rendezvous_is_local(engine, &stream->tuple)) {
-		shunt_remote_claim(service, stream);
-		return;
-	}
-	if (!link) {
-		fd = shunt_rendezvous_connect(engine, &stream->tuple, &name, &strange);
-		shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1,
-				    fd < 0 ? "error" : "connected", abs(fd),
-				    strange ? ", its connections are to be proven" : "");
-		link = shunt_claim_new_link(service, fd, strange, &name, &reason);
-	}
-	if (link)
+	else if (link)
 		shunt_claim_on(link, stream);
+	else if (shunt_rendezvous_is_local(engine, &stream->tuple))
+		claim_here(service, stream);
 	else
-		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
+		claim_elsewhere(service, stream);
 }
 
 void shunt_claim_link_met(struct shunt_link *link)

@@ -22,7 +22,8 @@ static bool is_claimed(const struct shunt_link *link, const struct shunt_stream 
 		       const struct shunt_tuple *tuple, uint64_t network)
 {
 	return stream->tuple_known && shunt_tuple_reversed(&stream->tuple, tuple) &&
-	       (link->channel.kind != SHUNT_CHANNEL_UNIX || network == stream->network);
+	       (link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad ||
+		network == stream->network);
 }
 
 struct search {
@@ -232,6 +233,14 @@ static bool takes_none(struct shunt_link *link, const struct shunt_tuple *tuple,
 	return true;
 }
 
+/* A connection of our own network namespace is claimed at its rendezvous there, where the kernel is the witness. */
+static bool is_from_here(struct shunt_engine *engine, const struct shunt_tuple *claimed)
+{
+	struct shunt_tuple own = shunt_tuple_reverse(claimed);
+
+	return shunt_rendezvous_is_local(engine, &own);
+}
+
 void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *message)
 {
 	struct shunt_parked claim = { .link = link, .tuple = message->claim.tuple, .network = message->claim.network,
@@ -244,6 +253,11 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 	if (is_elsewhere(link, &claim.tuple, claim.place.stream) ||
 	    takes_none(link, &claim.tuple, claim.place.stream))
 		return;
+	if (link->channel.abroad && is_from_here(link->engine, &claim.tuple)) {
+		atomic_fetch_add(&link->engine->refused_claims, 1);
+		refuse(link, &claim.tuple, claim.place.stream, SHUNT_REFUSED_NOT_HAD);
+		return;
+	}
 	memcpy(claim.nonce, message->claim.nonce, sizeof(claim.nonce));
 	shunt_reconnect_claimed(link, &claim.tuple);
 	look_for(&claim);
@@ -258,7 +272,8 @@ void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *mess
 		     !link->line.number;
 
 	if (link->initiator || !link->met || !(claim.number & SHUNT_PROOF_BIT) ||
-	    link->channel.kind != SHUNT_CHANNEL_UNIX || !(first || link->channel.proves)) {
+	    link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad ||
+	    !(first || link->channel.proves)) {
 		shunt_link_distrust(link, "an ASK out of turn");
 		return;
 	}

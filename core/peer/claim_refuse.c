@@ -64,13 +64,13 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 	return done;
 }
 
-/* Another host's kernel would have to be asked there. */
+/* The kernel of another host or network namespace would have to be asked there. */
 static enum shunt_reason told(const struct shunt_link *link, const struct shunt_stream *stream,
 			      uint32_t why)
 {
 	enum shunt_reason reason = shunt_decision_told(why);
 
-	return link->channel.kind == SHUNT_CHANNEL_UNIX ?
+	return link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad ?
 	       shunt_claim_reason(link->engine->service, stream, reason) : reason;
 }
 

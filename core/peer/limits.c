@@ -40,6 +40,14 @@ struct strangers {
 	uint32_t all, of_user;
 };
 
+/* From another network namespace nothing is proven before the link is up. */
+static bool is_guest(const struct shunt_link *link)
+{
+	return link->channel.abroad ?
+		       atomic_load(&((struct shunt_link *)link)->state) == SHUNT_LINK_HELLO :
+		       !link->channel.proven;
+}
+
 /* Links of strangers that came to us; `unproven`: only those on which nothing has been proven. */
 static struct strangers count_strangers(const struct shunt_service *service, uid_t user,
 					bool unproven)
@@ -48,7 +56,7 @@ static struct strangers count_strangers(const struct shunt_service *service, uid
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (link->initiator || !link->channel.proves ||
-		    (unproven && link->channel.proven) ||
+		    (unproven && !is_guest(link)) ||
 		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
 			continue;
 		count.all++;
@@ -127,7 +135,7 @@ void shunt_limits_wrong(struct shunt_service *service, uid_t user)
 	shunt_log(SHUNT_LOG_WARN, "processes of user %u claim connections that they do not have: none is heard for a minute",
 		  user);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (link->channel.proves && !link->channel.proven && link->peer_user == user)
+		if (link->channel.proves && is_guest(link) && link->peer_user == user)
 			shunt_link_fail(link, "its user's processes claim what they do not have");
 }
 

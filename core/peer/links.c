@@ -24,36 +24,54 @@ void shunt_links_add(struct shunt_service *service, struct shunt_link *link)
 		shunt_link_kill(link, "out of memory");
 }
 
-void shunt_links_welcome(struct shunt_source *source, uint32_t events)
+static void let_in(struct shunt_service *service, const struct shunt_rendezvous *rendezvous, int fd,
+		   bool strange)
 {
-	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, source);
-	struct shunt_service *service = rendezvous->service;
 	struct shunt_engine *engine = service->engine;
 	struct shunt_channel channel;
 	struct shunt_link *link;
-	bool strange;
+
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+	if (shunt_rendezvous_is_abroad(&rendezvous->name))
+		shunt_channel_abroad(&channel);
+	else if (strange)
+		shunt_channel_strange(&channel);
+	else
+		shunt_porter_trust(engine, fd);
+	link = shunt_link_create(engine, &channel, false);
+	if (link)
+		shunt_links_add(service, link);
+}
+
+static void welcome(struct shunt_service *service, const struct shunt_rendezvous *rendezvous,
+		    int door)
+{
+	bool abroad = shunt_rendezvous_is_abroad(&rendezvous->name), strange;
+	struct shunt_engine *engine = service->engine;
 	int fd;
 
-	(void)events;
-	if (shunt_porter_shuts(service))
-		return;
-	while ((fd = shunt_rendezvous_accept(engine, rendezvous->fd, &strange)) >= 0) {
-		if (!shunt_limits_link(service, fd, strange)) {
-			shunt_porter_dismiss(engine, fd);
-			continue;
-		}
-		shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
-		if (strange)
-			shunt_channel_strange(&channel);
+	while ((fd = shunt_rendezvous_accept(engine, door, &strange)) >= 0) {
+		if (shunt_limits_link(service, fd, strange || abroad))
+			let_in(service, rendezvous, fd, strange);
 		else
-			shunt_porter_trust(engine, fd);
-		link = shunt_link_create(engine, &channel, false);
-		if (link)
-			shunt_links_add(service, link);
+			shunt_porter_dismiss(engine, fd);
 	}
 	if (fd == -EPERM)
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process came, and is not let in",
 			  rendezvous->name.text + 1);
+}
+
+void shunt_links_welcome(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *rendezvous =
+		shunt_loop_owner(source, struct shunt_rendezvous, source);
+
+	(void)events;
+	if (shunt_porter_shuts(rendezvous->service))
+		return;
+	welcome(rendezvous->service, rendezvous, rendezvous->fd);
+	if (rendezvous->abstract_fd >= 0)
+		welcome(rendezvous->service, rendezvous, rendezvous->abstract_fd);
 }
 
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */

@@ -31,7 +31,7 @@ static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, cons
 	r->have_source.ready = shunt_listener_owner_welcome;
 	r->owner_source.ready = shunt_listener_worker_hear;
 	r->name = *name;
-	r->fd = r->have_fd = r->owner_fd = -1;
+	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
 	r->wanted = &r->own_wanted;
 	r->next = engine->rendezvous;
 	engine->rendezvous = r;
@@ -59,6 +59,8 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 		if (!r->listener)
 			r->listener = stream;
 		r->leave_at = 0;
+		if (r->fd < 0)
+			shunt_user_dir_of(engine, fd, &r->dir);
 		if (r->fd < 0)
 			result = shunt_listen_bind(engine->service, r, &crowd);
 		if (result == -EADDRINUSE)
@@ -120,9 +122,7 @@ static int look_at_other(struct shunt_stream *stream, void *arg)
 static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r,
 		  struct shunt_crowd *crowd)
 {
-	shunt_porter_close(engine, r->fd, crowd);
-	shunt_porter_close(engine, r->have_fd, crowd);
-	r->fd = r->have_fd = -1;
+	shunt_rendezvous_close(engine, r, crowd);
 	r->leave_at = 0;
 }
 
@@ -167,6 +167,7 @@ void shunt_listen_run(struct shunt_task *task)
 
 	if (!atomic_load(&service->leaving))
 		shunt_remote_listen(service);
+	shunt_task_at(&service->tasks.meeting, 0);
 	shunt_task_at(&service->tasks.withdraw, 0);
 	others_follow(service);
 }
@@ -200,7 +201,10 @@ static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 	shunt_own_fds_close(engine, r->fd);
 	shunt_own_fds_close(engine, r->have_fd);
 	shunt_own_fds_close(engine, r->owner_fd);
-	r->fd = r->have_fd = r->owner_fd = -1;
+	shunt_own_fds_close(engine, r->abstract_fd);
+	shunt_own_fds_close(engine, r->abstract_have_fd);
+	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	r->in_user_dir = false;
 	r->joining = r->alone = r->turned_away = r->strangers = false;
 	r->own_wanted = 0;
 	r->wanted_until = r->look_at = r->leave_at = 0;
@@ -215,5 +219,13 @@ void shunt_listen_abandon(struct shunt_engine *engine)
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
 		abandon(engine, r);
+	shunt_lock_leave(&engine->rendezvous_lock);
+}
+
+void shunt_listen_finish(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
+		shunt_rendezvous_unname(engine, r);
 	shunt_lock_leave(&engine->rendezvous_lock);
 }

@@ -23,5 +23,7 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The service thread has ended and may begin anew: so it does, if the program listens. */
 void shunt_listen_again(struct shunt_engine *engine);
+/* The process ends: its names that are files go. */
+void shunt_listen_finish(struct shunt_engine *engine);
 
 #endif

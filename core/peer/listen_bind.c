@@ -6,28 +6,94 @@
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 
-/* First where co-listeners come in, so that whoever has the one name has the other. */
+/* Descriptors of the two names of an address: claims come to the one, co-listeners to the other. */
+struct pair {
+	int fd, have_fd;
+};
+
+/* In the user's directory, or in the abstract namespace. */
+static int offer(struct shunt_engine *engine, const struct shunt_rendezvous *r,
+		 const struct shunt_name *name, bool in_dir)
+{
+	return in_dir ? shunt_user_dir_offer(engine, &r->dir, name) :
+		      shunt_rendezvous_offer(engine, name);
+}
+
+/* First where co-listeners come in, so that whoever has the one name has the other. 0 or -errno. */
+static int take(struct shunt_engine *engine, const struct shunt_rendezvous *r, bool in_dir,
+		struct pair *pair, struct shunt_crowd *crowd)
+{
+	struct shunt_name have;
+	int result;
+
+	shunt_rendezvous_have(&r->name, &have);
+	pair->have_fd = offer(engine, r, &have, in_dir);
+	result = pair->have_fd == -EADDRINUSE ? pair->have_fd : offer(engine, r, &r->name, in_dir);
+	pair->fd = result;
+	if (result >= 0)
+		return 0;
+	if (in_dir && pair->have_fd >= 0)
+		shunt_user_dir_withdraw(engine, &r->dir, &have);
+	shunt_porter_close(engine, pair->have_fd, crowd);
+	*pair = (struct pair) { .fd = -1, .have_fd = -1 };
+	return result;
+}
+
+static void hear(struct shunt_engine *engine, struct shunt_rendezvous *r, const struct pair *pair)
+{
+	if (pair->fd >= 0)
+		shunt_loop_add(&engine->loop, pair->fd, &r->source, EPOLLIN);
+	if (pair->have_fd >= 0)
+		shunt_loop_add(&engine->loop, pair->have_fd, &r->have_source, EPOLLIN);
+}
+
+static void own(struct shunt_service *service, struct shunt_rendezvous *r, const struct pair *pair,
+		const struct pair *abstract)
+{
+	atomic_store(atomic_load(&r->wanted), 0);
+	r->have_fd = pair->have_fd;
+	r->fd = pair->fd;
+	r->abstract_fd = abstract->fd;
+	r->abstract_have_fd = abstract->have_fd;
+	r->tried_remote = false;
+	r->look_at = 0;
+	r->failures = 0;
+	r->service = service;
+	hear(service->engine, r, pair);
+	hear(service->engine, r, abstract);
+}
+
+/* The abstract names are for those who do not see the directory: there it does not matter who has them. */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
 		      struct shunt_crowd *crowd)
 {
 	struct shunt_engine *engine = service->engine;
-	struct shunt_name have;
-	int have_fd, fd;
+	struct pair none = { .fd = -1, .have_fd = -1 }, pair = none, abstract = none;
+	bool in_dir = shunt_user_dir_is_usable(engine, &rendezvous->dir, true);
+	int result = in_dir ? take(engine, rendezvous, true, &pair, crowd) : -ENOENT;
 
-	shunt_rendezvous_have(&rendezvous->name, &have);
-	have_fd = shunt_rendezvous_offer(engine, &have);
-	fd = have_fd == -EADDRINUSE ? have_fd : shunt_rendezvous_offer(engine, &rendezvous->name);
-	if (fd < 0) {
-		shunt_porter_close(engine, have_fd, crowd);
-		return fd;
-	}
-	atomic_store(atomic_load(&rendezvous->wanted), 0);
-	rendezvous->have_fd = have_fd;
-	rendezvous->fd = fd;
-	rendezvous->tried_remote = false;
-	rendezvous->service = service;
-	shunt_loop_add(&engine->loop, fd, &rendezvous->source, EPOLLIN);
-	if (have_fd >= 0)
-		shunt_loop_add(&engine->loop, have_fd, &rendezvous->have_source, EPOLLIN);
+	if (result == -EADDRINUSE)
+		return result;
+	rendezvous->in_user_dir = !result;
+	result = take(engine, rendezvous, false, rendezvous->in_user_dir ? &abstract : &pair,
+		      crowd);
+	if (result && !rendezvous->in_user_dir)
+		return result;
+	own(service, rendezvous, &pair, &abstract);
+	return 0;
+}
+
+int shunt_listen_bind_abstract(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+			       struct shunt_crowd *crowd)
+{
+	struct shunt_engine *engine = service->engine;
+	struct pair abstract;
+	int result = take(engine, rendezvous, false, &abstract, crowd);
+
+	if (result)
+		return result;
+	rendezvous->abstract_fd = abstract.fd;
+	rendezvous->abstract_have_fd = abstract.have_fd;
+	hear(engine, rendezvous, &abstract);
 	return 0;
 }

@@ -10,5 +10,8 @@ struct shunt_service;
 /* Takes both names of the rendezvous. 0 or -errno. rendezvous_lock held; the crowd: see porter.h. */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
 		      struct shunt_crowd *crowd);
+/* Its abstract names, too, where it has those in its user's directory. The same. */
+int shunt_listen_bind_abstract(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+			       struct shunt_crowd *crowd);
 
 #endif

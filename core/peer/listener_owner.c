@@ -228,17 +228,12 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 		dismiss(service, teller);
 }
 
-void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
+static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous, int door)
 {
-	struct shunt_rendezvous *rendezvous = shunt_loop_owner(source, struct shunt_rendezvous, have_source);
-	struct shunt_service *service = rendezvous->service;
 	bool strange;
 	int fd;
 
-	(void)events;
-	if (shunt_porter_shuts(service))
-		return;
-	while ((fd = shunt_rendezvous_accept(service->engine, rendezvous->have_fd, &strange)) >= 0)
+	while ((fd = shunt_rendezvous_accept(service->engine, door, &strange)) >= 0)
 		let_in(service, rendezvous, fd);
 	if (!shunt_trust_reason(fd))
 		return;
@@ -246,6 +241,19 @@ void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process accepts there too, and is not let in",
 			  rendezvous->name.text + 1);
 	rendezvous->strangers = true;
+}
+
+void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_rendezvous *rendezvous =
+		shunt_loop_owner(source, struct shunt_rendezvous, have_source);
+
+	(void)events;
+	if (shunt_porter_shuts(rendezvous->service))
+		return;
+	welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
+	if (rendezvous->abstract_have_fd >= 0)
+		welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
 }
 
 /* --- what is over --- */

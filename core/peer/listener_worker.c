@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/porter.h"
@@ -12,6 +13,7 @@
 #include "core/peer/listen_bind.h"
 #include "core/peer/listener_message.h"
 #include "core/peer/listener_worker.h"
+#include "core/peer/meeting.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 
@@ -87,26 +89,57 @@ static void join(struct shunt_service *service, struct shunt_rendezvous *r, int 
 	atomic_store(&r->alone, false);
 }
 
-/* rendezvous_lock held. */
-static void look(struct shunt_service *service, struct shunt_rendezvous *r,
-		 struct shunt_crowd *crowd)
+/* In its user's directory, where it has no owner. */
+static bool may_take(struct shunt_engine *engine, const struct shunt_rendezvous *r)
 {
+	return r->listener && r->dir.user == geteuid() &&
+	       shunt_user_dir_is_usable(engine, &r->dir, false);
+}
+
+static bool take_over(struct shunt_service *service, struct shunt_rendezvous *r,
+		      struct shunt_crowd *crowd)
+{
+	if (shunt_listen_bind(service, r, crowd))
+		return false;
+	r->turned_away = false;
+	shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
+	shunt_task_at(&service->tasks.listen, 0);
+	return true;
+}
+
+/* The owner's channel for co-listeners; -ECONNREFUSED: there is none; or another -errno. */
+static int find_owner(struct shunt_service *service, struct shunt_rendezvous *r, bool *taken,
+		      struct shunt_crowd *crowd)
+{
+	struct shunt_engine *engine = service->engine;
 	struct shunt_name have;
 	bool strange;
 	int fd;
 
 	shunt_rendezvous_have(&r->name, &have);
-	fd = shunt_rendezvous_knock(service->engine, &have, &strange);	/* names are hints: a stranger's will do */
-	if (fd >= 0) {
+	fd = shunt_rendezvous_knock_user_dir(engine, &r->dir, &have, &strange);
+	if (fd == -ECONNREFUSED && may_take(engine, r)) {
+		*taken = take_over(service, r, crowd);
+		if (!*taken)	/* another has been faster, or it cannot be written there */
+			fd = shunt_rendezvous_knock_user_dir(engine, &r->dir, &have, &strange);
+	}
+	if (fd == -ECONNREFUSED && !*taken)
+		fd = shunt_rendezvous_knock(engine, &have, &strange);	/* a hint: a stranger's will do */
+	return fd;
+}
+
+/* rendezvous_lock held. */
+static void look(struct shunt_service *service, struct shunt_rendezvous *r,
+		 struct shunt_crowd *crowd)
+{
+	bool taken = false;
+	int fd = find_owner(service, r, &taken, crowd);
+
+	if (fd >= 0)
 		join(service, r, fd);
+	if (fd >= 0 || taken ||
+	    (fd == -ECONNREFUSED && r->listener && take_over(service, r, crowd)))
 		return;
-	}
-	if (fd == -ECONNREFUSED && r->listener && !shunt_listen_bind(service, r, crowd)) {
-		r->turned_away = false;
-		shunt_log(SHUNT_LOG_INFO, "took over the rendezvous %s", r->name.text + 1);
-		shunt_task_at(&service->tasks.listen, 0);
-		return;
-	}
 	if (shunt_trust_reason(fd))
 		turn_away(r);
 	atomic_store(&r->alone, true);
@@ -116,6 +149,23 @@ static void look(struct shunt_service *service, struct shunt_rendezvous *r,
 static bool must_look(const struct shunt_rendezvous *r)
 {
 	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
+}
+
+/* The names that are for who does not see the user's directory have had another owner. */
+static bool lacks_abstract(const struct shunt_rendezvous *r)
+{
+	return r->in_user_dir && r->fd >= 0 && r->abstract_fd < 0 && r->listener;
+}
+
+/* rendezvous_lock held. */
+static void take_abstract(struct shunt_service *service, struct shunt_rendezvous *r,
+			  struct shunt_crowd *crowd)
+{
+	if (r->look_at <= shunt_now(service->engine) &&
+	    shunt_listen_bind_abstract(service, r, crowd))
+		r->look_at = again(service, r->failures++);
+	if (r->abstract_fd < 0)
+		shunt_task_at(&service->tasks.join, r->look_at);
 }
 
 void shunt_listener_worker_run(struct shunt_task *task)
@@ -131,6 +181,8 @@ void shunt_listener_worker_run(struct shunt_task *task)
 			look(service, r, &crowd);
 		if (must_look(r))
 			shunt_task_at(task, r->look_at > now ? r->look_at : now + SOON);
+		if (lacks_abstract(r))
+			take_abstract(service, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
@@ -170,6 +222,7 @@ static bool offer_process(struct shunt_service *service)
 
 	if (process->fd >= 0)
 		return true;
+	shunt_meeting_open(service);
 	shunt_rendezvous_process(&engine->identity, &process->name);
 	process->fd = shunt_rendezvous_offer(engine, &process->name);
 	if (process->fd < 0)

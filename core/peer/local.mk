@@ -7,6 +7,7 @@ peer_sources = \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/hear.c core/peer/hear.h \
+	core/peer/user_dir.c core/peer/user_dir.h \
 	core/peer/limits.c core/peer/limits.h \
 	core/peer/link_end.c core/peer/link_end.h \
 	core/peer/link_make.c core/peer/link_make.h \
@@ -16,6 +17,8 @@ peer_sources = \
 	core/peer/listener_message.c core/peer/listener_message.h \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
+	core/peer/meeting.c core/peer/meeting.h \
+	core/peer/meeting_dir.c core/peer/meeting_dir.h \
 	core/peer/mock.c core/peer/mock.h \
 	core/peer/possession.c core/peer/possession.h \
 	core/peer/proof_parts.c core/peer/proof_parts.h \

@@ -114,7 +114,8 @@ static void succeed(struct shunt_possession *proof)
 
 bool shunt_possession_is_proven(const struct shunt_link *link, const struct shunt_stream *stream)
 {
-	return !link->channel.proves || stream->proven_on == link->channel.number;
+	return !link->channel.proves || link->channel.abroad ||
+	       stream->proven_on == link->channel.number;
 }
 
 void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)

@@ -13,10 +13,11 @@
 
 /* Links are between processes: one that was made to another name of that process will do. */
 static struct shunt_link *link_to(struct shunt_service *service,
-				  const struct shunt_identity *process)
+				  const struct shunt_identity *process, bool abroad)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->initiator && link->met && link->channel.kind == SHUNT_CHANNEL_UNIX &&
+		    link->channel.abroad == abroad &&
 		    atomic_load(&link->state) != SHUNT_LINK_DEAD && !atomic_load(&link->failed) &&
 		    !memcmp(&link->channel.peer, process, sizeof(*process)))
 			return link;
@@ -30,7 +31,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_service *service = engine->service;
 	struct shunt_name name;
 	enum shunt_reason reason;
-	bool strange = false;
+	bool abroad = link->channel.abroad, strange = false;
 	int fd;
 
 	if (!link->initiator || link->channel.kind != SHUNT_CHANNEL_UNIX || !stream->claimed) {
@@ -43,10 +44,13 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	stream->redirected = true;
-	shunt_rendezvous_process(process, &name);
+	if (abroad)
+		shunt_rendezvous_process_abroad(process, &name);
+	else
+		shunt_rendezvous_process(process, &name);
 	shunt_decision_step(stream, "redirected to %s", name.text + 1);
 	shunt_streams_vacate(stream);
-	link = link_to(service, process);
+	link = link_to(service, process, abroad);
 	if (!link) {
 		fd = shunt_rendezvous_knock(engine, &name, &strange);
 		link = shunt_claim_new_link(service, fd, strange, &name, &reason);

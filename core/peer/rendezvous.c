@@ -15,6 +15,7 @@
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/loop/endpoint.h"
+#include "core/peer/meeting_dir.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
@@ -132,15 +133,14 @@ static int judge(struct shunt_engine *engine, int fd, bool *strange)
 	return engine->config.trust == SHUNT_TRUST_USER ? result : 0;
 }
 
-int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
-			   bool *strange)
+static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *name, bool *strange)
 {
-	int fd = shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET), result;
+	int result;
 
 	if (fd < 0)
 		return fd;
 	result = judge(engine, fd, strange);
-	if (!result && *strange)
+	if (!result && (*strange || shunt_rendezvous_is_abroad(name)))
 		shunt_porter_guard(engine, fd);
 	if (!result)
 		return fd;
@@ -148,11 +148,33 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 	return result;
 }
 
+int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
+			   bool *strange)
+{
+	int fd = shunt_rendezvous_is_abroad(name) ?
+		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
+		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
+
+	return meet(engine, fd, name, strange);
+}
+
+int shunt_rendezvous_knock_user_dir(struct shunt_engine *engine, const struct shunt_user_dir *where,
+				const struct shunt_name *name, bool *strange)
+{
+	return meet(engine, shunt_user_dir_connect(engine, where, name), name, strange);
+}
+
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name, bool *strange)
+			     const struct shunt_user_dir *where, struct shunt_name *name,
+			     bool *strange)
 {
 	struct shunt_name names[SHUNT_NAMES];
 	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names), fd = -ECONNREFUSED;
+
+	for (int i = 0; where->network && i < count && fd == -ECONNREFUSED; i++) {
+		*name = names[i];
+		fd = shunt_rendezvous_knock_user_dir(engine, where, name, strange);
+	}
 
 	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
 		*name = names[i];
@@ -197,9 +219,57 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%s", text);
 }
 
+static void write_abroad(struct shunt_name *name, const char *kind, const char *rest,
+			 const char *port)
+{
+	name->text[0] = '/';
+	name->length = 1 +
+		       snprintf(name->text + 1, sizeof(name->text) - 1, "%s%s%s", kind, rest, port);
+}
+
+void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name)
+{
+	char text[INET6_ADDRSTRLEN], number[8];
+
+	inet_ntop(AF_INET6, address, text, sizeof(text));
+	snprintf(number, sizeof(number), ":%u", ntohs(port));
+	write_abroad(name, SHUNT_MEETING_TCP, text, number);
+}
+
+void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name)
+{
+	char text[SHUNT_IDENTITY_TEXT];
+
+	shunt_identity_text(process, text);
+	write_abroad(name, SHUNT_MEETING_LINK, text, "");
+}
+
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
 {
 	return shunt_endpoint_listen(engine, name->text + 1, SOCK_SEQPACKET, 128);
+}
+
+void shunt_rendezvous_unname(struct shunt_engine *engine, const struct shunt_rendezvous *r)
+{
+	struct shunt_name have;
+
+	if (!r->in_user_dir || r->fd < 0)
+		return;
+	shunt_rendezvous_have(&r->name, &have);
+	shunt_user_dir_withdraw(engine, &r->dir, &r->name);
+	shunt_user_dir_withdraw(engine, &r->dir, &have);
+}
+
+void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous *r,
+			    struct shunt_crowd *crowd)
+{
+	shunt_rendezvous_unname(engine, r);
+	shunt_porter_close(engine, r->fd, crowd);
+	shunt_porter_close(engine, r->have_fd, crowd);
+	shunt_porter_close(engine, r->abstract_fd, crowd);
+	shunt_porter_close(engine, r->abstract_have_fd, crowd);
+	r->fd = r->have_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	r->in_user_dir = false;
 }
 
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)

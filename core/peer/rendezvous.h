@@ -9,8 +9,10 @@
 #include <string.h>
 #include "core/engine.h"
 #include "core/loop/loop.h"
+#include "core/peer/user_dir.h"
 
 struct cm_listener;
+struct shunt_crowd;
 struct shunt_service;
 
 /*
@@ -21,6 +23,9 @@ struct shunt_service;
 struct shunt_rendezvous {
 	struct shunt_source source;
 	struct shunt_name name;
+	struct shunt_user_dir dir;		/* where the name is looked for first; no network: nowhere but here */
+	bool in_user_dir;			/* fd and have_fd are there (user_dir.h), and the abstract ones are the next two */
+	int abstract_fd, abstract_have_fd;	/* -1: they are fd and have_fd, or another process's */
 	_Atomic int fd;			/* ours; -1: we do not own the name */
 	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
 	struct shunt_service *service;
@@ -39,8 +44,8 @@ struct shunt_rendezvous {
 	int owner_fd;			/* to the owner; -1 */
 	_Atomic bool alone;		/* any thread reads it: no owner has been found */
 	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
-	uint64_t look_at;		/* when to look for one again */
-	uint32_t failures;		/* to find one, in a row */
+	uint64_t look_at;		/* when to look for one again; of an owner: to take the abstract names */
+	uint32_t failures;		/* to do so, in a row */
 	struct shunt_rendezvous *next;
 };
 
@@ -51,11 +56,12 @@ struct shunt_rendezvous {
 int shunt_rendezvous_learn(struct shunt_stream *stream);
 bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
 /*
- * A channel to the process that offers a rendezvous for the tuple's peer, or -errno. `strange`, as in the next ones: the
+ * A channel to the process that offers a rendezvous for the tuple's peer, in its user's directory or by an abstract name, or -errno. `strange`, as in the next ones: the
  * two processes could not ptrace each other, so connections are to be proven (SHUNT_TRUST).
  */
 int shunt_rendezvous_connect(struct shunt_engine *engine, const struct shunt_tuple *tuple,
-			     struct shunt_name *name, bool *strange);
+			     const struct shunt_user_dir *where, struct shunt_name *name,
+			     bool *strange);
 /* The name of the rendezvous for a peer address; `any`: for its port on every address. */
 void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
 			   struct shunt_name *name);
@@ -68,13 +74,33 @@ bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt
 bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
 /* Where its owner's co-listeners come in. */
 void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
+/*
+ * The name in SHUNT_DIR under which a process of another network namespace offers an address (meeting.h). A '/' stands
+ * where an abstract name has its zero byte.
+ */
+void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name);
+static inline bool shunt_rendezvous_is_abroad(const struct shunt_name *name)
+{
+	return name->text[0] == '/';
+}
 /* The name of one process, for claims that were sent to it. */
 void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name);
+/* The same in SHUNT_DIR. */
+void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
 /* A channel to who has the name, if the two processes may be linked, or -errno. */
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
 			   bool *strange);
+/* The same in the directory of its user. */
+int shunt_rendezvous_knock_user_dir(struct shunt_engine *engine, const struct shunt_user_dir *where,
+				const struct shunt_name *name, bool *strange);
+/* Names that are files go. */
+void shunt_rendezvous_unname(struct shunt_engine *engine,
+			     const struct shunt_rendezvous *rendezvous);
+/* Names and descriptors of an address of ours go; those who wait there are added to the crowd. */
+void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous,
+			    struct shunt_crowd *crowd);
 /* The next peer that has come and may be linked, or -errno. */
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange);
 

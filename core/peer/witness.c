@@ -204,6 +204,33 @@ int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple t
 	return result;
 }
 
+/* No connection has port 0 at its far end, so the kernel finds the listener. */
+bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tuple *own,
+			    uid_t *user)
+{
+	struct shunt_tuple tuple = shunt_tuple_reverse(own);
+	_Alignas(struct nlmsghdr) uint8_t answer[ANSWER_BYTES];
+	const struct nlmsghdr *header = (const void *)answer;
+	struct inet_diag_msg shown;
+	struct question question;
+	ssize_t got = 0;
+
+	tuple.peer_port = 0;
+	if (call(service))
+		return false;
+	ask_about(&question, &tuple);
+	if (ask(service, &question, 1))
+		return false;
+	while (!got || header->nlmsg_seq != service->witness.sequence)
+		if ((got = hear(service, answer)) < 0)
+			return false;
+	if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return false;
+	memcpy(&shown, answer + NLMSG_HDRLEN, sizeof(shown));
+	*user = shown.idiag_uid;
+	return shown.idiag_state == TCP_LISTEN;
+}
+
 bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own)
 {
 	struct shunt_tuple tuples[2] = { *own, shunt_tuple_reverse(own) };

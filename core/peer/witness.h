@@ -53,6 +53,9 @@ int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple t
  * translated on the way, or it is in another namespace. False also where there is no witness.
  */
 bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own);
+/* The user of the socket that listens at the connection's far end. False: the kernel shows none. */
+bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tuple *own,
+			    uid_t *user);
 /* The inodes of a connected Unix socket's own end and of its peer's, which has been accepted. */
 int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2]);
 /* Also in a fork's child. */

@@ -519,7 +519,7 @@ static void knock(void)
 
 	hang_up();
 	fuzz_check(!shunt_tuple_of(hostile, conn->fd[0], &tuple));
-	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &name, &(bool) { false });
+	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &(struct shunt_user_dir) { .network = 0 }, &name, &(bool) { false });
 	talker.initiator = true;
 	talker.number = talker.heard = talker.answered = 0;
 }

@@ -41,7 +41,9 @@ pid-one-other           link    now   both process 1 of a PID namespace, users 1
 userns-unmapped         link    now   user 1234 in a user namespace without a mapping; user 1235
 userns-root             link    now   user 1234, who is root in a user namespace; user 1235 outside
 veth                    tcp     now   two network namespaces that are joined by veth
-veth-dir                link    todo  the same, with one SHUNT_DIR for both
+veth-dir                link    now   the same, with one SHUNT_DIR for both
+veth-dir-users          link    now   the same; users 1234 and 1235
+veth-dir-containers     link    now   the same; each of the two users is root in user and PID namespaces of its own
 dnat                    either  now   the client's port is translated into the server's by nftables; both root
 ipv6                    link    now   ::1, both root
 rlimit-as               link    now   a server with 400 MB of address space (RLIMIT_AS); both root
@@ -135,7 +137,7 @@ join_networks() {
 	network=$pid children=()	# it stays until the layout ends
 	until_true other_network $pid && ip link add server type veth peer name client netns $pid || return
 	client_net=(nsenter "--net=/proc/$pid/ns/net")
-	client=("${client_net[@]}")
+	client=("${client_net[@]}" "${client[@]}")
 	address=10.99.0.1
 	ip address add $address/24 dev server && ip link set server up &&
 		"${client_net[@]}" ip address add 10.99.0.2/24 dev client && "${client_net[@]}" ip link set client up &&
@@ -158,6 +160,17 @@ veth_dir() {
 	mkdir -m 1777 "$work/meet"
 	export SHUNT_DIR=$work/meet
 	veth
+}
+
+veth_dir_users() {
+	server=("${one[@]}") client=("${other[@]}")
+	veth_dir
+}
+
+veth_dir_containers() {
+	local inside=(unshare --user --map-root-user "${apart[@]:1}")
+	server=("${one[@]}" "${inside[@]}") client=("${other[@]}" "${inside[@]}")
+	veth_dir
 }
 
 dnat() {
