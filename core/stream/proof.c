@@ -4,6 +4,8 @@
 #include "core/fork/fork_handover.h"
 #include "core/stream/eof.h"
 #include "core/stream/inbound.h"
+#include "core/stream/nonce.h"
+#include "core/stream/tuple.h"
 #include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -15,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/link/link.h"
 #include "core/service.h"
 #include "core/stream/again.h"
 #include "core/stream/deferred_fin.h"
@@ -24,21 +27,28 @@
 #define LOOK 1000000000ull	/* ns between two looks at who waits */
 #define UNPROVEN 10000000ull	/* ns until there may be a descriptor to wait for a nonce with */
 
-bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES])
+bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES])
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (stream->engine->sys->getrandom(rx->nonce, sizeof(rx->nonce), GRND_NONBLOCK) != sizeof(rx->nonce))
+	if (stream->engine->sys->getrandom(rx->nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) != SHUNT_CHANCE_BYTES)
 		return false;
-	memcpy(nonce, rx->nonce, sizeof(rx->nonce));
-	atomic_store(&rx->proof, SHUNT_UNPROVEN);
+	memcpy(chance, rx->nonce, SHUNT_CHANCE_BYTES);
 	return true;
 }
 
-void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONCE_BYTES])
+void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream, const uint8_t theirs[SHUNT_CHANCE_BYTES])
 {
-	memcpy(stream->tx.nonce, nonce, sizeof(stream->tx.nonce));
+	bool claims = link->initiator;
+	struct shunt_nonce_facts facts = { .tuple = claims ? stream->tuple : shunt_tuple_reverse(&stream->tuple) };
+
+	memcpy(facts.hellos, link->hellos, sizeof(facts.hellos));
+	memcpy(facts.chance[!claims], stream->rx.nonce, SHUNT_CHANCE_BYTES);
+	memcpy(facts.chance[claims], theirs, SHUNT_CHANCE_BYTES);
+	shunt_nonce_make(&facts, claims, stream->tx.nonce);
+	shunt_nonce_make(&facts, !claims, stream->rx.nonce);
 	stream->tx.must_prove = true;
+	atomic_store(&stream->rx.proof, SHUNT_UNPROVEN);
 }
 
 /*

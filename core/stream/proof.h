@@ -15,10 +15,10 @@
 struct shunt_service;
 struct shunt_task;
 
-/* The peer will have to show this one. Before the stream is attached. False: there is no randomness. */
-bool shunt_proof_demand(struct shunt_stream *stream, uint8_t nonce[SHUNT_NONCE_BYTES]);
-/* We will have to show this one. */
-void shunt_proof_owe(struct shunt_stream *stream, const uint8_t nonce[SHUNT_NONCE_BYTES]);
+/* Our part of what decides the nonces, for CLAIM or ACCEPT. False: there is no randomness. */
+bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES]);
+/* Both parts are known, so both nonces are. Before the stream is attached. */
+void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream, const uint8_t theirs[SHUNT_CHANCE_BYTES]);
 /* An upgrade has been announced: the peer is told that its nonce is expected. rx.lock held. */
 void shunt_proof_expect(struct shunt_stream *stream);
 /* The reader stands there. 1: it has been read; 0: not yet; -1: the bytes there are the program's. rx.lock held. */

@@ -186,7 +186,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
-	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins; before: our chance */
 	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
 	_Atomic uint64_t held_until;	/* ns; the same of writing, or at this time; 0: it is not held back */
 	uint64_t aside;		/* bytes read from TCP that were none of the stream's */

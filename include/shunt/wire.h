@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 7
+#define SHUNT_WIRE_VERSION 8
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -133,7 +133,8 @@ struct shunt_tuple {
 	uint16_t peer_port;
 };
 
-#define SHUNT_NONCE_BYTES 16
+#define SHUNT_NONCE_BYTES 16	/* what stands in TCP (core/stream/nonce.h) */
+#define SHUNT_CHANCE_BYTES 16
 #define SHUNT_LANES_MAX 8
 #define SHUNT_ADDRESS_BYTES 32	/* what a kind of device tells of a QP */
 
@@ -196,12 +197,12 @@ struct shunt_message {
 		struct {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
-			uint8_t nonce[SHUNT_NONCE_BYTES];	/* across hosts: to be read from TCP; else 0 */
+			uint8_t chance[SHUNT_CHANCE_BYTES];	/* with nonces: of what decides them; else 0 */
 			uint64_t network;	/* SO_NETNS_COOKIE of its socket; 0: not told */
 		} claim;
 		struct {
 			struct shunt_place place;
-			uint8_t nonce[SHUNT_NONCE_BYTES];
+			uint8_t chance[SHUNT_CHANCE_BYTES];	/* as in CLAIM */
 			uint32_t tcp;	/* as MOCK */
 		} accept;
 		struct shunt_place shrink;

@@ -288,7 +288,7 @@ static void inject_message(struct shunt_link *link)
 		if (own && own->tuple_known)
 			message.claim.tuple = own->tuple;
 		message.claim.place = some_place(link, stream);
-		fuzz_take(in, message.claim.nonce, fuzz_below(in, 2) * sizeof(message.claim.nonce));
+		fuzz_take(in, message.claim.chance, fuzz_below(in, 2) * sizeof(message.claim.chance));
 		count = some_descriptors(conn, fds);
 		break;
 	case SHUNT_MSG_ACCEPT:
