@@ -190,8 +190,11 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
-	if (shunt_proof_owed(stream))
-		return -EAGAIN;
+	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED, 0)) {
+		if (shunt_proof_holds(stream))
+			return -EAGAIN;
+		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */
+	}
 	if (__builtin_expect(tx->resend != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
 		if (unsent)
@@ -435,7 +438,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
-	if (tx->resend)
+	if (tx->resend && tx->resend != tx->nonce)
 		tcp += shunt_narrow_int(tx->resend_bytes - tx->resend_done);
 	shunt_lock_leave(&tx->lock);
 	return tcp;

@@ -95,7 +95,7 @@ enum shunt_message_type {
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
 	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
 	SHUNT_MSG_RESUMED,	/* and that were all streams */
-	SHUNT_MSG_EXPECT,	/* across hosts: your upgrade has been announced here; write my nonce to TCP there */
+	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
@@ -104,6 +104,9 @@ enum shunt_message_type {
 	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
 	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */
 	SHUNT_MSG_SHOWN,	/* your socket shows what it should, and ours its part `round` */
+	SHUNT_MSG_NONCE,	/* with nonces: mine will stand in TCP at `offset` */
+	SHUNT_MSG_PROVEN,	/* I have read yours there */
+	SHUNT_MSG_NO_NONCE,	/* I shall not write it, or cannot take yours out: the stream stays on TCP */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -219,6 +222,9 @@ struct shunt_message {
 			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
 			uint64_t sent;		/* behind the last byte that the sender has given to the link; 0 none */
 		} resume;
+		struct {
+			uint64_t offset;
+		} nonce;
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
 		struct shunt_identity process;	/* REDIRECT */
