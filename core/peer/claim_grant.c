@@ -74,8 +74,8 @@ static void refuse(struct shunt_link *link, const struct shunt_tuple *claimed, u
 }
 
 /* The claimed connection is ours and in use: both ends can carry it. */
-static void grant(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *peer,
-		  const uint8_t chance[SHUNT_CHANCE_BYTES])
+static void grant(struct shunt_link *link, struct shunt_stream *stream,
+		  const struct shunt_place *peer, const uint8_t chance[SHUNT_CHANCE_BYTES])
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };

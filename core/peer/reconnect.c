@@ -34,10 +34,11 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
-	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
-	    atomic_load(&rx->second) != SHUNT_NEVER || atomic_load(&rx->proof) == SHUNT_EXPECTED || atomic_load(&rx->proof_fd) >= 0 ||
-	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin || atomic_load(&tx->pinned_wr) ||
-	    stream->retire_fd >= 0 || stream->claimed)
+	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP ||
+	    atomic_load(&rx->boundary) != SHUNT_NEVER || atomic_load(&rx->second) != SHUNT_NEVER ||
+	    atomic_load(&rx->proof) == SHUNT_EXPECTED || atomic_load(&rx->proof_fd) >= 0 ||
+	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin ||
+	    atomic_load(&tx->pinned_wr) || stream->retire_fd >= 0 || stream->claimed)
 		return BUSY;
 	return READY;
 }

@@ -261,7 +261,8 @@ static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !link->peer_retains && atomic_load(&rx->proof) == SHUNT_PROVEN && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
+	return !link->peer_retains && atomic_load(&rx->proof) == SHUNT_PROVEN &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
 	       !atomic_load(&rx->retired) && sent > atomic_load(&rx->tail);
 }
 
@@ -280,7 +281,8 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		again = wants_again(stream, &offset, tx->announced - announced);
 		result = resume(engine, stream, again, offset);
 	}
-	if (sound && !atomic_load(&stream->rx.retired) && atomic_load(&stream->rx.proof) == SHUNT_PROVEN)
+	if (sound && !atomic_load(&stream->rx.retired) &&
+	    atomic_load(&stream->rx.proof) == SHUNT_PROVEN)
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
 		shunt_loss_end(engine, stream, 0);

@@ -81,7 +81,8 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 
 	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
 		return false;
-	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr)
+	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr ||
+	    atomic_load(&stream->lane->retired) < tx->fin_wr)
 		return true;
 	end(stream, tx->end_fd);
 	return false;

@@ -124,7 +124,8 @@ const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_strea
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head), nonce_at = atomic_load(&rx->nonce_at);
+	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
+		 nonce_at = atomic_load(&rx->nonce_at);
 
 	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";

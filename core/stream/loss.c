@@ -131,9 +131,11 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		rx->final = true;
 		shunt_proof_withdraw(stream);
 		proven = atomic_load(&rx->proof) == SHUNT_PROVEN;	/* else the link has brought nothing */
-		if (proven && atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) && atomic_load(&rx->fin) == SHUNT_NEVER)
+		if (proven && atomic_load(&stream->link->distrusted) &&
+		    !atomic_load(&rx->retired) && atomic_load(&rx->fin) == SHUNT_NEVER)
 			rx->doubtful = true;
-		if (!atomic_load(&rx->reset) && (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
+		if (!atomic_load(&rx->reset) &&
+		    (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);

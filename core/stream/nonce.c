@@ -17,7 +17,8 @@ static void add_address(struct shunt_sha256 *sum, const uint8_t address[16], uin
 	shunt_sha256_add(sum, &port, sizeof(port));
 }
 
-void shunt_nonce_make(const struct shunt_nonce_facts *facts, bool claimants, uint8_t nonce[SHUNT_NONCE_BYTES])
+void shunt_nonce_make(const struct shunt_nonce_facts *facts, bool claimants,
+		      uint8_t nonce[SHUNT_NONCE_BYTES])
 {
 	uint8_t digest[SHUNT_SHA256_BYTES];
 	struct shunt_sha256 sum;

@@ -20,6 +20,7 @@ struct shunt_nonce_facts {
 /* The digest of a HELLO, as it is sent. */
 void shunt_nonce_hello(uint8_t digest[SHUNT_SHA256_BYTES], const struct shunt_hello *hello);
 /* `claimants`: that the claimant shows; otherwise the acceptor's. */
-void shunt_nonce_make(const struct shunt_nonce_facts *facts, bool claimants, uint8_t nonce[SHUNT_NONCE_BYTES]);
+void shunt_nonce_make(const struct shunt_nonce_facts *facts, bool claimants,
+		      uint8_t nonce[SHUNT_NONCE_BYTES]);
 
 #endif

@@ -27,13 +27,15 @@ bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (stream->engine->sys->getrandom(rx->nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) != SHUNT_CHANCE_BYTES)
+	if (stream->engine->sys->getrandom(rx->nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
+	    SHUNT_CHANCE_BYTES)
 		return false;
 	memcpy(chance, rx->nonce, SHUNT_CHANCE_BYTES);
 	return true;
 }
 
-void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream, const uint8_t theirs[SHUNT_CHANCE_BYTES])
+void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
+		       const uint8_t theirs[SHUNT_CHANCE_BYTES])
 {
 	bool claims = link->initiator;
 	struct shunt_nonce_facts facts = { .tuple = claims ? stream->tuple : shunt_tuple_reverse(&stream->tuple) };
@@ -71,7 +73,8 @@ static bool watch(struct shunt_stream *stream)
 	copy = shunt_own_fds_copy(engine, stream->fd);
 	if (copy < 0)
 		return false;
-	if (shunt_loop_add(&engine->loop, copy, &stream->proof_source, EPOLLIN | EPOLLRDHUP | EPOLLET)) {
+	if (shunt_loop_add(&engine->loop, copy, &stream->proof_source,
+			   EPOLLIN | EPOLLRDHUP | EPOLLET)) {
 		shunt_own_fds_close(engine, copy);
 		return false;
 	}
@@ -117,24 +120,29 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 /* From now on the kernel's readiness for input is not the program's where the nonce comes next. */
 static void tell_readers(struct shunt_stream *stream)
 {
-	shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
+	shunt_group_tell(stream->engine, stream,
+			 EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
 
-static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
+static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_stream *stream,
+				  uint64_t at)
 {
 	if (atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN)
 		return "a second NONCE, or one for a connection that needs none";
 	if (!link->initiator && atomic_load(&stream->tx.show) != SHUNT_SHOWN)
 		return "a NONCE before it has read the acceptor's";
-	return at < atomic_load(&stream->rx.head) || at >> 62 ? "a NONCE where bytes have been read" : NULL;
+	return at < atomic_load(&stream->rx.head) || at >> 62 ?
+		       "a NONCE where bytes have been read" :
+		       NULL;
 }
 
 static bool can_take_out(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !rx->shut && !rx->final && !atomic_load(&rx->retired) && !atomic_load(&rx->reset) && !rx->tcp_eof &&
-	       atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->dissolving;
+	return !rx->shut && !rx->final && !atomic_load(&rx->retired) && !atomic_load(&rx->reset) &&
+	       !rx->tcp_eof && atomic_load(&stream->retiring) == SHUNT_STAYING &&
+	       !stream->dissolving;
 }
 
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
@@ -147,7 +155,8 @@ void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uin
 		wrong = is_out_of_turn(link, stream, at);
 	if (!wrong && atomic_load(&stream->state) == SHUNT_LINKED) {
 		expects = can_take_out(stream) && watch(stream);
-		move(stream, expects ? SHUNT_EXPECTED : SHUNT_DISPROVEN, expects ? at : SHUNT_NEVER);
+		move(stream, expects ? SHUNT_EXPECTED : SHUNT_DISPROVEN,
+		     expects ? at : SHUNT_NEVER);
 	}
 	if (expects)
 		tell_readers(stream);	/* before the nonce can come */
@@ -172,7 +181,8 @@ static bool peer_has_ended(struct shunt_engine *engine, int fd)
 	socklen_t length = sizeof(info);
 
 	return engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
-	       (info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 && info.tcpi_state != TCP_FIN_WAIT2);
+	       (info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 &&
+		info.tcpi_state != TCP_FIN_WAIT2);
 }
 
 /* The program's bytes stand there, or its end does: TCP goes on as if there were no link. */
@@ -242,7 +252,8 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (memcmp(bytes, rx->nonce, (size_t)got)) {
 		/* To who has closed, or whose queue pair has failed, a peer that knows sends what it likes. */
 		if (!rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_link_distrust(stream->link, "it claims a connection that is not its own");
+			shunt_link_distrust(stream->link,
+					    "it claims a connection that is not its own");
 		disprove(stream);
 	} else if (got == sizeof(bytes)) {
 		is_there(engine, stream, fd);
@@ -284,7 +295,8 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 
 	/* Else the kernel has been told before. */
-	rx->end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0 && (!rx->shut || rx->end_reading);
+	rx->end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0 &&
+			  (!rx->shut || rx->end_reading);
 	return rx->end_reading;
 }
 
@@ -313,24 +325,27 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
 	atomic_store(&stream->tx.show, to);
-	shunt_group_tell(stream->engine, stream, EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
+	shunt_group_tell(stream->engine, stream,
+			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
 
 /* The acceptor shows first: nothing of us is written for a peer that does not hold the connection. */
 static bool is_our_turn(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.show) == SHUNT_OWED && atomic_load(&stream->state) == SHUNT_LINKED &&
-	       atomic_load(&stream->agreed) &&
-	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR || atomic_load(&stream->rx.proof) == SHUNT_PROVEN);
+	return atomic_load(&stream->tx.show) == SHUNT_OWED &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->agreed) &&
+	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR ||
+		atomic_load(&stream->rx.proof) == SHUNT_PROVEN);
 }
 
 static bool can_write(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	return !tx->shut && !tx->resend && !atomic_load(&tx->dead) && !atomic_load(&tx->halted) && !stream->rx.final &&
-	       !atomic_load(&stream->released) && !stream->dissolving &&
-	       atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
+	return !tx->shut && !tx->resend && !atomic_load(&tx->dead) && !atomic_load(&tx->halted) &&
+	       !stream->rx.final && !atomic_load(&stream->released) && !stream->dissolving &&
+	       atomic_load(&stream->retiring) == SHUNT_STAYING &&
+	       atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
 }
 
 void shunt_proof_say(struct shunt_stream *stream)
@@ -350,7 +365,8 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&tx->show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED && !tx->shut) {
+	if (atomic_load(&tx->show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
+	    !tx->shut) {
 		tx->resend = tx->nonce;	/* takes no memory that could be refused */
 		tx->resend_done = 0;
 		tx->resend_bytes = sizeof(tx->nonce);
@@ -400,7 +416,8 @@ void shunt_proof_refused(struct shunt_stream *stream)
 	if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
 		disprove(stream);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->tx.show) == SHUNT_OWED || atomic_load(&stream->tx.show) == SHUNT_PLACED)
+	if (atomic_load(&stream->tx.show) == SHUNT_OWED ||
+	    atomic_load(&stream->tx.show) == SHUNT_PLACED)
 		turn(stream, SHUNT_WITHDRAWN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_tcp_backlog_proven(stream);
@@ -428,7 +445,8 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct waiting *found = arg;
 
-	if (!is_our_turn(stream) && !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
+	if (!is_our_turn(stream) &&
+	    !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;

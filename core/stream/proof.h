@@ -25,7 +25,8 @@ struct shunt_task;
 /* Our part of what decides the nonces, for CLAIM or ACCEPT. False: there is no randomness. */
 bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES]);
 /* Both parts are known, so both nonces are. Before the stream is attached. */
-void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream, const uint8_t theirs[SHUNT_CHANCE_BYTES]);
+void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
+		       const uint8_t theirs[SHUNT_CHANCE_BYTES]);
 
 /* --- the reader --- */
 
@@ -80,9 +81,9 @@ static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 static inline bool shunt_proof_holds(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
+	uint8_t show = atomic_load_explicit(&s->tx.show, memory_order_relaxed);
 
-	return __builtin_expect(atomic_load_explicit(&s->tx.show, memory_order_relaxed) == SHUNT_PLACED, 0) &&
-	       !atomic_load(&s->released);
+	return __builtin_expect(show == SHUNT_PLACED, 0) && !atomic_load(&s->released);
 }
 
 /* Both ends have shown what they had to: either direction may go to the link. */
@@ -97,9 +98,11 @@ static inline bool shunt_proof_is_complete(const struct shunt_stream *stream)
 static inline uint64_t shunt_proof_end_of_track(const struct shunt_rx *rx)
 {
 	struct shunt_rx *r = (struct shunt_rx *)rx;
-	uint64_t boundary = atomic_load_explicit(&r->boundary, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&r->boundary, memory_order_relaxed);
 
-	return __builtin_expect(boundary == SHUNT_NEVER, 1) ? atomic_load_explicit(&r->nonce_at, memory_order_relaxed) : boundary;
+	if (__builtin_expect(end == SHUNT_NEVER, 1))
+		end = atomic_load_explicit(&r->nonce_at, memory_order_relaxed);
+	return end;
 }
 
 /* The next thing in TCP is to be the nonce. */

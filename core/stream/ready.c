@@ -158,8 +158,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	else if ((atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx)) ||
 		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
-	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
-	    !shunt_proof_holds(stream)) {
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) &&
+	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
 		if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}

@@ -76,7 +76,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
 	size_t batch = 0;
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed), end = shunt_proof_end_of_track(rx);
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed),
+		 end = shunt_proof_end_of_track(rx);
 
 	if (to->skip || end != SHUNT_NEVER) {
 		message.msg_iov = iov;
@@ -100,7 +101,9 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		if (__builtin_expect(rx->owes_reset, 0))
 			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
 		rx->owes_reset = false;
-		return __builtin_expect(rx->doubtful || rx->owed > head, 0) ? shunt_eof_in_doubt(stream, fd) : 0;
+		return __builtin_expect(rx->doubtful || rx->owed > head, 0) ?
+			       shunt_eof_in_doubt(stream, fd) :
+			       0;
 	}
 	shunt_iov_advance(to, got);
 	to->cut = (size_t)got == batch;

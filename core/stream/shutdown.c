@@ -16,8 +16,8 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	uint8_t show = atomic_load(&tx->show);
 
-	if (!tx->shut || atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
-	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
+	if (!tx->shut || atomic_load(&stream->state) != SHUNT_LINKED ||
+	    atomic_load(&stream->released) || (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
 		return;
 	atomic_store(&tx->fin, tx->offset);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));

@@ -75,8 +75,11 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 		next_flip(engine, tx);
 	}
 	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
-	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
-		 shunt_proof_is_complete(stream) ? SHUNT_LINK : SHUNT_TCP;
+	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) &&
+				 atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
+				 shunt_proof_is_complete(stream) ?
+			 SHUNT_LINK :
+			 SHUNT_TCP;
 	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
 	    !tx->resend) {
 		if (wanted == SHUNT_TCP)

@@ -190,7 +190,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
-	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED, 0)) {
+	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED,
+			     0)) {
 		if (shunt_proof_holds(stream))
 			return -EAGAIN;
 		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */

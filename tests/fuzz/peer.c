@@ -289,7 +289,8 @@ static void inject_message(struct shunt_link *link)
 		if (own && own->tuple_known)
 			message.claim.tuple = own->tuple;
 		message.claim.place = some_place(link, stream);
-		fuzz_take(in, message.claim.chance, fuzz_below(in, 2) * sizeof(message.claim.chance));
+		fuzz_take(in, message.claim.chance,
+			  fuzz_below(in, 2) * sizeof(message.claim.chance));
 		count = some_descriptors(conn, fds);
 		break;
 	case SHUNT_MSG_ACCEPT:

@@ -133,8 +133,10 @@ void nothing_goes_before_the_proof(void **state)
 		assert_order();
 		step(n / 2 % 2);
 		assert_order();
-		order[0] = order[0] || (proof(CLAIMANT) == SHUNT_PROVEN && show(CLAIMANT) == SHUNT_PLACED);
-		order[1] = order[1] || (show(ACCEPTOR) == SHUNT_SHOWN && proof(ACCEPTOR) == SHUNT_EXPECTED);
+		order[0] = order[0] ||
+			   (proof(CLAIMANT) == SHUNT_PROVEN && show(CLAIMANT) == SHUNT_PLACED);
+		order[1] = order[1] ||
+			   (show(ACCEPTOR) == SHUNT_SHOWN && proof(ACCEPTOR) == SHUNT_EXPECTED);
 	}
 	assert_true(order[0] && order[1]);
 	assert_true(on_link(side_of(0)) && on_link(side_of(1)));
@@ -234,7 +236,9 @@ void an_end_before_the_question(void **state)
 		if (closes)
 			close_side(side_of(1));
 		else
-			assert_int_equal(shunt_stream_shutdown(engines[1], side_of(1)->fd, stream_of(side_of(1)), SHUT_WR), 0);
+			assert_int_equal(shunt_stream_shutdown(engines[1], side_of(1)->fd,
+							       stream_of(side_of(1)), SHUT_WR),
+					 0);
 		for (int i = 0; i < 10; i++)
 			turn();
 		assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
@@ -256,7 +260,8 @@ static ssize_t send_if_room(int fd, const struct msghdr *message, int flags)
 	socklen_t length = sizeof(int);
 	int domain;
 
-	if (!no_room || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) || domain != AF_INET)
+	if (!no_room || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
+	    domain != AF_INET)
 		return sendmsg(fd, message, flags);
 	errno = EAGAIN;
 	return -1;
@@ -323,9 +328,11 @@ static void end_before_the_nonce(int how)
 	reader = until_expected(CLAIMANT);
 	put(0, 0, 5000, 0);
 	if (how == 1)
-		assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RDWR), 0);
+		assert_int_equal(
+			shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RDWR), 0);
 	for (int i = 0; how == 2 && i < 2; i++)	/* said twice */
-		assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RD), 0);
+		assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RD),
+				 0);
 	close_side(side_of(0));
 	assert_true(reader->rx.proof_fd >= 0);
 	step(1);	/* writes it */
@@ -355,7 +362,9 @@ void who_does_not_read_asks_for_no_nonce(void **state)
 	(void)state;
 	make_pair(true);
 	begin();
-	assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, stream_of(side_of(0)), SHUT_RD), 0);
+	assert_int_equal(
+		shunt_stream_shutdown(engines[0], side_of(0)->fd, stream_of(side_of(0)), SHUT_RD),
+		0);
 	for (int n = 0; n < 1000 && show(ACCEPTOR) != SHUNT_WITHDRAWN; n++)
 		turn();
 	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
@@ -462,7 +471,8 @@ static void end_without(const char *more)
 	assert_int_equal(send(side_of(1)->fd, more, strlen(more), 0), strlen(more));
 	shutdown(side_of(1)->fd, SHUT_WR);
 	if (*more)
-		assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT), strlen(more));
+		assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT),
+				 strlen(more));
 	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT), 0);
 	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
 	leave_bed();
@@ -492,7 +502,8 @@ void a_reflected_nonce_proves_nothing(void **state)
 	assert_int_equal(send(side_of(1)->fd, stream->tx.nonce, sizeof(bytes), 0), sizeof(bytes));
 	step(0);
 	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
-	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT), sizeof(bytes));
+	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT),
+			 sizeof(bytes));
 	assert_memory_equal(stream->tx.nonce, bytes, sizeof(bytes));
 	assert_int_equal(stream->rx.aside, 0);
 	leave_bed();
@@ -514,7 +525,8 @@ void no_nonce_comes_twice(void **state)
 		leave_bed();
 		for (int i = 0; i < n; i++)
 			for (int k = 0; k < 4; k++)
-				assert_memory_not_equal(seen[i][k / 2], seen[n][k % 2], SHUNT_NONCE_BYTES);
+				assert_memory_not_equal(seen[i][k / 2], seen[n][k % 2],
+							SHUNT_NONCE_BYTES);
 	}
 }
 
@@ -523,7 +535,8 @@ static void cheat(void (*how)(struct shunt_stream *cheat), int by)
 {
 	make_pair(true);
 	begin();
-	for (int n = 0; n < 1000 && !(stream_of(side_of(0))->link && show(ACCEPTOR) == SHUNT_PLACED); n++)
+	for (int n = 0;
+	     n < 1000 && !(stream_of(side_of(0))->link && show(ACCEPTOR) == SHUNT_PLACED); n++)
 		step(n % 2);
 	assert_int_equal(atomic_load(&engines[!by]->distrusted), 0);
 	how(stream_of(side_of(by)));
