@@ -12,7 +12,7 @@
 struct bed bed;
 
 /* LeakSanitizer shall find what is still alive. */
-static struct shunt_engine *former[256][2];
+static struct shunt_engine *former[512][2];
 static int formers;
 
 static uint8_t byte_at(uint64_t offset, int salt)
