@@ -464,9 +464,11 @@ void shunt_proof_run(struct shunt_task *task)
 	for (int i = 0; i < found.count; i++) {
 		struct shunt_stream *stream = found.streams[i];
 
+		shunt_lock_take(&stream->rx.lock);	/* PROVEN comes before NONCE: is_there() */
 		shunt_lock_take(&stream->tx.lock);
 		shunt_proof_say(stream);
 		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
 		shunt_deferred_fin_again(stream);
 		shunt_streams_unhold(stream);
 	}
