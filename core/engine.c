@@ -258,8 +258,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->resend_fd = -1;
 	stream->awaited = stream->lingers = false;
 	shunt_own_fds_close(engine, stream->rx.proof_fd);
-	stream->rx.proof_fd = -1;
-	atomic_store(&stream->rx.held_until, 0);
+	atomic_store(&stream->rx.proof_fd, -1);
 	shunt_own_fds_close(engine, stream->tx.end_fd);
 	stream->tx.end_fd = -1;
 	stream->tx.lingers = false;

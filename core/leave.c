@@ -129,7 +129,7 @@ static bool is_over(struct shunt_service *service)
 		    (state != SHUNT_LINK_BROKEN || link->seated || shunt_channel_waits(&link->channel)))
 			return false;
 	}
-	return !service->asked && !atomic_load(&service->resends) && !atomic_load(&service->held_ends);
+	return !service->asked && !atomic_load(&service->resends);
 }
 
 void shunt_leave_run(struct shunt_task *task)

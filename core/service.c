@@ -67,7 +67,6 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->unclaimed, shunt_claim_task_unclaimed, false },
 		{ &tasks->keepalive, shunt_keepalive_run, false },
 		{ &tasks->expiry, shunt_user_timeout_run, false },
-		{ &tasks->proof, shunt_proof_run_overdue, false },
 		{ &tasks->overflow, shunt_overflow_run, false },
 		{ &tasks->join, shunt_listener_worker_run, false },
 		{ &tasks->have, shunt_listener_owner_run, false },

@@ -32,7 +32,7 @@ struct shunt_had;
  * their files; those marked * run in each round, the others when they are due.
  */
 struct shunt_tasks {
-	struct shunt_task prove;	/* a nonce is to be asked for, or has come and a child waits for it */
+	struct shunt_task prove;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
 	struct shunt_task offer;	/* connections have been used for the first time */
 	struct shunt_task doors;	/* peers may be heard again */
@@ -43,7 +43,6 @@ struct shunt_tasks {
 	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
 	struct shunt_task expiry;	/* a sender gets nowhere, and its program may not wait for ever */
-	struct shunt_task proof;	/* ends that wait for a nonce */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task join;		/* owners of rendezvous are to be found */
 	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
@@ -80,7 +79,6 @@ struct shunt_service {
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */
 	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
-	_Atomic uint32_t held_ends;	/* any thread: ends that wait for a nonce (proof.c) */
 
 	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */

@@ -8,6 +8,7 @@
 #define SHUNT_CORE_LINK_LINK_H
 
 #include "core/base/lock.h"
+#include "core/base/sha256.h"
 #include "core/lane/lane.h"
 #include "core/link/arena.h"
 #include "core/link/channel.h"
@@ -40,6 +41,7 @@ struct shunt_link {
 	uint32_t proving;	/* proofs under way, at the accepting end; service thread */
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
+	uint8_t hellos[2][SHUNT_SHA256_BYTES];	/* digests of the initiator's and the acceptor's HELLO, for nonces */
 	uint32_t peer_receives;	/* depth of its receive queue */
 	uint64_t hello_by;	/* ns: when it has to have said HELLO, at the accepting end */
 	uint32_t parked;	/* its claims that wait for our program; service thread */

@@ -11,6 +11,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/stream/proof.h"
+#include "core/stream/shutdown.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 #include "core/wait/epset.h"
@@ -56,10 +57,7 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_mock_begin(stream);
 	shunt_reconnect_done(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
-	if (tx->shut) {	/* ended before: the link must say it too */
-		atomic_store(&tx->fin, tx->offset);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN);
-	}
+	shunt_tx_say_end(stream);	/* ended before: the link must say it too */
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.linked++;
 	shunt_lock_leave(&engine->streams_lock);
@@ -104,11 +102,7 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->agreed, true);
-	/* Who accepted writes nothing into TCP before the claimant has shown that it is the peer. */
-	if (stream->role == SHUNT_ACCEPTOR && shunt_proof_pending(&stream->rx)) {
-		shunt_lock_leave(&stream->tx.lock);
-		return;
-	}
+	shunt_proof_say(stream);
 	if (atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->asked) == SHUNT_NOT_ASKED) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);

@@ -130,7 +130,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_claim_stays(engine, stream, link->device->kind->shortage());
 		return;
 	}
-	if (link->nonces && !shunt_proof_demand(stream, message.claim.nonce)) {
+	if (link->nonces && !shunt_proof_chance(stream, message.claim.chance)) {
 		shunt_claim_stays(engine, stream, SHUNT_REASON_NO_RANDOM);
 		return;
 	}
@@ -365,7 +365,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 		return;
 	}
 	if (link->nonces)
-		shunt_proof_owe(stream, message->accept.nonce);
+		shunt_proof_agree(link, stream, message->accept.chance);
 	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->peer_id = place->stream;

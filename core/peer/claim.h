@@ -20,7 +20,7 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 	uint64_t network;
 	uint32_t number;	/* of a proof that is asked for, with SHUNT_PROOF_BIT; 0: a claim */
 	struct shunt_place place;		/* of a claim, as is the next */
-	uint8_t nonce[SHUNT_NONCE_BYTES];
+	uint8_t chance[SHUNT_CHANCE_BYTES];
 	uint8_t digest[SHUNT_DIGEST_BYTES];	/* of a proof */
 	uint64_t deadline;
 	struct shunt_parked *next;

@@ -75,8 +75,8 @@ static void refuse(struct shunt_link *link, const struct shunt_tuple *claimed, u
 }
 
 /* The claimed connection is ours and in use: both ends can carry it. */
-static void grant(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *peer,
-		  const uint8_t nonce[SHUNT_NONCE_BYTES])
+static void grant(struct shunt_link *link, struct shunt_stream *stream,
+		  const struct shunt_place *peer, const uint8_t chance[SHUNT_CHANCE_BYTES])
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
@@ -87,10 +87,11 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream, const st
 	if (result && !forbidden)
 		reason = link->device->kind->shortage();
 	if (!result && link->nonces) {
-		shunt_proof_owe(stream, nonce);
-		result = shunt_proof_demand(stream, message.accept.nonce) ? 0 : -EAGAIN;
+		result = shunt_proof_chance(stream, message.accept.chance) ? 0 : -EAGAIN;
 		if (result)
 			reason = SHUNT_REASON_NO_RANDOM;
+		else
+			shunt_proof_agree(link, stream, chance);
 	}
 	if (!result)
 		result = shunt_attach(engine, stream, peer, &message);
@@ -142,7 +143,7 @@ static void take_up(const struct shunt_parked *claim, struct shunt_stream *strea
 	if (claim->number)
 		shunt_possession_asked(link, stream, claim->number, claim->digest);
 	else if (shunt_possession_is_proven(link, stream))
-		grant(link, stream, &claim->place, claim->nonce);
+		grant(link, stream, &claim->place, claim->chance);
 	else
 		refuse(link, &claim->tuple, claim->place.stream, SHUNT_REFUSED_DISPROVEN);
 }
@@ -258,7 +259,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 		refuse(link, &claim.tuple, claim.place.stream, SHUNT_REFUSED_NOT_HAD);
 		return;
 	}
-	memcpy(claim.nonce, message->claim.nonce, sizeof(claim.nonce));
+	memcpy(claim.chance, message->claim.chance, sizeof(claim.chance));
 	shunt_reconnect_claimed(link, &claim.tuple);
 	look_for(&claim);
 }

@@ -64,6 +64,15 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 	case SHUNT_MSG_EXPECT:
 		shunt_proof_write(link->engine, stream);
 		break;
+	case SHUNT_MSG_NONCE:
+		shunt_proof_place(link, stream, message->nonce.offset);
+		break;
+	case SHUNT_MSG_PROVEN:
+		shunt_proof_shown(link, stream);
+		break;
+	case SHUNT_MSG_NO_NONCE:
+		shunt_proof_refused(stream);
+		break;
 	case SHUNT_MSG_MOCK:
 		on_mock(link, stream, message->tcp);
 		break;
@@ -119,7 +128,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	}
 	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
 	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
-	    message->type != SHUNT_MSG_EXPECT)
+	    message->type != SHUNT_MSG_NO_NONCE)
 		return;
 	if (message->type == SHUNT_MSG_CLAIM) {
 		shunt_claim_heard(link, message);

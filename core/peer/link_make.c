@@ -13,6 +13,7 @@
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
 #include "core/recovery/keepalive.h"
+#include "core/stream/nonce.h"
 
 static int make_memory(struct shunt_link *link)
 {
@@ -80,6 +81,7 @@ static int say_hello(struct shunt_link *link)
 	hello->kind = link->device->kind->number;
 	hello->nonces = link->nonces;
 	hello->maps = shunt_narrow_u32(link->maps / SHUNT_MAPS_BYTES);
+	shunt_nonce_hello(link->hellos[!link->initiator], hello);
 	return shunt_link_send(link, &message, fds, count);
 }
 
@@ -293,6 +295,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	if (link->channel.kind == SHUNT_CHANNEL_TCP)
 		link->peer_pid = hello->pid;	/* no kernel of ours knows it */
 	link->peer_retains = hello->retains;
+	shunt_nonce_hello(link->hellos[link->initiator], hello);
 	if (!link->initiator && say_hello(link)) {
 		shunt_link_kill(link, "its channel does not take an answer");
 		return;

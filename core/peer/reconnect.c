@@ -21,7 +21,7 @@
 
 enum readiness { READY, BUSY, NEVER };
 
-/* Both locks held. BUSY: the old link left bytes to read or send. EOF at unproven_at is a reset. */
+/* Both locks held. BUSY: the old link left bytes to read or send. */
 static enum readiness is_quiet(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
@@ -34,11 +34,11 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
-	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
-	    atomic_load(&rx->second) != SHUNT_NEVER || atomic_load(&rx->proof) != SHUNT_PROVEN || rx->proof_fd >= 0 ||
-	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin || atomic_load(&tx->pinned_wr) ||
-	    stream->retire_fd >= 0 || stream->claimed ||
-	    (rx->unproven_at != SHUNT_NEVER && rx->unproven_at >= atomic_load(&rx->head)))
+	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP ||
+	    atomic_load(&rx->boundary) != SHUNT_NEVER || atomic_load(&rx->second) != SHUNT_NEVER ||
+	    atomic_load(&rx->proof) == SHUNT_EXPECTED || atomic_load(&rx->proof_fd) >= 0 ||
+	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin ||
+	    atomic_load(&tx->pinned_wr) || stream->retire_fd >= 0 || stream->claimed)
 		return BUSY;
 	return READY;
 }
@@ -69,7 +69,7 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 /* Everything announced on the link has come, or is the kernel's to say. rx.lock held. */
 static bool is_certain(const struct shunt_rx *rx)
 {
-	return !rx->doubtful && rx->unproven_at == SHUNT_NEVER && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
+	return !rx->doubtful && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
 }
 
 bool shunt_reconnect_let_go(struct shunt_stream *stream)

@@ -104,8 +104,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin) ||
-	    shunt_proof_pending(&stream->rx) || shunt_deferred_fin_must_prove(stream))
+	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
@@ -122,13 +121,8 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	state = atomic_load(&stream->state);
-	if (state == SHUNT_LINKED && shunt_proof_pending(&stream->rx))
-		shunt_proof_expect(stream);	/* it is heard before what follows */
+	shunt_proof_withdraw(stream);	/* it is heard before what follows */
 	offset = atomic_load(&stream->rx.tail);
-	if (state == SHUNT_LINKED && atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN) {	/* nothing of it counts */
-		offset = atomic_load(&stream->rx.boundary);
-		shunt_proof_drop(engine, stream);
-	}
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
 		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
@@ -235,7 +229,6 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	struct shunt_tx *tx = &stream->tx;
 	int result = 0;
 
-	tx->must_prove = false;
 	if (again) {
 		shunt_lock_take(&stream->lane->lock);
 		result = comes_late(stream, from) ? -ENODATA :
@@ -268,7 +261,8 @@ static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !link->peer_retains && atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
+	return !link->peer_retains && atomic_load(&rx->proof) == SHUNT_PROVEN &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
 	       !atomic_load(&rx->retired) && sent > atomic_load(&rx->tail);
 }
 
@@ -287,7 +281,8 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		again = wants_again(stream, &offset, tx->announced - announced);
 		result = resume(engine, stream, again, offset);
 	}
-	if (sound && !atomic_load(&stream->rx.retired))
+	if (sound && !atomic_load(&stream->rx.retired) &&
+	    atomic_load(&stream->rx.proof) == SHUNT_PROVEN)
 		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
 		shunt_loss_end(engine, stream, 0);

@@ -17,7 +17,7 @@ const char shunt_again_wrong[] = "bytes asked for again that cannot be missing";
 
 void shunt_again_free(struct shunt_tx *tx)
 {
-	if (tx->resend != tx->nonce)
+	if (tx->resend != tx->nonce)	/* between hosts, before there is a link to be sent again from */
 		free(tx->resend);
 	tx->resend = NULL;
 }
@@ -25,13 +25,10 @@ void shunt_again_free(struct shunt_tx *tx)
 uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
 {
 	size_t before = tx->resend ? tx->resend_bytes : 0;
-	bool own = tx->resend == tx->nonce;
-	uint8_t *grown = realloc(own ? NULL : tx->resend, before + bytes);
+	uint8_t *grown = realloc(tx->resend, before + bytes);
 
 	if (!grown)
 		return NULL;
-	if (own)
-		memcpy(grown, tx->nonce, before);
 	if (!before)
 		tx->resend_done = 0;
 	tx->resend_bytes = before + bytes;

@@ -75,28 +75,20 @@ int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
 }
 
-bool shunt_deferred_fin_must_prove(const struct shunt_stream *stream)
-{
-	return shunt_proof_owed(stream) && stream->tx.offset > atomic_load(&((struct shunt_stream *)stream)->tx.upgrade_at);
-}
-
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
 		return false;
-	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr || atomic_load(&stream->lane->retired) < tx->fin_wr ||
-	    shunt_deferred_fin_must_prove(stream))
-		return true;
-	/* The program has ended reading, too: the kernel would answer the nonce that we have asked for with a reset. */
-	if (atomic_load(&stream->rx.shut) && atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr ||
+	    atomic_load(&stream->lane->retired) < tx->fin_wr)
 		return true;
 	end(stream, tx->end_fd);
 	return false;
 }
 
-void shunt_deferred_fin_proven(struct shunt_stream *stream)
+void shunt_deferred_fin_written(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->tx.lingers))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
@@ -112,15 +104,11 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 		return;
 	}
 	if (!tx->resend || stream->rx.owes_reset) {
-		/* The program has ended reading, too: the kernel would answer the nonce that is on its way with a reset. */
-		if (!stream->rx.owes_reset && shunt_proof_end_writing(stream))
-			leave(stream);
-		else
-			end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
+		end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
 		return;
 	}
 	tx->resend_fin = true;
-	if (!stream->awaited) {		/* else with the nonce, before what has been added now */
+	if (!stream->awaited) {
 		stream->resend_fd = tx->end_fd;
 		atomic_store(&tx->end_fd, -1);
 	}

@@ -20,11 +20,9 @@ void shunt_deferred_fin_again(struct shunt_stream *stream);
 int shunt_deferred_fin_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_deferred_fin_look(struct shunt_stream *stream);
-/* Without the nonce that is to come before the end the peer would not count what was sent by the link. tx.lock held. */
-bool shunt_deferred_fin_must_prove(const struct shunt_stream *stream);
-/* The nonce has been written, for which the end had to wait, too. tx.lock held. */
-void shunt_deferred_fin_proven(struct shunt_stream *stream);
-/* The link brings nothing more: what TCP has to carry instead, and a nonce that waits for room, then the end. Both locks held. */
+/* What TCP had to carry has been written, for which the end had to wait, too. tx.lock held. */
+void shunt_deferred_fin_written(struct shunt_stream *stream);
+/* The link brings nothing more: what TCP has to carry instead, then the end. Both locks held. */
 void shunt_deferred_fin_resume(struct shunt_stream *stream);
 /* The link is dead: the same, and a reset if something can no longer be sent again. Both locks held. */
 void shunt_deferred_fin_dead(struct shunt_stream *stream);

@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/stream/eof.h"
-#include "core/stream/proof.h"
 
 bool shunt_stream_tcp_closed(struct shunt_stream *stream)
 {
@@ -115,7 +114,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
 	     atomic_load(&stream->rx.told)) && shunt_stream_tcp_closed(stream))
 		return true;
-	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+	if (atomic_load(&stream->rx.proof) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	if (!atomic_load(&stream->tx.halted) &&
 	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))

@@ -65,6 +65,8 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+		return "an upgrade before its proof";
 	if (rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    at < atomic_load(&rx->head) || at < atomic_load(&rx->tail))
 		return "an upgrade out of turn";
@@ -122,15 +124,18 @@ const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_strea
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head);
+	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
+		 nonce_at = atomic_load(&rx->nonce_at);
 
+	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || (nonce_at != SHUNT_NEVER && at < nonce_at))
+		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
 	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		return NULL;
 	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
-	if (shunt_proof_pending(rx)) {
+	if (atomic_load(&rx->proof) != SHUNT_PROVEN) {
 		atomic_store(&rx->early_fin, at);
 		return NULL;
 	}
@@ -146,10 +151,8 @@ void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (shunt_proof_pending(rx)) {
-		rx->early_reset = true;
-		return;
-	}
+	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+		return;	/* the kernel says it, too */
 	if (!atomic_load(&rx->reset))
 		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	atomic_store(&rx->reset, true);
@@ -255,7 +258,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		atomic_store(&stream->released, true);
 		if (atomic_load(&stream->leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait for EXPECT any more */
+		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_roster_kick(engine, stream->lane);
 		}

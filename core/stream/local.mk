@@ -12,6 +12,7 @@ stream_sources = \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
 	core/stream/marks.c core/stream/marks.h \
+	core/stream/nonce.c core/stream/nonce.h \
 	core/stream/offer.c core/stream/offer.h \
 	core/stream/overflow.c core/stream/overflow.h \
 	core/stream/peek.c core/stream/peek.h \

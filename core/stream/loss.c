@@ -123,21 +123,19 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
-	bool unproven, ended;
+	bool proven;
 
 	shunt_lock_take(&rx->lock);
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
-		tx->must_prove = false;
-		/* It says that nothing follows: where TCP ends there, too, that was all, though it has not shown its nonce. */
-		ended = atomic_load(&rx->early_fin) != SHUNT_NEVER && atomic_load(&rx->early_fin) == atomic_load(&rx->boundary) &&
-			atomic_load(&rx->tail) == atomic_load(&rx->boundary);
-		unproven = shunt_proof_drop(engine, stream);
-		rx->doubtful = (atomic_load(&stream->link->distrusted) && !atomic_load(&rx->retired) &&
-				atomic_load(&rx->fin) == SHUNT_NEVER) ||
-			       (unproven && !ended && shunt_loss_of_theirs(stream));
-		if (!atomic_load(&rx->reset) && (shunt_loss_of_ours(stream) || (!unproven && shunt_loss_of_theirs(stream))))
+		shunt_proof_withdraw(stream);
+		proven = atomic_load(&rx->proof) == SHUNT_PROVEN;	/* else the link has brought nothing */
+		if (proven && atomic_load(&stream->link->distrusted) &&
+		    !atomic_load(&rx->retired) && atomic_load(&rx->fin) == SHUNT_NEVER)
+			rx->doubtful = true;
+		if (!atomic_load(&rx->reset) &&
+		    (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);

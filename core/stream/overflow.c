@@ -208,8 +208,7 @@ static bool can_leave(struct shunt_stream *stream)
 		return false;
 	if (atomic_load(&stream->released) || atomic_load(&tx->dead) || atomic_load(&tx->halted))
 		return false;
-	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
-	       !shunt_proof_owed(stream);
+	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
 }
 
 /*

@@ -39,7 +39,7 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
 	size_t before = to->left;
 
-	if ((!link && boundary != at) || shunt_proof_pending(rx))
+	if ((!link && boundary != at))
 		return 0;
 	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
 		if (turns) {
@@ -59,6 +59,16 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	return before - to->left;
 }
 
+/* Of so many bytes in the kernel's queue those that are the program's, if what is expected there is the nonce. */
+static uint64_t without_nonce(struct shunt_rx *rx, uint64_t tcp)
+{
+	uint64_t before = atomic_load(&rx->nonce_at) - atomic_load(&rx->head);
+
+	if (tcp <= before)	/* also where none is expected: SHUNT_NEVER */
+		return tcp;
+	return tcp - before > SHUNT_NONCE_BYTES ? tcp - SHUNT_NONCE_BYTES : before;
+}
+
 /* What can be read now, over every switch that has been announced. rx.lock held. */
 static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
 {
@@ -66,14 +76,10 @@ static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
 	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
 	bool link = rx->track == SHUNT_LINK;
 
+	tcp = without_nonce(rx, tcp);
 	for (int i = 0; i < 3; i++, link = !link) {
 		uint64_t there;
 
-		if (i == 1 && shunt_proof_pending(rx)) {	/* what the link has counts when the nonce is here, too */
-			if (atomic_load(&rx->proof) != SHUNT_EXPECTED || tcp < SHUNT_NONCE_BYTES)
-				break;
-			tcp -= SHUNT_NONCE_BYTES;
-		}
 		there = link ? (tail > at ? tail - at : 0) : tcp;
 		if (there > ends[i] - at)
 			there = ends[i] - at;

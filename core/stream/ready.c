@@ -12,7 +12,7 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 {
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
-	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least || shunt_proof_pending(rx))
+	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least)
 		return false;
 	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
 	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
@@ -31,8 +31,8 @@ static bool reads_tcp(const struct shunt_rx *rx)
 	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
 	    atomic_load(&rx->tcp_eof))
 		return false;
-	if (shunt_proof_pending(rx) && turns)
-		return false;	/* that turn needs a nonce, for which the service thread waits */
+	if (shunt_proof_is_next(rx) && atomic_load(&((struct shunt_rx *)rx)->proof_fd) >= 0)
+		return false;	/* the service thread waits for that */
 	return (rx->track == SHUNT_TCP) != turns;
 }
 
@@ -158,8 +158,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	else if ((atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx)) ||
 		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
-	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) && !atomic_load(&stream->tx.halted) &&
-	    !shunt_proof_owed(stream)) {
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) &&
+	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
 		if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}

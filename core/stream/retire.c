@@ -44,8 +44,6 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
 {
 	shunt_lock_take(&engine->group.lock);
 	rx->track = SHUNT_TCP;
-	atomic_store(&rx->proof, SHUNT_PROVEN);	/* it was not told to show anything */
-	atomic_store(&rx->early_fin, SHUNT_NEVER);
 	atomic_store(&rx->retired, true);
 	atomic_store(&rx->boundary, SHUNT_NEVER);
 	atomic_store(&rx->second, SHUNT_NEVER);
@@ -60,6 +58,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
+	shunt_proof_withdraw(stream);
 	if (tx->track != SHUNT_LINK)
 		return;
 	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
@@ -186,7 +185,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 		shunt_retire_begin(engine, stream, reason);
 		if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
 			return true;
-		if (atomic_load(&rx->boundary) != atomic_load(&rx->head) || shunt_now(engine) >= deadline)
+		if (!shunt_proof_is_next(rx) || shunt_now(engine) >= deadline)
 			return false;
 		shunt_thread_begin();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
@@ -333,7 +332,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
-	tx->must_prove = false;	/* it would have said that it expects it */
+	shunt_proof_withdraw(stream);
 	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || tx->kernels))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */

@@ -76,11 +76,12 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
 	size_t batch = 0;
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed),
+		 end = shunt_proof_end_of_track(rx);
 
-	if (to->skip || atomic_load(&rx->boundary) != SHUNT_NEVER) {
+	if (to->skip || end != SHUNT_NEVER) {
 		message.msg_iov = iov;
-		message.msg_iovlen = shunt_iov_cut(to, atomic_load(&rx->boundary) - head, iov);
+		message.msg_iovlen = shunt_iov_cut(to, end - head, iov);
 		for (size_t i = 0; message.msg_iovlen == SHUNT_IOV_BATCH && i < SHUNT_IOV_BATCH; i++)
 			batch += iov[i].iov_len;
 	}
@@ -100,7 +101,9 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		if (__builtin_expect(rx->owes_reset, 0))
 			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
 		rx->owes_reset = false;
-		return __builtin_expect(rx->doubtful || rx->unproven_at == head || rx->owed > head, 0) ? shunt_eof_in_doubt(stream, fd) : 0;
+		return __builtin_expect(rx->doubtful || rx->owed > head, 0) ?
+			       shunt_eof_in_doubt(stream, fd) :
+			       0;
 	}
 	shunt_iov_advance(to, got);
 	to->cut = (size_t)got == batch;
@@ -134,9 +137,9 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			     SHUNT_RETIRING, 0))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
-		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_pending(rx))
+		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_is_next(rx))
 			shunt_track_settle(engine, stream);
-		if (shunt_proof_pending(rx) && atomic_load(&rx->boundary) == atomic_load(&rx->head))
+		if (shunt_proof_is_next(rx))
 			return shunt_eof_reached(stream);
 		if (rx->track == SHUNT_LINK) {
 			got = receive_link(engine, stream, to, flags);
@@ -162,7 +165,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 static bool ends_ahead(const struct shunt_rx *rx)
 {
-	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) != SHUNT_NEVER ||
+	return shunt_proof_end_of_track(rx) != SHUNT_NEVER ||
 	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) != SHUNT_NEVER;
 }
 
@@ -231,7 +234,7 @@ struct place {
 	uint8_t track;
 };
 
-/* Two switches may have been announced for the same byte: then the track is the one it was. */
+/* Two switches may have been announced for the same byte: then the track is the one it was. So it is behind a nonce. */
 static bool has_switched(const struct shunt_rx *rx, const struct place *from)
 {
 	return from->track != rx->track || from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
@@ -274,7 +277,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	for (;;) {
 		struct place from = { .ring = stream->rx.ring, .track = stream->rx.track,
-				      .boundary = atomic_load_explicit(&stream->rx.boundary, memory_order_relaxed) };
+				      .boundary = shunt_proof_end_of_track(&stream->rx) };
 
 		if (done && is_kernels_error(engine, fd, stream))
 			return done;

@@ -2,7 +2,6 @@
 #include "core/engine.h"
 #include "core/lane/lane.h"
 #include "core/lane/roster.h"
-#include "core/stream/proof.h"
 #include "core/stream/settle.h"
 #include "core/stream/track.h"
 
@@ -21,11 +20,8 @@ void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream
 /* A reader that holds the lock passes the switch itself when it comes to it. */
 static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (!shunt_lock_try(&stream->rx.lock)) {
-		if (shunt_proof_pending(&stream->rx))
-			shunt_proof_soon(engine);	/* the reader may be about to sleep until it is proven */
+	if (!shunt_lock_try(&stream->rx.lock))
 		return;
-	}
 	shunt_track_settle(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
 }

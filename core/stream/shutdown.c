@@ -11,6 +11,18 @@
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
 
+void shunt_tx_say_end(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint8_t show = atomic_load(&tx->show);
+
+	if (!tx->shut || atomic_load(&stream->state) != SHUNT_LINKED ||
+	    atomic_load(&stream->released) || (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
+		return;
+	atomic_store(&tx->fin, tx->offset);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
+}
+
 /* The end of the direction, on the link, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream)
 {
@@ -20,10 +32,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 		return;
 	tx->shut = true;
 	tx->quick = false;
-	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
-		return;
-	atomic_store(&tx->fin, tx->offset);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
+	shunt_tx_say_end(stream);
 }
 
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
@@ -35,7 +44,7 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 	if (shunt_deferred_fin_keep(stream, fd, closing))
 		return true;
 	if (!stream->tx.resend)
-		return shunt_proof_end_writing(stream);
+		return false;
 	stream->tx.resend_fin = true;
 	shunt_tcp_backlog_await(engine, stream);
 	return true;

@@ -8,6 +8,8 @@
 
 struct shunt_stream;
 
+/* FIN of a direction that has ended. With nonces only behind ours: before, the kernel's end says it. tx.lock held. */
+void shunt_tx_say_end(struct shunt_stream *stream);
 /* The end of the direction, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream);
 /* The same, and the end of the kernel's socket `fd`, then or when it may be. */

@@ -73,8 +73,17 @@ enum shunt_work {
 #define SHUNT_WORK_BEHIND_DATA \
 	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
 
-/* What a direction that comes from another host has shown (proof.h). */
-enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED };
+/*
+ * What the peer has shown in TCP (proof.h): all it has to; nothing yet; its nonce is to be taken out of TCP; something
+ * else stood there, or it cannot be taken out, and the stream stays on TCP.
+ */
+enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED, SHUNT_DISPROVEN };
+
+/*
+ * What we have shown: all we have to; nothing yet; the place has been said, and TCP waits for EXPECT; the nonce has
+ * been written; it will not be, and the stream stays on TCP.
+ */
+enum shunt_show { SHUNT_SHOWN, SHUNT_OWED, SHUNT_PLACED, SHUNT_WRITTEN, SHUNT_WITHDRAWN };
 
 struct shunt_bytes {	/* by track, for statistics */
 	uint64_t tcp;
@@ -134,8 +143,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint64_t resent;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
 	bool resend_fin;	/* the direction has ended behind it */
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
-	_Atomic bool must_prove;	/* the peer's nonce is to be written where the link begins */
-	uint8_t nonce[SHUNT_NONCE_BYTES];
+	_Atomic uint8_t show;	/* enum shunt_show */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that we show in TCP */
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
 	uint64_t seen_polls, heard;	/* group.polls at the last send; ticks when one polled itself */
@@ -169,8 +178,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool shut;	/* shutdown(SHUT_RD) */
 	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
-	bool doubtful;		/* the link was not believed, and may have had more: such an end is none */
-	uint64_t unproven_at;	/* nor is one here, where bytes of the link should have begun that did not count; SHUNT_NEVER */
+	bool doubtful;		/* the link was not believed and may have had more, or TCP ends within a nonce: such an end is none */
 	uint64_t owed;		/* nor is one before this: so far a link that died was to have brought the stream (failover.c) */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
 	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
@@ -186,13 +194,12 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
-	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that has to be read from TCP where the link begins */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that the peer shows in TCP; before: our chance */
+	_Atomic uint64_t nonce_at;	/* stream offset behind which it stands; SHUNT_NEVER unless it is expected; under both */
 	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
-	_Atomic uint64_t held_until;	/* ns; the same of writing, or at this time; 0: it is not held back */
 	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
-	int proof_fd;		/* the service thread's copy while it waits for the nonce; -1 */
-	_Atomic uint64_t early_fin;	/* P: FIN of a direction that is not proven yet; SHUNT_NEVER none */
-	bool early_reset;	/* P: the same of RESET */
+	_Atomic uint64_t early_fin;	/* P: FIN that came while the nonce is expected; SHUNT_NEVER none */
+	_Atomic int proof_fd;	/* the service thread's copy while it waits for the nonce; -1 */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
 	uint8_t *ring;

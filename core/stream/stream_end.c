@@ -49,8 +49,7 @@ bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stre
 	int unread = 0;
 
 	engine->sys->ioctl(fd, FIONREAD, &unread);
-	if (shunt_proof_pending(&stream->rx) && atomic_load(&stream->rx.boundary) == atomic_load(&stream->rx.head) &&
-	    unread <= SHUNT_NONCE_BYTES)
+	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
 	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, stream, fd);
 }

@@ -88,13 +88,12 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	shunt_overflow_begin(tx);
 	set(&tx->turning, false);
 	tx->flip_at = SHUNT_NEVER;
-	set(&tx->must_prove, false);
+	set(&tx->show, SHUNT_SHOWN);
 	shunt_send_buffer_free(&tx->stage);
 
 	set(&rx->track, SHUNT_TCP);
 	set(&rx->final, false);
-	rx->doubtful = rx->early_reset = false;
-	rx->unproven_at = SHUNT_NEVER;
+	rx->doubtful = false;
 	rx->asked_again = false;
 	set(&rx->announced, 0);
 	set(&rx->grown, false);
@@ -105,6 +104,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&rx->refused, false);
 	set(&rx->fin, SHUNT_NEVER);
 	set(&rx->proof, SHUNT_PROVEN);
+	set(&rx->nonce_at, SHUNT_NEVER);
 	set(&rx->early_fin, SHUNT_NEVER);
 	set(&rx->next_bytes, 0);
 	set(&rx->next_from, SHUNT_NEVER);
@@ -178,9 +178,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
 
-	rx->proof_fd = -1;
+	set(&rx->proof_fd, -1);
 	rx->end_reading = false;
-	set(&rx->held_until, 0);
 	rx->aside = rx->owed = 0;
 	set(&rx->shut, false);
 	set(&rx->tcp_eof, false);

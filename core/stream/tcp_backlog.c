@@ -110,7 +110,7 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 		shunt_own_fds_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
 		shunt_again_free(&stream->tx);	/* nobody will get it */
-		shunt_deferred_fin_proven(stream);
+		shunt_deferred_fin_written(stream);
 		return;
 	}
 	stream->awaited = true;
@@ -139,7 +139,7 @@ void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events)
 	shunt_own_fds_close(engine, stream->resend_fd);
 	stream->resend_fd = -1;
 	stream->awaited = false;
-	shunt_deferred_fin_proven(stream);
+	shunt_deferred_fin_written(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&engine->service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
@@ -167,7 +167,7 @@ void shunt_tcp_backlog_give_up(struct shunt_stream *stream)
 		stream->resend_fd = -1;
 		stream->awaited = stream->tx.resend_fin = false;
 		shunt_again_free(&stream->tx);
-		shunt_deferred_fin_proven(stream);
+		shunt_deferred_fin_written(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);

@@ -91,8 +91,11 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 		next_flip(engine, tx);
 	}
 	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
-	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED ?
-		 SHUNT_LINK : SHUNT_TCP;
+	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) &&
+				 atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
+				 shunt_proof_is_complete(stream) ?
+			 SHUNT_LINK :
+			 SHUNT_TCP;
 	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
 	    !tx->resend) {
 		if (wanted == SHUNT_TCP)
@@ -145,14 +148,13 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
-	if (shunt_proof_pending(rx))
-		shunt_proof_expect(stream);
+	if (shunt_proof_is_next(rx))
+		shunt_proof_read(engine, stream);
 	/* Either may have been announced at the same byte, behind the other. */
 	for (;;) {
 		if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
 			shunt_rings_swap(engine, stream);
-		else if (atomic_load(&rx->boundary) == head &&
-			 (!shunt_proof_pending(rx) || shunt_proof_read(engine, stream) > 0))
+		else if (atomic_load(&rx->boundary) == head)
 			pass_boundary(engine, stream, head);
 		else
 			break;

@@ -27,6 +27,8 @@
 #include "core/stream/wait.h"
 
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
+#define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
+#define IMPATIENCE 1000000000	/* ns that none does after it was in vain */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
@@ -190,8 +192,12 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
-	if (shunt_proof_owed(stream))
-		return -EAGAIN;
+	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED,
+			     0)) {
+		if (shunt_proof_holds(stream))
+			return -EAGAIN;
+		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */
+	}
 	if (__builtin_expect(tx->resend != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
 		if (unsent)
@@ -296,6 +302,31 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
+/*
+ * The peer's service thread answers NONCE at once, and the kernel would take a small message at once, too: so a call that
+ * is not to wait does so all the same, for a moment. Where an answer has not come in time, none waits for the next second.
+ * 0, -EAGAIN or -EBADF. tx.lock held; given up meanwhile.
+ */
+static int await_question(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
+{
+	uint64_t now = shunt_now(engine);
+	int result = 0;
+
+	if (engine->manual || !shunt_proof_holds(stream) || now < atomic_load(&engine->impatient))
+		return -EAGAIN;
+	while (!result && shunt_proof_holds(stream)) {
+		result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT,
+					 now + QUESTION_PATIENCE, true);
+		if (!shunt_streams_still(engine, fd, stream))
+			return -EBADF;
+	}
+	if (!shunt_proof_holds(stream))
+		return 0;
+	if (result == -EAGAIN)
+		atomic_store(&engine->impatient, now + IMPATIENCE);
+	return -EAGAIN;
+}
+
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			const struct iovec *iov, int iovcnt, size_t bytes, int flags)
 {
@@ -313,6 +344,10 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 				return done;
 			continue;
 		}
+		if (taken == -EAGAIN && !wait && !done)
+			taken = await_question(engine, &fd, stream);
+		if (!taken)
+			continue;
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
@@ -435,7 +470,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
-	if (tx->resend)
+	if (tx->resend && tx->resend != tx->nonce)
 		tcp += shunt_narrow_int(tx->resend_bytes - tx->resend_done);
 	shunt_lock_leave(&tx->lock);
 	return tcp;

@@ -95,7 +95,7 @@ enum shunt_message_type {
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
 	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
 	SHUNT_MSG_RESUMED,	/* and that were all streams */
-	SHUNT_MSG_EXPECT,	/* across hosts: your upgrade has been announced here; write my nonce to TCP there */
+	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
@@ -104,6 +104,9 @@ enum shunt_message_type {
 	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
 	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */
 	SHUNT_MSG_SHOWN,	/* your socket shows what it should, and ours its part `round` */
+	SHUNT_MSG_NONCE,	/* with nonces: mine will stand in TCP at `offset` */
+	SHUNT_MSG_PROVEN,	/* I have read yours there */
+	SHUNT_MSG_NO_NONCE,	/* I shall not write it, or cannot take yours out: the stream stays on TCP */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -134,7 +137,8 @@ struct shunt_tuple {
 	uint16_t peer_port;
 };
 
-#define SHUNT_NONCE_BYTES 16
+#define SHUNT_NONCE_BYTES 16	/* what stands in TCP (core/stream/nonce.h) */
+#define SHUNT_CHANCE_BYTES 16
 #define SHUNT_LANES_MAX 8
 #define SHUNT_ADDRESS_BYTES 32	/* what a kind of device tells of a QP */
 
@@ -197,12 +201,12 @@ struct shunt_message {
 		struct {
 			struct shunt_tuple tuple;
 			struct shunt_place place;
-			uint8_t nonce[SHUNT_NONCE_BYTES];	/* across hosts: to be read from TCP; else 0 */
+			uint8_t chance[SHUNT_CHANCE_BYTES];	/* with nonces: of what decides them; else 0 */
 			uint64_t network;	/* SO_NETNS_COOKIE of its socket; 0: not told */
 		} claim;
 		struct {
 			struct shunt_place place;
-			uint8_t nonce[SHUNT_NONCE_BYTES];
+			uint8_t chance[SHUNT_CHANCE_BYTES];	/* as in CLAIM */
 			uint32_t tcp;	/* as MOCK */
 		} accept;
 		struct shunt_place shrink;
@@ -219,6 +223,9 @@ struct shunt_message {
 			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
 			uint64_t sent;		/* behind the last byte that the sender has given to the link; 0 none */
 		} resume;
+		struct {
+			uint64_t offset;
+		} nonce;
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
 		struct shunt_identity process;	/* REDIRECT */

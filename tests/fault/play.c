@@ -411,16 +411,10 @@ static bool must_complete(const struct play *play)
 
 static const char *const outcomes[] = { "unused", "running", "complete", "an early end", "broken", "wrong bytes" };
 
-/*
- * Can what `side` has sent end before its end? Where it dies with what its queue pair has swallowed, and none keeps that.
- * And between hosts (docs/RELIABILITY.md, not promised): before its nonce is read it is a stranger, who can make no end
- * of the kernel's look like none. So if the first that it sent there is lost, with its queue pair or its peer's, and it
- * dies, or is not believed.
- */
-static bool may_end_early(const struct play *play, const struct side *side, const struct side *reader, bool killed)
+/* Can what `side` has sent end before its end? Where it dies with what its queue pair has swallowed, and none keeps that. */
+static bool may_end_early(const struct play *play, const struct side *side, bool killed)
 {
-	return (side->loses && killed && !play->plan->retain) ||
-	       (play->plan->nonce && ((side->loses && side->forgets) || (killed && (side->loses || reader->loses))));
+	return side->loses && killed && !play->plan->retain;
 }
 
 static void judge_end(struct play *play, int slot, const char *name, const struct end *end, const struct end *peer,
@@ -472,10 +466,10 @@ static void judge(struct play *play, const pid_t *server_pids)
 				       atomic_load(&slot->server.pid) == server_pids[s];
 		if (!play->client.killed)
 			judge_end(play, i, "client", &slot->client, &slot->server, server_dead,
-				  may_end_early(play, &play->plan->server, &play->run->client, server_dead));
+				  may_end_early(play, &play->plan->server, server_dead));
 		if (!server_dead)
 			judge_end(play, i, "server", &slot->server, &slot->client, play->client.killed,
-				  may_end_early(play, &play->run->client, &play->plan->server, play->client.killed));
+				  may_end_early(play, &play->run->client, play->client.killed));
 	}
 	if (!play->client.killed && play->client.status)
 		wrong(play, "the client has ended with status %x", play->client.status);

@@ -273,7 +273,8 @@ static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
 	struct shunt_stream *stream = some_stream(), *own = fuzz_world_stream(conn, FUZZ_HOSTILE);
-	struct shunt_message message = { .type = fuzz_below(in, 15), .stream = some_id(stream) };
+	uint32_t type = (uint32_t)fuzz_below(in, 18);	/* but those of possession.h */
+	struct shunt_message message = { .type = type < 15 ? type : SHUNT_MSG_NONCE + (type - 15), .stream = some_id(stream) };
 	char space[CMSG_SPACE(4 * sizeof(int))] = { 0 };
 	struct iovec iov = { &message, sizeof(message) };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -288,7 +289,8 @@ static void inject_message(struct shunt_link *link)
 		if (own && own->tuple_known)
 			message.claim.tuple = own->tuple;
 		message.claim.place = some_place(link, stream);
-		fuzz_take(in, message.claim.nonce, fuzz_below(in, 2) * sizeof(message.claim.nonce));
+		fuzz_take(in, message.claim.chance,
+			  fuzz_below(in, 2) * sizeof(message.claim.chance));
 		count = some_descriptors(conn, fds);
 		break;
 	case SHUNT_MSG_ACCEPT:
@@ -300,6 +302,9 @@ static void inject_message(struct shunt_link *link)
 	case SHUNT_MSG_RETIRE:
 		message.retire.offset = some_value(stream);
 		message.retire.announced = stream && fuzz_below(in, 2) ? stream->rx.announced : fuzz_byte(in);
+		break;
+	case SHUNT_MSG_NONCE:
+		message.nonce.offset = some_value(stream);
 		break;
 	case SHUNT_MSG_RESUME:
 		message.resume.offset = some_value(stream);

@@ -127,20 +127,24 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state);
 void without_memory_tcp_carries_on(void **state);
 
 /* proof.c */
+void nothing_goes_before_the_proof(void **state);
+void a_sender_waits_for_the_question_only(void **state);
 void a_child_waits_for_the_nonce(void **state);
-void an_end_waits_for_the_nonce_that_will_be_read(void **state);
+void a_nonce_is_withdrawn(void **state);
+void an_end_before_the_question(void **state);
 void an_end_behind_a_nonce_loses_nothing(void **state);
-void an_end_waits_for_the_question(void **state);
-void an_end_of_reading_is_said_twice(void **state);
+void a_late_nonce_is_not_reset(void **state);
+void who_does_not_read_asks_for_no_nonce(void **state);
+void an_end_within_the_nonce_is_an_error(void **state);
+void a_link_dies_at_each_step(void **state);
+void an_end_without_the_nonce(void **state);
+void a_reflected_nonce_proves_nothing(void **state);
+void no_nonce_comes_twice(void **state);
+void who_has_not_shown_announces_nothing(void **state);
+void a_number_in_use_is_not_closed(void **state);
+void without_a_descriptor_no_nonce(void **state);
 void an_end_waits_for_a_descriptor(void **state);
 void an_end_waits_no_longer_than_the_program(void **state);
-void a_number_in_use_is_not_closed(void **state);
-void an_end_waits_for_the_question_of_a_dead_link(void **state);
-void a_late_nonce_is_not_reset(void **state);
-void an_end_does_not_wait_for_ever(void **state);
-void an_end_with_nothing_before_it(void **state);
-void an_end_without_the_nonce(void **state);
-void an_end_within_the_nonce_is_an_error(void **state);
 
 /* strangers.c */
 void without_descriptors_the_service_rests(void **state);

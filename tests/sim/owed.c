@@ -212,7 +212,7 @@ void nobody_waits_for_who_has_closed(void **state)
 			;
 		assert_int_equal(errno, EAGAIN);
 		close(copy[i]);
-		atomic_store(&stream[i]->rx.proof, SHUNT_EXPECTED);
+		atomic_store(&stream[i]->rx.proof, SHUNT_EXPECTED); /* behind bytes that are still to come */
 	}
 	shunt_link_break(bed.lane[0]->link, "the test");
 	assert_owing(1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Across hosts a nonce stands in the TCP stream for a moment: what another owner of the socket finds. */
+/*
+ * Between hosts each end shows a nonce in the TCP stream before the link carries a byte: the order of the two proofs, how
+ * streams end while they are under way, and peers that cheat.
+ */
 #include "tests/sim/bed.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,16 @@
 #include "core/lane/roster.h"
 #include "core/peer/link_end.h"
 #include "core/service.h"
+#include "core/stream/proof.h"
+#include "core/stream/retire.h"
+#include "core/stream/track.h"
+
+enum { CLAIMANT, ACCEPTOR };	/* sides, and engines */
+
+static struct side *side_of(int i)
+{
+	return &bed.pair[0].side[i];
+}
 
 static void step(int i)
 {
@@ -25,262 +38,556 @@ static void step(int i)
 	shunt_group_poll_fully(engines[i]);
 }
 
-/* Until the accepting end has asked for the nonce, and the other has not heard of it. */
-static struct shunt_stream *until_expected(void)
+static void make_pair(bool retain)
 {
-	for (int n = 0; n < 10000; n++) {
-		struct shunt_stream *stream = stream_of(&bed.pair[0].side[1]);
+	struct shunt_config config = small_config(HYBRID);
 
-		put(0, 0, 1, 0);
-		step(0);
-		get(0, 0, BUFFER);
-		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
-			return stream;
-		step(1);
-		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
-			return stream;
+	config.proof = 1;
+	config.retain = retain;
+	config.return_ms = 0;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+}
+
+static uint8_t proof(int i)
+{
+	return atomic_load(&stream_of(side_of(i))->rx.proof);
+}
+
+static uint8_t show(int i)
+{
+	return atomic_load(&stream_of(side_of(i))->tx.show);
+}
+
+/* Both programs use the connection, so it is claimed: no byte is under way then. */
+static void begin(void)
+{
+	put(0, 0, 10, 0);
+	put(0, 1, 10, 0);
+	get(0, 0, BUFFER);
+	get(0, 1, BUFFER);
+}
+
+/* Until end `i` has asked for the peer's nonce, and the peer has not heard of it. */
+static struct shunt_stream *until_expected(int i)
+{
+	begin();
+	for (int n = 0; n < 1000; n++) {
+		step(!i);
+		step(i);
+		if (proof(i) == SHUNT_EXPECTED)
+			return stream_of(side_of(i));
 	}
-	fail_msg("the accepting end never expects a nonce");
+	fail_msg("end %d never expects a nonce", i);
 	return NULL;
 }
 
-/* Until end `to` has heard where the link begins, and has not asked yet. */
-static struct shunt_stream *until_announced(int to)
+static int kernel_state(int fd)
 {
-	for (int n = 0; n < 10000; n++) {
-		struct shunt_stream *stream = stream_of(&bed.pair[0].side[to]);
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
 
-		put(0, to, 1, 0);	/* both begin; the accepting end's direction waits for the other's proof */
-		get(0, to, BUFFER);
-		put(0, !to, 1, 0);
-		step(!to);
-		shunt_lock_take(&stream->rx.lock);	/* somebody is reading */
-		shunt_group_poll_fully(engines[to]);
-		shunt_lock_leave(&stream->rx.lock);
-		if (atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN && atomic_load(&stream->rx.boundary) != SHUNT_NEVER)
-			return stream;
-		get(0, !to, BUFFER);
-		step(to);
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+	return info.tcpi_state;
+}
+
+static ssize_t read_byte(int i)
+{
+	char byte;
+
+	return receive_some(side_of(i), &byte, 1, MSG_DONTWAIT);
+}
+
+/* --- the order --- */
+
+static void assert_order(void)
+{
+	struct shunt_stream *stream[2] = { stream_of(side_of(0)), stream_of(side_of(1)) };
+	bool complete = true;
+
+	for (int i = 0; i < 2; i++)
+		complete = complete && show(i) == SHUNT_SHOWN && proof(i) == SHUNT_PROVEN;
+	if (stream[0]->link && proof(CLAIMANT) == SHUNT_UNPROVEN)
+		assert_true(show(CLAIMANT) == SHUNT_OWED && !stream[0]->tx.resent);
+	for (int i = 0; i < 2; i++) {
+		if (stream[i]->tx.announced)
+			assert_true(shunt_proof_is_complete(stream[i]));
+		/* The peer of an end that is complete has read its nonce, and shown its own. */
+		if (!complete && stream[i]->tx.announced)
+			assert_true(proof(!i) == SHUNT_PROVEN && show(!i) == SHUNT_WRITTEN);
 	}
-	fail_msg("end %d never hears of the link", to);
-	return NULL;
 }
 
-/* Nothing is left to do for an engine whose process ends. */
-static bool is_idle(int i)
+/* The acceptor shows first, and nothing goes to the link before both have; then both directions do, and nothing is lost. */
+void nothing_goes_before_the_proof(void **state)
 {
-	bool served;
+	bool order[2] = { false, false };
 
-	shunt_group_poll_fully(engines[i]);
-	return shunt_roster_idle(engines[i], &served);
+	(void)state;
+	make_pair(true);
+	for (int n = 0; n < 1000000 && !(on_link(side_of(0)) && on_link(side_of(1))); n++) {
+		put(0, n % 2, 7, 0);
+		get(0, 0, 5);
+		get(0, 1, 6);
+		assert_order();
+		step(n / 2 % 2);
+		assert_order();
+		order[0] = order[0] ||
+			   (proof(CLAIMANT) == SHUNT_PROVEN && show(CLAIMANT) == SHUNT_PLACED);
+		order[1] = order[1] ||
+			   (show(ACCEPTOR) == SHUNT_SHOWN && proof(ACCEPTOR) == SHUNT_EXPECTED);
+	}
+	assert_true(order[0] && order[1]);
+	assert_true(on_link(side_of(0)) && on_link(side_of(1)));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(stream_of(side_of(i))->tx.resent, SHUNT_NONCE_BYTES);
+		assert_int_equal(stream_of(side_of(i))->rx.aside, SHUNT_NONCE_BYTES);
+	}
+	all_arrived();
+	leave_bed();
 }
+
+/* From NONCE to EXPECT the sender's program waits, and goes on behind it though the nonce is not read. */
+void a_sender_waits_for_the_question_only(void **state)
+{
+	int unsent = -1;
+
+	(void)state;
+	make_pair(true);
+	until_expected(CLAIMANT);
+	assert_int_equal(show(ACCEPTOR), SHUNT_PLACED);
+	assert_int_equal(put(0, ACCEPTOR, 100, 0), 0);
+	step(ACCEPTOR);
+	assert_int_equal(show(ACCEPTOR), SHUNT_WRITTEN);
+	assert_int_equal(put(0, ACCEPTOR, 100, 0), 100);
+	unsent = shunt_stream_inq(engines[0], side_of(0)->fd, stream_of(side_of(0)));
+	assert_int_equal(unsent, 100);	/* of the program's bytes; the nonce is none */
+	assert_int_equal(get(0, ACCEPTOR, BUFFER), 100);
+	assert_int_equal(proof(CLAIMANT), SHUNT_PROVEN);
+	all_arrived();
+	leave_bed();
+}
+
+/* --- who else reads --- */
 
 static bool is_answered(int fd)
 {
 	return poll(&(struct pollfd) { .fd = fd, .events = POLLIN }, 1, 0) > 0;
 }
 
-/*
- * A fork's child asks its parent for it just then: it is answered when the nonce has been read, not
- * before.
- */
+/* A fork's child asks its parent for it just then: it is answered when the nonce has been read, not before. */
 void a_child_waits_for_the_nonce(void **state)
 {
-	struct shunt_config config = small_config(HYBRID);
 	struct shunt_stream *stream;
 	int ends[2];
 
 	(void)state;
-	config.proof = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = until_expected();
-	get(0, 0, BUFFER);
+	make_pair(false);
+	stream = until_expected(CLAIMANT);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	shunt_streams_hold(stream);
-	shunt_fork_handover_asked(engines[1], stream, ends[0]);
+	shunt_fork_handover_asked(engines[0], stream, ends[0]);
 	for (int i = 0; i < 10; i++)
-		step(1);
+		step(0);
 	assert_false(is_answered(ends[1]));
 	for (int i = 0; i < 1000 && !is_answered(ends[1]); i++)
 		turn();
 	assert_true(is_answered(ends[1]));
 	assert_int_equal(atomic_load(&stream->retiring), SHUNT_RETIRED);
 	close(ends[1]);
-	put(0, 0, 1000, 0);
+	put(0, 1, 1000, 0);
 	all_arrived();	/* and nothing else */
-	close_side(&bed.pair[0].side[0]);
-	close_side(&bed.pair[0].side[1]);
-	turn();
-	turn();
+	leave_bed();
 }
 
-/*
- * Until the connecting end, whose own direction is on the link, has asked for the nonce. It reads `part` bytes of two;
- * the other has not heard of it.
- */
-static struct shunt_stream *until_connector_expects(size_t part)
+/* The sender of a nonce that has not been written is handed on: the nonce never comes. */
+void a_nonce_is_withdrawn(void **state)
 {
-	struct shunt_stream *stream = stream_of(&bed.pair[0].side[0]);
-
-	for (int n = 0; n < 10000; n++) {
-		put(0, 0, 1, 0);
-		put(0, 1, 2, 0);
-		step(1);
-		step(0);
-		get(0, 0, BUFFER);
-		get(0, 1, part);
-		if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED && stream->tx.track == SHUNT_LINK)
-			return stream;
-	}
-	fail_msg("the connecting end never expects a nonce");
-	return NULL;
-}
-
-/* The kernel's end waits for the nonce where the program has ended both directions; not if nobody will come to it. */
-static void end_before_the_nonce(size_t part)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
 	struct shunt_stream *stream;
-	struct shunt_link *link;
-	int kept;
 
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = until_connector_expects(part);
-	link = stream->link;
-	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream, SHUT_RDWR), 0);
-	kept = stream->tx.end_fd;
-	assert_true(kept >= 0);
-	close_side(&side[0]);
-	step(1);	/* the nonce is on its way */
-	close_side(&side[1]);
-	for (int i = 0; i < 10; i++) {	/* only the link is looked at */
-		shunt_group_poll_fully(engines[0]);
-		shunt_group_poll_fully(engines[1]);
-		shunt_streams_reap(engines[0]);
-	}
-	assert_true(link->seated || fcntl(kept, F_GETFD) < 0);	/* who waits has its lane */
-	for (int i = 0; i < 10; i++)
+	(void)state;
+	make_pair(true);
+	until_expected(CLAIMANT);
+	stream = stream_of(side_of(1));
+	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
+	for (int n = 0; n < 10 && atomic_load(&stream->retiring) == SHUNT_RETIRING; n++)
 		turn();
-	assert_int_equal(fcntl(kept, F_GETFD), -1);
-	assert_int_equal(link->seated, 0);
+	assert_int_equal(atomic_load(&stream->retiring), SHUNT_RETIRED);
+	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
+	put(0, 1, 1000, 0);
+	put(0, 0, 1000, 0);
+	all_arrived();
+	assert_int_equal(stream->tx.resent, 0);
+	assert_int_equal(stream_of(side_of(0))->tx.resent, 0);
+	leave_bed();
 }
 
-void an_end_waits_for_the_nonce_that_will_be_read(void **state)
+/* --- ends --- */
+
+/* The program of the sender ends its direction, or closes, when the place has been said: TCP ends there, in order. */
+void an_end_before_the_question(void **state)
 {
 	(void)state;
-	end_before_the_nonce(BUFFER);
-	end_before_the_nonce(1);
-}
-
-/* The connecting end has announced its upgrade, and its kernel socket has no room for a nonce. */
-static struct shunt_stream *until_announced_behind_full_socket(void)
-{
-	struct side *side = &bed.pair[0].side[0];
-	struct shunt_stream *stream = stream_of(side);
-	int bytes = 4096;
-
-	assert_int_equal(setsockopt(side->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
-	while (put(0, 0, BUFFER, 0))
-		;
-	get(0, 0, 1);
-	for (int n = 0; n < 10000 && stream->tx.track != SHUNT_LINK; n++) {
-		step(0);
-		step(1);
+	for (int closes = 0; closes < 2; closes++) {
+		make_pair(true);
+		until_expected(CLAIMANT);
+		if (closes)
+			close_side(side_of(1));
+		else
+			assert_int_equal(shunt_stream_shutdown(engines[1], side_of(1)->fd,
+							       stream_of(side_of(1)), SHUT_WR),
+					 0);
+		for (int i = 0; i < 10; i++)
+			turn();
+		assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
+		assert_int_equal(read_byte(0), 0);
+		if (!closes) {
+			put(0, 0, 1000, 0);
+			all_arrived();
+			close_side(side_of(1));
+		}
+		close_side(side_of(0));
+		leave_closed_bed();
 	}
-	assert_int_equal(stream->tx.track, SHUNT_LINK);
-	return stream;
 }
 
-static void until_asked(struct shunt_stream *stream)
+static bool no_room;	/* of TCP */
+
+static ssize_t send_if_room(int fd, const struct msghdr *message, int flags)
 {
-	for (int n = 0; n < 10 && !stream->tx.resend; n++) {
-		step(1);
-		step(0);
-	}
-	assert_non_null(stream->tx.resend);
+	socklen_t length = sizeof(int);
+	int domain;
+
+	if (!no_room || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
+	    domain != AF_INET)
+		return sendmsg(fd, message, flags);
+	errno = EAGAIN;
+	return -1;
 }
 
-/* The program ends its direction while the nonce waits for room, or before it has been asked for; then the QP dies. */
-static void end_and_die(bool asked_first)
+static void hook_sends(int i)
 {
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
+	static struct shunt_sys passing;
+
+	passing = *engines[i]->sys;
+	passing.sendmsg = send_if_room;
+	engines[i]->sys = &passing;
+	no_room = false;
+}
+
+/* The nonce waits for room, and the program ends its direction; the queue pair dies, too, or not. */
+static void end_behind(bool dies)
+{
 	struct shunt_stream *stream;
-	int ours[2];
-	char byte;
 
-	config.proof = config.retain = 1;
-	config.return_ms = 0;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = until_announced_behind_full_socket();
-	if (asked_first)
-		until_asked(stream);
-	soft_qp_fault(stream->lane->qp, SOFT_FAULT_STALL);
-	assert_int_equal(put(0, 0, 1000, 0), 1000);
-	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream, SHUT_WR), 0);
-	until_asked(stream);
-	ours[0] = stream->tx.end_fd;
-	ours[1] = stream->resend_fd;
-	soft_qp_fault(stream->lane->qp, SOFT_FAULT_KILL);
-	for (int n = 0; n < 10 && !stream->tx.resend_fin; n++)	/* what the peer lacks comes behind the nonce */
+	make_pair(true);
+	hook_sends(1);
+	until_expected(CLAIMANT);
+	stream = stream_of(side_of(1));
+	no_room = true;
+	step(1);
+	assert_int_equal(show(ACCEPTOR), SHUNT_WRITTEN);
+	assert_non_null(stream->tx.resend);
+	assert_int_equal(put(0, 1, 1000, 0), 0);
+	assert_int_equal(shunt_stream_shutdown(engines[1], side_of(1)->fd, stream, SHUT_WR), 0);
+	assert_int_equal(kernel_state(side_of(1)->fd), TCP_ESTABLISHED);
+	if (dies)
+		shunt_link_fail(stream->link, "the test");
+	for (int i = 0; i < 5; i++)
 		turn();
-	assert_true(stream->tx.resend_fin);
-	for (int n = 0; n < 1000 && bed.received[0][0] < bed.sent[0][0]; n++)
-		drain();
-	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
-	for (int n = 0; n < 1000 && receive_some(&side[1], &byte, 1, MSG_DONTWAIT); n++)
-		turn();
-	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
-	for (int i = 0; i < 2; i++)
-		assert_true(ours[i] >= 0 && fcntl(ours[i], F_GETFD) < 0);
-	close_side(&side[0]);
-	close_side(&side[1]);
+	assert_int_equal(read_byte(0), -EAGAIN);
+	no_room = false;
 	for (int i = 0; i < 10; i++)
 		turn();
+	assert_int_equal(proof(CLAIMANT), SHUNT_PROVEN);
+	assert_int_equal(read_byte(0), 0);
+	put(0, 0, 1000, 0);
+	all_arrived();
+	leave_bed();
 	assert_false(stream->in_use);
 }
 
 void an_end_behind_a_nonce_loses_nothing(void **state)
 {
 	(void)state;
-	end_and_die(true);
-	end_and_die(false);
+	end_behind(false);
+	end_behind(true);
 }
 
-/* It has said all on the link, and the nonce is to follow when it is asked for: without, none of it would count. */
-void an_end_waits_for_the_question(void **state)
+/*
+ * The reader's program ends both directions while the nonce is on its way, in one of three ways. The kernel would answer
+ * it with a reset, and drop what the program has sent: its end of reading comes behind the nonce.
+ */
+static void end_before_the_nonce(int how)
 {
-	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *reader;
+
+	make_pair(true);
+	reader = until_expected(CLAIMANT);
+	put(0, 0, 5000, 0);
+	if (how == 1)
+		assert_int_equal(
+			shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RDWR), 0);
+	for (int i = 0; how == 2 && i < 2; i++)	/* said twice */
+		assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RD),
+				 0);
+	close_side(side_of(0));
+	assert_true(reader->rx.proof_fd >= 0);
+	step(1);	/* writes it */
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_int_equal(reader->rx.proof_fd, -1);
+	assert_int_equal(kernel_state(side_of(1)->fd), TCP_CLOSE_WAIT);
+	while (get(0, 0, BUFFER))
+		;
+	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	assert_int_equal(read_byte(1), 0);
+	close_side(side_of(1));
+	leave_closed_bed();
+	assert_false(reader->in_use);
+}
+
+void a_late_nonce_is_not_reset(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 3; how++)
+		end_before_the_nonce(how);
+}
+
+/* Who has ended reading takes no nonce out: the stream stays on TCP, and its sender does not wait. */
+void who_does_not_read_asks_for_no_nonce(void **state)
+{
+	(void)state;
+	make_pair(true);
+	begin();
+	assert_int_equal(
+		shunt_stream_shutdown(engines[0], side_of(0)->fd, stream_of(side_of(0)), SHUT_RD),
+		0);
+	for (int n = 0; n < 1000 && show(ACCEPTOR) != SHUNT_WITHDRAWN; n++)
+		turn();
+	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
+	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
+	put(0, 0, 1000, 0);
+	assert_int_equal(put(0, 1, 10, 0), 10);
+	for (int n = 0; n < 100; n++) {
+		get(0, 0, BUFFER);
+		turn();
+	}
+	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	assert_int_equal(stream_of(side_of(0))->tx.announced, 0);
+	leave_bed();
+}
+
+/* TCP ends within what may be the nonce or the program's bytes: an error, no orderly end without them. */
+static ssize_t end_within(size_t bytes, uint8_t differs)
+{
+	uint8_t part[SHUNT_NONCE_BYTES];
+	struct shunt_stream *stream;
+	ssize_t got;
+
+	make_pair(false);
+	stream = until_expected(CLAIMANT);
+	memcpy(part, stream->rx.nonce, sizeof(part));
+	part[bytes - 1] ^= differs;
+	assert_int_equal(send(side_of(1)->fd, part, bytes, 0), bytes);
+	assert_int_equal(shutdown(side_of(1)->fd, SHUT_WR), 0);
+	step(0);
+	got = receive_some(side_of(0), part, sizeof(part), MSG_DONTWAIT);
+	if (got == (ssize_t)bytes)
+		assert_int_equal(read_byte(0), 0);
+	leave_bed();
+	return got;
+}
+
+void an_end_within_the_nonce_is_an_error(void **state)
+{
+	(void)state;
+	for (size_t bytes = 1; bytes < SHUNT_NONCE_BYTES; bytes += 7) {
+		assert_int_equal(end_within(bytes, 0), -ECONNRESET);
+		assert_int_equal(end_within(bytes, 1), bytes);
+	}
+}
+
+/* --- links that die --- */
+
+/* Whatever has been said and not: TCP goes on, and has everything. `steps`: how far the proofs have come. */
+static void die_after(int steps, bool whole, int by)
+{
+	make_pair(true);
+	begin();
+	for (int n = 0; n < 1000 && !stream_of(side_of(1))->link; n++)
+		turn();
+	for (int n = 0; n < steps; n++) {
+		put(0, n / 2 % 2, 10, 0);
+		step((n + by) % 2);
+	}
+	if (!stream_of(side_of(by))->link) {
+		leave_bed();
+		return;
+	}
+	if (whole)
+		shunt_link_kill(stream_of(side_of(by))->link, "the test");
+	else
+		shunt_link_fail(stream_of(side_of(by))->link, "the test");
+	for (int n = 0; n < 10; n++) {
+		turn();
+		get(0, 0, BUFFER);
+		get(0, 1, BUFFER);
+	}
+	put(0, 0, 1000, 0);
+	put(0, 1, 1000, 0);
+	for (int n = 0; n < 100; n++) {
+		turn();
+		get(0, 0, BUFFER);
+		get(0, 1, BUFFER);
+	}
+	for (int i = 0; i < 2 && !whole; i++)
+		assert_int_equal(bed.received[0][i], bed.sent[0][i]);
+	leave_bed();
+}
+
+void a_link_dies_at_each_step(void **state)
+{
+	(void)state;
+	for (int steps = 0; steps < 16; steps++)
+		die_after(steps, false, steps % 2);
+	for (int steps = 0; steps < 6; steps++)	/* before anything is on the link, nothing is lost with it */
+		die_after(steps, true, steps % 2);
+}
+
+/* The link is gone without a nonce, and TCP brings `more` at its place, and ends: that was all. */
+static void end_without(const char *more)
+{
+	struct shunt_stream *stream;
+	char bytes[200];
+
+	make_pair(true);
+	stream = until_expected(CLAIMANT);
+	shunt_link_kill(stream->link, "the test");
+	assert_int_equal(send(side_of(1)->fd, more, strlen(more), 0), strlen(more));
+	shutdown(side_of(1)->fd, SHUT_WR);
+	if (*more)
+		assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT),
+				 strlen(more));
+	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT), 0);
+	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
+	leave_bed();
+}
+
+void an_end_without_the_nonce(void **state)
+{
+	(void)state;
+	end_without("");
+	end_without("as long as a nonce, and then some");
+	end_without("short");
+}
+
+/* --- cheats --- */
+
+/* A peer that shows anything else, also the nonce that it is to read itself: the bytes are the program's. */
+void a_reflected_nonce_proves_nothing(void **state)
+{
+	struct shunt_stream *stream;
+	uint8_t bytes[SHUNT_NONCE_BYTES];
 
 	(void)state;
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	until_expected();
-	put(0, 0, 1000, 0);
-	get(0, 1, BUFFER);
-	close_side(&bed.pair[0].side[0]);
-	assert_false(is_idle(0));
+	make_pair(true);
+	stream = until_expected(CLAIMANT);
+	assert_memory_not_equal(stream->tx.nonce, stream->rx.nonce, sizeof(bytes));
+	assert_memory_equal(stream->tx.nonce, stream_of(side_of(1))->rx.nonce, sizeof(bytes));
+	assert_int_equal(send(side_of(1)->fd, stream->tx.nonce, sizeof(bytes), 0), sizeof(bytes));
 	step(0);
-	assert_true(is_idle(0));
-	for (int n = 0; bed.received[0][0] < bed.sent[0][0]; n++) {
-		assert_true(n < 1000);
-		step(1);
-		get(0, 0, BUFFER);
-	}
-	close_side(&bed.pair[0].side[1]);
-	turn();
-	turn();
+	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
+	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT),
+			 sizeof(bytes));
+	assert_memory_equal(stream->tx.nonce, bytes, sizeof(bytes));
+	assert_int_equal(stream->rx.aside, 0);
+	leave_bed();
 }
+
+/* No two claims have the same nonces, on one link or another: what has been seen is good for nothing. */
+void no_nonce_comes_twice(void **state)
+{
+	uint8_t seen[3][2][SHUNT_NONCE_BYTES];
+
+	(void)state;
+	for (int n = 0; n < 3; n++) {
+		struct shunt_stream *stream;
+
+		make_pair(true);
+		stream = until_expected(CLAIMANT);
+		memcpy(seen[n][0], stream->rx.nonce, sizeof(seen[n][0]));
+		memcpy(seen[n][1], stream->tx.nonce, sizeof(seen[n][1]));
+		leave_bed();
+		for (int i = 0; i < n; i++)
+			for (int k = 0; k < 4; k++)
+				assert_memory_not_equal(seen[i][k / 2], seen[n][k % 2],
+							SHUNT_NONCE_BYTES);
+	}
+}
+
+/* Announcements of a peer that has not shown what it has to. */
+static void cheat(void (*how)(struct shunt_stream *cheat), int by)
+{
+	make_pair(true);
+	begin();
+	for (int n = 0;
+	     n < 1000 && !(stream_of(side_of(0))->link && show(ACCEPTOR) == SHUNT_PLACED); n++)
+		step(n % 2);
+	assert_int_equal(atomic_load(&engines[!by]->distrusted), 0);
+	how(stream_of(side_of(by)));
+	for (int n = 0; n < 10; n++)
+		turn();
+	assert_int_equal(atomic_load(&engines[!by]->distrusted), 1);
+	drain();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(bed.received[0][i], bed.sent[0][i]);
+	leave_bed();
+}
+
+static void says_upgrade(struct shunt_stream *cheat)
+{
+	shunt_lock_take(&cheat->tx.lock);
+	shunt_track_announce(cheat->engine, cheat, SHUNT_LINK);
+	cheat->tx.track = SHUNT_TCP;
+	shunt_lock_leave(&cheat->tx.lock);
+}
+
+static void says_end(struct shunt_stream *cheat)
+{
+	shunt_lock_take(&cheat->tx.lock);
+	atomic_store(&cheat->tx.fin, cheat->tx.offset);
+	shunt_lane_request(cheat->lane, cheat, SHUNT_WORK_FIN);
+	shunt_lock_leave(&cheat->tx.lock);
+}
+
+static void says_nonce(struct shunt_stream *cheat)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = cheat->peer_id, .nonce.offset = cheat->tx.offset };
+
+	shunt_link_send(cheat->link, &message, NULL, 0);
+}
+
+static void says_proven(struct shunt_stream *cheat)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_PROVEN, .stream = cheat->peer_id };
+
+	shunt_link_send(cheat->link, &message, NULL, 0);
+}
+
+void who_has_not_shown_announces_nothing(void **state)
+{
+	(void)state;
+	cheat(says_upgrade, CLAIMANT);
+	cheat(says_end, CLAIMANT);
+	cheat(says_nonce, CLAIMANT);	/* before it has read the acceptor's */
+	cheat(says_proven, CLAIMANT);
+	cheat(says_nonce, ACCEPTOR);	/* twice */
+}
+
+/* --- descriptors --- */
 
 static bool (*before_copy)(int fd);	/* false: there is no descriptor for it */
 
@@ -325,7 +632,7 @@ static bool close_meanwhile(int fd)
 {
 	if (fd != closed_number || atomic_load(&closed))
 		return true;
-	assert_int_equal(pthread_create(&closer, NULL, close_it, engines[1]), 0);
+	assert_int_equal(pthread_create(&closer, NULL, close_it, engines[0]), 0);
 	while (atomic_load(&named->rx.lock.word) != 2 && !atomic_load(&closed))	/* until it sleeps */
 		sched_yield();
 	assert_false(atomic_load(&closed));
@@ -335,77 +642,27 @@ static bool close_meanwhile(int fd)
 /* The service thread copies a connection's descriptor while the program closes it; it has another. */
 void a_number_in_use_is_not_closed(void **state)
 {
-	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
 	struct stat copy, other;
 
 	(void)state;
-	config.proof = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	named = stream_of(&side[1]);
-	closed_number = side[1].fd;
+	make_pair(false);
+	named = stream_of(&side[0]);
+	closed_number = side[0].fd;
 	closed = false;
-	side[1].fd = dup(closed_number);
-	shunt_file_duplicated(engines[1], closed_number, side[1].fd);
-	hook_copies(1, close_meanwhile);
-	until_expected();
+	side[0].fd = dup(closed_number);
+	shunt_file_duplicated(engines[0], closed_number, side[0].fd);
+	hook_copies(0, close_meanwhile);
+	until_expected(CLAIMANT);
 	assert_int_equal(pthread_join(closer, NULL), 0);
 	assert_true(closed);
-	assert_int_equal(fstat(named->rx.proof_fd, &copy) | fstat(side[1].fd, &other), 0);
+	assert_int_equal(fstat(named->rx.proof_fd, &copy) | fstat(side[0].fd, &other), 0);
 	assert_int_equal(copy.st_ino, other.st_ino);
-	assert_int_equal(named->fd, side[1].fd);
+	assert_int_equal(named->fd, side[0].fd);
 	before_copy = NULL;
-	put(0, 0, 1000, 0);
+	put(0, 1, 1000, 0);
 	all_arrived();
-	close_side(&side[0]);
-	close_side(&side[1]);
-	turn();
-	turn();
-}
-
-static int kernel_state(int fd)
-{
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-
-	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
-	return info.tcpi_state;
-}
-
-/* The program has ended reading before there was a link, and says so again while the nonce is expected. */
-void an_end_of_reading_is_said_twice(void **state)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	struct shunt_stream *stream;
-	char byte;
-
-	(void)state;
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = stream_of(&side[1]);
-	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream, SHUT_RD), 0);
-	for (int n = 0; atomic_load(&stream->rx.proof) != SHUNT_EXPECTED; n++) {
-		assert_true(n < 10000);
-		receive_some(&side[0], &byte, 1, MSG_DONTWAIT);
-		receive_some(&side[1], &byte, 1, MSG_DONTWAIT);
-		step(0);
-		if (atomic_load(&stream->rx.proof) != SHUNT_EXPECTED)
-			step(1);
-	}
-	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream, SHUT_RD), 0);
-	close_side(&side[1]);
-	assert_int_equal(kernel_state(stream->rx.proof_fd), TCP_ESTABLISHED);	/* ended in both directions it would reset */
-	for (int i = 0; i < 10; i++)	/* the nonce is written now */
-		turn();
-	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), 0);
-	close_side(&side[0]);
-	for (int i = 0; i < 10; i++)
-		turn();
+	leave_bed();
 }
 
 static bool no_descriptor(int fd)
@@ -414,22 +671,41 @@ static bool no_descriptor(int fd)
 	return false;
 }
 
-/* The connecting end has said all on the link, was not asked for its nonce, and ends without a descriptor for later. */
+/* Nothing to wait for the nonce with: the stream stays on TCP. */
+void without_a_descriptor_no_nonce(void **state)
+{
+	(void)state;
+	make_pair(true);
+	hook_copies(0, NULL);
+	begin();
+	for (int n = 0; n < 1000 && !stream_of(side_of(0))->link; n++)
+		turn();
+	before_copy = no_descriptor;
+	for (int n = 0; n < 1000 && show(ACCEPTOR) != SHUNT_WITHDRAWN; n++)
+		turn();
+	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
+	before_copy = NULL;
+	put(0, 0, 1000, 0);
+	put(0, 1, 1000, 0);
+	all_arrived();
+	leave_bed();
+}
+
+/* The connecting end has said all on the link, which has not arrived, and ends without a descriptor for later. */
 static void end_without_descriptor(void)
 {
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
 
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
+	config.retain = 1;
+	make_bed(&config, 1);
 	hook_copies(0, NULL);
-	until_expected();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	put(0, 0, 1000, 0);
-	get(0, 1, BUFFER);
 	before_copy = no_descriptor;
 	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, stream_of(&side[0]), SHUT_WR), 0);
+	assert_int_equal(kernel_state(side[0].fd), TCP_ESTABLISHED);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 	for (int n = 0; bed.received[0][0] < bed.sent[0][0]; n++) {
 		assert_true(n < 1000);
 		step(0);
@@ -471,268 +747,4 @@ void an_end_waits_no_longer_than_the_program(void **state)
 	before_copy = NULL;
 	close_side(&side[1]);
 	leave_closed_bed();
-}
-
-/* As above, and the queue pair dies before the question has come: all has arrived, and none of it would count. */
-void an_end_waits_for_the_question_of_a_dead_link(void **state)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	struct shunt_stream *sender;
-	struct shunt_link *link;
-	uint8_t byte;
-
-	(void)state;
-	config.proof = config.retain = 1;
-	config.return_ms = 0;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	until_announced(0);
-	put(0, 1, 1000, 0);
-	get(0, 0, BUFFER);
-	sender = stream_of(&side[1]);
-	link = sender->link;
-	close_side(&side[1]);
-	step(1);	/* all of it is complete */
-	shunt_link_fail(link, "the test");
-	step(1);
-	for (int n = 0; bed.received[0][1] < bed.sent[0][1]; n++) {
-		assert_true(n < 1000);
-		step(1);
-		get(0, 1, BUFFER);
-		step(0);
-	}
-	for (int n = 0; n < 1000 && receive_some(&side[0], &byte, 1, MSG_DONTWAIT); n++)
-		turn();
-	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), 0);
-	close_side(&side[0]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	assert_false(sender->in_use);
-}
-
-static bool no_room;	/* of TCP */
-
-static ssize_t send_if_room(int fd, const struct msghdr *message, int flags)
-{
-	socklen_t length = sizeof(int);
-	int domain;
-
-	if (!no_room || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) || domain != AF_INET)
-		return sendmsg(fd, message, flags);
-	errno = EAGAIN;
-	return -1;
-}
-
-/* It has ended reading, asked for the nonce, and closes; its queue pair dies, and the nonce comes after all that. */
-void a_late_nonce_is_not_reset(void **state)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	struct shunt_sys passing;
-	struct shunt_stream *reader;
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-
-	(void)state;
-	config.proof = config.retain = 1;
-	config.return_ms = 0;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	passing = *engines[0]->sys;
-	passing.sendmsg = send_if_room;
-	engines[0]->sys = &passing;
-	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RD), 0);
-	reader = until_expected();
-	get(0, 0, BUFFER);
-	no_room = true;
-	step(0);	/* hears the question */
-	shunt_link_fail(reader->link, "the test");
-	step(1);
-	close_side(&side[1]);
-	step(0);
-	step(1);	/* the peer lacks nothing */
-	no_room = false;
-	for (int i = 0; i < 10; i++)
-		turn();
-	assert_int_equal(getsockopt(side[0].fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
-	assert_int_equal(info.tcpi_state, TCP_CLOSE_WAIT);
-	assert_false(reader->in_use);
-	close_side(&side[0]);
-	turn();
-	bed.pairs = 0;
-}
-
-/*
- * It asks for the nonce, and ends reading, before it asked or after, and writing. The peer never hears the question.
- * How long the kernel's end waits, in seconds.
- */
-static int end_without_an_answer(bool before)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	struct shunt_stream *reader;
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-	int waited = 0;
-
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	if (before)
-		assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RD), 0);
-	reader = until_expected();
-	get(0, 0, BUFFER);
-	if (!before)
-		assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, reader, SHUT_RD), 0);
-	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, reader, SHUT_WR), 0);
-	for (;; waited += 10) {
-		assert_int_equal(getsockopt(side[1].fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
-		if (info.tcpi_state != TCP_ESTABLISHED || waited > 1000)
-			break;
-		pair_skew += 10000000000ull;
-		step(1);
-	}
-	assert_int_equal(engines[1]->service->held_ends, 0);
-	close_side(&side[1]);
-	close_side(&side[0]);
-	for (int i = 0; i < 10; i++)
-		turn();
-	assert_false(reader->in_use);
-	bed.pairs = 0;
-	return waited;
-}
-
-void an_end_does_not_wait_for_ever(void **state)
-{
-	(void)state;
-	assert_int_equal(end_without_an_answer(false), 0);
-	assert_int_equal(end_without_an_answer(true), 60);
-}
-
-/*
- * The link is gone with its bytes and without a nonce; TCP then brings `more`, and ends. What the reader is told.
- * `believed`: what the link had brought was.
- */
-static ssize_t end_behind(const char *more, bool believed)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct shunt_stream *stream;
-	char bytes[200];
-	ssize_t got;
-
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = believed ? until_expected() : until_announced(1);
-	if (!believed)
-		shunt_link_distrust(stream->link, "the test");
-	put(0, 0, 100, 0);
-	shunt_link_kill(stream->link, "the test");
-	get(0, 0, BUFFER);
-	assert_int_equal(send(bed.pair[0].side[0].fd, more, strlen(more), 0), strlen(more));
-	shutdown(bed.pair[0].side[0].fd, SHUT_WR);
-	if (*more)
-		assert_int_equal(receive_some(&bed.pair[0].side[1], bytes, sizeof(bytes), MSG_DONTWAIT), strlen(more));
-	got = receive_some(&bed.pair[0].side[1], bytes, sizeof(bytes), MSG_DONTWAIT);
-	close_side(&bed.pair[0].side[0]);
-	close_side(&bed.pair[0].side[1]);
-	turn();
-	turn();
-	return got;
-}
-
-/*
- * It announces the link, ends there at the same byte and is gone, as a process whose last bytes TCP had: nobody is left who
- * could be asked for the nonce, and nothing was lost with it.
- */
-void an_end_with_nothing_before_it(void **state)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	struct shunt_stream *stream, *sender;
-	const struct shunt_device_kind *near;
-	struct shunt_device_kind far;
-	struct shunt_device *device;
-	char byte;
-
-	(void)state;
-	config.proof = config.retain = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = until_expected();
-	sender = stream_of(&side[0]);
-	assert_int_equal(sender->tx.track, SHUNT_LINK);
-	assert_int_equal(sender->tx.offset, sender->tx.upgrade_at);
-	get(0, 1, BUFFER);
-	get(0, 0, BUFFER);
-	close_side(&side[0]);
-	assert_true(is_idle(0));
-	shunt_group_poll_fully(engines[1]);
-	assert_int_equal(atomic_load(&stream->rx.early_fin), sender->tx.offset);
-	device = stream->link->device;
-	near = device->kind;
-	far = *near;
-	far.peek = NULL;	/* another host's memory */
-	device->kind = &far;
-	shunt_link_kill(stream->link, "the test");
-	device->kind = near;
-	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
-	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
-	close_side(&side[1]);
-	turn();
-	turn();
-}
-
-/* A peer that is killed had more to say; a connection that somebody has claimed who has it not ends as ever. */
-void an_end_without_the_nonce(void **state)
-{
-	(void)state;
-	for (int believed = 0; believed < 2; believed++) {
-		assert_int_equal(end_behind("", believed), -ECONNRESET);
-		assert_int_equal(end_behind("as long as a nonce, and then some", believed), 0);
-		assert_int_equal(end_behind("short", believed), 0);
-	}
-}
-
-/*
- * Nothing has come by the link. TCP ends within what may be the nonce or the program's bytes: an
- * error, no orderly end without them. What cannot be the nonce is the program's.
- */
-static ssize_t end_within(size_t bytes, uint8_t differs)
-{
-	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	uint8_t part[SHUNT_NONCE_BYTES];
-	struct shunt_stream *stream;
-	ssize_t got;
-
-	config.proof = 1;
-	make_bed(&config, 0);
-	connect_pair(&bed.pair[0]);
-	bed.pairs = 1;
-	stream = until_expected();
-	get(0, 0, BUFFER);
-	memcpy(part, stream->rx.nonce, sizeof(part));
-	part[bytes - 1] ^= differs;
-	assert_int_equal(send(side[0].fd, part, bytes, 0), bytes);
-	assert_int_equal(shutdown(side[0].fd, SHUT_WR), 0);
-	step(1);
-	got = receive_some(&side[1], part, sizeof(part), MSG_DONTWAIT);
-	leave_bed();
-	return got;
-}
-
-void an_end_within_the_nonce_is_an_error(void **state)
-{
-	(void)state;
-	for (size_t bytes = 1; bytes < SHUNT_NONCE_BYTES; bytes += 7) {
-		assert_int_equal(end_within(bytes, 0), -ECONNRESET);
-		assert_int_equal(end_within(bytes, 1), bytes);
-	}
 }
