@@ -43,9 +43,13 @@ peer fcntl
 context close			# of a device whose owner does not keep its descriptors
 context read			# asynchronous events: service thread
 engine getrandom		# cancellation is held off
+keyfile close			# cancellation is held off
+keyfile open
+keyfile read
 log close
 log poll			# log.c holds cancellation off
 log write
+no_new_privs sem_wait		# cancellation is held off
 outfile close			# of the log, or of the statistics at exit
 outfile getrandom
 outfile open
