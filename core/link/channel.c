@@ -366,7 +366,9 @@ void shunt_channel_close(struct shunt_channel *channel)
 {
 	while (channel->first)
 		drop_first(channel);
-	if (channel->proves)	/* its queue may have a socket that takes long to close */
+	if (channel->proven)
+		shunt_porter_let_go(channel->engine, channel->fd);
+	else if (channel->proves)
 		shunt_porter_dismiss(channel->engine, channel->fd);
 	else
 		shunt_own_fds_close(channel->engine, channel->fd);

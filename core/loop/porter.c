@@ -53,8 +53,6 @@ bool shunt_porter_is_full(struct shunt_engine *engine)
 	struct shunt_porter *porter = &engine->porter;
 	bool full;
 
-	if (!atomic_load(&porter->unguarded))
-		return false;
 	shunt_lock_take(&porter->lock);
 	full = porter->count >= SHUNT_PORTER_MOST;
 	if (full)
@@ -174,6 +172,37 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 		engine->sys->shutdown(fd, SHUT_RDWR);
 		shunt_porter_close_later(engine, fd);
 	}
+	errno = saved;
+}
+
+/*
+ * Nothing can be added any more. A packet has credentials of its sender at least, and without room for them the kernel
+ * says MSG_CTRUNC; at the end of the queue there is nothing to leave out.
+ */
+static bool has_packets(struct shunt_engine *engine, int fd)
+{
+	const int on = 1;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return true;
+	return engine->sys->recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) ||
+	       message.msg_flags & MSG_CTRUNC;
+}
+
+void shunt_porter_let_go(struct shunt_engine *engine, int fd)
+{
+	int saved = errno;
+
+	if (fd < 0)
+		return;
+	engine->sys->shutdown(fd, SHUT_RDWR);
+	if (has_packets(engine, fd))
+		shunt_porter_close_later(engine, fd);
+	else
+		shunt_own_fds_close(engine, fd);
 	errno = saved;
 }
 

@@ -6,9 +6,9 @@
  * That may take time: close() of a socket also closes the descriptors in its queue, and a TCP
  * socket with SO_LINGER and unsent bytes keeps the closing thread for as long as its sender likes.
  * Since Linux 6.16 a door refuses descriptors (SO_PASSRIGHTS), and so do the sockets that it
- * accepts. On an older kernel strangers are let go of by a thread that has nothing else to do: it
- * holds no lock, is made for the first stranger, and ends with the last. When too many wait for it
- * the doors are shut.
+ * accepts, until the stranger has proven a connection. Where a stranger could send some, it is let
+ * go of by a thread that has nothing else to do: it holds no lock, is made for the first stranger,
+ * and ends with the last. When too many wait for it the doors are shut.
  */
 #ifndef SHUNT_CORE_LOOP_PORTER_H
 #define SHUNT_CORE_LOOP_PORTER_H
@@ -50,6 +50,8 @@ void shunt_porter_trust(struct shunt_engine *engine, int fd);
  * but the service thread's.
  */
 void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
+/* A stranger's that was allowed to send descriptors: what is in its queue may take long to close. The same. */
+void shunt_porter_let_go(struct shunt_engine *engine, int fd);
 /* A descriptor that a stranger has sent goes, which may take as long as the stranger likes. The same. */
 void shunt_porter_close_later(struct shunt_engine *engine, int fd);
 /* Fewer than that many wait to be closed. Any lock may be held. */

@@ -8,19 +8,25 @@
 #include <unistd.h>
 #include "core/base/scm_rights.h"
 #include "core/fd/own_fds.h"
+#include "core/link/channel.h"
 #include "core/link/screen.h"
 #include "tests/unit/sockets.h"
 
 #define MANY 253	/* as many as one packet may have */
 
-static void send_packet(int to, const int *fds, int count)
+static void send_bytes(int to, size_t bytes, const int *fds, int count)
 {
 	char space[CMSG_SPACE(MANY * sizeof(int))] = { 0 };
-	struct iovec iov = { "x", 1 };
+	struct iovec iov = { "x", bytes };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	shunt_scm_rights_attach(&message, space, fds, count);
-	assert_int_equal(sendmsg(to, &message, 0), 1);
+	assert_int_equal(sendmsg(to, &message, 0), bytes);
+}
+
+static void send_packet(int to, const int *fds, int count)
+{
+	send_bytes(to, 1, fds, count);
 }
 
 static int screened(const int *fds, int count)
@@ -93,12 +99,50 @@ static void full_porter_gets_no_more(void **state)
 	fill(0);
 }
 
+/* How many wait to be closed when the channel of a stranger that has proven a connection ends with this in its queue. */
+static uint32_t left_by_channel(bool packet, size_t bytes, const int *fds, int count)
+{
+	struct shunt_channel channel;
+	int ends[2], adopted;
+	uint32_t left;
+
+	fill(0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	adopted = shunt_own_fds_adopt(engine, ends[1]);
+	assert_true(adopted >= 0);
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, adopted);
+	shunt_channel_strange(&channel);
+	shunt_channel_proven(&channel);
+	if (packet)
+		send_bytes(ends[0], bytes, fds, count);
+	shunt_channel_close(&channel);
+	left = engine->porter.count;
+	while (engine->porter.count)
+		shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+	assert_int_equal(fcntl(adopted, F_GETFD), -1);
+	close(ends[0]);
+	return left;
+}
+
+static void channel_with_packets_is_closed_apart(void **state)
+{
+	int file = open("/", O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	assert_int_equal(left_by_channel(true, 1, &file, 1), 1);
+	assert_int_equal(left_by_channel(true, 0, &file, 1), 1);
+	assert_int_equal(left_by_channel(true, 0, NULL, 0), 1);
+	assert_int_equal(left_by_channel(false, 0, NULL, 0), 0);
+	close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(memory_and_eventfds_pass, set_up),
 		cmocka_unit_test_setup(few_of_many_wait, set_up),
 		cmocka_unit_test_setup(full_porter_gets_no_more, set_up),
+		cmocka_unit_test_setup(channel_with_packets_is_closed_apart, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
