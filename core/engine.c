@@ -18,6 +18,7 @@
 #include "core/peer/hear.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
+#include "core/qos/throttle.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
@@ -166,6 +167,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 
 		retire_shared(engine);
 		shunt_overflow_leave(engine);
+		shunt_throttle_open_all(engine);
 		until = shunt_now(engine) + LINGER;
 		shunt_await_drained(engine, until);
 		shunt_lock_take(&engine->streams_lock);

@@ -27,6 +27,7 @@
 #include "core/peer/remote.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
+#include "core/qos/qos.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
@@ -78,6 +79,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->gather, shunt_gather_run, false },
 		{ &tasks->trim, shunt_reclaim_run, false },
 		{ &tasks->mock, shunt_mock_run, false },
+		{ &tasks->qos, shunt_qos_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
 
@@ -165,6 +167,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		unmake(engine, service);
 		return NULL;
 	}
+	shunt_qos_begin(service);
 	return service;
 }
 

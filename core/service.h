@@ -21,6 +21,7 @@
 #include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"
 
+struct shunt_qos;
 struct shunt_remote;
 struct shunt_teller;
 struct shunt_had;
@@ -54,6 +55,7 @@ struct shunt_tasks {
 	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
 	struct shunt_task trim;		/* there may be memory to let go */
 	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task fault;	/* *faults that are due */
 };
 
@@ -93,6 +95,8 @@ struct shunt_service {
 	struct shunt_reconnect *comebacks;
 	uint32_t lines;			/* how many there have been */
 	struct shunt_remote *remote;	/* NULL: never needed */
+	struct shunt_qos *
+		qos; /* NULL: no rules. Written under group.lock, which readers of statistics hold */
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 7
+#define SHUNT_WIRE_VERSION 8
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -85,25 +85,28 @@ struct shunt_control {
 /* --- the link channel --- */
 
 enum shunt_message_type {
-	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: estate, wake-up eventfd */
+	SHUNT_MSG_HELLO = 1, /* + 2 descriptors of the soft device: estate, wake-up eventfd */
 	SHUNT_MSG_CLAIM,
-	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
-	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
-	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
-	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
-	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
-	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
-	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
-	SHUNT_MSG_RESUMED,	/* and that were all streams */
-	SHUNT_MSG_EXPECT,	/* across hosts: your upgrade has been announced here; write my nonce to TCP there */
-	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
-	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
-	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
-	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all; + its credentials */
-	SHUNT_MSG_ASK,		/* within one host, before CLAIM: do you hold this connection? We shall both show that we do */
-	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
-	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */
-	SHUNT_MSG_SHOWN,	/* your socket shows what it should, and ours its part `round` */
+	SHUNT_MSG_ACCEPT, /* the claim is good, the acceptor is ready to receive on the link */
+	SHUNT_MSG_CONFIRM, /* so is the claimant: both may announce upgrades */
+	SHUNT_MSG_REFUSE, /* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
+	SHUNT_MSG_GROW, /* please offer a larger ring for this stream */
+	SHUNT_MSG_RETIRE, /* TCP for ever, please: send again on TCP what the link carried from `offset` */
+	SHUNT_MSG_RETIRED, /* done: the link will carry no more; `reason` nonzero: it cannot be done */
+	SHUNT_MSG_RESUME, /* the queue pair is dead: of your link's bytes I have those before `offset` */
+	SHUNT_MSG_RESUMED, /* and that were all streams */
+	SHUNT_MSG_EXPECT, /* across hosts: your upgrade has been announced here; write my nonce to TCP there */
+	SHUNT_MSG_SHRINK, /* nothing has come for a while: please use this ring from your next byte on */
+	SHUNT_MSG_MOCK, /* our operator wants the stream on TCP: please send there until told otherwise */
+	SHUNT_MSG_REDIRECT, /* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
+	SHUNT_MSG_KNOCK, /* within one host, by both, first of all; + its credentials */
+	SHUNT_MSG_ASK, /* within one host, before CLAIM: do you hold this connection? We shall both show that we do */
+	SHUNT_MSG_CHALLENGE, /* yes; the acceptor's half of what decides what the sockets are to show */
+	SHUNT_MSG_REVEAL, /* the claimant's half, which ASK has the digest of; its socket shows the first part */
+	SHUNT_MSG_SHOWN, /* your socket shows what it should, and ours its part `round` */
+	SHUNT_MSG_QOS, /* by the acceptor, before ACCEPT and again when it changes: you are of this class, with this limit */
+	SHUNT_MSG_QOS_DECLARE, /* by the claimant, before CLAIM: I should like to be of this class */
+	SHUNT_MSG_QOS_REPORT, /* by the claimant, once a period while it sends: tokens so far */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -180,9 +183,21 @@ struct shunt_hello {
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 
+#define SHUNT_QOS_NAME 32 /* of a class, with its final 0 */
+
+struct shunt_qos_word { /* what a type does not name is 0 */
+	uint64_t
+		rate; /* QOS: thousandths of a token a second that the claimant may send with; 0: any */
+	uint64_t taken; /* QOS_REPORT: tokens, since the link is up */
+	uint64_t waits; /* QOS_REPORT: how often bytes have had to wait for tokens */
+	uint32_t period_ms; /* QOS: of the reports */
+	char name[SHUNT_QOS_NAME]; /* QOS, QOS_DECLARE: letters, digits, '.', '-' and '_', then 0 */
+};
+
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number: all but KNOCK, HELLO, CLAIM and ASK */
+	uint32_t
+		stream; /* the receiver's number: all but KNOCK, HELLO, CLAIM, ASK and QOS…, where it is 0 */
 	union {
 		struct shunt_hello hello;
 		struct shunt_knock knock;
@@ -221,6 +236,7 @@ struct shunt_message {
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
 		struct shunt_identity process;	/* REDIRECT */
+		struct shunt_qos_word qos;
 	};
 };
 
