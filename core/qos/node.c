@@ -290,6 +290,12 @@ void shunt_qos_begin(struct shunt_service *service)
 		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
 }
 
+void shunt_qos_end(struct shunt_service *service)
+{
+	free(service->qos);
+	service->qos = NULL;
+}
+
 /* --- what clients say --- */
 
 static const char *hear_declaration(struct shunt_link *link, const struct shunt_qos_word *word)

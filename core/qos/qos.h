@@ -51,6 +51,8 @@ struct shunt_qos { /* of a node */
 
 /* The rules of SHUNT_QOS are in force from now on; bad ones are said, and there are none. */
 void shunt_qos_begin(struct shunt_service *service);
+/* The rules go with the service: nobody is told. Also in a fork's child. */
+void shunt_qos_end(struct shunt_service *service);
 /* These rules and no others; "" is none. 0; or -errno, one line, and the former ones stay. */
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes);
 /* Our connection is about to be carried by the link: before its peer is told so, it is told its class. */

@@ -13,7 +13,6 @@ set -u
 seconds=${SECONDS_EACH:-5} rounds=${ROUNDS:-5} limit=${LIMIT:-2Gbit}
 need redis-server redis-benchmark iperf3 python3
 need_shunt
-shunt=${shunt_run% run}
 rules="class bulk program=iperf3 limit=$limit"
 
 # gbit OPTIONS...: the receiver's rate, of a client of the server that runs.
@@ -25,14 +24,14 @@ gbit() {
 echo "load: $(cut -d' ' -f1-3 /proc/loadavg)"
 SHUNT_QOS=$rules start_server $shunt_run iperf3 -s -p
 echo "limit=$limit, Gbit/s: to the server $(gbit), from it $(gbit -R), 4 streams $(gbit -P 4)"
-SHUNT_QOS='class all limit=200Gbit' start_server $shunt_run iperf3 -s -p
+SHUNT_QOS='class all limit=900Gbit' start_server $shunt_run iperf3 -s -p
 limited=$server_port
 start_server $shunt_run iperf3 -s -p
 open=$server_port
 for ((i = 0; i < rounds; i++)); do
 	server_port=$limited gbit >> "$work/iperf.rules"
 	server_port=$open gbit >> "$work/iperf.none"
-	SHUNT_QOS='class all limit=200Gbit' measure_redis "$shunt_run" get -n 300000 >> "$work/redis.rules"
+	SHUNT_QOS='class all limit=900Gbit' measure_redis "$shunt_run" get -n 300000 >> "$work/redis.rules"
 	measure_redis "$shunt_run" get -n 300000 >> "$work/redis.none"
 done
 for what in iperf redis; do
