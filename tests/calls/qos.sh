@@ -115,6 +115,7 @@ check "a class that a user declares" $shunt adm "$server_pid" qos 'class gold de
 SHUNT_QOS_CLASS=gold start_source "$shunt_run" gold
 check "is a client's that does" becomes "$source" "q['links'][0]['class'], q['links'][0]['limit']" "gold 0"
 check "all of its bytes arrive" end_source "$to" "$from"
+check "a client that has gone is of no class" becomes "$server_pid" "q['classes'][0]['clients']" 0
 SHUNT_QOS='class x limit=fast' start_telling $shunt_run python3 "$work/sink.py" 2> "$work/err"
 start_source "$shunt_run" last
 check "bad rules at the start are said once" test "$(grep -c "SHUNT_QOS: no rules are in force: rules:1:15: limit is none, or" "$work/err")" = 1
