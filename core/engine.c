@@ -20,6 +20,7 @@
 #include "core/peer/meeting.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
+#include "core/qos/throttle.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
@@ -176,6 +177,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 
 		retire_shared(engine);
 		shunt_overflow_leave(engine);
+		shunt_throttle_open_all(engine);
 		until = shunt_now(engine) + LINGER;
 		shunt_await_drained(engine, until);
 		shunt_lock_take(&engine->streams_lock);

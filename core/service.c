@@ -29,6 +29,7 @@
 #include "core/peer/remote.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
+#include "core/qos/qos.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
@@ -81,6 +82,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->gather, shunt_gather_run, false },
 		{ &tasks->trim, shunt_reclaim_run, false },
 		{ &tasks->mock, shunt_mock_run, false },
+		{ &tasks->qos, shunt_qos_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
 
@@ -139,6 +141,7 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_loop_close(&engine->loop);
+	shunt_qos_end(service);
 	free(service);
 }
 
@@ -176,6 +179,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		unmake(engine, service);
 		return NULL;
 	}
+	shunt_qos_begin(service);
 	return service;
 }
 
@@ -274,6 +278,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
+	shunt_qos_end(service);
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);

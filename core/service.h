@@ -23,6 +23,7 @@
 #include "core/poll/sleepcost.h"
 
 struct shunt_meeting;
+struct shunt_qos;
 struct shunt_remote;
 struct shunt_teller;
 struct shunt_had;
@@ -57,6 +58,7 @@ struct shunt_tasks {
 	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
 	struct shunt_task trim;		/* there may be memory to let go */
 	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task fault;	/* *faults that are due */
 };
 
@@ -98,6 +100,7 @@ struct shunt_service {
 	uint32_t lines;			/* how many there have been */
 	struct shunt_remote *remote;	/* NULL: never needed */
 	struct shunt_meeting *meeting;	/* NULL: never needed, or SHUNT_DIR is not set; written under rendezvous_lock */
+	struct shunt_qos *qos;		/* NULL: no rules; written under group.lock, as readers hold */
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */

@@ -246,6 +246,57 @@ static void show_lanes(const json_t *lanes)
 		       text_of(lane, "bound_by", bound, sizeof(bound)));
 }
 
+/* ---- limits ---- */
+
+/* Thousandths of a token a second, of up to 4 KiB each. */
+static const char *rate_of(const json_t *object, const char *key, char buf[16])
+{
+	return human((double)number_of(object, key) * 4.096, buf);
+}
+
+static void show_class(const json_t *class)
+{
+	const json_t *in = json_object_get(class, "in"), *out = json_object_get(class, "out");
+	char name[40], limit[16], rate_in[16], rate_out[16];
+
+	printf("  %-16s  %8s  %7lld  %8s  %12lld  %8lld   %8s  %12lld  %8lld\n",
+	       text_of(class, "name", name, sizeof(name)),
+	       number_of(class, "limit") ? rate_of(class, "limit", limit) : "none",
+	       (long long)number_of(class, "clients"), rate_of(in, "achieved", rate_in),
+	       (long long)number_of(in, "tokens"), (long long)number_of(in, "waits"),
+	       rate_of(out, "achieved", rate_out), (long long)number_of(out, "tokens"),
+	       (long long)number_of(out, "waits"));
+}
+
+static void show_told(const json_t *link)
+{
+	char name[40], limit[16], rate[16];
+
+	if (!json_is_true(json_object_get(link, "told")))
+		return;
+	printf("  limited by process %lld: class %s, limit %s bytes/s; sends %s/s, %lld tokens in all, waited %lld times\n",
+	       (long long)number_of(link, "peer"), text_of(link, "class", name, sizeof(name)),
+	       number_of(link, "limit") ? rate_of(link, "limit", limit) : "none",
+	       rate_of(link, "achieved", rate), (long long)number_of(link, "tokens"),
+	       (long long)number_of(link, "waits"));
+}
+
+/* As a node, and as a client. */
+static void show_qos(const json_t *qos)
+{
+	const json_t *classes = json_object_get(qos, "classes"),
+		     *links = json_object_get(qos, "links"), *item;
+	size_t i;
+
+	if (json_array_size(classes)) {
+		puts("  limits of classes, on links; what stays on TCP is not limited (bytes/s):");
+		printf("  %-16s  %8s  %7s  %8s  %12s  %8s   %8s  %12s  %8s\n", "CLASS", "LIMIT",
+		       "CLIENTS", "THEY SEND", "TOKENS", "WAITS", "ARE SENT", "TOKENS", "WAITS");
+	}
+	json_array_foreach(classes, i, item) show_class(item);
+	json_array_foreach(links, i, item) show_told(item);
+}
+
 void shunt_stat_show(const json_t *process, const json_t *before, double seconds)
 {
 	struct view view = { process, before, seconds };
@@ -253,6 +304,7 @@ void shunt_stat_show(const json_t *process, const json_t *before, double seconds
 	show_header(process);
 	show_streams(&view);
 	show_lanes(json_object_get(process, "lanes"));
+	show_qos(json_object_get(process, "qos"));
 	show_total(&view, "tx");
 	show_total(&view, "rx");
 	show_numbers(&view, "streams that stay on TCP, by reason", "reasons");

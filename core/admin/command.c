@@ -7,6 +7,7 @@
 #include "core/device/fault.h"
 #include "core/engine.h"
 #include "core/peer/mock.h"
+#include "core/qos/qos.h"
 
 struct shunt_command {
 	const char *name;
@@ -57,15 +58,39 @@ static int run_fault(struct shunt_engine *engine, int count, char **words, struc
 	return 0;
 }
 
+/* The words of a line are parts of it, with a 0 for each space. */
+static int run_qos(struct shunt_engine *engine, int count, char **words,
+		   struct shunt_answer *answer)
+{
+	char why[SHUNT_QOS_ERROR];
+
+	for (int i = 1; i < count; i++)
+		words[i][-1] = ' ';
+	if (count && shunt_qos_set(engine->service, !strcmp(words[0], "off") ? "" : words[0], why,
+				   sizeof(why))) {
+		shunt_answer_put(answer, "%s\n", why);
+		return -1;
+	}
+	shunt_qos_show(engine->service, answer);
+	return 0;
+}
+
 static const struct shunt_command commands[] = {
-	{ "failover", "", "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says", 0,
-	  0, run_failover },
-	{ "fault", "[RULES]", "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults", 0, 1,
-	  run_fault },
+	{ "failover", "",
+	  "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says",
+	  0, 0, run_failover },
+	{ "fault", "[RULES]",
+	  "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults",
+	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
-	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]", "which track carries all streams, or one that `shunt stat` shows", 1, 3,
+	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
+	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
-	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2, 2, run_set },
+	{ "qos", "[RULES | off]",
+	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes",
+	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
+	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
+	  2, run_set },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

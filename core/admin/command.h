@@ -12,7 +12,7 @@ struct shunt_answer;
 struct shunt_engine;
 
 #define SHUNT_COMMAND_MAX 512	/* bytes of a line */
-#define SHUNT_COMMAND_WORDS 8
+#define SHUNT_COMMAND_WORDS 64
 
 /*
  * Carries out a line: printable ASCII, words with one space between them. 0, or -1 if it was refused, and nothing

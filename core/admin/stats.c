@@ -18,6 +18,7 @@
 #include "core/loop/endpoint.h"
 #include "core/peer/mock.h"
 #include "core/poll/polling.h"
+#include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/carried.h"
 #include "core/stream/left.h"
@@ -323,6 +324,16 @@ static void put_polling(struct text *text, struct shunt_engine *engine)
 	put(text, "},");
 }
 
+/* Nothing where no class is known. */
+static void put_qos(struct text *text, struct shunt_engine *engine)
+{
+	char *member = shunt_qos_json(engine);
+
+	if (member)
+		put(text, "%s", member);
+	free(member);
+}
+
 static void put_reasons(struct text *text, struct shunt_engine *engine)
 {
 	put(text, "\"reasons\":{");
@@ -392,6 +403,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
+	put_qos(&text, engine);
 	put_counters(&text, engine);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
 	list.start[0] = '\0';

@@ -3,6 +3,7 @@
 #include "core/device/fault.h"
 #include "core/device/fault_rules.h"
 #include "core/device/soft/soft.h"
+#include "shunt/wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,6 +76,15 @@ static int fault_check(const char *text, char *why, size_t bytes)
 	struct shunt_fault_plan plan;
 
 	return shunt_fault_parse(text, &plan, why, bytes);
+}
+
+static int name_check(const char *text, char *why, size_t bytes)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	(void)why, (void)bytes;
+	return strlen(text) >= SHUNT_QOS_NAME || text[strspn(text, allowed)];
 }
 
 const struct shunt_config_row shunt_config_rows[] = {

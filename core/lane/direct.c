@@ -58,7 +58,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 		shunt_wr_silence(&wr);
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
-		shunt_window_return(&lane->window, bytes - length);
+		shunt_window_shorten(&lane->window, bytes, length);
 	shunt_wr_expect(lane, length);
 	if (!shunt_wr_post(lane, &wr, 1)) {
 		shunt_wr_not_posted(lane, length);

@@ -227,6 +227,16 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
 }
 
+void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint32_t frag_bytes)
+{
+	uint32_t most = shunt_narrow_u32(lane->link->engine->config.frag_bytes);
+
+	shunt_lock_take(&lane->lock);
+	shunt_window_set_gate(&lane->window, gate);
+	lane->frag_bytes = frag_bytes && frag_bytes < most ? frag_bytes : most;
+	shunt_lane_leave(lane);
+}
+
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	shunt_lock_take(&lane->lock);

@@ -139,6 +139,11 @@ void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
  */
 bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
 
+/*
+ * Puts a gate before the lane's data, of which one WR then has at most so many bytes; or takes it away (NULL and 0).
+ * After that nobody is asking the former gate.
+ */
+void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint32_t frag_bytes);
 /* Nothing that is queued for the stream will be posted any more. */
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
 /* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */

@@ -13,6 +13,7 @@ const char *const shunt_limit_names[SHUNT_LIMITS] = {
 	[SHUNT_LIMIT_WRS] = "window_requests",
 	[SHUNT_LIMIT_DEVICE] = "device_window",
 	[SHUNT_LIMIT_POLICY] = "policy",
+	[SHUNT_LIMIT_GATE] = "tokens",
 };
 
 /* --- the policies --- */
@@ -99,7 +100,14 @@ static void plan_signal(struct shunt_window *window, uint64_t marked)
 void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy)
 {
 	window->policy = policy;
-	window->asked = policy->admit || policy->completed || window->device;
+	window->signals = policy->admit || policy->completed || window->device;
+	window->asked = window->signals || window->gate;
+}
+
+void shunt_window_set_gate(struct shunt_window *window, struct shunt_gate *gate)
+{
+	window->gate = gate;
+	window->asked = window->signals || gate;
 }
 
 int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, uint32_t sq_depth,
@@ -154,13 +162,21 @@ enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, u
 		return SHUNT_LIMIT_BYTES;
 	if (window->policy->admit && inflight && !window->policy->admit(window, bytes))
 		return SHUNT_LIMIT_POLICY;
-	return device_admits(window, bytes) ? SHUNT_LIMIT_NONE : SHUNT_LIMIT_DEVICE;
-}
-
-void shunt_window_return(struct shunt_window *window, uint64_t bytes)
-{
+	if (!device_admits(window, bytes))
+		return SHUNT_LIMIT_DEVICE;
+	if (!window->gate || window->gate->admit(window->gate, bytes))
+		return SHUNT_LIMIT_NONE;
 	if (window->device)
 		atomic_fetch_sub(window->device, bytes);
+	return SHUNT_LIMIT_GATE;
+}
+
+void shunt_window_shorten(struct shunt_window *window, uint32_t admitted, uint32_t posted)
+{
+	if (window->device)
+		atomic_fetch_sub(window->device, admitted - posted);
+	if (window->gate)
+		window->gate->shorten(window->gate, admitted, posted);
 }
 
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now)

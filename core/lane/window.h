@@ -28,6 +28,7 @@ enum shunt_limit {	/* what keeps a lane from posting */
 	SHUNT_LIMIT_WRS,	/* SHUNT_WINDOW_WR */
 	SHUNT_LIMIT_DEVICE,	/* SHUNT_WINDOW_DEVICE */
 	SHUNT_LIMIT_POLICY,	/* the policy's own word */
+	SHUNT_LIMIT_GATE,	/* the gate of a room above */
 	SHUNT_LIMITS
 };
 
@@ -42,6 +43,17 @@ struct shunt_admission {
 	void (*completed)(struct shunt_window *window, uint64_t bytes, uint64_t ns);
 };
 
+/*
+ * A say in each data WR of a lane, beside the policy, for a room above: tokens (core/qos/). It is asked last, also for a
+ * WR that is alone, and one gate may stand before several lanes. lane.lock held.
+ */
+struct shunt_gate {
+	/* May a WR of so many bytes be posted? A yes counts at once. */
+	bool (*admit)(struct shunt_gate *gate, uint32_t bytes);
+	/* Of an admitted WR only so many bytes were posted; 0: nothing was. */
+	void (*shorten)(struct shunt_gate *gate, uint32_t admitted, uint32_t posted);
+};
+
 struct shunt_mark {		/* of one signaled WR */
 	uint64_t posted;	/* data bytes up to and with it */
 	uint64_t time;		/* when it was posted, if the policy wants to know */
@@ -54,10 +66,12 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	uint64_t signal_at;	/* `posted` from which on a WR must be signaled */
 	uint64_t wrs;		/* limits; UINT64_MAX: none */
 	uint64_t most_wrs;	/* in flight when one was signaled, ever */
-	bool asked;		/* the policy, or the device's window, has a say in every WR */
+	bool asked;		/* the policy, the device's window or the gate has a say in every WR */
+	bool signals;		/* every data WR is to be signaled: only completions open what is asked */
 	_Atomic uint64_t bytes;	/* P */
 	uint64_t frag_bytes;
 	const struct shunt_admission *policy;
+	struct shunt_gate *gate;	/* NULL: there is none */
 	uint64_t device_bytes;
 	_Atomic uint64_t *device;	/* in flight in all lanes; NULL: not counted */
 	struct shunt_mark *marks;	/* by WR number, modulo the SQ's depth */
@@ -77,8 +91,15 @@ int shunt_window_init(struct shunt_window *window, const struct shunt_config *co
 void shunt_window_fini(struct shunt_window *window);
 /* Another policy than the configuration's. */
 void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy);
+/* Puts a gate before the lane, or takes it away with NULL. */
+void shunt_window_set_gate(struct shunt_window *window, struct shunt_gate *gate);
+/* Of an admitted WR only so many bytes were posted. */
+void shunt_window_shorten(struct shunt_window *window, uint32_t admitted, uint32_t posted);
 /* An admitted WR was not posted after all. */
-void shunt_window_return(struct shunt_window *window, uint64_t bytes);
+static inline void shunt_window_return(struct shunt_window *window, uint32_t bytes)
+{
+	shunt_window_shorten(window, bytes, 0);
+}
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now);
 /* WR number `number` has completed. group.lock held. True: the device's window has opened. */
@@ -120,7 +141,7 @@ static inline enum shunt_limit shunt_window_admit(struct shunt_window *window, u
  */
 static inline bool shunt_window_signals(const struct shunt_window *window, uint64_t ahead, uint32_t bytes)
 {
-	return window->asked || atomic_load_explicit(&window->posted, memory_order_relaxed) + ahead + bytes >=
+	return window->signals || atomic_load_explicit(&window->posted, memory_order_relaxed) + ahead + bytes >=
 		       window->signal_at;
 }
 

@@ -120,7 +120,7 @@ static inline void shunt_wr_expect(struct shunt_lane *lane, uint64_t bytes)
 	atomic_store_explicit(&window->posted, window->posted + bytes, memory_order_relaxed);
 }
 
-static inline void shunt_wr_not_posted(struct shunt_lane *lane, uint64_t bytes)
+static inline void shunt_wr_not_posted(struct shunt_lane *lane, uint32_t bytes)
 {
 	struct shunt_window *window = &lane->window;
 

@@ -16,6 +16,7 @@
 #include "core/peer/reconnect.h"
 
 struct shunt_engine;
+struct shunt_throttle;
 
 /* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
 enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_BROKEN, SHUNT_LINK_DEAD };
@@ -51,6 +52,8 @@ struct shunt_link {
 	uint32_t next_id;
 	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
+	struct shunt_throttle *
+		throttle; /* of what we send (core/qos/); NULL: nothing limits it. Written under group.lock */
 	struct shunt_stream *refused;	/* their seats are let go when nothing on its way names them; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
 	const char *failure;

@@ -20,6 +20,7 @@
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
 #include "core/peer/witness.h"
+#include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
@@ -410,6 +411,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 	enum shunt_reason reason = why_never_up(link);
 	struct shunt_stream *stream;
 
+	shunt_qos_left(link);
 	shunt_claim_forget(link);
 	shunt_possession_link_down(link, reason);
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */

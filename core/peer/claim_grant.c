@@ -11,6 +11,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/possession.h"
+#include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
@@ -93,6 +94,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 		else
 			shunt_proof_agree(link, stream, chance);
 	}
+	shunt_qos_granted(link, stream);
 	if (!result)
 		result = shunt_attach(engine, stream, peer, &message);
 	if (!result) {

@@ -15,6 +15,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
 #include "core/peer/redirect.h"
+#include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
@@ -130,6 +131,10 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
 	    message->type != SHUNT_MSG_NO_NONCE)
 		return;
+	if (message->type >= SHUNT_MSG_QOS && message->type <= SHUNT_MSG_QOS_REPORT) {
+		shunt_qos_hear(link, message);
+		return;
+	}
 	if (message->type == SHUNT_MSG_CLAIM) {
 		shunt_claim_heard(link, message);
 		return;

@@ -2,6 +2,7 @@
 #include "core/peer/link_end.h"
 #include "core/fork/fork_handover.h"
 #include "core/peer/links.h"
+#include "core/qos/throttle.h"
 #include "core/recovery/failover.h"
 #include <stdlib.h>
 #include "core/engine.h"
@@ -107,6 +108,7 @@ void shunt_link_strip(struct shunt_link *link)
 void shunt_link_destroy(struct shunt_link *link)
 {
 	shunt_link_strip(link);
+	shunt_throttle_free(link);
 	shunt_channel_close(&link->channel);
 	free(link->table);
 	free(link);

@@ -143,6 +143,18 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 	return ready;
 }
 
+/*
+ * TCP goes on behind the HANDBACK, which a closed window or missing tokens keep back: the kernel's room is not the
+ * program's yet. posted_handback() in chain.c sees the mark, and the service thread tells.
+ */
+static bool awaits_handback(struct shunt_tx *tx)
+{
+	if (__builtin_expect(!atomic_load_explicit(&tx->unpassed, memory_order_relaxed), 1) || atomic_load(&tx->handed))
+		return false;
+	atomic_store(&tx->wants_handed, true);
+	return !atomic_load(&tx->handed);
+}
+
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 {
 	uint32_t ask = wanted & EPOLLPRI;	/* urgent data is never on the link */
@@ -160,7 +172,9 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) &&
 	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
-		if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
+		if (awaits_handback(&stream->tx))
+			ask |= EPOLLERR;
+		else if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */

@@ -107,6 +107,9 @@ enum shunt_message_type {
 	SHUNT_MSG_NONCE,	/* with nonces: mine will stand in TCP at `offset` */
 	SHUNT_MSG_PROVEN,	/* I have read yours there */
 	SHUNT_MSG_NO_NONCE,	/* I shall not write it, or cannot take yours out: the stream stays on TCP */
+	SHUNT_MSG_QOS,		/* by the acceptor, before ACCEPT and again when it changes: you are of this class, with this limit */
+	SHUNT_MSG_QOS_DECLARE,	/* by the claimant, before CLAIM: I should like to be of this class */
+	SHUNT_MSG_QOS_REPORT,	/* by the claimant, once a period while it sends: tokens so far */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -185,9 +188,21 @@ struct shunt_hello {
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 
+#define SHUNT_QOS_NAME 32 /* of a class, with its final 0 */
+
+struct shunt_qos_word { /* what a type does not name is 0 */
+	uint64_t
+		rate; /* QOS: thousandths of a token a second that the claimant may send with; 0: any */
+	uint64_t taken; /* QOS_REPORT: tokens, since the link is up */
+	uint64_t waits; /* QOS_REPORT: how often bytes have had to wait for tokens */
+	uint32_t period_ms; /* QOS: of the reports */
+	char name[SHUNT_QOS_NAME]; /* QOS, QOS_DECLARE: letters, digits, '.', '-' and '_', then 0 */
+};
+
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number: all but KNOCK, HELLO, CLAIM and ASK */
+	uint32_t
+		stream; /* the receiver's number: all but KNOCK, HELLO, CLAIM, ASK and QOS…, where it is 0 */
 	union {
 		struct shunt_hello hello;
 		struct shunt_knock knock;
@@ -229,6 +244,7 @@ struct shunt_message {
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
 		struct shunt_identity process;	/* REDIRECT */
+		struct shunt_qos_word qos;
 	};
 };
 

@@ -180,6 +180,10 @@ void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 		must = false;
 	if (still_retires(end))
 		must = false;
+	/* The send itself has begun to leave the link, and the HANDBACK waits for tokens with the bytes before it. */
+	if (link && stream == sim_end_stream(end) && stream->tx.track == SHUNT_TCP &&
+	    stream->lane->window.gate && !atomic_load(&stream->tx.handed))
+		must = false;
 	if (sent == -EAGAIN && must && !sim_world.faulty && !sim_world.killed && !sim_world.broken && asked == asked_to_grow(end))
 		sim_fail("%s: writable, but send of %lu bytes finds no room", name(end), bytes);
 	if (sent == -EAGAIN || (end->trusts_short && sent < (ssize_t)bytes))

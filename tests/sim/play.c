@@ -364,6 +364,7 @@ static bool advance(void)
 		service(which);
 		moved |= shunt_group_poll(sim_world.engine[which]) > 0;
 	}
+	sim_world_tokens();
 	sim_clock += 1000000;
 	sim_step++;
 	sim_trust_step();
@@ -457,7 +458,7 @@ void sim_play(void)
 	uint64_t steps = sim_size(sim_world.dying ? 3000 : 600) + 50;
 
 	for (sim_step = 0; sim_step < steps; sim_step++)
-		step(most), sim_trust_serve(), sim_trust_step();
+		step(most), sim_trust_serve(), sim_trust_step(), sim_world_tokens();
 	if (!sim_world.silent)
 		end_faults();
 	while (!sim_world.conns)

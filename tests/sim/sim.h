@@ -71,6 +71,8 @@ extern struct sim_world sim_world;
 extern bool sim_verbose;
 extern uint64_t sim_step;
 
+/* No link has been given more tokens than its limit has by now (core/qos/). */
+void sim_world_tokens(void);
 /* Ends the seed: a printf line that says what was wrong. */
 _Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -183,6 +183,70 @@ static void own_policy(void **state)
 	assert_true(shunt_window_signals(&window, 0, 10));
 }
 
+/* A gate of so many bytes, in units of 1000. */
+struct mock_gate {
+	struct shunt_gate gate;
+	uint64_t left;
+};
+
+static uint64_t units(uint32_t bytes)
+{
+	return ((uint64_t)bytes + 999) / 1000;
+}
+
+static bool gate_admit(struct shunt_gate *gate, uint32_t bytes)
+{
+	struct mock_gate *ours = (struct mock_gate *)gate;
+
+	if (ours->left < units(bytes))
+		return false;
+	ours->left -= units(bytes);
+	return true;
+}
+
+static void gate_shorten(struct shunt_gate *gate, uint32_t admitted, uint32_t posted)
+{
+	((struct mock_gate *)gate)->left += units(admitted) - units(posted);
+}
+
+/* It is asked for each WR, also for one that is alone; it changes nothing about signals, and is not asked in vain. */
+static void gate_is_asked_last(void **state)
+{
+	struct mock_gate gate = { .gate = { gate_admit, gate_shorten }, .left = 10 };
+
+	(void)state;
+	begin(STATIC);
+	config.window_device = 20000;
+	start();
+	shunt_window_set_gate(&window, &gate.gate);
+	assert_int_equal(post(5000, 0), SHUNT_LIMIT_NONE);
+	assert_int_equal(post(5001, 0), SHUNT_LIMIT_GATE);
+	assert_int_equal(device, 5000);
+	assert_int_equal(gate.left, 5);
+	assert_int_equal(post(16000, 1), SHUNT_LIMIT_DEVICE);
+	assert_int_equal(gate.left, 5);
+	/* What was not posted is given back to both: all of it, or the rest. */
+	assert_int_equal(shunt_window_admit(&window, 1, 0, 4000), SHUNT_LIMIT_NONE);
+	shunt_window_shorten(&window, 4000, 1001);
+	assert_int_equal(gate.left, 3);
+	assert_int_equal(device, 6001);
+	shunt_window_return(&window, 1001);
+	assert_int_equal(gate.left, 5);
+	assert_int_equal(device, 5000);
+	shunt_window_set_gate(&window, NULL);
+	assert_int_equal(post(6000, 1), SHUNT_LIMIT_NONE);
+	complete(number, 1);
+	shunt_window_fini(&window);
+	begin(STATIC);
+	start();
+	assert_false(window.asked);
+	shunt_window_set_gate(&window, &gate.gate);
+	assert_true(window.asked);
+	assert_false(shunt_window_signals(&window, 0, 10));
+	shunt_window_set_gate(&window, NULL);
+	assert_false(window.asked);
+}
+
 static void device_is_shared(void **state)
 {
 	struct shunt_window other;
@@ -217,6 +281,7 @@ int main(void)
 		cmocka_unit_test_teardown(closes_behind_a_signal, end),
 		cmocka_unit_test_teardown(aimd_adapts, end),
 		cmocka_unit_test_teardown(own_policy, end),
+		cmocka_unit_test_teardown(gate_is_asked_last, end),
 		cmocka_unit_test_teardown(device_is_shared, end),
 	};
 

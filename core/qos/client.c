@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/qos/qos.h"
+#include <string.h>
+#include "core/engine.h"
+#include "core/qos/throttle.h"
+#include "core/service.h"
+
+#define SOONER 8 /* part of a period after which a client that has become short reports */
+
+void shunt_qos_introduce(struct shunt_link *link)
+{
+	const char *wanted = link->engine->config.qos_class;
+	struct shunt_message message = { .type = SHUNT_MSG_QOS_DECLARE };
+
+	if (!link->initiator || !wanted[0])
+		return;
+	memcpy(message.qos.name, wanted, strlen(wanted)); /* config.c has checked its length */
+	shunt_link_send(link, &message, NULL, 0);
+}
+
+/* --- what it is told --- */
+
+static bool is_zero(const char name[SHUNT_QOS_NAME])
+{
+	static const char none[SHUNT_QOS_NAME];
+
+	return !memcmp(name, none, sizeof(none));
+}
+
+static bool is_sound(const struct shunt_qos_word *word)
+{
+	if (word->taken || word->waits)
+		return false;
+	if (is_zero(word->name))
+		return !word->rate && !word->period_ms;
+	return shunt_qos_name_is_sound(word->name) && word->period_ms >= 100 &&
+	       word->period_ms <= 10000 &&
+	       (!word->rate || (word->rate >= SHUNT_RATE_MIN && word->rate <= SHUNT_RATE_MAX));
+}
+
+static void say_class(const struct shunt_link *link, const struct shunt_qos_word *word)
+{
+	char rate[32];
+
+	shunt_log(SHUNT_LOG_INFO, "process %u%s has put us into the class '%s', with the limit %s",
+		  link->peer_pid, shunt_link_where(link), word->name,
+		  shunt_qos_rate_text(word->rate, rate, sizeof(rate)));
+}
+
+static void hear_class(struct shunt_link *link, const struct shunt_qos_word *word)
+{
+	struct shunt_throttle *throttle = shunt_throttle_of(link);
+
+	if (!throttle)
+		return; /* the node counts what comes, and its credit holds us back */
+	if (memcmp(throttle->name, word->name, sizeof(throttle->name)))
+		say_class(link, word);
+	shunt_lock_take(&link->engine->group.lock);
+	memcpy(throttle->name, word->name, sizeof(throttle->name));
+	throttle->period = word->period_ms * 1000000ull;
+	shunt_lock_leave(&link->engine->group.lock);
+	if (!throttle->period)
+		atomic_store(&throttle->report_at, SHUNT_NEVER);
+	else if (!throttle->rate)
+		atomic_store(&throttle->report_at, shunt_now(link->engine) + throttle->period);
+	shunt_throttle_set(throttle, word->rate);
+}
+
+void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message)
+{
+	const char *wrong = NULL;
+
+	if (message->stream)
+		wrong = "a QOS of a stream";
+	else if ((message->type == SHUNT_MSG_QOS) != link->initiator)
+		wrong = "a QOS from the wrong end";
+	else if (message->type != SHUNT_MSG_QOS)
+		wrong = shunt_qos_node_hears(link, message);
+	else if (!is_sound(&message->qos))
+		wrong = "a QOS that makes no sense";
+	else
+		hear_class(link, &message->qos);
+	if (wrong)
+		shunt_link_distrust(link, wrong);
+}
+
+/* --- what it says --- */
+
+/* It has become short: the node need not wait for the period's end to give it what others leave. */
+static bool is_news(const struct shunt_throttle *throttle, uint64_t waits, uint64_t now)
+{
+	return !throttle->reported_short && waits > throttle->reported_waits &&
+	       now - throttle->reported_at >= throttle->period / SOONER;
+}
+
+void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_QOS_REPORT };
+	uint64_t waits = atomic_load(&throttle->waits);
+
+	if (!throttle->period ||
+	    (!atomic_exchange(&throttle->report_due, false) && !is_news(throttle, waits, now)))
+		return;
+	message.qos.taken = atomic_load(&throttle->tokens);
+	message.qos.waits = waits;
+	shunt_link_send(throttle->link, &message, NULL, 0);
+	throttle->reported_short = waits > throttle->reported_waits;
+	throttle->reported_waits = waits;
+	throttle->reported_at = now;
+	atomic_store(&throttle->report_at, now + throttle->period);
+}
+
+void shunt_qos_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, qos);
+	uint64_t now = shunt_now(service->engine);
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		struct shunt_throttle *throttle = link->throttle;
+
+		if (!throttle)
+			continue;
+		shunt_throttle_serve(throttle, task, now);
+		if (link->initiator && atomic_load(&link->state) == SHUNT_LINK_UP)
+			shunt_qos_report(throttle, now);
+		else if (throttle->class != SHUNT_QOS_NO_CLASS &&
+			 atomic_load(&throttle->waits) > throttle->out.waits)
+			service->qos->classes[throttle->class].uneven = true;
+	}
+	shunt_qos_balance(service, task, now);
+}

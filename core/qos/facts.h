@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Facts from files: the rules themselves, the number of a user (/etc/passwd), the program of a process (/proc). Errors
+ * are -errno. No library of the system is asked, because it would load others into the program.
+ */
+#ifndef SHUNT_CORE_QOS_FACTS_H
+#define SHUNT_CORE_QOS_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/qos/rules.h"
+
+struct shunt_engine;
+
+#define SHUNT_QOS_FILE_MAX 16384 /* of a file of rules */
+
+/*
+ * Rules from a text, or from the file that it names: then it begins with a slash. Users that are names are looked up.
+ * 0, or -errno and one line.
+ */
+int shunt_facts_rules(struct shunt_engine *engine, const char *text, struct shunt_qos_rules *rules,
+		      char *error, size_t bytes);
+/* Both names of the process's program; "" where the kernel does not say. */
+void shunt_facts_program(struct shunt_engine *engine, uint32_t pid,
+			 struct shunt_qos_client *client);
+
+#endif

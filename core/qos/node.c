@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/qos/qos.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/link/seats.h"
+#include "core/qos/facts.h"
+#include "core/qos/throttle.h"
+#include "core/service.h"
+
+#define ANEW 8 /* portions are found anew at most so often in a period */
+#define SILENT 2 /* periods after which a client without a report sends nothing */
+
+static uint64_t period_of(const struct shunt_qos *qos)
+{
+	return qos->rules.period_ms * 1000000ull;
+}
+
+static struct shunt_throttle *member(struct shunt_link *link, uint32_t class)
+{
+	struct shunt_throttle *throttle = link->throttle;
+
+	return throttle && throttle->class == class && class != SHUNT_QOS_NO_CLASS ? throttle :
+										     NULL;
+}
+
+static void set_uneven(struct shunt_service *service, uint32_t class)
+{
+	service->qos->classes[class].uneven = true;
+	shunt_task_at(&service->tasks.qos, 0);
+}
+
+/* --- portions --- */
+
+static void tell(struct shunt_throttle *throttle, const char *name, uint64_t rate,
+		 uint32_t period_ms)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_QOS,
+					 .qos = { .rate = rate, .period_ms = period_ms } };
+
+	memcpy(message.qos.name, name, strlen(name));
+	throttle->told = rate;
+	shunt_link_send(throttle->link, &message, NULL, 0);
+}
+
+/* A small change is not worth a message, unless it is less: the sum must not exceed the limit. */
+static bool is_worth_telling(uint64_t told, uint64_t rate)
+{
+	return rate < told || rate > told + told / 32;
+}
+
+bool shunt_qos_is_silent(const struct shunt_qos *qos, const struct shunt_throttle *throttle,
+			 uint64_t now)
+{
+	return now - throttle->in.at > SILENT * period_of(qos);
+}
+
+/* The client's use is known by QOS_REPORT, until it is silent; our own is read here. */
+static void look_at_use(const struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t now)
+{
+	if (shunt_qos_is_silent(qos, throttle, now))
+		shunt_portion_used(&throttle->in, throttle->in.taken, throttle->in.waits, now);
+	if (now - throttle->out.at >= period_of(qos) / ANEW)
+		shunt_portion_used(&throttle->out, atomic_load(&throttle->tokens),
+				   atomic_load(&throttle->waits), now);
+}
+
+/* Those who get less are told first. */
+static void apply(struct shunt_service *service, uint32_t class, bool less)
+{
+	const struct shunt_qos_class *rule = &service->qos->rules.classes[class];
+	struct shunt_throttle *throttle;
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!(throttle = member(link, class)))
+			continue;
+		if ((throttle->in.rate < throttle->told) == less &&
+		    is_worth_telling(throttle->told, throttle->in.rate))
+			tell(throttle, rule->name, throttle->in.rate,
+			     service->qos->rules.period_ms);
+		if ((throttle->out.rate < throttle->rate) == less &&
+		    is_worth_telling(throttle->rate, throttle->out.rate))
+			shunt_throttle_set(throttle, throttle->out.rate);
+	}
+}
+
+static void split(struct shunt_service *service, uint32_t class, uint64_t now)
+{
+	struct shunt_qos *qos = service->qos;
+	uint64_t limit = qos->rules.classes[class].limit;
+	struct shunt_portion *in = NULL, *out = NULL;
+	struct shunt_throttle *throttle;
+
+	qos->classes[class].uneven = false;
+	qos->classes[class].split_at = now;
+	if (!limit)
+		return;
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!(throttle = member(link, class)))
+			continue;
+		look_at_use(qos, throttle, now);
+		throttle->in.next = in;
+		throttle->out.next = out;
+		in = &throttle->in;
+		out = &throttle->out;
+	}
+	shunt_portion_split(in, limit);
+	shunt_portion_split(out, limit);
+	apply(service, class, true);
+	apply(service, class, false);
+}
+
+/* A class of which nobody is short stays as it is. */
+void shunt_qos_balance(struct shunt_service *service, struct shunt_task *task, uint64_t now)
+{
+	struct shunt_qos *qos = service->qos;
+
+	for (uint32_t i = 0; qos && i < qos->rules.count; i++) {
+		uint64_t next = qos->classes[i].split_at + period_of(qos) / ANEW;
+
+		if (!qos->classes[i].uneven)
+			continue;
+		if (next <= now)
+			split(service, i, now);
+		else
+			shunt_task_at(task, next);
+	}
+}
+
+/* --- classes --- */
+
+static void keep_counts(struct shunt_qos_state *state, const struct shunt_throttle *throttle)
+{
+	state->tokens += atomic_load(&throttle->tokens);
+	state->waits += atomic_load(&throttle->waits);
+	state->told_tokens += throttle->in.taken;
+	state->told_waits += throttle->in.waits;
+}
+
+static void take_out(struct shunt_service *service, struct shunt_throttle *throttle)
+{
+	uint32_t class = throttle->class;
+
+	if (class == SHUNT_QOS_NO_CLASS)
+		return;
+	shunt_lock_take(&service->engine->group.lock);
+	service->qos->classes[class].clients--;
+	keep_counts(&service->qos->classes[class], throttle);
+	throttle->class = SHUNT_QOS_NO_CLASS;
+	shunt_lock_leave(&service->engine->group.lock);
+	set_uneven(service, class);
+}
+
+static void put_in(struct shunt_service *service, struct shunt_throttle *throttle, uint32_t class)
+{
+	uint64_t now = shunt_now(service->engine);
+
+	shunt_lock_take(&service->engine->group.lock);
+	throttle->class = class;
+	memcpy(throttle->name, service->qos->rules.classes[class].name, sizeof(throttle->name));
+	shunt_portion_begin(&throttle->in, throttle->in.taken, throttle->in.waits, now);
+	shunt_portion_begin(&throttle->out, atomic_load(&throttle->tokens),
+			    atomic_load(&throttle->waits), now);
+	throttle->told = 0;
+	service->qos->classes[class].clients++;
+	shunt_lock_leave(&service->engine->group.lock);
+	split(service, class, now);
+	if (!throttle->told) /* of a class without a limit, too, a client learns */
+		tell(throttle, throttle->name, 0, service->qos->rules.period_ms);
+}
+
+/* Gathers all that is known of the peer's process; `stream` is its first connection on the link. */
+static void learn(struct shunt_link *link, const struct shunt_stream *stream,
+		  struct shunt_qos_client *client)
+{
+	memset(client, 0, sizeof(*client));
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX) {
+		client->has_user = true;
+		client->uid = link->peer_user;
+		shunt_facts_program(link->engine, link->peer_pid, client);
+	}
+	memcpy(client->host, stream->tuple.peer, sizeof(client->host));
+	client->port = ntohs(stream->tuple.local_port);
+	if (link->throttle)
+		memcpy(client->declared, link->throttle->declared, sizeof(client->declared));
+}
+
+static bool has_class(const struct shunt_link *link)
+{
+	return link->throttle && link->throttle->class != SHUNT_QOS_NO_CLASS;
+}
+
+void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *stream)
+{
+	struct shunt_service *service = link->engine->service;
+	struct shunt_throttle *throttle;
+	struct shunt_qos_client client;
+	uint32_t class;
+
+	if (!service->qos || link->initiator || has_class(link))
+		return;
+	learn(link, stream, &client);
+	class = shunt_qos_match(&service->qos->rules, &client);
+	if (class == SHUNT_QOS_NO_CLASS)
+		return;
+	throttle = shunt_throttle_of(link);
+	if (throttle)
+		put_in(service, throttle, class);
+	else
+		shunt_log(SHUNT_LOG_WARN, "process %u%s has no limit: out of memory",
+			  link->peer_pid, shunt_link_where(link));
+}
+
+void shunt_qos_left(struct shunt_link *link)
+{
+	if (has_class(link))
+		take_out(link->engine->service, link->throttle);
+}
+
+/* --- rules --- */
+
+static void take_all_out(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (has_class(link))
+			take_out(service, link->throttle);
+}
+
+/* Each accepted link by one of its streams: which class is it of now? Without one, it is of none any more. */
+static void classify_all(struct shunt_service *service)
+{
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		struct shunt_stream *stream, *known = NULL;
+
+		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_UP)
+			continue;
+		shunt_seats_each(link, stream) if (stream->tuple_known && !known) known = stream;
+		if (known && service->qos)
+			shunt_qos_granted(link, known);
+		if (!link->throttle || has_class(link) || !link->throttle->name[0])
+			continue;
+		link->throttle->name[0] = 0;
+		tell(link->throttle, "", 0, 0);
+		shunt_throttle_set(link->throttle, 0);
+	}
+}
+
+static void replace(struct shunt_service *service, struct shunt_qos *qos)
+{
+	struct shunt_qos *former = service->qos;
+
+	if (former)
+		take_all_out(service);
+	shunt_lock_take(&service->engine->group.lock);
+	service->qos = qos;
+	shunt_lock_leave(&service->engine->group.lock);
+	free(former);
+	classify_all(service);
+}
+
+int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes)
+{
+	struct shunt_qos *qos = *text ? calloc(1, sizeof(*qos)) : NULL;
+	int result = 0;
+
+	if (*text && !qos) {
+		strncpy(error, "out of memory", bytes);
+		return -ENOMEM;
+	}
+	if (qos)
+		result = shunt_facts_rules(service->engine, text, &qos->rules, error, bytes);
+	if (result) {
+		free(qos);
+		return result;
+	}
+	if (qos)
+		qos->since = shunt_now(service->engine);
+	replace(service, qos);
+	return 0;
+}
+
+void shunt_qos_begin(struct shunt_service *service)
+{
+	char error[SHUNT_QOS_ERROR];
+
+	if (service->engine->config.qos_rules[0] &&
+	    shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
+		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
+}
+
+void shunt_qos_end(struct shunt_service *service)
+{
+	free(service->qos);
+	service->qos = NULL;
+}
+
+/* --- what clients say --- */
+
+static const char *hear_declaration(struct shunt_link *link, const struct shunt_qos_word *word)
+{
+	struct shunt_throttle *throttle = link->throttle;
+
+	if (!shunt_qos_name_is_sound(word->name) || word->rate || word->taken || word->waits ||
+	    word->period_ms)
+		return "a QOS_DECLARE without a class";
+	if (throttle && (throttle->declared[0] || throttle->class != SHUNT_QOS_NO_CLASS))
+		return "a QOS_DECLARE out of turn";
+	throttle = shunt_throttle_of(link);
+	if (throttle) /* else it has the class of who declares nothing */
+		memcpy(throttle->declared, word->name, sizeof(throttle->declared));
+	return NULL;
+}
+
+/* Counts are of the link, whatever its class was. */
+static const char *hear_report(struct shunt_link *link, const struct shunt_qos_word *word)
+{
+	struct shunt_service *service = link->engine->service;
+	struct shunt_throttle *throttle = link->throttle;
+	bool short_of;
+
+	if (!throttle || word->rate || word->period_ms || word->name[0])
+		return "a QOS_REPORT out of turn";
+	if (!has_class(link))
+		return NULL; /* it crossed the news that there is no class any more */
+	shunt_lock_take(&service->engine->group.lock);
+	short_of = word->waits > throttle->in.waits;
+	shunt_portion_used(&throttle->in, word->taken, word->waits, shunt_now(service->engine));
+	shunt_lock_leave(&service->engine->group.lock);
+	if (short_of)
+		set_uneven(service, throttle->class);
+	return NULL;
+}
+
+const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_message *message)
+{
+	return message->type == SHUNT_MSG_QOS_DECLARE ? hear_declaration(link, &message->qos) :
+							hear_report(link, &message->qos);
+}

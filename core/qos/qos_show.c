@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/qos/qos.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/answer.h"
+#include "core/engine.h"
+#include "core/qos/throttle.h"
+#include "core/service.h"
+
+#define LINKS 64 /* that are listed each; beyond them there is only the count */
+#define CLASS_ROOM 512 /* bytes of a class or a link as JSON, at most */
+
+/* The use of a class: its links, and those that have gone. Of clients, as they have reported last. */
+struct use {
+	uint64_t out_tokens, out_waits, in_tokens, in_waits;
+	uint64_t out_rate, in_rate;
+};
+
+struct writer {
+	char *text;
+	size_t length, room;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format,
+						      ...)
+{
+	va_list args;
+	int wanted;
+
+	va_start(args, format);
+	wanted = vsnprintf(writer->text + writer->length, writer->room - writer->length, format,
+			   args);
+	va_end(args);
+	if (wanted > 0)
+		writer->length += (size_t)wanted < writer->room - writer->length ?
+					  (size_t)wanted :
+					  writer->room - writer->length - 1;
+}
+
+/* The next throttle of a link that is up, behind that of `lane`. group.lock held. */
+static struct shunt_lane *next(struct shunt_group *group, struct shunt_lane *lane)
+{
+	for (lane = lane ? lane->next_in_group : group->lanes; lane; lane = lane->next_in_group)
+		if (!lane->number && lane->link->throttle)
+			return lane;
+	return NULL;
+}
+
+/* group.lock held. */
+static struct use use_of(struct shunt_engine *engine, struct shunt_qos *qos, uint32_t class)
+{
+	struct shunt_qos_state *state = &qos->classes[class];
+	struct use use = { .out_tokens = state->tokens,
+			   .out_waits = state->waits,
+			   .in_tokens = state->told_tokens,
+			   .in_waits = state->told_waits };
+	uint64_t now = shunt_now(engine);
+
+	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
+	     lane = next(&engine->group, lane)) {
+		const struct shunt_throttle *throttle = lane->link->throttle;
+
+		if (throttle->class != class)
+			continue;
+		use.out_tokens += atomic_load(&throttle->tokens);
+		use.out_waits += atomic_load(&throttle->waits);
+		use.in_tokens += throttle->in.taken;
+		use.in_waits += throttle->in.waits;
+		use.in_rate += shunt_qos_is_silent(qos, throttle, now) ? 0 : throttle->in.used;
+	}
+	use.out_rate = shunt_pace_look(&state->pace, use.out_tokens, qos->since, now);
+	return use;
+}
+
+#define N(number) ((unsigned long long)(number))
+
+static void put_classes(struct writer *writer, struct shunt_engine *engine, struct shunt_qos *qos)
+{
+	put(writer, "\"period_ms\":%u,\"classes\":[", qos->rules.period_ms);
+	for (uint32_t i = 0; i < qos->rules.count; i++) {
+		const struct shunt_qos_class *class = &qos->rules.classes[i];
+		struct use use = use_of(engine, qos, i);
+
+		put(writer,
+		    "%s{\"name\":\"%s\",\"limit\":%llu,\"clients\":%u,"
+		    "\"in\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
+		    "\"out\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu}}",
+		    i ? "," : "", class->name, N(class->limit), qos->classes[i].clients,
+		    N(use.in_tokens), N(use.in_waits), N(use.in_rate), N(use.out_tokens),
+		    N(use.out_waits), N(use.out_rate));
+	}
+	put(writer, "],");
+}
+
+static void put_links(struct writer *writer, struct shunt_engine *engine)
+{
+	int count = 0;
+
+	put(writer, "\"links\":[");
+	for (struct shunt_lane *lane = next(&engine->group, NULL); lane && count < LINKS;
+	     lane = next(&engine->group, lane)) {
+		struct shunt_throttle *throttle = lane->link->throttle;
+		uint64_t tokens = atomic_load(&throttle->tokens);
+
+		if (!throttle->name[0])
+			continue;
+		put(writer,
+		    "%s{\"peer\":%u,\"class\":\"%s\",\"told\":%s,\"limit\":%llu,\"tokens\":%llu,\"bytes\":%llu,"
+		    "\"waits\":%llu,\"achieved\":%llu}",
+		    count++ ? "," : "", lane->link->peer_pid, throttle->name,
+		    lane->link->initiator ? "true" : "false", N(throttle->rate), N(tokens),
+		    N(shunt_throttle_bytes(throttle)), N(atomic_load(&throttle->waits)),
+		    N(shunt_pace_look(&throttle->pace, tokens, throttle->since,
+				      shunt_now(engine))));
+	}
+	put(writer, "]");
+}
+
+static bool is_told(struct shunt_engine *engine)
+{
+	struct shunt_lane *lane = next(&engine->group, NULL);
+
+	while (lane && !lane->link->throttle->name[0])
+		lane = next(&engine->group, lane);
+	return lane != NULL;
+}
+
+char *shunt_qos_json(struct shunt_engine *engine)
+{
+	struct shunt_qos *qos = engine->service ? engine->service->qos : NULL;
+	struct writer writer = { .room = (SHUNT_QOS_CLASSES + LINKS) * CLASS_ROOM };
+
+	if (!qos && !is_told(engine))
+		return NULL;
+	writer.text = malloc(writer.room);
+	if (!writer.text)
+		return NULL;
+	put(&writer, "\"qos\":{\"node\":%s,\"holds_on\":\"link\",", qos ? "true" : "false");
+	if (qos)
+		put_classes(&writer, engine, qos);
+	put_links(&writer, engine);
+	put(&writer, "},");
+	return writer.text;
+}
+
+/* --- for people --- */
+
+static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint32_t i,
+		       struct shunt_answer *answer)
+{
+	const struct shunt_qos_class *class = &qos->rules.classes[i];
+	char limit[32], in[32], out[32];
+	struct use use;
+
+	shunt_lock_take(&engine->group.lock);
+	use = use_of(engine, qos, i);
+	shunt_lock_leave(&engine->group.lock);
+	shunt_answer_put(answer, "class %s limit=%s: %u clients\n", class->name,
+			 shunt_qos_rate_text(class->limit, limit, sizeof(limit)),
+			 qos->classes[i].clients);
+	if (!class->limit)
+		return;
+	shunt_answer_put(answer,
+			 "    they send %s, %llu tokens in all, and have waited %llu times\n",
+			 shunt_qos_rate_text(use.in_rate, in, sizeof(in)), N(use.in_tokens),
+			 N(use.in_waits));
+	shunt_answer_put(answer,
+			 "    are sent %s, %llu tokens in all, which has waited %llu times\n",
+			 shunt_qos_rate_text(use.out_rate, out, sizeof(out)), N(use.out_tokens),
+			 N(use.out_waits));
+}
+
+/* Where this process is a client. */
+static void show_told(struct shunt_engine *engine, struct shunt_answer *answer)
+{
+	char limit[32], rate[32];
+
+	shunt_lock_take(&engine->group.lock);
+	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
+	     lane = next(&engine->group, lane)) {
+		struct shunt_throttle *throttle = lane->link->throttle;
+		uint64_t tokens = atomic_load(&throttle->tokens),
+			 waits = atomic_load(&throttle->waits);
+
+		if (!lane->link->initiator || !throttle->name[0])
+			continue;
+		shunt_qos_rate_text(shunt_pace_look(&throttle->pace, tokens, throttle->since,
+						    shunt_now(engine)),
+				    rate, sizeof(rate));
+		shunt_answer_put(
+			answer,
+			"of process %u: class %s, limit %s; sends %s, %llu tokens in all, and has waited %llu times\n",
+			lane->link->peer_pid, throttle->name,
+			shunt_qos_rate_text(throttle->rate, limit, sizeof(limit)), rate, N(tokens),
+			N(waits));
+	}
+	shunt_lock_leave(&engine->group.lock);
+}
+
+void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer)
+{
+	struct shunt_qos *qos = service->qos;
+
+	for (uint32_t i = 0; qos && i < qos->rules.count; i++)
+		show_class(service->engine, qos, i, answer);
+	if (!qos)
+		shunt_answer_put(answer, "no rules\n");
+	else
+		shunt_answer_put(answer,
+				 "Limits hold on links. What stays on TCP is not limited.\n");
+	show_told(service->engine, answer);
+}

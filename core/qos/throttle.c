@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/qos/throttle.h"
+#include <stdlib.h>
+#include "core/engine.h"
+#include "core/qos/rules.h"
+#include "core/service.h"
+
+static struct shunt_throttle *throttle_of(struct shunt_gate *gate)
+{
+	return (struct shunt_throttle *)((char *)gate - offsetof(struct shunt_throttle, gate));
+}
+
+static void ask_for_look(struct shunt_engine *engine)
+{
+	struct shunt_service *service = engine->service;
+
+	if (service)
+		shunt_loop_post(&engine->loop, &service->tasks.qos);
+}
+
+/* Only the first who waits asks: the task looks again as long as somebody does. */
+static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
+{
+	atomic_store_explicit(&throttle->need, tokens, memory_order_relaxed);
+	if (atomic_exchange(&throttle->wait, SHUNT_THROTTLE_WAITS) != SHUNT_THROTTLE_CLEAR)
+		return;
+	atomic_fetch_add_explicit(&throttle->waits, 1, memory_order_relaxed);
+	ask_for_look(throttle->link->engine);
+}
+
+static void report_is_due(struct shunt_throttle *throttle)
+{
+	atomic_store_explicit(&throttle->report_at, SHUNT_NEVER, memory_order_relaxed);
+	if (!atomic_exchange(&throttle->report_due, true))
+		ask_for_look(throttle->link->engine);
+}
+
+static bool admit(struct shunt_gate *gate, uint32_t bytes)
+{
+	struct shunt_throttle *throttle = throttle_of(gate);
+	uint64_t now = shunt_now(throttle->link->engine);
+	uint32_t tokens = shunt_tokens_of(bytes);
+	bool waited = atomic_load_explicit(&throttle->wait, memory_order_relaxed) !=
+		      SHUNT_THROTTLE_CLEAR;
+
+	if (__builtin_expect(
+		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
+		report_is_due(throttle);
+	if (!shunt_bucket_take(&throttle->bucket, now, tokens, waited) &&
+	    !atomic_load_explicit(&throttle->open, memory_order_relaxed)) {
+		refuse(throttle, tokens);
+		return false;
+	}
+	atomic_fetch_add_explicit(&throttle->tokens, tokens, memory_order_relaxed);
+	return true;
+}
+
+static void shorten(struct shunt_gate *gate, uint32_t admitted, uint32_t posted)
+{
+	struct shunt_throttle *throttle = throttle_of(gate);
+	uint32_t tokens = shunt_tokens_of(admitted) - (posted ? shunt_tokens_of(posted) : 0);
+
+	if (!tokens)
+		return;
+	shunt_bucket_give(&throttle->bucket, tokens);
+	atomic_fetch_sub_explicit(&throttle->tokens, tokens, memory_order_relaxed);
+}
+
+/* --- life --- */
+
+struct shunt_throttle *shunt_throttle_of(struct shunt_link *link)
+{
+	struct shunt_throttle *throttle = link->throttle;
+
+	if (throttle)
+		return throttle;
+	throttle = calloc(1, sizeof(*throttle));
+	if (!throttle)
+		return NULL;
+	throttle->gate = (struct shunt_gate) { .admit = admit, .shorten = shorten };
+	throttle->link = link;
+	throttle->since = shunt_now(link->engine);
+	throttle->report_at = SHUNT_NEVER;
+	throttle->class = SHUNT_QOS_NO_CLASS;
+	shunt_lock_take(&link->engine->group.lock);
+	link->throttle = throttle;
+	shunt_lock_leave(&link->engine->group.lock);
+	return throttle;
+}
+
+void shunt_throttle_free(struct shunt_link *link)
+{
+	free(link->throttle);
+	link->throttle = NULL;
+}
+
+static bool is_up(const struct shunt_link *link)
+{
+	return atomic_load(&link->state) == SHUNT_LINK_UP && !atomic_load(&link->failed);
+}
+
+static void serve_lanes(struct shunt_link *link)
+{
+	for (uint32_t i = 0; is_up(link) && i < link->lane_count; i++)
+		shunt_lane_kick(&link->lanes[i]);
+}
+
+static void begin_rate(struct shunt_throttle *throttle, uint64_t rate)
+{
+	struct shunt_link *link = throttle->link;
+
+	if (rate && throttle->rate)
+		shunt_bucket_change(&throttle->bucket, rate);
+	else if (rate)
+		shunt_bucket_begin(&throttle->bucket, rate, shunt_now(link->engine));
+	shunt_lock_take(&link->engine->group.lock);
+	throttle->rate = rate;
+	shunt_lock_leave(&link->engine->group.lock);
+}
+
+void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate)
+{
+	struct shunt_link *link = throttle->link;
+	uint32_t piece = rate ? shunt_tokens_piece(
+					rate, shunt_narrow_u32(link->engine->config.frag_bytes)) :
+				0;
+
+	if (rate == throttle->rate)
+		return;
+	begin_rate(throttle, rate);
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		shunt_lane_set_gate(&link->lanes[i], rate ? &throttle->gate : NULL, piece);
+	serve_lanes(link);
+	ask_for_look(link->engine); /* who waits may have less to wait for */
+}
+
+void shunt_throttle_open_all(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (lane->link->throttle)
+			atomic_store(&lane->link->throttle->open, true);
+	shunt_lock_leave(&group->lock);
+}
+
+/* --- who waits --- */
+
+void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+{
+	uint8_t state = SHUNT_THROTTLE_WAITS;
+	uint64_t due = shunt_bucket_due(&throttle->bucket, now, atomic_load(&throttle->need));
+
+	if (atomic_load(&throttle->wait) == SHUNT_THROTTLE_CLEAR)
+		return;
+	if (due <= now || !throttle->rate || !is_up(throttle->link)) {
+		atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_SERVES);
+		serve_lanes(throttle->link);
+		state = SHUNT_THROTTLE_SERVES;
+		if (atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_CLEAR))
+			return;
+		due = shunt_bucket_due(&throttle->bucket, now, atomic_load(&throttle->need));
+	}
+	shunt_task_at(task, due);
+}
+
+uint64_t shunt_throttle_bytes(const struct shunt_throttle *throttle)
+{
+	const struct shunt_link *link = throttle->link;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		bytes += atomic_load_explicit(&link->lanes[i].window.posted, memory_order_relaxed);
+	return bytes;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The throttle of one end of a link: what this end may send there (HA-05, HA-06). It is a gate before all lanes of the
+ * link (core/lane/window.h), which takes tokens from one bucket. Without a token the bytes wait in their streams, as
+ * they do without credit: EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when
+ * the tokens are due. Nothing is timed while nobody waits.
+ */
+#ifndef SHUNT_CORE_QOS_THROTTLE_H
+#define SHUNT_CORE_QOS_THROTTLE_H
+
+#include "core/lane/window.h"
+#include "core/qos/portions.h"
+#include "core/qos/tokens.h"
+#include "shunt/wire.h"
+
+struct shunt_engine;
+struct shunt_link;
+struct shunt_task;
+
+enum shunt_throttle_wait {
+	SHUNT_THROTTLE_CLEAR, /* nobody waits for tokens */
+	SHUNT_THROTTLE_WAITS, /* a lane was refused; the task looks at it when tokens are due */
+	SHUNT_THROTTLE_SERVES, /* the task has them, and serves the lanes; one that is refused says WAITS */
+};
+
+/* The service thread writes it, and group.lock too is held where statistics read; fields named otherwise apart. */
+struct shunt_throttle {
+	struct shunt_gate gate;
+	struct shunt_link *link;
+	struct shunt_bucket bucket;
+	_Atomic uint8_t wait; /* enum shunt_throttle_wait; any thread, as the next six */
+	_Atomic bool open; /* the process ends: what it has accepted goes out */
+	_Atomic uint32_t need; /* tokens that the lane wanted that was refused last */
+	_Atomic uint64_t tokens; /* taken, in all */
+	_Atomic uint64_t waits; /* times that CLEAR has become WAITS */
+	_Atomic uint64_t
+		report_at; /* ns, SHUNT_NEVER: the first token from then on makes a report due */
+	_Atomic bool report_due;
+	uint64_t rate; /* as in tokens.h; 0: none, and no gate */
+	char name[SHUNT_QOS_NAME]; /* of the class; "": none */
+
+	uint64_t since; /* ns: when it was made */
+	struct shunt_pace pace; /* group.lock */
+
+	/* the claimant's end, which is told */
+	uint64_t period; /* ns; 0: it is not told anything */
+	uint64_t reported_at, reported_waits;
+	bool reported_short;
+
+	/* the node's end */
+	char declared[SHUNT_QOS_NAME];
+	uint32_t class; /* SHUNT_QOS_NO_CLASS */
+	uint64_t told; /* the rate that the peer was told last */
+	struct shunt_portion in,
+		out; /* of the class's limit: what the peer sends, and what we do */
+};
+
+/* The link's throttle, which is made where there is none. NULL: out of memory. */
+struct shunt_throttle *shunt_throttle_of(struct shunt_link *link);
+void shunt_throttle_free(struct shunt_link *link);
+/* So much from now on; 0: no limit. */
+void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
+/* Serves those who have waited long enough, and says when to look again. */
+void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
+/* The process ends: no throttle holds anything back any more. group.lock is taken. */
+void shunt_throttle_open_all(struct shunt_engine *engine);
+/* Bytes that the link's lanes have posted. */
+uint64_t shunt_throttle_bytes(const struct shunt_throttle *throttle);
+
+#endif
