@@ -52,8 +52,8 @@ struct shunt_link {
 	uint32_t next_id;
 	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
-	struct shunt_throttle *
-		throttle; /* of what we send (core/qos/); NULL: nothing limits it. Written under group.lock */
+	/* Of what we send (core/qos/); NULL: nothing limits it. Written under group.lock. */
+	struct shunt_throttle *throttle;
 	struct shunt_stream *refused;	/* their seats are let go when nothing on its way names them; service thread */
 	struct shunt_stream *waiting;	/* to be claimed once the link is up; service thread */
 	const char *failure;

@@ -48,8 +48,8 @@ struct shunt_qos_rules {
 struct shunt_qos_client {
 	bool has_user; /* within one host */
 	uint32_t uid;
-	char command[SHUNT_QOS_PROGRAM],
-		program[SHUNT_QOS_PROGRAM]; /* /proc/PID/comm and the name of exe; "": not known */
+	/* /proc/PID/comm and the name of exe; "": not known. */
+	char command[SHUNT_QOS_PROGRAM], program[SHUNT_QOS_PROGRAM];
 	uint8_t host[16];
 	uint16_t port;
 	char declared[SHUNT_QOS_NAME]; /* "": nothing */

@@ -33,8 +33,8 @@ struct shunt_throttle {
 	_Atomic uint32_t need; /* tokens that the lane wanted that was refused last */
 	_Atomic uint64_t tokens; /* taken, in all */
 	_Atomic uint64_t waits; /* times that CLEAR has become WAITS */
-	_Atomic uint64_t
-		report_at; /* ns, SHUNT_NEVER: the first token from then on makes a report due */
+	/* ns, SHUNT_NEVER: the first token from then on makes a report due. */
+	_Atomic uint64_t report_at;
 	_Atomic bool report_due;
 	uint64_t rate; /* as in tokens.h; 0: none, and no gate */
 	char name[SHUNT_QOS_NAME]; /* of the class; "": none */
@@ -51,8 +51,7 @@ struct shunt_throttle {
 	char declared[SHUNT_QOS_NAME];
 	uint32_t class; /* SHUNT_QOS_NO_CLASS */
 	uint64_t told; /* the rate that the peer was told last */
-	struct shunt_portion in,
-		out; /* of the class's limit: what the peer sends, and what we do */
+	struct shunt_portion in, out; /* of the class's limit: the peer's sends, and ours */
 };
 
 /* The link's throttle, which is made where there is none. NULL: out of memory. */

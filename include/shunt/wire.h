@@ -188,21 +188,19 @@ struct shunt_hello {
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 
-#define SHUNT_QOS_NAME 32 /* of a class, with its final 0 */
+#define SHUNT_QOS_NAME 32	/* of a class, with its final 0 */
 
 struct shunt_qos_word { /* what a type does not name is 0 */
-	uint64_t
-		rate; /* QOS: thousandths of a token a second that the claimant may send with; 0: any */
-	uint64_t taken; /* QOS_REPORT: tokens, since the link is up */
-	uint64_t waits; /* QOS_REPORT: how often bytes have had to wait for tokens */
-	uint32_t period_ms; /* QOS: of the reports */
+	uint64_t rate;	/* QOS: thousandths of a token a second, of the claimant; 0: any */
+	uint64_t taken;	/* QOS_REPORT: tokens, since the link is up */
+	uint64_t waits;	/* QOS_REPORT: how often bytes have had to wait for tokens */
+	uint32_t period_ms;	/* QOS: of the reports */
 	char name[SHUNT_QOS_NAME]; /* QOS, QOS_DECLARE: letters, digits, '.', '-' and '_', then 0 */
 };
 
 struct shunt_message {
 	uint32_t type;
-	uint32_t
-		stream; /* the receiver's number: all but KNOCK, HELLO, CLAIM, ASK and QOS…, where it is 0 */
+	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS… */
 	union {
 		struct shunt_hello hello;
 		struct shunt_knock knock;
