@@ -52,7 +52,7 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 	struct shunt_throttle *throttle = shunt_throttle_of(link);
 
 	if (!throttle)
-		return; /* the node counts what comes, and its credit holds us back */
+		return; /* out of memory: we send without a limit */
 	if (memcmp(throttle->name, word->name, sizeof(throttle->name)))
 		say_class(link, word);
 	shunt_lock_take(&link->engine->group.lock);
