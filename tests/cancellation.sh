@@ -43,6 +43,8 @@ peer fcntl
 context close			# of a device whose owner does not keep its descriptors
 context read			# asynchronous events: service thread
 engine getrandom		# cancellation is held off
+facts open			# cancellation is held off, or the service thread
+facts read
 keyfile close			# cancellation is held off
 keyfile open
 keyfile read
