@@ -196,7 +196,7 @@ static void make_stream(struct shunt_stream *stream)
 	stream->lane = &lane;
 	stream->fd = 3;
 	stream->rx.track = stream->tx.track = SHUNT_LINK;
-	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = SHUNT_NEVER;
+	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at = SHUNT_NEVER;
 }
 
 static void make(int mode)
