@@ -8,6 +8,8 @@
 # shellcheck source-path=SCRIPTDIR source=calls/lib.sh
 set -u
 . "$(dirname "$0")/calls/lib.sh"
+# shellcheck source=tests/units.sh
+. "$here/../units.sh"
 source=${top_srcdir:-$(cd "$(dirname "$0")/.." && pwd)}
 built=$builddir/contrib
 units=${UNITS:-/lib/systemd/system}
@@ -94,7 +96,7 @@ run_unit() {
 	command=${command#-}
 	command=${command//%i/${INSTANCE:-}}
 	user=$(values User "$1" | tail -n 1)
-	eval "${user:+setpriv --reuid=$user --regid=$user --init-groups} $command" > "$work/started" 2>&1 < /dev/null &
+	eval "${user:+$(as_user "$user")} $command" > "$work/started" 2>&1 < /dev/null &
 	children+=("$!")
 	within listened "$3" && has_library "$3" && return
 	echo "# listening at port $3: $(listeners "$3" | paste -sd ' ')"
@@ -158,20 +160,7 @@ fi
 # --- all of them ---
 
 ports="nginx:80 apache2:80 memcached:11211 redis-server:6379 haproxy:7001"
-cat > "$work/haproxy.cfg" <<-END
-	global
-		user haproxy
-		group haproxy
-		chroot /var/lib/haproxy
-	defaults
-		mode http
-		timeout connect 10s
-		timeout client 60s
-		timeout server 60s
-	listen web
-		bind 127.0.0.1:7001
-		http-request return status 200 content-type text/plain string small
-END
+haproxy_config /var/lib/haproxy > "$work/haproxy.cfg"
 
 start_each() {
 	local one name port

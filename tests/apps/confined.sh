@@ -4,11 +4,13 @@
 # with its own users, serves a connection, and then every thread of each of its processes must be what those of the bare
 # one are: ids, groups, capabilities, no_new_privs, filters, namespaces, root. Processes are told apart by their titles
 # and their place in the tree. A program that is not installed is skipped, and said to be. PROGRAMS="nginx redis": these.
-# shellcheck disable=SC2086,SC2317 # what is put before a command is several words; functions are called by name
+# shellcheck disable=SC2046,SC2086,SC2317 # what is put before a command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 configurations=${CONFIGURATIONS:-bare server}
 CONFIGURATIONS=$configurations
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/units.sh
+. "$apps/../units.sh"
 requires curl
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP only root can give root up"; exit 77; }
 programs=${PROGRAMS:-nginx apache haproxy memcached redis postgresql vsftpd vsftpd_filter sshd}
@@ -120,21 +122,7 @@ apache_() {
 
 haproxy_() {
 	www
-	cat > "$dir/haproxy.conf" <<-END
-		global
-			user haproxy
-			group haproxy
-			chroot $dir/empty
-			nbthread 2
-		defaults
-			mode http
-			timeout connect 10s
-			timeout client 60s
-			timeout server 60s
-		listen web
-			bind 127.0.0.1:7001
-			http-request return status 200 content-type text/plain string small
-	END
+	haproxy_config "$dir/empty" "nbthread 2" > "$dir/haproxy.conf"
 	# One process has its listeners before it gives root up; the other has a master that keeps it.
 	start haproxy $server haproxy -db -f "$dir/haproxy.conf"
 	up 7001 || return
@@ -169,7 +157,7 @@ memcached_() {
 
 # As its unit has it: redis does not confine itself.
 redis_() {
-	start redis setpriv --reuid=redis --regid=redis --init-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
+	start redis $(as_user redis) --inh-caps=-all --bounding-set=-all --no-new-privs \
 		$server redis-server --port 7001 --bind 127.0.0.1 --save '' --dir /
 	up 7001 || return
 	same "redis: serves" says 7001 $'PING\r\n'
@@ -178,7 +166,8 @@ redis_() {
 }
 
 postgresql_() {
-	local as="setpriv --reuid=postgres --regid=postgres --init-groups"
+	local as
+	as=$(as_user postgres)
 	mkdir -p "$dir/data"
 	chown postgres "$dir/data"
 	$as initdb -D "$dir/data" -A trust -N -U postgres > "$dir/initdb" 2>&1 || { not_ok "$configuration: initdb"; said "$dir/initdb"; return; }

@@ -66,6 +66,14 @@ tests_sim_reconnect_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_reconnect_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for proofs that a connection's sockets are held.
-tests_sim_possession_SOURCES = tests/sim/possession.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_possession_SOURCES = \
+	tests/sim/bed.c tests/sim/bed.h \
+	tests/sim/interrupted.c \
+	tests/sim/liar.c tests/sim/liar.h \
+	$(sim_pair) \
+	tests/sim/possession.c \
+	tests/sim/proof_limits.c \
+	tests/sim/relay.c \
+	tests/sim/users.c tests/sim/users.h
 tests_sim_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_possession_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
