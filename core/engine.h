@@ -98,6 +98,7 @@ struct shunt_engine {
 
 	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
+	_Atomic uint64_t readers_until;	/* when peers' readers have had their moment (retire.c); 0: nobody has asked */
 
 	_Atomic uint64_t upgrades, handbacks, claims, accepted_claims, refused_claims, redirects, haves;
 	_Atomic uint64_t strayed_claims;	/* of them, those from another host for addresses that are not the channel's */

@@ -16,6 +16,7 @@
 #include "core/stream/again.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
+#include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
@@ -24,6 +25,7 @@
 
 #define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
 #define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
+#define READING 200000000ull	/* ns that readers with bytes of the link may take from the first ring on, all together */
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
 
 /* --- the end that wants it --- */
@@ -217,6 +219,36 @@ static bool is_kept_back(struct shunt_stream *stream)
 	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.resend);
 }
 
+static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool unread = false;
+
+	shunt_lock_take(&tx->lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
+	    atomic_load(&stream->asked) == SHUNT_NOT_ASKED && !atomic_load(&stream->released)) {
+		shunt_loss_look(engine, stream);
+		unread = atomic_load(&tx->consumed) < atomic_load(&tx->posted);
+	}
+	shunt_lock_leave(&tx->lock);
+	return unread;
+}
+
+/*
+ * The peer's program is likely to make a ring, too. Then it needs back what we have sent and it has not read; once the
+ * kernel has our end, nobody can send that again in its place. So all peers get a moment to read, or to make their ring first.
+ */
+static void await_reader(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t until = 0;
+
+	if (atomic_compare_exchange_strong(&engine->readers_until, &until,
+					   shunt_now(engine) + READING))
+		until = atomic_load(&engine->readers_until);
+	while (shunt_now(engine) < until && is_unread(engine, stream))
+		sched_yield();
+}
+
 static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	uint64_t deadline = shunt_now(engine) + PATIENCE;
@@ -228,6 +260,8 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		return shunt_fork_handover_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
+	if (reason == SHUNT_REASON_URING && !engine->manual)
+		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
