@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between hosts a claim is worth nothing until both ends have shown that they hold the TCP socket. Each shows a nonce
- * (nonce.h) in the TCP stream itself, the acceptor first, and before any byte of the program is on the link:
+ * Between hosts, and between network namespaces, a claim is worth nothing until both ends have shown that they hold the
+ * TCP socket. Each shows a nonce (nonce.h) in the TCP stream itself, the acceptor first, and before any byte of the
+ * program is on the link:
  *
  *	shows			reads
  *	NONCE(n)	→	knows the place

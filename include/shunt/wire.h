@@ -99,8 +99,8 @@ enum shunt_message_type {
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
-	SHUNT_MSG_KNOCK,	/* within one host, by both, first of all; + its credentials */
-	SHUNT_MSG_ASK,		/* within one host, before CLAIM: do you hold this connection? We shall both show that we do */
+	SHUNT_MSG_KNOCK,	/* on a unix channel, by both, first of all; + its credentials */
+	SHUNT_MSG_ASK,		/* within one network namespace, before CLAIM: do you hold this connection? We shall both show that we do */
 	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
 	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */
 	SHUNT_MSG_SHOWN,	/* your socket shows what it should, and ours its part `round` */
