@@ -357,6 +357,18 @@ said_and_decided() {
 	decided
 }
 
+# Behind a proxy there are several connections, and a link that is there may carry one direction only.
+settled() {
+	"$REACH_TOOL" stat --json 2> /dev/null |
+		jq -e '[.[].streams[] | select(.state != "plain" and
+			(.state != "linked" or .tx.track != "link" or .rx.track != "link"))] == []' > /dev/null
+}
+
+said_and_settled() {
+	says small || return 0
+	settled
+}
+
 quick() {
 	local to from talker kernel=0 right=no decision='' talks=${program}_talks
 	# A slow machine is no reason to stay on TCP, or to go back to it.
@@ -369,7 +381,7 @@ quick() {
 	talker=$!
 	exec {to}> "$dir/to" {from}< "$dir/from"
 	within said_and_decided
-	says small	# both directions are where they belong
+	within said_and_settled
 	kernel=$(carried)
 	says large && says large && right=yes
 	kernel=$(($(carried) - kernel))
