@@ -19,7 +19,7 @@ struct shunt_outgoing {
 	size_t bytes, sent;
 	int count;
 	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
-	uint8_t data[sizeof(struct shunt_sealed)];
+	_Alignas(struct shunt_message) uint8_t data[sizeof(struct shunt_sealed)];
 };
 
 /* --- sending --- */
