@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/sim/liar.h"
 #include <string.h>
 #include <sys/un.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/sim/users.h"
 #include <errno.h>
 #include <linux/inet_diag.h>
