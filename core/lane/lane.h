@@ -70,7 +70,7 @@ struct shunt_lane {
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
 	struct shunt_lane_counters counters;
 	struct shunt_chain *chain;	/* under construction */
-	struct shunt_window window;
+	_Alignas(64) struct shunt_window window;	/* what each WR asks is in one line */
 
 	_Alignas(64) struct shunt_lock queue_lock;
 	struct shunt_stream *first, *last;	/* the merge queue */
