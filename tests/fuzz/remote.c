@@ -236,28 +236,43 @@ void cm_library_close(struct cm *cm)
 
 /* --- what comes --- */
 
-/* A frame with a question or an answer, right or changed; or anything. */
-static uint8_t some_sealed(enum cm_kind kind, const struct id *id)
+/* What a peer with the key would say. */
+static void make_right(enum cm_kind kind, const struct id *id, struct cm_frame *right)
 {
 	static const uint8_t chance[SHUNT_REMOTE_CHANCE] = "chance";
-	struct cm_frame *frame = (struct cm_frame *)pending.data;
 	struct remote_answer answer = { .port = 4711 };
 	struct remote_question question;
-	unsigned int how = fuzz_below(in, 8), at;
-	struct cm_frame right;
 
 	if (kind == CM_KIND_QUESTION)
-		cm_frame_make(frame, kind, &question,
+		cm_frame_make(right, kind, &question,
 			      shunt_remote_question_make(&question, key, chance));
 	else
-		cm_frame_make(frame, kind, &answer,
+		cm_frame_make(right, kind, &answer,
 			      shunt_remote_answer_make(&answer, key, &id->question));
-	right = *frame;
+}
+
+/* The fuzzer remembers what it has compared: it may say by itself, or bring about, what is right. */
+static void look_whether_sound(enum cm_kind kind, const struct id *id)
+{
+	struct cm_frame right;
+
+	make_right(kind, id, &right);
+	is_sound = !memcmp(pending.data, &right, CM_FRAME_HEAD + right.bytes);
+}
+
+/* A frame with a question or an answer, right or changed. */
+static uint8_t some_sealed(enum cm_kind kind, const struct id *id)
+{
+	struct cm_frame *frame = (struct cm_frame *)pending.data;
+	unsigned int how = fuzz_below(in, 8), whole, at;
+
+	make_right(kind, id, frame);
+	whole = CM_FRAME_HEAD + frame->bytes;
 	for (; how >= 4; how--) {
-		at = fuzz_below(in, CM_FRAME_HEAD + right.bytes);
+		at = fuzz_below(in, whole);
 		pending.data[at] ^= fuzz_byte(in);
 	}
-	is_sound = !memcmp(frame, &right, CM_FRAME_HEAD + right.bytes);
+	look_whether_sound(kind, id);
 	return kind == CM_KIND_QUESTION ? 56 : 148;
 }
 
@@ -274,6 +289,8 @@ static uint8_t some_data(enum cm_kind kind, const struct id *id)
 	if (how == 7) {
 		bytes = fuzz_byte(in) % PRIVATE_MAX;
 		fuzz_take(in, pending.data, bytes);
+		if (key)
+			look_whether_sound(kind, id);
 		return bytes;
 	}
 	if (kind == CM_KIND_QUESTION)
