@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The key of SHUNT_KEY: read once, and kept where no core dump has it. What is used is no byte of the file but a key
- * that is derived from all of them.
+ * The key of SHUNT_KEY. The file is read once, and a key is derived from all its bytes. That key lies where no core
+ * dump has it.
  */
 #ifndef SHUNT_CORE_BASE_KEYFILE_H
 #define SHUNT_CORE_BASE_KEYFILE_H

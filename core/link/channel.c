@@ -252,7 +252,7 @@ static int check_first(struct shunt_channel *channel)
 	return 0;
 }
 
-/* What has come counts only if its code is right. */
+/* A message counts only if its code is right. */
 static int check_seal(struct shunt_channel *channel)
 {
 	const struct shunt_sealed *sealed = &channel->in.sealed;

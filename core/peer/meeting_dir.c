@@ -90,28 +90,31 @@ int shunt_meeting_dir_open_of(struct shunt_engine *engine, const char *above, co
 
 /* --- a socket in it --- */
 
-/* An O_PATH descriptor of the socket itself. -ENOENT: there is no such name; -ENOTSOCK: it is something else's. */
-static int reach(struct shunt_engine *engine, int dir, const char *name, struct stat *st)
+/*
+ * An O_PATH descriptor of the socket itself, and the path that leads to it. -ENOENT: there is no such name; -ENOTSOCK:
+ * it is something else's.
+ */
+static int reach(struct shunt_engine *engine, int dir, const char *name, char path[PATH_BYTES])
 {
 	int fd = open_at(engine, dir, name, O_PATH), result;
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	result = fstat(fd, st) ? -errno : S_ISSOCK(st->st_mode) ? 0 : -ENOTSOCK;
+	result = fstat(fd, &st) ? -errno : S_ISSOCK(st.st_mode) ? 0 : -ENOTSOCK;
 	if (result)
 		shunt_own_fds_close(engine, fd);
+	snprintf(path, PATH_BYTES, "/proc/self/fd/%d", fd);
 	return result ? result : fd;
 }
 
 static int connect_as(struct shunt_engine *engine, int dir, const char *name, int type)
 {
 	char path[PATH_BYTES];
-	struct stat st;
-	int fd = reach(engine, dir, name, &st), result;
+	int fd = reach(engine, dir, name, path), result;
 
 	if (fd < 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	result = shunt_endpoint_connect_at(engine, path, type);
 	shunt_own_fds_close(engine, fd);
 	return result;
@@ -126,16 +129,14 @@ static bool is_abandoned(struct shunt_engine *engine, int dir, const char *name)
 	return fd == -ECONNREFUSED;
 }
 
-/* Whoever may look into the directory may connect: trust belongs to a connection. */
+/* Every user who may look into the directory may connect: trust belongs to a connection. */
 static int open_to_all(struct shunt_engine *engine, int dir, const char *name)
 {
 	char path[PATH_BYTES];
-	struct stat st;
-	int fd = reach(engine, dir, name, &st), result;
+	int fd = reach(engine, dir, name, path), result;
 
 	if (fd < 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	result = chmod(path, S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH) ? -errno :
 											  0;
 	shunt_own_fds_close(engine, fd);

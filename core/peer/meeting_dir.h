@@ -5,7 +5,8 @@
  * may write in it, it is sticky. A socket is reached by an O_PATH descriptor that follows no link, and bound below
  * /proc/self/fd, so the path may be long. A socket's further names are hard links.
  *
- * A name whose owner has ended stays. Who wants it removes it, with the directory's flock, which is not waited for.
+ * A name stays when its owner has ended. A process that wants the name removes it with the directory's flock, for
+ * which it does not wait.
  * Everything else in the directory is anybody's: a name is a hint. Errors are -errno. Service thread, but for
  * shunt_meeting_dir_drop().
  */
@@ -17,7 +18,7 @@
 
 struct shunt_engine;
 
-/* What the names begin with: an address and port, and the identity of a process. */
+/* Names begin so: with an address and port behind it, and with the identity of a process. */
 #define SHUNT_MEETING_TCP "tcp-"
 #define SHUNT_MEETING_LINK "link-"
 #define SHUNT_MEETING_ENTRIES 1024	/* of the directory that are looked at, at most */
