@@ -18,6 +18,11 @@ void shunt_qos_introduce(struct shunt_link *link)
 	shunt_link_send(link, &message, NULL, 0);
 }
 
+static void ask_for_look(struct shunt_link *link)
+{
+	shunt_task_at(&link->engine->service->tasks.qos, 0);
+}
+
 /* --- what it is told --- */
 
 static bool is_zero(const char name[SHUNT_QOS_NAME])
@@ -33,8 +38,8 @@ static bool is_sound(const struct shunt_qos_word *word)
 		return false;
 	if (is_zero(word->name))
 		return !word->rate && !word->period_ms;
-	return shunt_qos_name_is_sound(word->name) && word->period_ms >= 100 &&
-	       word->period_ms <= 10000 &&
+	return shunt_qos_name_is_sound(word->name) && word->period_ms >= SHUNT_QOS_PERIOD_LEAST &&
+	       word->period_ms <= SHUNT_QOS_PERIOD_MOST &&
 	       (!word->rate || (word->rate >= SHUNT_RATE_MIN && word->rate <= SHUNT_RATE_MAX));
 }
 
@@ -66,20 +71,99 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 	shunt_throttle_set(throttle, word->rate);
 }
 
-void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message)
+/* --- tokens that the node hands out --- */
+
+static bool period_is_sound(const struct shunt_qos_period *period)
 {
-	const char *wrong = NULL;
+	if (!period->period_ms)
+		return !period->rate && !period->number && !period->reservation && !period->batch;
+	return period->period_ms >= SHUNT_QOS_PERIOD_LEAST && period->period_ms <= SHUNT_QOS_PERIOD_MOST &&
+	       period->rate >= SHUNT_RATE_MIN && period->rate <= SHUNT_RATE_MAX &&
+	       period->number <= UINT16_MAX && period->reservation <= SHUNT_ACCOUNT_MOST &&
+	       period->batch && period->batch <= SHUNT_POOL_BATCH;
+}
+
+static const char *hear_period(struct shunt_link *link, const struct shunt_qos_period *period)
+{
+	struct shunt_throttle *throttle;
+	uint64_t now = shunt_now(link->engine);
+
+	if (!period_is_sound(period))
+		return "a QOS_PERIOD that makes no sense";
+	throttle = shunt_throttle_of(link);
+	if (!throttle)
+		return NULL; /* out of memory: we send without tokens */
+	if (!throttle->counted && period->period_ms)
+		shunt_channel_expect_fd(&link->channel); /* of the pool's page, which comes next */
+	if (period->period_ms) {
+		shunt_account_begin(&throttle->account, period->number, period->reservation,
+				    period->period_ms * 1000000ull, now);
+		shunt_fetch_begin(&throttle->fetch, period->batch, now);
+	}
+	shunt_throttle_count(throttle, period->rate);
+	ask_for_look(link);
+	return NULL;
+}
+
+static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_pool *pool, const int *fds, int count)
+{
+	struct shunt_throttle *throttle = link->throttle;
+
+	if (!throttle || !throttle->counted || throttle->fetch.address)
+		return "a QOS_POOL out of turn";
+	if (!pool->address || pool->address % sizeof(uint64_t) || pool->zero || count > 1)
+		return "a QOS_POOL that makes no sense";
+	if (shunt_page_reach(link->lanes[0].qp, link->device, fds, count))
+		return "a QOS_POOL that cannot be reached";
+	throttle->fetch.address = pool->address;
+	throttle->fetch.rkey = pool->rkey;
+	return NULL;
+}
+
+static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_period *period)
+{
+	struct shunt_throttle *throttle = link->throttle;
+
+	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms || period->reservation || period->batch)
+		return "a QOS_ASK that makes no sense";
+	if (!throttle->counted || period->number != shunt_account_number(&throttle->account))
+		return NULL;
+	throttle->fetch.asked = true;
+	throttle->fetch.report_at = 0;
+	ask_for_look(link);
+	return NULL;
+}
+
+/* --- */
+
+static const char *hear_as_client(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count)
+{
+	switch (message->type) {
+	case SHUNT_MSG_QOS:
+		if (!is_sound(&message->qos))
+			return "a QOS that makes no sense";
+		hear_class(link, &message->qos);
+		return NULL;
+	case SHUNT_MSG_QOS_POOL:
+		return hear_pool(link, &message->pool, fds, count);
+	case SHUNT_MSG_QOS_PERIOD:
+		return hear_period(link, &message->period);
+	case SHUNT_MSG_QOS_ASK:
+		return hear_ask(link, &message->period);
+	default:
+		return "a QOS from the wrong end";
+	}
+}
+
+void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count)
+{
+	const char *wrong;
 
 	if (message->stream)
 		wrong = "a QOS of a stream";
-	else if ((message->type == SHUNT_MSG_QOS) != link->initiator)
-		wrong = "a QOS from the wrong end";
-	else if (message->type != SHUNT_MSG_QOS)
-		wrong = shunt_qos_node_hears(link, message);
-	else if (!is_sound(&message->qos))
-		wrong = "a QOS that makes no sense";
 	else
-		hear_class(link, &message->qos);
+		wrong = link->initiator ? hear_as_client(link, message, fds, count) :
+					  shunt_qos_node_hears(link, message);
 	if (wrong)
 		shunt_link_distrust(link, wrong);
 }

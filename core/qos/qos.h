@@ -71,8 +71,8 @@ const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_mes
 
 /* The link is up: the peer learns of the class that our user wants. */
 void shunt_qos_introduce(struct shunt_link *link);
-/* A message of QOS…: a wrong one ends the link. */
-void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message);
+/* A message of QOS…: a wrong one ends the link. The descriptors stay the caller's. */
+void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
 /* A report that is due. */
 void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now);
 /* Throttles whose lanes wait, reports and portions. */

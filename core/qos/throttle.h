@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The throttle of one end of a link: what this end may send there (HA-05, HA-06). It is a gate before all lanes of the
- * link (core/lane/window.h), which takes tokens from one bucket. Without a token the bytes wait in their streams, as
- * they do without credit: EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when
- * the tokens are due. Nothing is timed while nobody waits.
+ * link (core/lane/window.h). A limit takes tokens from one bucket. Where the node hands out tokens, each work request
+ * needs some of the link's account, too. Without a token the bytes wait in their streams, as they do without credit:
+ * EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when there are tokens.
+ * Nothing is timed while nobody waits.
  */
 #ifndef SHUNT_CORE_QOS_THROTTLE_H
 #define SHUNT_CORE_QOS_THROTTLE_H
 
 #include "core/lane/window.h"
+#include "core/qos/account.h"
+#include "core/qos/fetch.h"
+#include "core/qos/ledger.h"
 #include "core/qos/portions.h"
 #include "core/qos/tokens.h"
 #include "shunt/wire.h"
@@ -36,13 +40,17 @@ struct shunt_throttle {
 	/* ns, SHUNT_NEVER: the first token from then on makes a report due. */
 	_Atomic uint64_t report_at;
 	_Atomic bool report_due;
-	uint64_t rate; /* as in tokens.h; 0: none, and no gate */
+	_Atomic uint64_t rate; /* as in tokens.h; 0: no limit. Written by the service thread */
+	_Atomic bool counted; /* the peer's node hands out tokens: the account has ours. Written by the service thread */
+	struct shunt_account account;
+	struct shunt_fetch fetch;
 	char name[SHUNT_QOS_NAME]; /* of the class; "": none */
 
 	uint64_t since; /* ns: when it was made */
 	struct shunt_pace pace; /* group.lock */
 
 	/* the claimant's end, which is told */
+	uint64_t node_rate; /* of all tokens that the node hands out */
 	uint64_t period; /* ns; 0: it is not told anything */
 	uint64_t reported_at, reported_waits;
 	bool reported_short;
@@ -59,6 +67,8 @@ struct shunt_throttle *shunt_throttle_of(struct shunt_link *link);
 void shunt_throttle_free(struct shunt_link *link);
 /* So much from now on; 0: no limit. */
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
+/* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
+void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
 /* Serves those who have waited long enough, and says when to look again. */
 void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
 /* The process ends: no throttle holds anything back any more. group.lock is taken. */
