@@ -18,6 +18,7 @@
 
 /* Tokens of this period. */
 struct shunt_ledger_client {
+	uint16_t number; /* the period it was last granted in */
 	uint32_t reservation;
 	uint32_t residual; /* as last reported; the reservation where nothing was */
 	uint32_t completed; /* as last reported */
