@@ -2,6 +2,8 @@
 # Limits by class of client.
 qos_sources = \
 	core/qos/account.c core/qos/account.h \
+	core/qos/admission.h \
+	core/qos/capacity.c core/qos/capacity.h \
 	core/qos/client.c \
 	core/qos/facts.c core/qos/facts.h \
 	core/qos/ledger.c core/qos/ledger.h \
