@@ -5,6 +5,7 @@ qos_sources = \
 	core/qos/admission.h \
 	core/qos/capacity.c core/qos/capacity.h \
 	core/qos/client.c \
+	core/qos/drr.c core/qos/drr.h \
 	core/qos/facts.c core/qos/facts.h \
 	core/qos/ledger.c core/qos/ledger.h \
 	core/qos/node.c \
