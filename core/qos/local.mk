@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
 # Limits by class of client.
 qos_sources = \
+	core/qos/account.c core/qos/account.h \
+	core/qos/admission.h \
+	core/qos/capacity.c core/qos/capacity.h \
 	core/qos/client.c \
+	core/qos/drr.c core/qos/drr.h \
 	core/qos/facts.c core/qos/facts.h \
+	core/qos/ledger.c core/qos/ledger.h \
 	core/qos/node.c \
+	core/qos/pool.h \
 	core/qos/portions.c core/qos/portions.h \
 	core/qos/qos.h \
 	core/qos/qos_show.c \
