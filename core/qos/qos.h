@@ -4,7 +4,7 @@
  * at the other end of a link. The node finds the class of each client, and tells it what it may send; the client's own
  * engine holds to that (throttle.h). The node's sends to the clients of a class share the same limit, at the node.
  *
- *   rules.c     the text of rules, and which class a client matches
+ *   rules*.c    the text of rules, and which class a client matches
  *   facts.c     what files say of programs and users
  *   tokens.c    the bucket
  *   portions.c  a limit that several share

@@ -97,7 +97,7 @@ becomes "$one" "q['links'][0]['limit'] < $limit" True	# the first has less then
 check "what both may send is no more than the limit" test \
 	$(($(json "$one" "q['links'][0]['limit']") + $(json "$two" "q['links'][0]['limit']"))) -le $limit
 check "the table names the class" grep -q "bulk .* 2 " <($shunt stat "$server_pid")
-check "bad rules are refused, with their place" grep -q "rules:1:12: reservations are not served yet" \
+check "bad rules are refused, with their place" grep -q "rules:1:20: to reserve needs a capacity" \
 	<($shunt adm "$server_pid" qos class bulk reserve=50% 2>&1)
 check "and the former stay" is "$server_pid" "[c['limit'] for c in q['classes']]" "[$limit, 0]"
 check "other rules, under load" $shunt adm "$server_pid" qos 'class slow limit=10Mbit; class rest'
