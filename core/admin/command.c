@@ -64,6 +64,10 @@ static int run_qos(struct shunt_engine *engine, int count, char **words,
 {
 	char why[SHUNT_QOS_ERROR];
 
+	if (count == 1 && !strcmp(words[0], "periods")) {
+		shunt_qos_show_periods(engine->service, answer);
+		return 0;
+	}
 	for (int i = 1; i < count; i++)
 		words[i][-1] = ' ';
 	if (count && shunt_qos_set(engine->service, !strcmp(words[0], "off") ? "" : words[0], why,
@@ -86,8 +90,9 @@ static const struct shunt_command commands[] = {
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
-	{ "qos", "[RULES | off]",
-	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes",
+	{ "qos", "[RULES | off | periods]",
+	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
+	  "periods: what classes had in the last ones",
 	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
 	  2, run_set },

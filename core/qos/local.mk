@@ -13,5 +13,6 @@ qos_sources = \
 	core/qos/rules_match.c \
 	core/qos/rules_rate.c \
 	core/qos/rules_words.c core/qos/rules_words.h \
+	core/qos/tally.c core/qos/tally.h \
 	core/qos/throttle.c core/qos/throttle.h \
 	core/qos/tokens.c core/qos/tokens.h

@@ -111,6 +111,12 @@ check "rules of a file" $shunt adm "$server_pid" qos "$work/rules"
 start_source "" plain
 check "a plain client is not limited" is "$server_pid" "q['classes'][0]['clients']" 0
 check "all of the plain client's bytes arrive" end_source "$to" "$from"
+check "rules with a capacity" $shunt adm "$server_pid" qos 'capacity 10Gbit; class db reserve=60%; class rest limit=1Gbit'
+check "are in the statistics" is "$server_pid" \
+	"q['capacity']['kind'], q['capacity']['rate'], [c['reserve_share'] for c in q['classes']], type(q['periods'])" \
+	"fixed 305175781 [600, 0] <class 'list'>"
+check "and in the table" grep -q "capacity fixed: " <($shunt stat "$server_pid")
+check "the last periods of both classes" grep -q "^period  capacity  db  rest" <($shunt adm "$server_pid" qos periods)
 check "a class that a user declares" $shunt adm "$server_pid" qos 'class gold declared=gold; class rest limit=1Gbit'
 SHUNT_QOS_CLASS=gold start_source "$shunt_run" gold
 check "is a client's that does" becomes "$source" "q['links'][0]['class'], q['links'][0]['limit']" "gold 0"
