@@ -12,6 +12,7 @@ qos_sources = \
 	core/qos/rules_class.c \
 	core/qos/rules_match.c \
 	core/qos/rules_rate.c \
+	core/qos/rules_text.c \
 	core/qos/rules_words.c core/qos/rules_words.h \
 	core/qos/tally.c core/qos/tally.h \
 	core/qos/throttle.c core/qos/throttle.h \

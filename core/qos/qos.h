@@ -85,6 +85,8 @@ void shunt_qos_run(struct shunt_task *task);
 /* --- qos_show.c --- */
 
 void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer);
+/* The rules, as a text that may be put in force again. */
+void shunt_qos_show_rules(struct shunt_service *service, struct shunt_answer *answer);
 /* Its last periods, the newest first. */
 void shunt_qos_show_periods(struct shunt_service *service, struct shunt_answer *answer);
 /* The member of the statistics, `"qos":{…},`, the caller's to free; NULL: there is nothing to say. group.lock held. */

@@ -277,3 +277,15 @@ void shunt_qos_show_periods(struct shunt_service *service, struct shunt_answer *
 	shunt_tally_periods_show(&qos->rules, &qos->node, answer);
 	shunt_lock_leave(&service->engine->group.lock);
 }
+
+void shunt_qos_show_rules(struct shunt_service *service, struct shunt_answer *answer)
+{
+	char text[SHUNT_QOS_TEXT];
+
+	if (!service->qos) {
+		shunt_answer_put(answer, "# no rules\n");
+		return;
+	}
+	shunt_qos_text(&service->qos->rules, text);
+	shunt_answer_put(answer, "%s", text);
+}

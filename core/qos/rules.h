@@ -18,6 +18,7 @@
 #define SHUNT_QOS_BATCH 1000 /* tokens that a client takes of the pool at once, at most */
 #define SHUNT_QOS_TOKENS_END (1ull << 28) /* tokens of a period are fewer */
 #define SHUNT_QOS_SIGMA 50 /* of a capacity that is given with no deviation */
+#define SHUNT_QOS_TEXT 8192 /* room for all rules */
 #define SHUNT_QOS_ERROR 256 /* room for any complaint */
 
 enum { /* what a rule asks about a client */
@@ -88,6 +89,10 @@ uint32_t shunt_qos_match(const struct shunt_qos_rules *rules,
 uint64_t shunt_qos_tokens(uint64_t rate, uint32_t period_ms);
 /* What a class reserves, as a rate, of a capacity that is a rate; 0: nothing. */
 uint64_t shunt_qos_reserved(const struct shunt_qos_class *class, uint64_t capacity);
+/* The rules as a text that is parsed to the same rules. */
+void shunt_qos_text(const struct shunt_qos_rules *rules, char text[SHUNT_QOS_TEXT]);
+/* A rate that was parsed, as the shortest text that is parsed to it. Returns `text`, of at least 24 bytes. */
+const char *shunt_qos_exact_text(uint64_t rate, char *text, size_t room);
 /* A rate as the rules would have it: "2Gbit". Returns `text`. */
 const char *shunt_qos_rate_text(uint64_t rate, char *text, size_t room);
 

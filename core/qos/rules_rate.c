@@ -37,6 +37,43 @@ bool shunt_word_rate(struct shunt_word word, uint64_t *result)
 	return false;
 }
 
+/* "2.5", of 2500. */
+static void put_thousandths(uint64_t n, char *text, size_t room)
+{
+	unsigned int part = (unsigned int)(n % 1000);
+	int digits = 3;
+
+	while (digits && part % 10 == 0) {
+		part /= 10;
+		digits--;
+	}
+	if (digits)
+		snprintf(text, room, "%llu.%0*u", (unsigned long long)(n / 1000), digits, part);
+	else
+		snprintf(text, room, "%llu", (unsigned long long)(n / 1000));
+}
+
+const char *shunt_qos_exact_text(uint64_t value, char *text, size_t room)
+{
+	char said[32];
+
+	snprintf(text, room, "none");
+	for (size_t i = 0, best = SIZE_MAX; value && i < COUNT(units); i++) {
+		/* The least number of the unit that is parsed to no less. */
+		unsigned __int128 n = ((unsigned __int128)value * 1000000000 + units[i].rate - 1) /
+				      units[i].rate;
+
+		if (n > 1000000999 || n * units[i].rate / 1000000000 != value)
+			continue;
+		put_thousandths((uint64_t)n, said, sizeof(said));
+		if (strlen(said) >= best)
+			continue;
+		best = strlen(said);
+		snprintf(text, room, "%s%s", said, units[i].name);
+	}
+	return text;
+}
+
 const char *shunt_qos_rate_text(uint64_t value, char *text, size_t room)
 {
 	double mbit = (double)value * 8 * SHUNT_TOKEN_BYTES / 1e9;

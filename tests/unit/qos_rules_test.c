@@ -148,6 +148,54 @@ static void test_tokens(void **state)
 	assert_int_equal(shunt_qos_tokens(UINT64_MAX, 1000), UINT64_MAX / 1000);
 }
 
+/* What is said again is the same. */
+static void same(const char *text)
+{
+	struct shunt_qos_rules before;
+	char said[SHUNT_QOS_TEXT];
+
+	good(text);
+	before = rules;
+	shunt_qos_text(&before, said);
+	good(said);
+	if (memcmp(&before, &rules, sizeof(rules)))
+		fail_msg("'%s' is said as '%s'", text, said);
+}
+
+static void test_text(void **state)
+{
+	static const char *const numbers[] = { "1",	"0.001",   "0.999", "2.5",
+					       "10.01", "333.333", "999.9", "12345.678" };
+	static const char *const names[] = { "Mbit", "Gbit", "Kops", "Mops" };
+	char text[SHUNT_QOS_TEXT];
+
+	(void)state;
+	same("");
+	same("period 500ms; batch 8; capacity auto 10Gbit 2.5% local=50Kops;"
+	     "class a user=backup reserve=60%; class b user=7 program=x+1 reserve=1Kops limit=none");
+	same("capacity auto; class a host=0.0.0.0/0; class b host=::/0; class c host=10.0.0.0/8;"
+	     "class d host=fe80::/10 declared=x-1 port=1; class e host=::1 reserve=0.1%");
+	same("capacity 10Gbit; class a host=127.0.0.1");
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		for (size_t j = 0; j < COUNT(names); j++) {
+			if (j == 3 && i == 7) /* a rate that is too high */
+				continue;
+			snprintf(text, sizeof(text), "class a limit=%s%s", numbers[i], names[j]);
+			same(text);
+		}
+	assert_string_equal(shunt_qos_exact_text(1000000, text, 32), "1Kops");
+	assert_string_equal(shunt_qos_exact_text(76293945, text, 32), "2.5Gbit");
+	/* The longest there are. */
+	snprintf(text, sizeof(text), "capacity 1.001Gbit local=1.001Gbit;");
+	for (int i = 0; i < SHUNT_QOS_CLASSES; i++)
+		snprintf(
+			text + strlen(text), sizeof(text) - strlen(text),
+			"class %031d user=x%031d program=%063d host=1111:2222:3333:4444:5555:6666:7777:8888 "
+			"port=65535 declared=%031d limit=30000.123Gbit reserve=1.001Gbit;",
+			i, i, i, i);
+	same(text);
+}
+
 static void test_errors(void **state)
 {
 	static const struct {
@@ -335,7 +383,7 @@ int main(void)
 		cmocka_unit_test(test_errors),	 cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_match),	 cmocka_unit_test(test_names),
 		cmocka_unit_test(test_capacity), cmocka_unit_test(test_reserves),
-		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_tokens),	 cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
