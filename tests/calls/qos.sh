@@ -117,6 +117,10 @@ check "are in the statistics" is "$server_pid" \
 	"fixed 305175781 [600, 0] <class 'list'>"
 check "and in the table" grep -q "capacity fixed: " <($shunt stat "$server_pid")
 check "the last periods of both classes" grep -q "^period  capacity  db  rest" <($shunt adm "$server_pid" qos periods)
+$shunt adm "$server_pid" qos rules > "$work/said"
+check "the rules are said again" grep -q "^class db reserve=60.0%" "$work/said"
+check "and can be put in force" $shunt adm "$server_pid" qos "$work/said"
+check "they are the same" diff "$work/said" <($shunt adm "$server_pid" qos rules)
 check "a class that a user declares" $shunt adm "$server_pid" qos 'class gold declared=gold; class rest limit=1Gbit'
 SHUNT_QOS_CLASS=gold start_source "$shunt_run" gold
 check "is a client's that does" becomes "$source" "q['links'][0]['class'], q['links'][0]['limit']" "gold 0"
