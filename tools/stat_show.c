@@ -281,6 +281,39 @@ static void show_told(const json_t *link)
 	       (long long)number_of(link, "waits"));
 }
 
+static void show_reserved(const json_t *class)
+{
+	static const char *const counts[] = { "granted", "taken", "pooled", "converted",
+					      "returned" };
+	char rate[16], name[40];
+
+	printf("  %-16s  %9lld  %8s", text_of(class, "name", name, sizeof(name)),
+	       (long long)number_of(class, "reserved"), rate_of(class, "achieved", rate));
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		printf("  %12lld", (long long)number_of(class, counts[i]));
+	printf("  %7lld  %7lld\n", (long long)number_of(class, "periods"),
+	       (long long)number_of(class, "missed"));
+}
+
+/* Tokens of the classes of a node with a capacity. */
+static void show_reservations(const json_t *qos)
+{
+	const json_t *capacity = json_object_get(qos, "capacity"), *class;
+	char kind[16];
+	size_t i;
+
+	if (!capacity)
+		return;
+	printf("  capacity %s: %lld tokens in period %lld, pool %lld (what classes reserve holds on links):\n",
+	       text_of(capacity, "kind", kind, sizeof(kind)),
+	       (long long)number_of(capacity, "tokens"), (long long)number_of(qos, "period"),
+	       (long long)number_of(qos, "pool"));
+	printf("  %-16s  %9s  %8s  %12s  %12s  %12s  %12s  %12s  %7s  %7s\n", "CLASS", "RESERVED",
+	       "BYTES/S", "GRANTED", "TAKEN", "POOLED", "CONVERTED", "RETURNED", "PERIODS",
+	       "MISSED");
+	json_array_foreach(json_object_get(qos, "classes"), i, class) show_reserved(class);
+}
+
 /* As a node, and as a client. */
 static void show_qos(const json_t *qos)
 {
@@ -294,6 +327,7 @@ static void show_qos(const json_t *qos)
 		       "CLIENTS", "THEY SEND", "TOKENS", "WAITS", "ARE SENT", "TOKENS", "WAITS");
 	}
 	json_array_foreach(classes, i, item) show_class(item);
+	show_reservations(qos);
 	json_array_foreach(links, i, item) show_told(item);
 }
 

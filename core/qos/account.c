@@ -7,16 +7,18 @@
  * Its stores release and the takers' loads acquire, so a taker that sees one of them fails at the purse. Two periods
  * in a row never share a parity: begin puts an empty one between, if it must.
  *
- * A report must not say that more has decayed than has. Let it read `given`, the purse, then `taken`. take raises
- * `taken` before it lowers the purse, so each take that the purse shows is in `taken`; a take that fails lowers `taken`
- * by what it raised. give raises the purse before `given`, so each give in `given` shows in the purse. So R - residual
- * - (taken - given) is at most what has decayed. Releases at each change and acquires at each read keep that order.
- * `completed` as one word that gives lower would not do: give and report might overtake each other.
+ * A report must not say that more has decayed than has. It reads the purse, then `spent`. take raises `spent` before it
+ * lowers the purse, so each take that the purse shows is in `spent`; a take that fails lowers it by what it raised. What
+ * is given back is pooled, so neither of the two changes. So R - residual - spent is at most what has decayed. Releases
+ * at each change and acquires at each read keep that order.
  */
 #include "core/qos/account.h"
 #include "core/qos/pool.h"
 
 #define COUNT ((1ull << 56) - 1)
+/* A paced client is ahead of its schedule by this part of its reservation, and so many tokens. */
+#define PACE_AHEAD 64
+#define PACE_LEAST 16
 
 static uint64_t purse_of(uint8_t tag, uint64_t reservation, uint64_t pooled)
 {
@@ -93,13 +95,27 @@ static uint64_t undecayed(const struct shunt_account_period *period, uint64_t no
 	return (uint64_t)((unsigned __int128)get(&period->reservation) * (length - gone) / length);
 }
 
-/* What the purse's reservation is worth now. */
-static uint64_t worth(const struct shunt_account *account, uint64_t purse, uint64_t now)
+/* Of the reservation may have been spent by now. */
+static uint64_t schedule(const struct shunt_account_period *period, uint64_t now)
 {
-	uint64_t most = undecayed(period_of(account, tag_of(purse)), now),
-		 reservation = reservation_of(purse);
+	uint64_t reservation = get(&period->reservation);
 
-	return reservation < most ? reservation : most;
+	if (!atomic_load_explicit(&period->paced, memory_order_acquire))
+		return reservation;
+	return reservation - undecayed(period, now) + reservation / PACE_AHEAD + PACE_LEAST;
+}
+
+/* Of the purse's reservation may be spent now. */
+static uint64_t spendable(const struct shunt_account *account, uint64_t purse, uint64_t now)
+{
+	const struct shunt_account_period *period = period_of(account, tag_of(purse));
+	uint64_t began = get(&period->began), spent = get(&period->spent) & COUNT,
+		 most = schedule(period, now);
+
+	if (now > began && now - began >= get(&period->period_ns))
+		return 0;
+	most = most > spent ? most - spent : 0;
+	return reservation_of(purse) < most ? reservation_of(purse) : most;
 }
 
 bool shunt_account_lapsed(const struct shunt_account *account, uint64_t now)
@@ -128,8 +144,8 @@ static void open_period(struct shunt_account *account, uint16_t number, uint64_t
 	set(&period->began, now);
 	set(&period->period_ns, period_ns);
 	set(&period->reservation, reservation);
-	set(&period->taken, (uint64_t)tag << 56);
-	set(&period->given, (uint64_t)tag << 56);
+	set(&period->spent, (uint64_t)tag << 56);
+	atomic_store_explicit(&period->paced, account->paced, memory_order_release);
 	old = atomic_exchange_explicit(&account->purse, purse_of(tag, reservation, pooled),
 				       memory_order_acq_rel);
 	total(&account->returned, reservation_of(old));
@@ -154,70 +170,78 @@ void shunt_account_begin(struct shunt_account *account, uint16_t number, uint32_
 	account->begun = true;
 }
 
-/* The purse without `tokens`. False: it has not got so many. */
-static bool spend(const struct shunt_account *account, uint64_t purse, uint64_t now, uint64_t tokens,
-		  uint64_t *rest)
-{
-	uint64_t reservation = worth(account, purse, now), pooled = pooled_of(purse),
-		 of_it = tokens < reservation ? tokens : reservation;
-
-	if (tokens > reservation + pooled)
-		return false;
-	*rest = purse_of(tag_of(purse), reservation - of_it, pooled - (tokens - of_it));
-	return true;
-}
-
-/* `taken` has been raised already, under the tag of `*purse`. */
-static bool take_of(struct shunt_account *account, uint64_t *purse, uint64_t now, uint32_t tokens)
+/* One try with this purse. It was another by then: *purse is what it is. */
+static bool take_of(struct shunt_account *account, uint64_t *purse, uint64_t of_it, uint64_t pooled)
 {
 	uint8_t tag = tag_of(*purse);
-	uint64_t rest;
+	struct shunt_account_period *period = period_of(account, tag);
+	uint64_t rest = purse_of(tag, reservation_of(*purse) - of_it, pooled_of(*purse) - pooled);
 
-	do {
-		if (tag_of(*purse) != tag || !spend(account, *purse, now, tokens, &rest))
-			return false;
-	} while (!swap(&account->purse, purse, rest));
-	total(&account->returned, reservation_of(*purse) - worth(account, *purse, now));
-	return true;
+	if (!of_it)
+		return swap(&account->purse, purse, rest);
+	if (count(&period->spent, tag, of_it)) {
+		if (swap(&account->purse, purse, rest))
+			return true;
+		count(&period->spent, tag, -of_it);
+	}
+	*purse = get(&account->purse);
+	return false;
 }
 
-bool shunt_account_take(struct shunt_account *account, uint64_t now, uint32_t tokens, uint8_t *tag)
+enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now, uint32_t tokens,
+				    uint8_t *tag)
 {
-	uint64_t purse = get(&account->purse), rest;
+	uint64_t purse = get(&account->purse);
 
 	for (;;) {
-		bool lapsed = shunt_account_lapsed(account, now);
-		struct shunt_account_period *period = period_of(account, tag_of(purse));
+		uint64_t of_it = spendable(account, purse, now);
 
+		if (of_it > tokens)
+			of_it = tokens;
 		*tag = tag_of(purse);
-		if (!lapsed && !spend(account, purse, now, tokens, &rest) &&
-		    get(&account->purse) == purse)
-			return false;
-		if (count(&period->taken, *tag, tokens)) {
-			if (lapsed || take_of(account, &purse, now, tokens))
-				return true;
-			count(&period->taken, *tag, -(uint64_t)tokens);
+		if (tokens - of_it > pooled_of(purse)) {
+			if (shunt_account_lapsed(account, now))
+				return SHUNT_TAKEN_RESERVED;
+			if (get(&account->purse) == purse)
+				return SHUNT_TAKEN_NONE;
+			purse = get(&account->purse);
+		} else if (take_of(account, &purse, of_it, tokens - of_it)) {
+			return of_it < tokens ? SHUNT_TAKEN_POOLED : SHUNT_TAKEN_RESERVED;
 		}
-		/* The purse has changed meanwhile: again, with what it is now. */
-		purse = get(&account->purse);
 	}
 }
 
 void shunt_account_give(struct shunt_account *account, uint8_t tag, uint32_t tokens)
 {
-	uint64_t purse = get(&account->purse), reservation, pooled;
+	uint64_t purse = get(&account->purse);
 
 	do {
 		if (tag_of(purse) != tag)
 			return;
-		reservation = reservation_of(purse);
-		pooled = pooled_of(purse);
-		if (reservation)
-			reservation = at_most(reservation + tokens);
-		else
-			pooled = at_most(pooled + tokens);
-	} while (!swap(&account->purse, &purse, purse_of(tag, reservation, pooled)));
-	count(&period_of(account, tag)->given, tag, tokens);
+	} while (!swap(&account->purse, &purse,
+		       purse_of(tag, reservation_of(purse), at_most(pooled_of(purse) + tokens))));
+}
+
+uint32_t shunt_account_pooled(const struct shunt_account *account)
+{
+	return (uint32_t)pooled_of(get(&account->purse));
+}
+
+uint64_t shunt_account_due(const struct shunt_account *account, uint64_t now, uint32_t tokens)
+{
+	uint64_t purse = get(&account->purse), ready = spendable(account, purse, now) + pooled_of(purse);
+	const struct shunt_account_period *period = period_of(account, tag_of(purse));
+	uint64_t length = get(&period->period_ns), end = get(&period->began) + length, due;
+
+	if (ready >= tokens || shunt_account_lapsed(account, now))
+		return now;
+	if (now >= end)
+		return end + length;
+	if (reservation_of(purse) + pooled_of(purse) < tokens)
+		return end;
+	/* The schedule falls behind what was spent; the time that it takes to make up for that. */
+	due = now + (uint64_t)((unsigned __int128)(tokens - ready) * length / get(&period->reservation)) + 1;
+	return due < end ? due : end;
 }
 
 enum shunt_fetched shunt_account_fetched(struct shunt_account *account, uint64_t old_word,
@@ -246,12 +270,13 @@ enum shunt_fetched shunt_account_fetched(struct shunt_account *account, uint64_t
 }
 
 /* The purse as it is after the decay. */
-static uint64_t decay(struct shunt_account *account, uint64_t now)
+static uint64_t decay(struct shunt_account *account, uint64_t now, bool backlogged)
 {
-	uint64_t purse = get(&account->purse), left;
+	uint64_t purse = get(&account->purse), left, most;
 
 	for (;;) {
-		left = worth(account, purse, now);
+		most = undecayed(period_of(account, tag_of(purse)), now);
+		left = reservation_of(purse) < most || backlogged ? reservation_of(purse) : most;
 		if (left == reservation_of(purse))
 			return purse;
 		if (swap(&account->purse, &purse,
@@ -262,17 +287,15 @@ static uint64_t decay(struct shunt_account *account, uint64_t now)
 	return purse_of(tag_of(purse), left, pooled_of(purse));
 }
 
-uint64_t shunt_account_report(struct shunt_account *account, uint64_t now)
+uint64_t shunt_account_report(struct shunt_account *account, uint64_t now, bool backlogged)
 {
 	for (;;) {
-		uint8_t tag = tag_of(get(&account->purse));
-		struct shunt_account_period *period = period_of(account, tag);
-		uint64_t given = get(&period->given), purse = decay(account, now),
-			 taken = get(&period->taken);
-		uint64_t completed = (taken & COUNT) - (given & COUNT);
+		uint64_t purse = decay(account, now, backlogged);
+		uint8_t tag = tag_of(purse);
+		uint64_t spent = get(&period_of(account, tag)->spent);
 
-		if (tag_of(given) == tag && tag_of(purse) == tag && tag_of(taken) == tag)
+		if (tag_of(spent) == tag)
 			return shunt_report_word(tag, (uint32_t)reservation_of(purse),
-						 (uint32_t)at_most(completed));
+						 (uint32_t)at_most(spent & COUNT));
 	}
 }

@@ -35,50 +35,59 @@ uint32_t shunt_ledger_grant(struct shunt_ledger *ledger, struct shunt_ledger_cli
 		.number = ledger->number, .reservation = reservation, .residual = reservation
 	};
 	ledger->reserved += reservation;
-	ledger->residual += reservation;
+	ledger->unheard += reservation;
 	return reservation;
 }
 
-/* `completed` may be ahead of the residual: the client counts a take before it lowers its purse. */
+/* `spent` may be ahead of the residual: the client counts a take before it lowers its purse. */
 static void give_back(struct shunt_ledger *ledger, struct shunt_ledger_client *client,
-		      uint64_t residual, uint64_t completed)
+		      uint64_t residual, uint64_t spent)
 {
 	uint64_t returned;
 
-	/* Once it is 0 pooled tokens are among the completed ones, and what is known stays. */
-	if (!residual || residual + completed >= client->reservation)
+	if (residual + spent >= client->reservation)
 		return;
-	returned = client->reservation - residual - completed;
+	returned = client->reservation - residual - spent;
 	if (returned <= client->returned)
 		return;
 	ledger->returned += returned - client->returned;
 	client->returned = (uint32_t)returned;
 }
 
+/* What it has counts no more. */
+static void take_off(struct shunt_ledger *ledger, const struct shunt_ledger_client *client)
+{
+	if (client->heard)
+		ledger->residual -= client->residual;
+	else
+		ledger->unheard -= client->reservation;
+}
+
 bool shunt_ledger_heard(struct shunt_ledger *ledger, struct shunt_ledger_client *client,
 			uint64_t report)
 {
 	uint32_t residual = shunt_report_residual(report),
-		 completed = shunt_report_completed(report);
+		 spent = shunt_report_spent(report);
 
 	if (client->number != ledger->number ||
 	    shunt_report_tag(report) != (uint8_t)ledger->number || residual > client->reservation)
 		return false;
-	give_back(ledger, client, residual, completed);
+	give_back(ledger, client, residual, spent);
 	/* What was returned cannot be there again. */
 	if (residual > client->reservation - client->returned)
 		residual = client->reservation - client->returned;
+	take_off(ledger, client);
 	ledger->residual += residual;
-	ledger->residual -= client->residual;
+	client->heard = true;
 	client->residual = residual;
-	client->completed = completed;
+	client->spent = spent;
 	return true;
 }
 
 void shunt_ledger_gone(struct shunt_ledger *ledger, struct shunt_ledger_client *client)
 {
 	if (client->number == ledger->number)
-		ledger->residual -= client->residual;
+		take_off(ledger, client);
 	*client = (struct shunt_ledger_client) { 0 };
 }
 
@@ -112,17 +121,41 @@ void shunt_ledger_written(struct shunt_ledger *ledger, struct shunt_ledger_pool 
 	*pool = (struct shunt_ledger_pool) { .number = ledger->number, .tokens = tokens };
 }
 
+static uint64_t gone(const struct shunt_ledger *ledger, uint64_t now)
+{
+	uint64_t ns = now > ledger->began ? now - ledger->began : 0;
+
+	return ns < ledger->period_ns ? ns : ledger->period_ns;
+}
+
+/* The part of `tokens` for the rest of the period. */
+static uint64_t rest_of(const struct shunt_ledger *ledger, uint64_t tokens, uint64_t now)
+{
+	return (uint64_t)((unsigned __int128)tokens * (ledger->period_ns - gone(ledger, now)) /
+			  ledger->period_ns);
+}
+
+/* The part of the pools that is released by now, and was not drawn; what was returned is released at once. */
+static uint64_t released(const struct shunt_ledger *ledger, uint64_t now)
+{
+	uint64_t all = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved : 0,
+		 part = (uint64_t)((unsigned __int128)all * gone(ledger, now) / ledger->period_ns) +
+			all / SHUNT_LEDGER_AHEAD + ledger->returned;
+
+	return part > ledger->drawn ? part - ledger->drawn : 0;
+}
+
 uint64_t shunt_ledger_target(const struct shunt_ledger *ledger, uint64_t now, bool convert)
 {
-	uint64_t gone = now > ledger->began ? now - ledger->began : 0, most = room(ledger), due;
+	uint64_t most = room(ledger), due, residual;
 
+	if (ledger->paced && released(ledger, now) < most)
+		most = released(ledger, now);
 	if (!convert)
-		return most;
-	if (gone >= ledger->period_ns)
-		return 0;
-	due = (uint64_t)((unsigned __int128)ledger->capacity * (ledger->period_ns - gone) /
-			 ledger->period_ns);
-	due = due > ledger->residual ? due - ledger->residual : 0;
+		return most > ledger->returned ? most - ledger->returned : 0;
+	due = rest_of(ledger, ledger->capacity, now);
+	residual = ledger->residual + rest_of(ledger, ledger->unheard, now);
+	due = due > residual ? due - residual : 0;
 	return due < most ? due : most;
 }
 

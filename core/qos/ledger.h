@@ -20,8 +20,9 @@
 struct shunt_ledger_client {
 	uint16_t number; /* the period it was last granted in */
 	uint32_t reservation;
+	bool heard; /* it has reported in this period */
 	uint32_t residual; /* as last reported; the reservation where nothing was */
-	uint32_t completed; /* as last reported */
+	uint32_t spent; /* as last reported */
 	uint32_t returned; /* never falls in a period, at most the reservation */
 };
 
@@ -38,9 +39,13 @@ struct shunt_ledger {
 	uint64_t reserved; /* granted, also to clients that have gone */
 	uint64_t drawn; /* from pools */
 	uint64_t returned;
-	uint64_t residual; /* of clients that are there */
+	uint64_t residual; /* of clients that are there and have reported */
+	uint64_t unheard; /* reservations of the others, which are taken to decay */
 	uint64_t pooled; /* in pools, as last written or read */
+	bool paced; /* pools are released in proportion to time */
 };
+
+#define SHUNT_LEDGER_AHEAD 16 /* part of the unreserved tokens that a paced period begins with */
 
 /* A new period: all counts are 0. Clients have nothing until they are granted; pools count once they are written. */
 void shunt_ledger_begin(struct shunt_ledger *ledger, uint16_t number, uint64_t capacity,

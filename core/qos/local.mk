@@ -14,5 +14,12 @@ qos_sources = \
 	core/qos/qos.h \
 	core/qos/qos_show.c \
 	core/qos/rules.c core/qos/rules.h \
+	core/qos/rules_capacity.c \
+	core/qos/rules_class.c \
+	core/qos/rules_match.c \
+	core/qos/rules_rate.c \
+	core/qos/rules_text.c \
+	core/qos/rules_words.c core/qos/rules_words.h \
+	core/qos/tally.c core/qos/tally.h \
 	core/qos/throttle.c core/qos/throttle.h \
 	core/qos/tokens.c core/qos/tokens.h

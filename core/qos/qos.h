@@ -4,10 +4,11 @@
  * at the other end of a link. The node finds the class of each client, and tells it what it may send; the client's own
  * engine holds to that (throttle.h). The node's sends to the clients of a class share the same limit, at the node.
  *
- *   rules.c     the text of rules, and which class a client matches
+ *   rules*.c    the text of rules, and which class a client matches
  *   facts.c     what files say of programs and users
  *   tokens.c    the bucket
  *   portions.c  a limit that several share
+ *   tally.c     tokens of a node with a capacity, counted
  *   throttle.c  the gate before a link's lanes
  *   node.c      the classes of a node and their clients
  *   client.c    what a client says and is told
@@ -21,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/qos/rules.h"
+#include "core/qos/tally.h"
 #include "core/qos/tokens.h"
 
 struct shunt_answer;
@@ -39,11 +41,13 @@ struct shunt_qos_state { /* of a class */
 	uint64_t tokens, waits; /* of ours, of links that have ended or left it */
 	uint64_t told_tokens, told_waits; /* the same of clients, as they report */
 	struct shunt_pace pace; /* of ours; group.lock */
+	struct shunt_qos_tally tally; /* group.lock */
 };
 
 struct shunt_qos { /* of a node */
 	struct shunt_qos_rules rules;
 	uint64_t since; /* ns: when they came into force */
+	struct shunt_qos_node node; /* group.lock; of rules with a capacity */
 	struct shunt_qos_state classes[SHUNT_QOS_CLASSES];
 };
 
@@ -81,6 +85,10 @@ void shunt_qos_run(struct shunt_task *task);
 /* --- qos_show.c --- */
 
 void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer);
+/* The rules, as a text that may be put in force again. */
+void shunt_qos_show_rules(struct shunt_service *service, struct shunt_answer *answer);
+/* Its last periods, the newest first. */
+void shunt_qos_show_periods(struct shunt_service *service, struct shunt_answer *answer);
 /* The member of the statistics, `"qos":{…},`, the caller's to free; NULL: there is nothing to say. group.lock held. */
 char *shunt_qos_json(struct shunt_engine *engine);
 

@@ -9,7 +9,9 @@
 #include "core/service.h"
 
 #define LINKS 64 /* that are listed each; beyond them there is only the count */
-#define CLASS_ROOM 512 /* bytes of a class or a link as JSON, at most */
+#define CLASS_ROOM 512 /* bytes of a class or a link as JSON, at most, without its tally */
+#define LIMITS_HOLD_ON "link"
+#define RESERVES_HOLD_ON "link"
 
 /* The use of a class: its links, and those that have gone. Of clients, as they have reported last. */
 struct use {
@@ -75,18 +77,48 @@ static struct use use_of(struct shunt_engine *engine, struct shunt_qos *qos, uin
 
 #define N(number) ((unsigned long long)(number))
 
+/* Nothing for rules without a capacity. */
+static void put_tally(struct writer *writer, const struct shunt_qos *qos, uint32_t class)
+{
+	char text[SHUNT_TALLY_ROOM];
+
+	if (qos->rules.capacity_kind == SHUNT_QOS_CAPACITY_NONE)
+		return;
+	shunt_tally_class_json(&qos->rules.classes[class], &qos->classes[class].tally, text);
+	put(writer, "%s", text);
+}
+
+static void put_node(struct writer *writer, const struct shunt_qos *qos)
+{
+	const struct shunt_qos_period *period;
+	char text[SHUNT_TALLY_ROOM];
+
+	if (qos->rules.capacity_kind == SHUNT_QOS_CAPACITY_NONE)
+		return;
+	shunt_tally_node_json(&qos->rules, &qos->node, text);
+	put(writer, "\"reserves_hold_on\":\"" RESERVES_HOLD_ON "\",%s\"periods\":[", text);
+	for (uint32_t n = 0; (period = shunt_tally_period(&qos->node, n)); n++) {
+		shunt_tally_period_json(period, qos->rules.count, text);
+		put(writer, "%s%s", n ? "," : "", text);
+	}
+	put(writer, "],");
+}
+
 static void put_classes(struct writer *writer, struct shunt_engine *engine, struct shunt_qos *qos)
 {
+	put_node(writer, qos);
 	put(writer, "\"period_ms\":%u,\"classes\":[", qos->rules.period_ms);
 	for (uint32_t i = 0; i < qos->rules.count; i++) {
 		const struct shunt_qos_class *class = &qos->rules.classes[i];
 		struct use use = use_of(engine, qos, i);
 
 		put(writer,
-		    "%s{\"name\":\"%s\",\"limit\":%llu,\"clients\":%u,"
+		    "%s{\"name\":\"%s\",\"limit\":%llu,\"clients\":%u,",
+		    i ? "," : "", class->name, N(class->limit), qos->classes[i].clients);
+		put_tally(writer, qos, i);
+		put(writer,
 		    "\"in\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
 		    "\"out\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu}}",
-		    i ? "," : "", class->name, N(class->limit), qos->classes[i].clients,
 		    N(use.in_tokens), N(use.in_waits), N(use.in_rate), N(use.out_tokens),
 		    N(use.out_waits), N(use.out_rate));
 	}
@@ -129,14 +161,17 @@ static bool is_told(struct shunt_engine *engine)
 char *shunt_qos_json(struct shunt_engine *engine)
 {
 	struct shunt_qos *qos = engine->service ? engine->service->qos : NULL;
-	struct writer writer = { .room = (SHUNT_QOS_CLASSES + LINKS) * CLASS_ROOM };
+	struct writer writer = { .room = (SHUNT_QOS_CLASSES + LINKS) * CLASS_ROOM +
+					 (SHUNT_QOS_CLASSES + 1 + SHUNT_TALLY_PERIODS) *
+						 SHUNT_TALLY_ROOM };
 
 	if (!qos && !is_told(engine))
 		return NULL;
 	writer.text = malloc(writer.room);
 	if (!writer.text)
 		return NULL;
-	put(&writer, "\"qos\":{\"node\":%s,\"holds_on\":\"link\",", qos ? "true" : "false");
+	put(&writer, "\"qos\":{\"node\":%s,\"holds_on\":\"" LIMITS_HOLD_ON "\",",
+	    qos ? "true" : "false");
 	if (qos)
 		put_classes(&writer, engine, qos);
 	put_links(&writer, engine);
@@ -159,6 +194,11 @@ static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint3
 	shunt_answer_put(answer, "class %s limit=%s: %u clients\n", class->name,
 			 shunt_qos_rate_text(class->limit, limit, sizeof(limit)),
 			 qos->classes[i].clients);
+	if (qos->rules.capacity_kind != SHUNT_QOS_CAPACITY_NONE) {
+		shunt_lock_take(&engine->group.lock);
+		shunt_tally_class_show(class, &qos->classes[i].tally, answer);
+		shunt_lock_leave(&engine->group.lock);
+	}
 	if (!class->limit)
 		return;
 	shunt_answer_put(answer,
@@ -198,16 +238,54 @@ static void show_told(struct shunt_engine *engine, struct shunt_answer *answer)
 	shunt_lock_leave(&engine->group.lock);
 }
 
+static void show_node(struct shunt_engine *engine, struct shunt_qos *qos,
+		      struct shunt_answer *answer)
+{
+	if (qos->rules.capacity_kind == SHUNT_QOS_CAPACITY_NONE)
+		return;
+	shunt_lock_take(&engine->group.lock);
+	shunt_tally_node_show(&qos->rules, &qos->node, answer);
+	shunt_lock_leave(&engine->group.lock);
+	shunt_answer_put(answer, "Reservations hold on: " RESERVES_HOLD_ON ".\n");
+}
+
 void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer)
 {
 	struct shunt_qos *qos = service->qos;
 
 	for (uint32_t i = 0; qos && i < qos->rules.count; i++)
 		show_class(service->engine, qos, i, answer);
-	if (!qos)
+	if (!qos) {
 		shunt_answer_put(answer, "no rules\n");
-	else
+	} else {
+		show_node(service->engine, qos, answer);
 		shunt_answer_put(answer,
 				 "Limits hold on links. What stays on TCP is not limited.\n");
+	}
 	show_told(service->engine, answer);
+}
+
+void shunt_qos_show_periods(struct shunt_service *service, struct shunt_answer *answer)
+{
+	struct shunt_qos *qos = service->qos;
+
+	if (!qos || qos->rules.capacity_kind == SHUNT_QOS_CAPACITY_NONE) {
+		shunt_answer_put(answer, "no rules with a capacity\n");
+		return;
+	}
+	shunt_lock_take(&service->engine->group.lock);
+	shunt_tally_periods_show(&qos->rules, &qos->node, answer);
+	shunt_lock_leave(&service->engine->group.lock);
+}
+
+void shunt_qos_show_rules(struct shunt_service *service, struct shunt_answer *answer)
+{
+	char text[SHUNT_QOS_TEXT];
+
+	if (!service->qos) {
+		shunt_answer_put(answer, "# no rules\n");
+		return;
+	}
+	shunt_qos_text(&service->qos->rules, text);
+	shunt_answer_put(answer, "%s", text);
 }

@@ -97,7 +97,7 @@ becomes "$one" "q['links'][0]['limit'] < $limit" True	# the first has less then
 check "what both may send is no more than the limit" test \
 	$(($(json "$one" "q['links'][0]['limit']") + $(json "$two" "q['links'][0]['limit']"))) -le $limit
 check "the table names the class" grep -q "bulk .* 2 " <($shunt stat "$server_pid")
-check "bad rules are refused, with their place" grep -q "rules:1:12: reservations are not served yet" \
+check "bad rules are refused, with their place" grep -q "rules:1:20: to reserve needs a capacity" \
 	<($shunt adm "$server_pid" qos class bulk reserve=50% 2>&1)
 check "and the former stay" is "$server_pid" "[c['limit'] for c in q['classes']]" "[$limit, 0]"
 check "other rules, under load" $shunt adm "$server_pid" qos 'class slow limit=10Mbit; class rest'
@@ -111,6 +111,16 @@ check "rules of a file" $shunt adm "$server_pid" qos "$work/rules"
 start_source "" plain
 check "a plain client is not limited" is "$server_pid" "q['classes'][0]['clients']" 0
 check "all of the plain client's bytes arrive" end_source "$to" "$from"
+check "rules with a capacity" $shunt adm "$server_pid" qos 'capacity 10Gbit; class db reserve=60%; class rest limit=1Gbit'
+check "are in the statistics" is "$server_pid" \
+	"q['capacity']['kind'], q['capacity']['rate'], [c['reserve_share'] for c in q['classes']], type(q['periods'])" \
+	"fixed 305175781 [600, 0] <class 'list'>"
+check "and in the table" grep -q "capacity fixed: " <($shunt stat "$server_pid")
+check "the last periods of both classes" grep -q "^period  capacity  db  rest" <($shunt adm "$server_pid" qos periods)
+$shunt adm "$server_pid" qos rules > "$work/said"
+check "the rules are said again" grep -q "^class db reserve=60.0%" "$work/said"
+check "and can be put in force" $shunt adm "$server_pid" qos "$work/said"
+check "they are the same" diff "$work/said" <($shunt adm "$server_pid" qos rules)
 check "a class that a user declares" $shunt adm "$server_pid" qos 'class gold declared=gold; class rest limit=1Gbit'
 SHUNT_QOS_CLASS=gold start_source "$shunt_run" gold
 check "is a client's that does" becomes "$source" "q['links'][0]['class'], q['links'][0]['limit']" "gold 0"

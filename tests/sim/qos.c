@@ -220,7 +220,7 @@ static void rules_change(void **state)
 	assert_int_not_equal(shunt_qos_set(engines[1]->service, "class slow reserve=1Gbit", error,
 					   sizeof(error)),
 			     0);
-	assert_non_null(strstr(error, "rules:1:12: reservations are not served yet"));
+	assert_non_null(strstr(error, "rules:1:20: to reserve needs a capacity"));
 	turn();
 	assert_int_equal(throttle_of(0)->rate, 30517578);
 	/* A class without a limit, and none. */
