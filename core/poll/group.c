@@ -64,6 +64,7 @@ static int poll_some(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
 	bool rearmed = false;
+	uint64_t begun = 0;
 	int total;
 
 	if (!group->open)
@@ -71,7 +72,11 @@ static int poll_some(struct shunt_engine *engine, int limit)
 	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
 	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
 		rearmed = rearm(engine);
+	if (__builtin_expect(group->metered, 0))
+		begun = engine->sys->now();
 	total = poll_cqs(engine, limit);
+	if (__builtin_expect(begun && !group->more, 0))
+		engine->emptied_at = begun;
 	if (__builtin_expect(rearmed && group->more, 0))
 		wake_who_is_armed(engine);
 	if (!total) {

@@ -3,6 +3,8 @@
 qos_sources = \
 	core/qos/client.c \
 	core/qos/facts.c core/qos/facts.h \
+	core/qos/holding.c core/qos/holding.h \
+	core/qos/meter.c core/qos/meter.h \
 	core/qos/node.c \
 	core/qos/portions.c core/qos/portions.h \
 	core/qos/qos.h \

@@ -42,6 +42,7 @@ static void tell(struct shunt_throttle *throttle, const char *name, uint64_t rat
 
 	memcpy(message.qos.name, name, strlen(name));
 	throttle->told = rate;
+	shunt_holding_tell(throttle, rate, shunt_now(throttle->link->engine));
 	shunt_link_send(throttle->link, &message, NULL, 0);
 }
 

@@ -10,6 +10,8 @@
  *   portions.c  a limit that several share
  *   throttle.c  the gate before a link's lanes
  *   node.c      the classes of a node and their clients
+ *   meter.c     what arrives of a client, and whether it may
+ *   holding.c   a client that sends beyond its tokens is held
  *   client.c    what a client says and is told
  *   qos_show.c  for people, and for `shunt stat`
  *
@@ -38,6 +40,7 @@ struct shunt_qos_state { /* of a class */
 	uint64_t split_at; /* when they were */
 	uint64_t tokens, waits; /* of ours, of links that have ended or left it */
 	uint64_t told_tokens, told_waits; /* the same of clients, as they report */
+	uint64_t cheats; /* times that a client was held (holding.h); group.lock */
 	struct shunt_pace pace; /* of ours; group.lock */
 };
 

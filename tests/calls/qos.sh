@@ -102,6 +102,8 @@ check "bad rules are refused, with their place" grep -q "rules:1:12: reservation
 check "and the former stay" is "$server_pid" "[c['limit'] for c in q['classes']]" "[$limit, 0]"
 check "other rules, under load" $shunt adm "$server_pid" qos 'class slow limit=10Mbit; class rest'
 check "a client is of another class" becomes "$two" "q['links'][0]['class']" slow
+check "nobody was held who keeps the limit" is "$server_pid" "any(l['held'] for l in q['links']), any(c['cheats'] for c in q['classes'])" "False False"
+check "and what arrives is counted" is "$server_pid" "all(l['arrived'] > 0 for l in q['links'])" True
 check "none, under load" $shunt adm "$server_pid" qos off
 check "a client is of none" becomes "$two" "q" None
 check "all of the first client's bytes arrive" end_source "$one_to" "$one_from"
