@@ -8,7 +8,8 @@
 #include "core/qos/throttle.h"
 #include "core/service.h"
 
-#define OFTEN 60000000000ull /* ns: a client is named in the log no more often */
+#define MINUTE 60000000000ull /* ns: a client is named no more often */
+#define PATIENCE 1000000000ull /* ns that it may be held in that time without being named */
 /* rings: a stream may change its track while it is held, and begins in a ring anew */
 #define TWICE 2
 
@@ -18,10 +19,17 @@ static struct shunt_throttle *throttle_of(struct shunt_arrivals *arrivals)
 					 offsetof(struct shunt_throttle, holding.arrivals));
 }
 
-/* Tokens that an honest client may be beyond: at its exit a send buffer of each connection goes out without any. */
-static uint64_t spare_of(const struct shunt_link *link)
+/*
+ * Tokens that an honest client may be beyond: at its exit a send buffer of each connection goes out without any. The
+ * connections end meanwhile, so the most that there were count until the meter has nothing to say. group.lock held.
+ */
+static uint64_t spare_of(struct shunt_holding *holding, const struct shunt_link *link, uint64_t now)
 {
-	return (uint64_t)link->seated * (SHUNT_SEND_BUFFER_BYTES / SHUNT_TOKEN_BYTES);
+	uint64_t spare = (uint64_t)link->seated * (SHUNT_SEND_BUFFER_BYTES / SHUNT_TOKEN_BYTES);
+
+	if (spare > holding->spare || !shunt_meter_is_beyond(&holding->meter, 0, now))
+		holding->spare = spare;
+	return holding->spare;
 }
 
 /* --- the transitions; group.lock held --- */
@@ -55,6 +63,16 @@ static void count_lanes(struct shunt_link *link, bool metered)
 		link->lanes[i].metered = metered;
 }
 
+static void begin_time(struct shunt_holding *holding, uint64_t now)
+{
+	holding->held_at = now;
+	if (holding->window_at && now - holding->window_at < MINUTE)
+		return;
+	holding->window_at = now;
+	holding->held_ns = 0;
+	holding->named = false;
+}
+
 /* LINK is left only by the service thread, which gives the streams their credit after that. */
 static void become(struct shunt_throttle *throttle, enum shunt_holds next)
 {
@@ -71,7 +89,7 @@ static void become(struct shunt_throttle *throttle, enum shunt_holds next)
 	} else if (next == SHUNT_HOLDS_LINK) {
 		holding->room = withhold(link);
 		holding->times++;
-		holding->unsaid = true;
+		begin_time(holding, shunt_now(link->engine));
 		shunt_loop_post(&link->engine->loop, &link->engine->service->tasks.qos);
 	}
 }
@@ -81,8 +99,9 @@ static const char *count(struct shunt_arrivals *arrivals, uint32_t bytes)
 	struct shunt_throttle *throttle = throttle_of(arrivals);
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_engine *engine = throttle->link->engine;
-	uint64_t emptied = engine->emptied_at, spare = spare_of(throttle->link);
+	uint64_t emptied = engine->emptied_at, spare;
 
+	spare = spare_of(holding, throttle->link, emptied);
 	shunt_meter_take(&holding->meter, bytes, emptied);
 	if (holding->state == SHUNT_HOLDS_LINK) {
 		if (bytes > holding->room)
@@ -182,57 +201,60 @@ bool shunt_holding_is_held(const struct shunt_link *link)
 	return link->throttle && link->throttle->holding.state == SHUNT_HOLDS_LINK;
 }
 
-/* In the log once a minute, in the statistics each time. */
-static void name(struct shunt_throttle *throttle, uint64_t excess, uint64_t now)
+static void name(struct shunt_throttle *throttle, uint64_t excess)
 {
-	struct shunt_holding *holding = &throttle->holding;
 	const struct shunt_link *link = throttle->link;
-	unsigned long long arrived = atomic_load(&holding->meter.arrived);
+	uint64_t arrived = atomic_load(&throttle->holding.meter.arrived);
 
-	if (holding->said_at && now - holding->said_at < OFTEN)
-		return;
-	holding->said_at = now;
 	shunt_log(
 		SHUNT_LOG_WARN,
 		"process %u%s breaks its limit: %llu tokens have arrived, %llu are allowed: it is held",
-		link->peer_pid, shunt_link_where(link), arrived,
-		excess < arrived ? arrived - (unsigned long long)excess : 0);
+		link->peer_pid, shunt_link_where(link), (unsigned long long)arrived,
+		(unsigned long long)(excess < arrived ? arrived - excess : 0));
 }
 
-static void count_cheat(struct shunt_throttle *throttle)
+/* True: the client is to be named now. *due: when to look again, at the latest. group.lock held. */
+static bool judge(struct shunt_throttle *throttle, uint64_t now, uint64_t *due)
 {
+	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_qos *qos = throttle->link->engine->service->qos;
+	uint64_t held = holding->held_ns + (now - holding->held_at);
 
+	if (holding->named)
+		return false;
+	if (held < PATIENCE) {
+		*due = now + PATIENCE - held < *due ? now + PATIENCE - held : *due;
+		return false;
+	}
+	holding->named = true;
 	if (qos && throttle->class != SHUNT_QOS_NO_CLASS)
 		qos->classes[throttle->class].cheats++;
+	return true;
 }
 
 void shunt_holding_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_group *group = &throttle->link->engine->group;
-	bool unsaid, released = false;
-	uint64_t excess, due = SHUNT_METER_NEVER;
+	bool named = false, released = false;
+	uint64_t excess, due;
 
-	if (holding->state == SHUNT_HOLDS_OFF)
-		return;
+	if (holding->state != SHUNT_HOLDS_LINK)
+		return; /* this thread alone ends it */
 	shunt_lock_take(&group->lock);
 	excess = shunt_meter_excess(&holding->meter, now);
-	unsaid = holding->unsaid;
-	holding->unsaid = false;
-	if (unsaid)
-		count_cheat(throttle);
-	if (holding->state == SHUNT_HOLDS_LINK && !excess) {
+	due = shunt_meter_due(&holding->meter, now);
+	named = judge(throttle, now, &due);
+	if (!excess) {
+		holding->held_ns += now - holding->held_at;
 		become(throttle, SHUNT_HOLDS_COUNTS);
 		released = true;
-	} else if (holding->state == SHUNT_HOLDS_LINK) {
-		due = shunt_meter_due(&holding->meter, now);
 	}
 	shunt_lock_leave(&group->lock);
+	if (named)
+		name(throttle, excess);
 	if (released)
 		release(throttle->link);
-	if (due != SHUNT_METER_NEVER)
+	else if (due != SHUNT_METER_NEVER)
 		shunt_task_at(task, due);
-	if (unsaid)
-		name(throttle, excess, now);
 }

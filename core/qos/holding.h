@@ -4,6 +4,9 @@
  * withheld until what has arrived has fallen due. The node's program reads as it likes. All else is said: FIN, RESET,
  * RELEASE, SWITCHED, and what a hand-back needs. So a client without tokens of its own gets its limit in the long run, and
  * a ring of each of its streams beyond that. A client that sends without credit, too, is distrusted.
+ *
+ * A client is named when it has been held for a second within a minute. One that exits may be held without any fault: what
+ * it has accepted goes out without tokens.
  */
 #ifndef SHUNT_CORE_QOS_HOLDING_H
 #define SHUNT_CORE_QOS_HOLDING_H
@@ -27,11 +30,15 @@ enum shunt_holds {
 struct shunt_holding {
 	struct shunt_arrivals arrivals;
 	struct shunt_meter meter;
-	uint8_t state; /* enum shunt_holds */
-	bool unsaid; /* the service thread is to count and name the client */
+	_Atomic uint8_t
+		state; /* enum shunt_holds; the service thread looks without the lock, too */
+	bool named; /* in the present minute */
 	uint64_t times; /* that COUNTS has become LINK */
+	uint64_t held_at; /* ns: when it last did */
+	uint64_t window_at; /* ns: from then on for a minute, */
+	uint64_t held_ns; /* how long it was held, without the present time */
+	uint64_t spare; /* tokens beyond the client's right that do not count yet */
 	uint64_t room; /* bytes that may come until LINK ends: the rings have no more */
-	uint64_t said_at; /* ns; 0: never. Service thread */
 };
 
 /* The client is being told this rate; 0: none, and nothing is counted. Service thread. */

@@ -179,7 +179,7 @@ static void show_held(struct shunt_engine *engine, struct shunt_answer *answer)
 	     lane = next(&engine->group, lane)) {
 		const struct shunt_throttle *throttle = lane->link->throttle;
 
-		if (!throttle->holding.times)
+		if (!throttle->holding.named)
 			continue;
 		shunt_answer_put(
 			answer,
