@@ -160,30 +160,89 @@ static bool is_fresh(const struct shunt_link *link)
 	return !received;
 }
 
+/* group.lock held. `rate` 0: any. */
+static void begin(struct shunt_throttle *throttle, uint64_t rate, uint64_t now)
+{
+	struct shunt_holding *holding = &throttle->holding;
+
+	if (holding->state != SHUNT_HOLDS_OFF)
+		return;
+	holding->arrivals.count = count;
+	shunt_meter_begin(&holding->meter, is_fresh(throttle->link) ? rate : 0, now);
+	become(throttle, SHUNT_HOLDS_COUNTS);
+}
+
+/* A client that is held may be within its right from now on. */
+static void look_again(struct shunt_throttle *throttle)
+{
+	struct shunt_engine *engine = throttle->link->engine;
+
+	if (throttle->holding.state == SHUNT_HOLDS_LINK)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.qos);
+}
+
+/* True: nothing is to be counted any more, and the link was held. group.lock held. */
+static bool end_if_idle(struct shunt_throttle *throttle)
+{
+	struct shunt_holding *holding = &throttle->holding;
+	bool held = holding->state == SHUNT_HOLDS_LINK;
+
+	if (holding->meter.told || holding->meter.grants) {
+		look_again(throttle);
+		return false;
+	}
+	become(throttle, SHUNT_HOLDS_OFF);
+	return held;
+}
+
 void shunt_holding_tell(struct shunt_throttle *throttle, uint64_t rate, uint64_t now)
 {
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_group *group = &throttle->link->engine->group;
-	bool held;
+	bool over;
 
 	shunt_lock_take(&group->lock);
-	held = holding->state == SHUNT_HOLDS_LINK;
-	holding->arrivals.count = count;
-	if (holding->state == SHUNT_HOLDS_OFF && rate) {
-		shunt_meter_begin(&holding->meter, is_fresh(throttle->link) ? rate : 0, now);
-		become(throttle, SHUNT_HOLDS_COUNTS);
-	}
-	if (holding->state != SHUNT_HOLDS_OFF)
-		shunt_meter_tell(&holding->meter, rate, now);
-	if (!rate && !holding->meter.grants)
-		become(throttle, SHUNT_HOLDS_OFF);
-	else if (rate)
-		shunt_loop_post(&throttle->link->engine->loop,
-				&throttle->link->engine->service->tasks.qos);
-	held &= holding->state == SHUNT_HOLDS_OFF;
+	if (rate)
+		begin(throttle, rate, now);
+	shunt_meter_tell(&holding->meter, rate, now);
+	over = end_if_idle(throttle);
 	shunt_lock_leave(&group->lock);
-	if (held)
+	if (over)
 		release(throttle->link);
+}
+
+void shunt_holding_end_periods(struct shunt_throttle *throttle)
+{
+	struct shunt_group *group = &throttle->link->engine->group;
+	bool over;
+
+	shunt_lock_take(&group->lock);
+	throttle->holding.meter.grants = false;
+	over = end_if_idle(throttle);
+	shunt_lock_leave(&group->lock);
+	if (over)
+		release(throttle->link);
+}
+
+void shunt_holding_allow(struct shunt_throttle *throttle, uint64_t tokens, uint64_t now)
+{
+	struct shunt_group *group = &throttle->link->engine->group;
+
+	shunt_lock_take(&group->lock);
+	begin(throttle, 0, now);
+	shunt_meter_allow(&throttle->holding.meter, tokens, now);
+	look_again(throttle);
+	shunt_lock_leave(&group->lock);
+}
+
+void shunt_holding_add(struct shunt_throttle *throttle, uint64_t tokens)
+{
+	struct shunt_group *group = &throttle->link->engine->group;
+
+	shunt_lock_take(&group->lock);
+	shunt_meter_add(&throttle->holding.meter, tokens);
+	look_again(throttle);
+	shunt_lock_leave(&group->lock);
 }
 
 void shunt_holding_end(struct shunt_throttle *throttle)

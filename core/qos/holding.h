@@ -43,6 +43,12 @@ struct shunt_holding {
 
 /* The client is being told this rate; 0: none, and nothing is counted. Service thread. */
 void shunt_holding_tell(struct shunt_throttle *throttle, uint64_t rate, uint64_t now);
+/* A new period: the client has so many tokens, and its limit, if any, beside them. Service thread, as for the next. */
+void shunt_holding_allow(struct shunt_throttle *throttle, uint64_t tokens, uint64_t now);
+/* It has drawn so many more in this period. */
+void shunt_holding_add(struct shunt_throttle *throttle, uint64_t tokens);
+/* There are no periods any more: only the limit counts. */
+void shunt_holding_end_periods(struct shunt_throttle *throttle);
 /* The link goes. */
 void shunt_holding_end(struct shunt_throttle *throttle);
 /* Lets go of a client that is within its right again, and names it. `task` is told when to look again. */

@@ -385,6 +385,41 @@ static void rules_go(void **state)
 	end();
 }
 
+/* Tokens by period, where there is no limit: the client gets those it was given, and a ring. */
+static void it_gets_the_tokens_of_a_period(void **state)
+{
+	enum { TOKENS = 500, PERIODS = 5 };
+	uint64_t before, given = 0;
+
+	(void)state;
+	make(1);
+	take_gate(0);
+	shunt_throttle_set(link_of(0, 0)->throttle, 0);
+	pair_skew += 1000 * MS;
+	shunt_holding_allow(link_of(0, 1)->throttle, 0, engines[1]->sys->now());
+	shunt_holding_tell(link_of(0, 1)->throttle, 0, engines[1]->sys->now());
+	before = received(0, 0);
+	for (int period = 0; period < PERIODS; period++) {
+		shunt_holding_allow(link_of(0, 1)->throttle, TOKENS, engines[1]->sys->now());
+		given += TOKENS * SHUNT_TOKEN_BYTES;
+		for (int ms = 0; ms < 1000; ms++) {
+			if (ms == 500) {
+				shunt_holding_add(link_of(0, 1)->throttle, TOKENS / 5);
+				given += TOKENS / 5 * SHUNT_TOKEN_BYTES;
+			}
+			play_ms(0, 0);
+			assert_true(received(0, 0) - before <= given + RING + 65536);
+		}
+		assert_true(is_held());
+		assert_true(received(0, 0) - before >= given * 80 / 100);
+	}
+	shunt_holding_end_periods(link_of(0, 1)->throttle);
+	assert_int_equal(holding()->state, SHUNT_HOLDS_OFF);
+	for (int i = 0; i < 100 && bed.received[0][0] < bed.sent[0][0]; i++)
+		read_all(); /* without any time */
+	end();
+}
+
 /* It looks how far the node has read, and sends without credit. */
 static void without_credit_it_is_distrusted(void **state)
 {
@@ -421,6 +456,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(it_is_closed),
 		cmocka_unit_test(its_link_is_lost),
 		cmocka_unit_test(rules_go),
+		cmocka_unit_test(it_gets_the_tokens_of_a_period),
 		cmocka_unit_test(without_credit_it_is_distrusted),
 	};
 
