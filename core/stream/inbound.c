@@ -296,12 +296,14 @@ static const char *on_lane(struct shunt_lane *lane)
 	return NULL;
 }
 
-static const char *count_arrival(struct shunt_lane *lane, enum shunt_imm type, uint32_t bytes)
+static __attribute__((noinline)) const char *count_arrival(struct shunt_lane *lane,
+							   const struct ibv_wc *wc)
 {
 	struct shunt_arrivals *arrivals = lane->link->arrivals;
+	enum shunt_imm type = ntohl(wc->imm_data) >> SHUNT_IMM_SHIFT;
 
 	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND ?
-		       arrivals->count(arrivals, bytes) :
+		       arrivals->count(arrivals, wc->byte_len) :
 		       NULL;
 }
 
@@ -311,7 +313,6 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	uint32_t imm = ntohl(wc->imm_data);
 	enum shunt_imm type = imm >> SHUNT_IMM_SHIFT;
 	struct shunt_stream *stream;
-	const char *wrong;
 
 	if (type == SHUNT_IMM_LANE)
 		return on_lane(lane);
@@ -323,11 +324,6 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 		return "a message for no stream";
 	if (__builtin_expect(stream->lane != lane, 0))
 		return "a message on a lane that is not its stream's";
-	if (__builtin_expect(lane->metered, 0)) {
-		wrong = count_arrival(lane, type, wc->byte_len);
-		if (wrong)
-			return wrong;
-	}
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&
 	    about_our_reading(type))
 		return NULL;
@@ -392,6 +388,8 @@ void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, c
 			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))
 		return;
 	wrong = on_message(engine, lane, wc);
+	if (__builtin_expect(lane->metered, 0) && !wrong)
+		wrong = count_arrival(lane, wc);
 	if (__builtin_expect(wrong != NULL, 0))
 		shunt_link_distrust(lane->link, wrong);
 }
