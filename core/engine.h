@@ -114,7 +114,9 @@ struct shunt_engine {
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	bool pin_from_chosen;		/* service thread */
-	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
+	struct shunt_fault fault;	/* large, and cold while there is no rule */
+	/* ns: all that was there then has been polled; while group.metered. group.lock */
+	uint64_t emptied_at;
 };
 
 /* The hooks that its polls call. */

@@ -54,6 +54,12 @@ struct shunt_gate {
 	void (*shorten)(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted);
 };
 
+/* A say in what arrives on the lanes of a link, for a room above: tokens. group.lock held. */
+struct shunt_arrivals {
+	/* A data message of so many bytes has come. NULL; or why the peer is not to be believed. */
+	const char *(*count)(struct shunt_arrivals *arrivals, uint32_t bytes);
+};
+
 struct shunt_mark {		/* of one signaled WR */
 	uint64_t posted;	/* data bytes up to and with it */
 	uint64_t time;		/* when it was posted, if the policy wants to know */

@@ -205,6 +205,7 @@ void shunt_qos_run(struct shunt_task *task)
 		if (!throttle)
 			continue;
 		shunt_throttle_serve(throttle, task, now);
+		shunt_holding_serve(throttle, task, now);
 		if (link->initiator && atomic_load(&link->state) == SHUNT_LINK_UP)
 			shunt_qos_report(throttle, now);
 		else if (throttle->class != SHUNT_QOS_NO_CLASS &&

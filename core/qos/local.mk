@@ -8,6 +8,8 @@ qos_sources = \
 	core/qos/drr.c core/qos/drr.h \
 	core/qos/facts.c core/qos/facts.h \
 	core/qos/ledger.c core/qos/ledger.h \
+	core/qos/holding.c core/qos/holding.h \
+	core/qos/meter.c core/qos/meter.h \
 	core/qos/node.c \
 	core/qos/pool.h \
 	core/qos/portions.c core/qos/portions.h \

@@ -11,6 +11,8 @@
 #include "core/service.h"
 
 #define ANEW 8 /* portions are found anew at most so often in a period */
+#define FEW                                                                                        \
+	8 /* part of a class's clients: when so many have come, portions are found anew at once */
 #define SILENT 2 /* periods after which a client without a report sends nothing */
 
 static uint64_t period_of(const struct shunt_qos *qos)
@@ -42,6 +44,7 @@ static void tell(struct shunt_throttle *throttle, const char *name, uint64_t rat
 
 	memcpy(message.qos.name, name, strlen(name));
 	throttle->told = rate;
+	shunt_holding_tell(throttle, rate, shunt_now(throttle->link->engine));
 	shunt_link_send(throttle->link, &message, NULL, 0);
 }
 
@@ -86,6 +89,23 @@ static void apply(struct shunt_service *service, uint32_t class, bool less)
 	}
 }
 
+/* What is left of the limit when all have been told: small raises are not worth a message. */
+static void find_free(struct shunt_service *service, uint32_t class, uint64_t limit)
+{
+	struct shunt_qos_state *state = &service->qos->classes[class];
+	struct shunt_throttle *throttle;
+	uint64_t in = 0, out = 0;
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!(throttle = member(link, class)))
+			continue;
+		in += throttle->told;
+		out += throttle->rate;
+	}
+	state->free_in = in < limit ? limit - in : 0;
+	state->free_out = out < limit ? limit - out : 0;
+}
+
 static void split(struct shunt_service *service, uint32_t class, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
@@ -95,6 +115,7 @@ static void split(struct shunt_service *service, uint32_t class, uint64_t now)
 
 	qos->classes[class].uneven = false;
 	qos->classes[class].split_at = now;
+	qos->classes[class].joined = 0;
 	if (!limit)
 		return;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
@@ -110,6 +131,43 @@ static void split(struct shunt_service *service, uint32_t class, uint64_t now)
 	shunt_portion_split(out, limit);
 	apply(service, class, true);
 	apply(service, class, false);
+	find_free(service, class, limit);
+}
+
+/* A part of what is free; it is not more than an equal one. */
+static uint64_t take_free(uint64_t *free, uint64_t equal)
+{
+	uint64_t part = *free < equal ? *free : equal;
+
+	if (part < SHUNT_RATE_MIN)
+		part = SHUNT_RATE_MIN;
+	*free -= part < *free ? part : *free;
+	return part;
+}
+
+/*
+ * A client has come. All portions are found anew at once if many have come since, or none for a while: so many clients
+ * that come together cost a few messages each, not one to each of the others. Else it gets of what is free until then.
+ */
+static void join(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+{
+	struct shunt_qos *qos = service->qos;
+	struct shunt_qos_state *state = &qos->classes[throttle->class];
+	uint64_t limit = qos->rules.classes[throttle->class].limit, equal;
+
+	if (!limit)
+		return;
+	if (++state->joined >= state->clients / FEW ||
+	    now - state->split_at >= period_of(qos) / ANEW) {
+		split(service, throttle->class, now);
+		return;
+	}
+	equal = limit / state->clients;
+	throttle->in.rate = take_free(&state->free_in, equal);
+	throttle->out.rate = take_free(&state->free_out, equal);
+	tell(throttle, throttle->name, throttle->in.rate, qos->rules.period_ms);
+	shunt_throttle_set(throttle, throttle->out.rate);
+	set_uneven(service, throttle->class);
 }
 
 /* A class of which nobody is short stays as it is. */
@@ -166,7 +224,7 @@ static void put_in(struct shunt_service *service, struct shunt_throttle *throttl
 	throttle->told = 0;
 	service->qos->classes[class].clients++;
 	shunt_lock_leave(&service->engine->group.lock);
-	split(service, class, now);
+	join(service, throttle, now);
 	if (!throttle->told) /* of a class without a limit, too, a client learns */
 		tell(throttle, throttle->name, 0, service->qos->rules.period_ms);
 }

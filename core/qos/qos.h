@@ -11,6 +11,8 @@
  *   tally.c     tokens of a node with a capacity, counted
  *   throttle.c  the gate before a link's lanes
  *   node.c      the classes of a node and their clients
+ *   meter.c     what arrives of a client, and whether it may
+ *   holding.c   a client that sends beyond its tokens is held
  *   client.c    what a client says and is told
  *   qos_show.c  for people, and for `shunt stat`
  *
@@ -38,8 +40,11 @@ struct shunt_qos_state { /* of a class */
 	uint32_t clients; /* links */
 	bool uneven; /* its portions are to be found anew */
 	uint64_t split_at; /* when they were */
+	uint32_t joined; /* clients that have come since */
+	uint64_t free_in, free_out; /* of the limit: a rate that nobody has been given */
 	uint64_t tokens, waits; /* of ours, of links that have ended or left it */
 	uint64_t told_tokens, told_waits; /* the same of clients, as they report */
+	uint64_t cheats; /* times that a client was named (holding.h); group.lock */
 	struct shunt_pace pace; /* of ours; group.lock */
 	struct shunt_qos_tally tally; /* group.lock */
 };

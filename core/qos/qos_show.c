@@ -113,8 +113,9 @@ static void put_classes(struct writer *writer, struct shunt_engine *engine, stru
 		struct use use = use_of(engine, qos, i);
 
 		put(writer,
-		    "%s{\"name\":\"%s\",\"limit\":%llu,\"clients\":%u,",
-		    i ? "," : "", class->name, N(class->limit), qos->classes[i].clients);
+		    "%s{\"name\":\"%s\",\"limit\":%llu,\"clients\":%u,\"cheats\":%llu,",
+		    i ? "," : "", class->name, N(class->limit), qos->classes[i].clients,
+		    N(qos->classes[i].cheats));
 		put_tally(writer, qos, i);
 		put(writer,
 		    "\"in\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
@@ -139,12 +140,12 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 			continue;
 		put(writer,
 		    "%s{\"peer\":%u,\"class\":\"%s\",\"told\":%s,\"limit\":%llu,\"tokens\":%llu,\"bytes\":%llu,"
-		    "\"waits\":%llu,\"achieved\":%llu}",
+		    "\"waits\":%llu,\"achieved\":%llu,\"arrived\":%llu,\"held\":%llu}",
 		    count++ ? "," : "", lane->link->peer_pid, throttle->name,
 		    lane->link->initiator ? "true" : "false", N(throttle->rate), N(tokens),
 		    N(shunt_throttle_bytes(throttle)), N(atomic_load(&throttle->waits)),
-		    N(shunt_pace_look(&throttle->pace, tokens, throttle->since,
-				      shunt_now(engine))));
+		    N(shunt_pace_look(&throttle->pace, tokens, throttle->since, shunt_now(engine))),
+		    N(atomic_load(&throttle->holding.meter.arrived)), N(throttle->holding.times));
 	}
 	put(writer, "]");
 }
@@ -211,6 +212,25 @@ static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint3
 			 N(use.out_waits));
 }
 
+/* Clients that have sent beyond their limit. */
+static void show_held(struct shunt_engine *engine, struct shunt_answer *answer)
+{
+	shunt_lock_take(&engine->group.lock);
+	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
+	     lane = next(&engine->group, lane)) {
+		const struct shunt_throttle *throttle = lane->link->throttle;
+
+		if (!throttle->holding.named)
+			continue;
+		shunt_answer_put(
+			answer,
+			"process %u breaks the limit of class %s: it was held %llu times%s\n",
+			lane->link->peer_pid, throttle->name, N(throttle->holding.times),
+			throttle->holding.state == SHUNT_HOLDS_LINK ? ", and is now" : "");
+	}
+	shunt_lock_leave(&engine->group.lock);
+}
+
 /* Where this process is a client. */
 static void show_told(struct shunt_engine *engine, struct shunt_answer *answer)
 {
@@ -262,6 +282,7 @@ void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer)
 		shunt_answer_put(answer,
 				 "Limits hold on links. What stays on TCP is not limited.\n");
 	}
+	show_held(service->engine, answer);
 	show_told(service->engine, answer);
 }
 

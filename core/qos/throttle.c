@@ -145,6 +145,8 @@ struct shunt_throttle *shunt_throttle_of(struct shunt_link *link)
 
 void shunt_throttle_free(struct shunt_link *link)
 {
+	if (link->throttle)
+		shunt_holding_end(link->throttle);
 	free(link->throttle);
 	link->throttle = NULL;
 }

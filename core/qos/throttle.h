@@ -12,6 +12,7 @@
 #include "core/lane/window.h"
 #include "core/qos/account.h"
 #include "core/qos/fetch.h"
+#include "core/qos/holding.h"
 #include "core/qos/ledger.h"
 #include "core/qos/portions.h"
 #include "core/qos/tokens.h"
@@ -60,6 +61,7 @@ struct shunt_throttle {
 	uint32_t class; /* SHUNT_QOS_NO_CLASS */
 	uint64_t told; /* the rate that the peer was told last */
 	struct shunt_portion in, out; /* of the class's limit: the peer's sends, and ours */
+	struct shunt_holding holding; /* of the peer's sends, by what arrives */
 };
 
 /* The link's throttle, which is made where there is none. NULL: out of memory. */

@@ -38,6 +38,9 @@ static inline uint32_t shunt_tokens_of(uint32_t bytes)
 	return bytes <= SHUNT_TOKEN_BYTES ? 1 : (bytes - 1) / SHUNT_TOKEN_BYTES + 1;
 }
 
+/* What a token costs at a rate, in 1/64 ns. */
+uint64_t shunt_token_cost(uint64_t rate);
+
 /* How fast a count grows, from one look to the next. */
 struct shunt_pace {
 	uint64_t at, count; /* ns; 0: nobody has looked yet */

@@ -69,6 +69,13 @@ enum shunt_work {
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
+/* The peer is beyond its limit (core/qos/holding.h): work that is not done for it; and what was to be done since. */
+enum {
+	SHUNT_WITHHELD = 1,
+	SHUNT_WITHHELD_CREDIT = 2,
+	SHUNT_WITHHELD_RING = 4,
+};
+
 /* Work that may be posted only when all bytes before it have been. */
 #define SHUNT_WORK_BEHIND_DATA \
 	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
@@ -202,6 +209,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic int proof_fd;	/* the service thread's copy while it waits for the nonce; -1 */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
+	_Atomic uint8_t
+		withheld; /* SHUNT_WITHHELD…, 0: nothing is; set under group.lock, cleared under rx.lock */
 	uint8_t *ring;
 	uint32_t ring_bytes;
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */

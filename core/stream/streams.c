@@ -110,6 +110,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
 	set(&rx->sender_waits, false);
+	set(&rx->withheld, 0);
 	rx->ring = NULL;
 	rx->ring_bytes = 0;
 	rx->ring_from = 0;

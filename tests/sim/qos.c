@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "core/base/answer.h"
 #include "core/peer/hear.h"
 #include "core/qos/qos.h"
@@ -376,6 +377,100 @@ static void a_liar_gets_the_limit(void **state)
 	end();
 }
 
+/* --- many clients --- */
+
+enum { MANY = 1000, NOBODY = 1 << 30 };
+
+static struct shunt_sys counting;
+static int messages; /* that clients who are not there were told */
+
+static ssize_t count_message(int fd, const struct msghdr *message, int flags)
+{
+	(void)flags;
+	assert_int_equal(fd, NOBODY);
+	messages++;
+	return (ssize_t)message->msg_iov->iov_len;
+}
+
+/* A link of a client that there is not. */
+static struct shunt_link *come(void)
+{
+	struct shunt_service *service = engines[1]->service;
+	struct shunt_link *link = calloc(1, sizeof(*link));
+
+	assert_non_null(link);
+	link->engine = engines[1];
+	atomic_store(&link->state, SHUNT_LINK_UP);
+	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, NOBODY);
+	link->next = service->links;
+	service->links = link;
+	shunt_qos_granted(link, stream_of(&bed.pair[0].side[1]));
+	return link;
+}
+
+static void go(struct shunt_link *link)
+{
+	assert_ptr_equal(engines[1]->service->links, link);
+	engines[1]->service->links = link->next;
+	shunt_qos_left(link);
+	shunt_throttle_free(link);
+	free(link);
+}
+
+/* What all may send; the least of what each may. */
+static uint64_t told_to_all(uint64_t *least)
+{
+	uint64_t sum = 0;
+
+	*least = UINT64_MAX;
+	for (struct shunt_link *link = engines[1]->service->links; link; link = link->next) {
+		sum += link->throttle->told;
+		if (link->throttle->told < *least)
+			*least = link->throttle->told;
+	}
+	return sum;
+}
+
+/* Each costs some messages, however many there are, and the limit is never exceeded. */
+static void many_clients_come(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=10Gbit");
+	struct shunt_link *links[MANY];
+	const struct shunt_sys *sys;
+	uint64_t limit = 100 * LIMIT, least;
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, 1);
+	pair_skew += 1000 * MS;
+	turn();
+	sys = engines[1]->sys;
+	counting = *sys;
+	counting.sendmsg = count_message;
+	atomic_store(&link_of(1)->state, SHUNT_LINK_DEAD); /* it is told nothing for now */
+	engines[1]->sys = &counting;
+	messages = 0;
+	for (int i = 0; i < MANY; i++) {
+		links[i] = come();
+		assert_true(told_to_all(&least) <= limit + 100 + MANY * SHUNT_RATE_MIN);
+		assert_true(least >= SHUNT_RATE_MIN);
+	}
+	print_message("%d clients: %d messages\n", MANY, messages);
+	assert_in_range(messages, MANY, 12 * MANY);
+	messages = 0;
+	/* A part of a period later each has an equal part. */
+	pair_skew += 125 * MS;
+	shunt_qos_run(&engines[1]->service->tasks.qos);
+	assert_in_range(messages, 1, MANY + 1);
+	assert_true(told_to_all(&least) <= limit + 100);
+	assert_true(least >= limit / (MANY + 1) * 96 / 100);
+	for (int i = MANY - 1; i >= 0; i--)
+		go(links[i]);
+	engines[1]->sys = sys;
+	atomic_store(&link_of(1)->state, SHUNT_LINK_UP);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +485,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_waits_for_no_tokens),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_liar_gets_the_limit),
+		cmocka_unit_test(many_clients_come),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
