@@ -4,6 +4,7 @@ qos_sources = \
 	core/qos/client.c \
 	core/qos/facts.c core/qos/facts.h \
 	core/qos/node.c \
+	core/qos/pacing.c core/qos/pacing.h \
 	core/qos/portions.c core/qos/portions.h \
 	core/qos/qos.h \
 	core/qos/qos_show.c \
