@@ -97,6 +97,7 @@ struct shunt_engine {
 	int waker_count;
 
 	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
+	_Atomic bool paces;	/* a limit is in force, our own or one that a link was told: see core/qos/pacing.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 	_Atomic uint64_t readers_until;	/* when peers' readers have had their moment (retire.c); 0: nobody has asked */
 

@@ -29,6 +29,7 @@
 #include "core/peer/remote.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
+#include "core/qos/pacing.h"
 #include "core/qos/qos.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
@@ -82,6 +83,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->gather, shunt_gather_run, false },
 		{ &tasks->trim, shunt_reclaim_run, false },
 		{ &tasks->mock, shunt_mock_run, false },
+		{ &tasks->pacing, shunt_pacing_run, false },
 		{ &tasks->qos, shunt_qos_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};

@@ -133,7 +133,7 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 static void show_stream(const struct view *view, const json_t *stream)
 {
 	const json_t *then = shunt_rate_stream(view->before, stream);
-	char state[10], left[80];
+	char state[16], left[80];
 
 	show_addresses(stream);
 	show_direction(view, stream, then, "tx");
@@ -144,6 +144,9 @@ static void show_stream(const struct view *view, const json_t *stream)
 	show_why("on TCP because of: ", stream, "held");
 	snprintf(left, sizeof(left), "left the link %lld times, last because of: ", (long long)number_of(stream, "left_times"));
 	show_why(left, stream, "left");
+	if (number_of(stream, "paced"))
+		printf("        paced on TCP by a limit, to %s bytes/s\n",
+		       human((double)number_of(stream, "paced"), state));
 }
 
 static void show_streams(const struct view *view)
@@ -322,7 +325,7 @@ static void show_qos(const json_t *qos)
 	size_t i;
 
 	if (json_array_size(classes)) {
-		puts("  limits of classes, on links; what stays on TCP is not limited (bytes/s):");
+		puts("  limits of classes, on links and on TCP (bytes/s):");
 		printf("  %-16s  %8s  %7s  %8s  %12s  %8s   %8s  %12s  %8s\n", "CLASS", "LIMIT",
 		       "CLIENTS", "THEY SEND", "TOKENS", "WAITS", "ARE SENT", "TOKENS", "WAITS");
 	}

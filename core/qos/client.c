@@ -25,6 +25,32 @@ static void ask_for_look(struct shunt_link *link)
 
 /* --- what it is told --- */
 
+/* The lanes are one who shares with the streams on TCP, those that a look has found (pacing.h). */
+void shunt_qos_share(struct shunt_link *link, uint64_t now)
+{
+	struct shunt_throttle *throttle = link->throttle;
+	struct shunt_portion *lanes = &throttle->out;
+
+	if (!throttle->limit) {
+		shunt_throttle_set(throttle, 0);
+		return;
+	}
+	if (!lanes->at)
+		shunt_portion_begin(lanes, atomic_load(&throttle->tokens),
+				    atomic_load(&throttle->waits), now);
+	else if (shunt_portion_is_due(lanes, throttle->period / SOONER, now))
+		shunt_portion_used(lanes, atomic_load(&throttle->tokens),
+				   atomic_load(&throttle->waits), now);
+	lanes->least = SHUNT_PACING_LEAST;
+	lanes->next = NULL;
+	shunt_portion_split(shunt_pacing_join(&throttle->paced, lanes), throttle->limit);
+	shunt_pacing_apply(&throttle->paced, true);
+	shunt_throttle_set(throttle, lanes->rate);
+	shunt_pacing_apply(&throttle->paced, false);
+	if (throttle->paced.first)
+		shunt_task_at(&link->engine->service->tasks.qos, 0); /* a report may be due */
+}
+
 static bool is_zero(const char name[SHUNT_QOS_NAME])
 {
 	static const char none[SHUNT_QOS_NAME];
@@ -63,12 +89,14 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 	shunt_lock_take(&link->engine->group.lock);
 	memcpy(throttle->name, word->name, sizeof(throttle->name));
 	throttle->period = word->period_ms * 1000000ull;
+	throttle->limit = word->rate;
 	shunt_lock_leave(&link->engine->group.lock);
 	if (!throttle->period)
 		atomic_store(&throttle->report_at, SHUNT_NEVER);
 	else if (!throttle->rate)
 		atomic_store(&throttle->report_at, shunt_now(link->engine) + throttle->period);
-	shunt_throttle_set(throttle, word->rate);
+	shunt_qos_share(link, shunt_now(link->engine));
+	shunt_pacing_rules_changed(link->engine->service);
 }
 
 /* --- tokens that the node hands out --- */
@@ -177,17 +205,26 @@ static bool is_news(const struct shunt_throttle *throttle, uint64_t waits, uint6
 	       now - throttle->reported_at >= throttle->period / SOONER;
 }
 
+/* No lane says so where TCP alone carries bytes. */
+static bool is_due_on_tcp(const struct shunt_throttle *throttle, uint64_t now)
+{
+	return throttle->paced.tokens != throttle->reported_tcp &&
+	       now - throttle->reported_at >= throttle->period;
+}
+
 void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_QOS_REPORT };
-	uint64_t waits = atomic_load(&throttle->waits);
+	uint64_t waits = atomic_load(&throttle->waits) + throttle->paced.waits;
 
 	if (!throttle->period ||
-	    (!atomic_exchange(&throttle->report_due, false) && !is_news(throttle, waits, now)))
+	    (!atomic_exchange(&throttle->report_due, false) && !is_due_on_tcp(throttle, now) &&
+	     !is_news(throttle, waits, now)))
 		return;
-	message.qos.taken = atomic_load(&throttle->tokens);
+	message.qos.taken = atomic_load(&throttle->tokens) + throttle->paced.tokens;
 	message.qos.waits = waits;
 	shunt_link_send(throttle->link, &message, NULL, 0);
+	throttle->reported_tcp = throttle->paced.tokens;
 	throttle->reported_short = waits > throttle->reported_waits;
 	throttle->reported_waits = waits;
 	throttle->reported_at = now;

@@ -11,6 +11,7 @@ qos_sources = \
 	core/qos/holding.c core/qos/holding.h \
 	core/qos/meter.c core/qos/meter.h \
 	core/qos/node.c \
+	core/qos/pacing.c core/qos/pacing.h \
 	core/qos/pool.h \
 	core/qos/portions.c core/qos/portions.h \
 	core/qos/qos.h \

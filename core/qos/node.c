@@ -65,7 +65,7 @@ static void look_at_use(const struct shunt_qos *qos, struct shunt_throttle *thro
 {
 	if (shunt_qos_is_silent(qos, throttle, now))
 		shunt_portion_used(&throttle->in, throttle->in.taken, throttle->in.waits, now);
-	if (now - throttle->out.at >= period_of(qos) / ANEW)
+	if (shunt_portion_is_due(&throttle->out, period_of(qos) / ANEW, now))
 		shunt_portion_used(&throttle->out, atomic_load(&throttle->tokens),
 				   atomic_load(&throttle->waits), now);
 }
@@ -94,7 +94,7 @@ static void find_free(struct shunt_service *service, uint32_t class, uint64_t li
 {
 	struct shunt_qos_state *state = &service->qos->classes[class];
 	struct shunt_throttle *throttle;
-	uint64_t in = 0, out = 0;
+	uint64_t in = 0, out = state->paced.rate;
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!(throttle = member(link, class)))
@@ -106,7 +106,7 @@ static void find_free(struct shunt_service *service, uint32_t class, uint64_t li
 	state->free_out = out < limit ? limit - out : 0;
 }
 
-static void split(struct shunt_service *service, uint32_t class, uint64_t now)
+void shunt_qos_split(struct shunt_service *service, uint32_t class, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	uint64_t limit = qos->rules.classes[class].limit;
@@ -122,16 +122,28 @@ static void split(struct shunt_service *service, uint32_t class, uint64_t now)
 		if (!(throttle = member(link, class)))
 			continue;
 		look_at_use(qos, throttle, now);
+		throttle->out.least = qos->classes[class].paced.first ? SHUNT_PACING_LEAST : 0;
 		throttle->in.next = in;
 		throttle->out.next = out;
 		in = &throttle->in;
 		out = &throttle->out;
 	}
 	shunt_portion_split(in, limit);
-	shunt_portion_split(out, limit);
+	shunt_portion_split(shunt_pacing_join(&qos->classes[class].paced, out), limit);
+	shunt_pacing_apply(&qos->classes[class].paced, true);
 	apply(service, class, true);
 	apply(service, class, false);
+	shunt_pacing_apply(&qos->classes[class].paced, false);
 	find_free(service, class, limit);
+}
+
+/* Connections on TCP have a part of the limit that only a look finds. */
+static void split(struct shunt_service *service, uint32_t class, uint64_t now)
+{
+	if (service->qos->classes[class].paced.count)
+		shunt_pacing_look(service, now);
+	else
+		shunt_qos_split(service, class, now);
 }
 
 /* A part of what is free; it is not more than an equal one. */
@@ -275,6 +287,7 @@ void shunt_qos_left(struct shunt_link *link)
 {
 	if (has_class(link))
 		take_out(link->engine->service, link->throttle);
+	shunt_service_paces(link->engine);
 }
 
 /* --- rules --- */
@@ -316,6 +329,7 @@ static void replace(struct shunt_service *service, struct shunt_qos *qos)
 	shunt_lock_leave(&service->engine->group.lock);
 	free(former);
 	classify_all(service);
+	shunt_pacing_rules_changed(service);
 }
 
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes)
@@ -333,8 +347,10 @@ int shunt_qos_set(struct shunt_service *service, const char *text, char *error, 
 		free(qos);
 		return result;
 	}
-	if (qos)
+	if (qos) {
+		qos->number = ++service->qos_count;
 		qos->since = shunt_now(service->engine);
+	}
 	replace(service, qos);
 	return 0;
 }
@@ -343,8 +359,11 @@ void shunt_qos_begin(struct shunt_service *service)
 {
 	char error[SHUNT_QOS_ERROR];
 
-	if (service->engine->config.qos_rules[0] &&
-	    shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
+	if (!service->engine->config.qos_rules[0])
+		return;
+	if (!shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
+		shunt_task_at(&service->tasks.pacing, 0); /* connections came before all was made */
+	else
 		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
 }
 

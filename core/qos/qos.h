@@ -8,6 +8,7 @@
  *   facts.c     what files say of programs and users
  *   tokens.c    the bucket
  *   portions.c  a limit that several share
+ *   pacing.c    a limit on TCP
  *   tally.c     tokens of a node with a capacity, counted
  *   throttle.c  the gate before a link's lanes
  *   node.c      the classes of a node and their clients
@@ -23,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/qos/pacing.h"
 #include "core/qos/rules.h"
 #include "core/qos/tally.h"
 #include "core/qos/tokens.h"
@@ -46,11 +48,13 @@ struct shunt_qos_state { /* of a class */
 	uint64_t told_tokens, told_waits; /* the same of clients, as they report */
 	uint64_t cheats; /* times that a client was named (holding.h); group.lock */
 	struct shunt_pace pace; /* of ours; group.lock */
+	struct shunt_paced paced; /* of ours on TCP */
 	struct shunt_qos_tally tally; /* group.lock */
 };
 
 struct shunt_qos { /* of a node */
 	struct shunt_qos_rules rules;
+	uint32_t number; /* of all rules that the service has had */
 	uint64_t since; /* ns: when they came into force */
 	struct shunt_qos_node node; /* group.lock; of rules with a capacity */
 	struct shunt_qos_state classes[SHUNT_QOS_CLASSES];
@@ -71,6 +75,8 @@ void shunt_qos_left(struct shunt_link *link);
 /* No report has come for so long that the client sends nothing. */
 bool shunt_qos_is_silent(const struct shunt_qos *qos, const struct shunt_throttle *throttle,
 			 uint64_t now);
+/* The limit of the class is shared anew, also with those on TCP while there is a look (pacing.h). */
+void shunt_qos_split(struct shunt_service *service, uint32_t class, uint64_t now);
 /* Portions that have become uneven. `task` is told when to look again. */
 void shunt_qos_balance(struct shunt_service *service, struct shunt_task *task, uint64_t now);
 /* A DECLARE or a REPORT. NULL; or what is wrong with it. */
@@ -82,6 +88,8 @@ const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_mes
 void shunt_qos_introduce(struct shunt_link *link);
 /* A message of QOS…: a wrong one ends the link. The descriptors stay the caller's. */
 void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+/* What the link was told is shared by its lanes and its streams on TCP. */
+void shunt_qos_share(struct shunt_link *link, uint64_t now);
 /* A report that is due. */
 void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now);
 /* Throttles whose lanes wait, reports and portions. */

@@ -9,8 +9,8 @@
 #include "core/service.h"
 
 #define LINKS 64 /* that are listed each; beyond them there is only the count */
-#define CLASS_ROOM 512 /* bytes of a class or a link as JSON, at most, without its tally */
-#define LIMITS_HOLD_ON "link"
+#define CLASS_ROOM 640 /* bytes of a class or a link as JSON, at most, without its tally */
+#define LIMITS_HOLD_ON "link, tcp"
 #define RESERVES_HOLD_ON "link"
 
 /* The use of a class: its links, and those that have gone. Of clients, as they have reported last. */
@@ -110,6 +110,7 @@ static void put_classes(struct writer *writer, struct shunt_engine *engine, stru
 	put(writer, "\"period_ms\":%u,\"classes\":[", qos->rules.period_ms);
 	for (uint32_t i = 0; i < qos->rules.count; i++) {
 		const struct shunt_qos_class *class = &qos->rules.classes[i];
+		const struct shunt_paced *paced = &qos->classes[i].paced;
 		struct use use = use_of(engine, qos, i);
 
 		put(writer,
@@ -119,9 +120,11 @@ static void put_classes(struct writer *writer, struct shunt_engine *engine, stru
 		put_tally(writer, qos, i);
 		put(writer,
 		    "\"in\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
-		    "\"out\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu}}",
+		    "\"out\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
+		    "\"tcp\":{\"connections\":%u,\"limit\":%llu,\"achieved\":%llu}}",
 		    N(use.in_tokens), N(use.in_waits), N(use.in_rate), N(use.out_tokens),
-		    N(use.out_waits), N(use.out_rate));
+		    N(use.out_waits), N(use.out_rate), paced->count, N(paced->rate),
+		    N(paced->used));
 	}
 	put(writer, "],");
 }
@@ -140,12 +143,15 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 			continue;
 		put(writer,
 		    "%s{\"peer\":%u,\"class\":\"%s\",\"told\":%s,\"limit\":%llu,\"tokens\":%llu,\"bytes\":%llu,"
-		    "\"waits\":%llu,\"achieved\":%llu,\"arrived\":%llu,\"held\":%llu}",
+		    "\"waits\":%llu,\"achieved\":%llu,\"arrived\":%llu,\"held\":%llu,"
+		    "\"tcp\":{\"connections\":%u,\"limit\":%llu}}",
 		    count++ ? "," : "", lane->link->peer_pid, throttle->name,
-		    lane->link->initiator ? "true" : "false", N(throttle->rate), N(tokens),
+		    lane->link->initiator ? "true" : "false",
+		    N(lane->link->initiator ? throttle->limit : throttle->rate), N(tokens),
 		    N(shunt_throttle_bytes(throttle)), N(atomic_load(&throttle->waits)),
 		    N(shunt_pace_look(&throttle->pace, tokens, throttle->since, shunt_now(engine))),
-		    N(atomic_load(&throttle->holding.meter.arrived)), N(throttle->holding.times));
+		    N(atomic_load(&throttle->holding.meter.arrived)), N(throttle->holding.times),
+		    throttle->paced.count, N(throttle->paced.rate));
 	}
 	put(writer, "]");
 }
@@ -182,6 +188,18 @@ char *shunt_qos_json(struct shunt_engine *engine)
 
 /* --- for people --- */
 
+/* The service thread's own: no lock. */
+static void show_paced(const struct shunt_paced *paced, struct shunt_answer *answer)
+{
+	char rate[32], used[32];
+
+	if (paced->count)
+		shunt_answer_put(answer, "    %u connections on TCP may be sent %s, and are %s\n",
+				 paced->count,
+				 shunt_qos_rate_text(paced->rate, rate, sizeof(rate)),
+				 shunt_qos_rate_text(paced->used, used, sizeof(used)));
+}
+
 static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint32_t i,
 		       struct shunt_answer *answer)
 {
@@ -210,6 +228,7 @@ static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint3
 			 "    are sent %s, %llu tokens in all, which has waited %llu times\n",
 			 shunt_qos_rate_text(use.out_rate, out, sizeof(out)), N(use.out_tokens),
 			 N(use.out_waits));
+	show_paced(&qos->classes[i].paced, answer);
 }
 
 /* Clients that have sent beyond their limit. */
@@ -252,8 +271,8 @@ static void show_told(struct shunt_engine *engine, struct shunt_answer *answer)
 			answer,
 			"of process %u: class %s, limit %s; sends %s, %llu tokens in all, and has waited %llu times\n",
 			lane->link->peer_pid, throttle->name,
-			shunt_qos_rate_text(throttle->rate, limit, sizeof(limit)), rate, N(tokens),
-			N(waits));
+			shunt_qos_rate_text(throttle->limit, limit, sizeof(limit)), rate,
+			N(tokens), N(waits));
 	}
 	shunt_lock_leave(&engine->group.lock);
 }
@@ -279,8 +298,6 @@ void shunt_qos_show(struct shunt_service *service, struct shunt_answer *answer)
 		shunt_answer_put(answer, "no rules\n");
 	} else {
 		show_node(service->engine, qos, answer);
-		shunt_answer_put(answer,
-				 "Limits hold on links. What stays on TCP is not limited.\n");
 	}
 	show_held(service->engine, answer);
 	show_told(service->engine, answer);

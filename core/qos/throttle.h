@@ -14,6 +14,7 @@
 #include "core/qos/fetch.h"
 #include "core/qos/holding.h"
 #include "core/qos/ledger.h"
+#include "core/qos/pacing.h"
 #include "core/qos/portions.h"
 #include "core/qos/tokens.h"
 #include "shunt/wire.h"
@@ -41,7 +42,7 @@ struct shunt_throttle {
 	/* ns, SHUNT_NEVER: the first token from then on makes a report due. */
 	_Atomic uint64_t report_at;
 	_Atomic bool report_due;
-	_Atomic uint64_t rate; /* as in tokens.h; 0: no limit. Written by the service thread */
+	_Atomic uint64_t rate; /* of the lanes, as in tokens.h; 0: no limit. Written by the service thread */
 	_Atomic bool counted; /* the peer's node hands out tokens: the account has ours. Written by the service thread */
 	struct shunt_account account;
 	struct shunt_fetch fetch;
@@ -53,15 +54,19 @@ struct shunt_throttle {
 	/* the claimant's end, which is told */
 	uint64_t node_rate; /* of all tokens that the node hands out */
 	uint64_t period; /* ns; 0: it is not told anything */
-	uint64_t reported_at, reported_waits;
+	uint64_t limit; /* that it was told; 0: none */
+	struct shunt_paced paced; /* those of its streams that stay on TCP; they share the limit with `out` */
+	uint64_t reported_at, reported_waits, reported_tcp;
 	bool reported_short;
 
 	/* the node's end */
 	char declared[SHUNT_QOS_NAME];
 	uint32_t class; /* SHUNT_QOS_NO_CLASS */
 	uint64_t told; /* the rate that the peer was told last */
-	struct shunt_portion in, out; /* of the class's limit: the peer's sends, and ours */
+	struct shunt_portion in; /* of the class's limit: the peer's sends */
 	struct shunt_holding holding; /* of the peer's sends, by what arrives */
+
+	struct shunt_portion out; /* of a class's limit, or of the link's: what our lanes send */
 };
 
 /* The link's throttle, which is made where there is none. NULL: out of memory. */

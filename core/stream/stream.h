@@ -16,6 +16,7 @@
 #include "core/base/reason.h"
 #include "core/fd/file.h"
 #include "core/loop/loop.h"
+#include "core/qos/pacing.h"
 #include "core/stream/marks.h"
 #include "shunt/wire.h"
 
@@ -301,6 +302,7 @@ struct shunt_stream {
 	uint32_t proven_on;	/* service thread: number of the channel whose other end holds its peer, too; 0 none */
 	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */
 	struct shunt_marks marks;
+	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
 	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */

@@ -140,6 +140,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
+	stream->pacing = (struct shunt_pacing) { 0 };
 	stream->claimed = false;
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include "core/base/answer.h"
 #include "core/peer/hear.h"
+#include "core/peer/mock.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 
@@ -197,6 +198,8 @@ static void without_rules_there_is_nothing(void **state)
 		assert_null(bed.lane[side]->window.gate);
 		assert_false(bed.lane[side]->window.asked);
 		assert_false(shunt_task_waits(&engines[side]->service->tasks.qos));
+		assert_false(atomic_load(&engines[side]->paces));
+		assert_int_equal(engines[side]->service->tasks.pacing.not_before, 0);
 	}
 	end_bed();
 }
@@ -291,6 +294,141 @@ static void an_end_waits_for_no_tokens(void **state)
 	shunt_lane_kick(bed.lane[0]);
 	drain();
 	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	end();
+}
+
+/* --- on TCP --- */
+
+static uint64_t kernels(int i, int side)
+{
+	uint64_t rate = 0;
+	socklen_t length = sizeof(rate);
+
+	assert_int_equal(getsockopt(bed.pair[i].side[side].fd, SOL_SOCKET, SO_MAX_PACING_RATE,
+				    &rate, &length),
+			 0);
+	assert_int_equal(length, sizeof(rate));
+	return rate;
+}
+
+static uint64_t programs(int i, int side)
+{
+	struct side *end = &bed.pair[i].side[side];
+	uint64_t rate = 0;
+	socklen_t length = sizeof(rate);
+
+	assert_int_equal(shunt_stream_get_pacing(stream_of(end), end->fd, &rate, &length), 0);
+	return rate;
+}
+
+static void set_programs(int i, int side, uint64_t rate)
+{
+	struct side *end = &bed.pair[i].side[side];
+
+	assert_int_equal(shunt_stream_set_pacing(stream_of(end), end->fd, &rate, sizeof(rate)), 0);
+}
+
+static void hold(int side, bool on)
+{
+	for (int i = 0; i < bed.pairs; i++)
+		shunt_mock_set(stream_of(&bed.pair[i].side[side]),
+			       on ? SHUNT_MOCK_TCP : SHUNT_MOCK_AUTO);
+	turn();
+	drain();
+}
+
+static void pass_ms(int count)
+{
+	for (int ms = 0; ms < count; ms++) {
+		pair_skew += MS;
+		turn();
+	}
+}
+
+/* All that the side may send, by all connections and by the lanes; bytes a second. */
+static uint64_t may_send(int side)
+{
+	uint64_t sum = throttle_of(side)->rate * SHUNT_TOKEN_BYTES / 1000;
+
+	for (int i = 0; i < bed.pairs; i++)
+		sum += kernels(i, side);
+	return sum;
+}
+
+#define LIMIT_BYTES (LIMIT * SHUNT_TOKEN_BYTES / 1000)
+
+static void tcp_has_the_limit_too(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=100Mbit");
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	assert_int_equal(throttle_of(0)->rate, LIMIT);
+	for (int side = 0; side < 2; side++)
+		hold(side, true);
+	pass_ms(5);
+	for (int ms = 0; ms < 1000; ms++) {
+		if (ms % 100 < 50)
+			for (int i = 0; i < bed.pairs; i++)
+				put(i, 0, 32768, 0);
+		pass_ms(1);
+		drain();
+		for (int side = 0; side < 2; side++)
+			assert_true(may_send(side) <= LIMIT_BYTES + 1);
+	}
+	assert_true(may_send(0) >= LIMIT_BYTES * 98 / 100);
+	/* The kernel's time is not ours. */
+	for (int i = 0; i < bed.pairs; i++)
+		while (bed.received[i][0] < bed.sent[i][0])
+			drain();
+	/* Both directions of all are on the link again, and their lanes have all. */
+	for (int side = 0; side < 2; side++)
+		hold(side, false);
+	for (int i = 0; i < bed.pairs; i++)
+		while (!on_link(&bed.pair[i].side[0]) || !on_link(&bed.pair[i].side[1])) {
+			put(i, 0, 1, 0);
+			put(i, 1, 1, 0);
+			drain();
+		}
+	pass_ms(200);
+	for (int side = 0; side < 2; side++)
+		assert_int_equal(throttle_of(side)->rate, LIMIT);
+	end();
+}
+
+static void rules_that_go_leave_no_trace(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=100Mbit");
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	set_programs(0, 0, 123456789);
+	for (int side = 0; side < 2; side++)
+		hold(side, true);
+	pass_ms(200);
+	for (int side = 0; side < 2; side++) {
+		assert_true(kernels(1, side) < LIMIT_BYTES);
+		assert_true(programs(1, side) == UINT64_MAX);
+		set_programs(1, side, 1000);
+		assert_int_equal(kernels(1, side), 1000);
+		set_programs(1, side, 1000000000);
+		assert_true(kernels(1, side) < LIMIT_BYTES);
+		assert_int_equal(programs(1, side), 1000000000);
+	}
+	set_rules("class other port=1 limit=1Gbit");
+	pass_ms(200);
+	assert_int_equal(kernels(0, 0), 123456789);
+	for (int side = 0; side < 2; side++) {
+		assert_int_equal(kernels(1, side), 1000000000);
+		assert_true(kernels(2, side) == UINT64_MAX);
+	}
+	assert_false(shunt_task_waits(&engines[1]->service->tasks.pacing));
+	set_rules("");
+	assert_false(atomic_load(&engines[1]->paces));
+	for (int side = 0; side < 2; side++)
+		hold(side, false);
 	end();
 }
 
@@ -483,6 +621,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_a_client_declares),
 		cmocka_unit_test(clients_report),
 		cmocka_unit_test(an_end_waits_for_no_tokens),
+		cmocka_unit_test(tcp_has_the_limit_too),
+		cmocka_unit_test(rules_that_go_leave_no_trace),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_liar_gets_the_limit),
 		cmocka_unit_test(many_clients_come),
