@@ -86,7 +86,7 @@ struct shunt_device_kind {
 
 	/*
 	 * A page of words that peers of several links reach by RDMA atomics. core/device/page.h has the calls, and says the
-	 * rules. make_page fills `words`, `fd`, `atomic` and `own`; lend_page sets errno where it says NULL.
+	 * rules. make_page fills in the page, whose `device` is set already; lend_page sets errno where it says NULL.
 	 */
 	int (*make_page)(struct shunt_device *device, struct shunt_page *page);
 	void (*free_page)(struct shunt_page *page);

@@ -50,8 +50,8 @@ void shunt_page_take_back(struct shunt_page *page, struct shunt_page_loan *loan)
  */
 int shunt_page_reach(struct shunt_device *device, struct ibv_qp *qp, const int *fds, int count);
 
-/* Whether a device's QPs can be lent pages: then they have IBV_ACCESS_REMOTE_ATOMIC. */
-int shunt_page_access(const struct ibv_device_attr *limits);
+/* What pages ask of a QP's qp_access_flags: IBV_ACCESS_REMOTE_ATOMIC, or 0 where the device has no atomics. */
+unsigned int shunt_page_access(const struct ibv_device_attr *limits);
 
 /* --- the owner's own view; service thread --- */
 

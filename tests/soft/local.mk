@@ -16,6 +16,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/iops.c \
 	tests/soft/iops.h \
 	tests/soft/model.c \
+	tests/soft/page.c \
 	tests/soft/party.c \
 	tests/soft/party.h \
 	tests/soft/process.c \

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include "core/device/soft/lock.h"
 #include "core/device/soft/shm_segment.h"
 #include "core/device/soft/soft.h"
@@ -52,6 +53,7 @@ struct soft_peer {
 	uint32_t users;
 	uint64_t bytes; /* mapped: the segment's beginning, or all of it */
 	char *base;
+	_Atomic(char *) page; /* SEGMENT_PAGE_BYTES that the peer shares besides it; NULL: none. Set once, never changed */
 };
 
 struct soft_mr {
@@ -81,6 +83,7 @@ struct soft_region {
 	uint32_t key;
 	uint32_t access;
 	uint64_t address, length, offset;
+	char *at; /* of a peer's region: its first byte as mapped here */
 	struct segment_mr *slot;
 };
 
@@ -233,6 +236,8 @@ void soft_async_push(struct soft_context *context, enum ibv_event_type type, voi
 void soft_async_forget(struct soft_context *context, const void *element);
 
 /* pd.c */
+/* A memfd of this size that nobody can resize, kept. -1 and errno. */
+int soft_memfd(struct ibv_context *context, uint64_t bytes);
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 int soft_dealloc_pd(struct ibv_pd *pd);
 int soft_queue_take(struct soft_pd *pd, uint32_t *index);
@@ -241,6 +246,8 @@ struct segment_queue *soft_queue_at(struct soft_pd *pd, uint32_t index);
 
 /* mr.c */
 struct ibv_mr *soft_register_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
+/* A shared page instead of memory that the domain's peer may reach by its segment. NULL and errno. */
+struct ibv_mr *soft_register_page(struct ibv_pd *pd, void *page, int access);
 int soft_deregister_mr(struct ibv_mr *mr);
 bool soft_region_find(struct segment_mr *table, uint32_t key, struct soft_region *region);
 bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t access);
@@ -249,8 +256,13 @@ char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint
 uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge);
 
 /* peer.c */
+/* Sealed at this size, and made of ordinary pages: it can never give us SIGBUS. */
+bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat);
 void soft_peer_drop(struct soft_qp *qp);
 void soft_peer_wake(struct soft_qp *qp);
+
+/* page.c */
+void soft_page_unmap(struct soft_peer *peer);
 
 /* channel.c */
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);

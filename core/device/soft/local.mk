@@ -11,6 +11,7 @@ soft_sources = \
 	core/device/soft/model.c \
 	core/device/soft/mr.c \
 	core/device/soft/nic.c \
+	core/device/soft/page.c \
 	core/device/soft/pd.c \
 	core/device/soft/peer.c \
 	core/device/soft/pending.c \

@@ -6,8 +6,8 @@
  * memory regions, and an arena that regions are registered in. The peer of a QP maps the
  * segment, or as much of its beginning as it has address space for. A domain belongs to one link and
  * no third process ever maps its segment. Remote access
- * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
- * local use (lkey). Everything that is read from a peer's segment is hostile until checked.
+ * (rkey) is possible only to memory inside the arena, and to pages that are shared by several domains (soft_page_make);
+ * memory elsewhere may be registered for local use (lkey). Everything that is read from a peer's segment is hostile until checked.
  *
  * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
  * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
@@ -104,6 +104,21 @@ uint64_t soft_qp_mapped(struct ibv_qp *qp);
 
 /* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
+
+/*
+ * A page of words that peers of several domains share, zero at first: a sealed memfd that is the device's, and where it
+ * is mapped here. 0 or -errno.
+ */
+int soft_page_make(struct ibv_context *context, int *fd, void **page);
+void soft_page_free(struct ibv_context *context, int fd, void *page);
+/* A key of the page for the domain's peer, to whom its first byte is 0; for RDMA atomics alone. NULL and errno. */
+struct ibv_mr *soft_page_lend(struct ibv_pd *pd, void *page);
+/*
+ * The peer of a QP (soft_qp_import) has sent us its page. The seals, the size and the kind of file are checked, and fd
+ * stays the caller's. The page is unmapped with the peer's segment. 0; -EPROTO: that is no page; -EBUSY: the peer has
+ * one already; -ENOTCONN: there is no peer; or -errno.
+ */
+int soft_page_reach(struct ibv_qp *qp, int fd);
 
 /* What the peer must know of a QP; travels in a rendezvous message as it stands. */
 struct soft_address {
