@@ -77,6 +77,7 @@ int main(int argc, char **argv)
 	add(page_tests, page_count, "a page of a real device is registered memory, as any");
 	add(thread_tests, thread_count, NULL);
 	add(model_tests, model_count, "the cost model is the soft device's");
+	add(sink_tests, sink_count, "the cost model is the soft device's");
 	add(shape_tests, shape_count, "the cost model is the soft device's");
 	return _cmocka_run_group_tests(rig_device->name, all, count, NULL, NULL);
 }

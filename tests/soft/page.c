@@ -384,6 +384,8 @@ RIG_TABLE(page, cmocka_unit_test(SD_15_a_page_is_shared_by_three_processes),
 	  cmocka_unit_test(SD_10_a_page_is_reached_by_atomics), cmocka_unit_test(SD_10_nothing_else_reaches_a_page),
 	  cmocka_unit_test(SD_10_a_page_is_not_peeked_at_and_takes_no_sends),
 	  cmocka_unit_test(SD_15_a_page_that_was_not_sent_is_refused),
-	  cmocka_unit_test(SD_15_bad_pages_are_refused), cmocka_unit_test(SD_15_lies_about_a_page_are_refused),
+	  cmocka_unit_test(SD_15_bad_pages_are_refused),
+	  cmocka_unit_test(SD_15_lies_about_a_page_are_refused),
 	  cmocka_unit_test(SD_15_a_page_that_was_taken_back_is_refused),
-	  cmocka_unit_test(SD_15_a_page_may_vanish_under_its_peer), cmocka_unit_test(SD_15_a_page_goes_with_its_peer));
+	  cmocka_unit_test(SD_15_a_page_may_vanish_under_its_peer),
+	  cmocka_unit_test(SD_15_a_page_goes_with_its_peer));

@@ -31,6 +31,8 @@ struct soft_event { /* an asynchronous event that waits for get_async_event */
 struct soft_nic { /* the modelled device */
 	struct soft_lock lock;
 	struct soft_gauges gauges;
+	struct soft_sink *sink; /* own_sink, or mapped */
+	struct soft_sink own_sink;
 };
 
 struct soft_context {
@@ -197,6 +199,7 @@ struct soft_qp {
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
 	uint32_t pending_head, pending_count;
 	uint64_t unit_until; /* the model's, under nic.lock: when its unit is through with what is posted */
+	uint64_t sink_until; /* the same: when the peer's node is through with what this QP has posted */
 	_Atomic uint32_t settle_asked; /* somebody waits for pending_count to be 0 */
 
 	_Alignas(64) struct soft_counters counters;
@@ -332,6 +335,12 @@ uint64_t soft_pending_due(struct soft_qp *qp);
 uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell);
 void soft_nic_register(struct soft_context *context, const void *addr, size_t length);
 void soft_nic_leave(struct soft_context *context, uint64_t bytes);
+
+/* sink.c */
+/* 0 or an errno. */
+int soft_sink_open(struct soft_context *context);
+void soft_sink_close(struct soft_context *context);
+void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes);
 
 /* thread.c */
 int soft_thread_start(struct soft_context *context);

@@ -19,6 +19,7 @@ soft_sources = \
 	core/device/soft/receive.c \
 	core/device/soft/send.c \
 	core/device/soft/shm_segment.h \
+	core/device/soft/sink.c \
 	core/device/soft/soft.h \
 	core/device/soft/state.c \
 	core/device/soft/thread.c
