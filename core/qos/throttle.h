@@ -10,6 +10,7 @@
 #define SHUNT_CORE_QOS_THROTTLE_H
 
 #include "core/lane/window.h"
+#include "core/device/page.h"
 #include "core/qos/account.h"
 #include "core/qos/fetch.h"
 #include "core/qos/holding.h"
@@ -21,6 +22,8 @@
 
 struct shunt_engine;
 struct shunt_link;
+struct shunt_own_sends;
+struct shunt_pool;
 struct shunt_task;
 
 enum shunt_throttle_wait {
@@ -65,6 +68,18 @@ struct shunt_throttle {
 	uint64_t told; /* the rate that the peer was told last */
 	struct shunt_portion in; /* of the class's limit: the peer's sends */
 	struct shunt_holding holding; /* of the peer's sends, by what arrives */
+	/* the same, where the node hands out tokens (monitor.h) */
+	bool member;
+	struct shunt_ledger_client tokens_of;
+	struct shunt_portion reserved; /* of the class's reservation */
+	uint64_t short_periods; /* in which it has used all of its part */
+	uint64_t part, granted; /* tokens of this period: planned, and said */
+	uint64_t arrived_before; /* tokens that had arrived when it began */
+	struct shunt_pool *pool; /* NULL: none for it */
+	struct shunt_page_loan loan; /* of the pool's page */
+	struct shunt_own_sends *_Atomic own; /* whose tokens our sends need; NULL: none. Written as `rate` */
+	_Atomic uint32_t handed; /* tokens for our next work request */
+	uint64_t served_at; /* the turn of `own` in which it was handed some last */
 
 	struct shunt_portion out; /* of a class's limit, or of the link's: what our lanes send */
 };
@@ -76,6 +91,12 @@ void shunt_throttle_free(struct shunt_link *link);
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
 /* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
 void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
+/* Our sends need tokens of these, too; NULL: of none. */
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own);
+/* Nothing but the tokens of `own` keeps it waiting. Service thread. */
+bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle);
+/* The lanes are served: there are tokens. Service thread. True: nobody waits any more. */
+bool shunt_throttle_release(struct shunt_throttle *throttle);
 /* Serves those who have waited long enough, and says when to look again. */
 void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
 /* The process ends: no throttle holds anything back any more. group.lock is taken. */
