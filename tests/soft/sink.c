@@ -20,7 +20,8 @@ static void post_chain(struct rig *rig, uint64_t first, int count, uint32_t byte
 	struct ibv_send_wr wr[32], *bad;
 
 	for (int i = 0; i < count; i++) {
-		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE, bytes);
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE,
+				  bytes);
 		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
 	}
 	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
@@ -179,4 +180,5 @@ static void SD_04_only_a_file_of_ones_own_is_a_node(void **state)
 
 RIG_TABLE(sink, cmocka_unit_test(SD_04_a_node_takes_its_time_for_each_4_kib),
 	  cmocka_unit_test_setup_teardown(SD_04_clients_share_a_node, make_scratch, remove_scratch),
-	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch, remove_scratch));
+	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch,
+					  remove_scratch));
