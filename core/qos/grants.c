@@ -9,9 +9,9 @@
 
 #define SLACK 64 /* part of the capacity that a client may be ahead of what the monitor has seen */
 
-#define each_member(service, throttle)                                                                \
-	for (struct shunt_link *link_ = (service)->links; link_; link_ = link_->next)                 \
-		if (((throttle) = link_->throttle) != NULL && (throttle)->member)
+#define each_member(service, of)                                                              \
+	for (struct shunt_link *link_ = (service)->links; link_; link_ = link_->next)         \
+		if (((of) = link_->throttle) != NULL && (of)->member)
 
 static uint64_t arrived(const struct shunt_throttle *throttle)
 {

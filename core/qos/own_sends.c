@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/qos/own_sends.h"
 #include "core/engine.h"
+#include "core/qos/monitor.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
@@ -58,7 +59,7 @@ bool shunt_own_sends_take(struct shunt_throttle *throttle, uint64_t now, uint32_
 	struct shunt_own_sends *own = throttle->own;
 
 	return take_handed(throttle, tokens) ||
-	       (!atomic_load_explicit(&own->waiting, memory_order_relaxed) &&
+	       (!atomic_load_explicit(&own->busy, memory_order_relaxed) &&
 		shunt_bucket_take(&own->bucket, now, tokens, false));
 }
 
@@ -75,9 +76,11 @@ static bool waits(const struct shunt_throttle *throttle)
 	       shunt_throttle_is_ripe(throttle);
 }
 
-/* The first link of each class that waits, behind the one that was served last; what each class wants. */
-static void gather(struct shunt_service *service, struct shunt_throttle *heads[], uint32_t wanted[])
+/* The first link of each class that waits, behind the one that was served last; what each class wants. False: nobody does. */
+static bool gather(struct shunt_service *service, struct shunt_throttle *heads[], uint32_t wanted[])
 {
+	bool any = false;
+
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		struct shunt_throttle *throttle = link->throttle;
 		uint32_t row;
@@ -91,25 +94,26 @@ static void gather(struct shunt_service *service, struct shunt_throttle *heads[]
 		wanted[row] = atomic_load(&throttle->need);
 		if (!wanted[row])
 			wanted[row] = 1;
+		any = true;
 	}
+	return any;
 }
 
 void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *task, uint64_t now)
 {
-	struct shunt_own_sends *own;
+	struct shunt_own_sends *own = service->monitor ? &service->monitor->own : NULL;
 
-	if (!service->qos || !service->qos->monitor)
-		return;
-	own = &service->qos->monitor->own;
-	while (atomic_load(&own->waiting)) {
+	while (own && service->qos && atomic_load(&own->busy)) {
 		struct shunt_throttle *heads[SHUNT_DRR_CLASSES] = { NULL };
 		uint32_t wanted[SHUNT_DRR_CLASSES] = { 0 }, tokens, row;
 
-		gather(service, heads, wanted);
+		atomic_store(&own->busy, false); /* who comes to wait says so again, and asks for another look */
+		if (!gather(service, heads, wanted))
+			return;
+		atomic_store(&own->busy, true);
 		row = shunt_drr_next(&own->drr, wanted, shunt_bucket_rest(&own->bucket, now), &tokens);
 		if (row == SHUNT_DRR_NONE) {
-			if (tokens)
-				shunt_task_at(task, shunt_bucket_due(&own->bucket, now, tokens));
+			shunt_task_at(task, shunt_bucket_due(&own->bucket, now, tokens));
 			return;
 		}
 		shunt_bucket_take(&own->bucket, now, tokens, true);

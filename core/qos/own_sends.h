@@ -21,7 +21,7 @@ struct shunt_throttle;
 
 struct shunt_own_sends {
 	struct shunt_bucket bucket;
-	_Atomic uint32_t waiting; /* throttles; while there are any, tokens come by the service thread alone */
+	_Atomic bool busy; /* somebody waits: tokens come by the service thread alone */
 	struct shunt_drr drr; /* service thread, as is the next */
 	uint64_t turn; /* how often somebody was served */
 };

@@ -2,6 +2,7 @@
 #include "core/qos/throttle.h"
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/qos/own_sends.h"
 #include "core/qos/rules.h"
 #include "core/service.h"
 
@@ -23,10 +24,15 @@ static void ask_for_look(struct shunt_engine *engine)
 /* Only the first who waits asks: the task looks again as long as somebody does. */
 static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
 {
+	struct shunt_own_sends *own;
+
 	atomic_store_explicit(&throttle->need, tokens, memory_order_relaxed);
 	if (atomic_exchange(&throttle->wait, SHUNT_THROTTLE_WAITS) != SHUNT_THROTTLE_CLEAR)
 		return;
 	atomic_fetch_add_explicit(&throttle->waits, 1, memory_order_relaxed);
+	own = atomic_load(&throttle->own);
+	if (own)
+		atomic_store(&own->busy, true);
 	ask_for_look(throttle->link->engine);
 }
 
@@ -37,10 +43,10 @@ static void report_is_due(struct shunt_throttle *throttle)
 		ask_for_look(throttle->link->engine);
 }
 
-/* Low enough to fetch more, so that they are there before the last one is used. */
+/* Few pooled tokens are left: more are fetched before the last one is used. */
 static void look_at_rest(struct shunt_throttle *throttle)
 {
-	if (shunt_account_rest(&throttle->account) * 4 < throttle->fetch.batch &&
+	if (shunt_account_pooled(&throttle->account) * 4 < throttle->fetch.batch &&
 	    shunt_fetch_want(&throttle->fetch))
 		ask_for_look(throttle->link->engine);
 }
@@ -48,17 +54,18 @@ static void look_at_rest(struct shunt_throttle *throttle)
 /* Of the account, where the node hands out tokens. */
 static bool pay(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens, uint32_t *ticket)
 {
+	enum shunt_taken taken;
 	uint8_t tag;
 
 	*ticket = 0;
 	if (!atomic_load_explicit(&throttle->counted, memory_order_acquire))
 		return true;
-	if (!shunt_account_take(&throttle->account, now, tokens, &tag)) {
-		shunt_fetch_want(&throttle->fetch);
+	taken = shunt_account_take(&throttle->account, now, tokens, &tag);
+	if (taken == SHUNT_TAKEN_NONE)
 		return false;
-	}
 	*ticket = PAID | tag;
-	look_at_rest(throttle);
+	if (taken == SHUNT_TAKEN_POOLED)
+		look_at_rest(throttle);
 	return true;
 }
 
@@ -82,8 +89,13 @@ static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens,
 {
 	if (!pay(throttle, now, tokens, ticket))
 		return false;
-	if (fits_limit(throttle, now, tokens))
-		return true;
+	if (fits_limit(throttle, now, tokens)) {
+		if (!atomic_load_explicit(&throttle->own, memory_order_acquire) ||
+		    shunt_own_sends_take(throttle, now, tokens))
+			return true;
+		if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
+			shunt_bucket_give(&throttle->bucket, tokens);
+	}
 	pay_back(throttle, *ticket, tokens);
 	return false;
 }
@@ -180,11 +192,11 @@ static void arrange(struct shunt_throttle *throttle)
 {
 	struct shunt_link *link = throttle->link;
 	uint32_t most = shunt_narrow_u32(link->engine->config.frag_bytes), piece = most;
-	bool gated = throttle->rate || throttle->counted;
+	bool gated = throttle->rate || throttle->counted || atomic_load(&throttle->own);
 
 	if (throttle->rate)
 		piece = shunt_tokens_piece(throttle->rate, most);
-	if (throttle->counted && shunt_tokens_piece(throttle->node_rate, most) < piece)
+	if (throttle->node_rate && shunt_tokens_piece(throttle->node_rate, most) < piece)
 		piece = shunt_tokens_piece(throttle->node_rate, most);
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL, gated ? piece : 0);
@@ -209,6 +221,15 @@ void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate)
 	arrange(throttle);
 }
 
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate)
+{
+	if (own == atomic_load(&throttle->own) && rate == throttle->node_rate)
+		return;
+	atomic_store(&throttle->own, own);
+	throttle->node_rate = rate;
+	arrange(throttle);
+}
+
 void shunt_throttle_open_all(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -222,21 +243,26 @@ void shunt_throttle_open_all(struct shunt_engine *engine)
 
 /* --- who waits --- */
 
-/* When what was refused last can be taken; of the account nobody knows, and fetch.c says when to look. */
-static uint64_t due_at(struct shunt_throttle *throttle, uint64_t now)
+/* When the limit and the account allow what was refused last. Of tokens in the pool fetch.c says when to look. */
+static uint64_t due_at(const struct shunt_throttle *throttle, uint64_t now)
 {
 	uint32_t need = atomic_load(&throttle->need);
-	uint64_t due = throttle->rate ? shunt_bucket_due(&throttle->bucket, now, need) : now;
+	uint64_t due = throttle->rate ? shunt_bucket_due(&throttle->bucket, now, need) : now, paid;
 
-	if (due <= now && throttle->counted && !shunt_account_has(&throttle->account, now, need)) {
-		if (shunt_fetch_want(&throttle->fetch))
-			return now;
-		return throttle->fetch.at;
-	}
-	return due;
+	if (due > now || !throttle->counted)
+		return due;
+	paid = shunt_account_due(&throttle->account, now, need);
+	return paid > now && throttle->fetch.at > now && throttle->fetch.at < paid ? throttle->fetch.at : paid;
 }
 
-static bool is_served(struct shunt_throttle *throttle)
+bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle)
+{
+	uint64_t now = shunt_now(throttle->link->engine);
+
+	return due_at(throttle, now) <= now;
+}
+
+bool shunt_throttle_release(struct shunt_throttle *throttle)
 {
 	uint8_t state = SHUNT_THROTTLE_WAITS;
 
@@ -246,18 +272,30 @@ static bool is_served(struct shunt_throttle *throttle)
 	return atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_CLEAR);
 }
 
+/* Tokens that a waiter needs and the account has not got are fetched. */
+static void fetch(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+{
+	if (!throttle->counted || !is_up(throttle->link))
+		return;
+	if (atomic_load(&throttle->wait) != SHUNT_THROTTLE_CLEAR && due_at(throttle, now) > now)
+		shunt_fetch_want(&throttle->fetch);
+	shunt_fetch_run(throttle, task, now);
+}
+
 void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	uint64_t due;
 
-	if (throttle->counted && is_up(throttle->link))
-		shunt_fetch_run(throttle, task, now);
+	fetch(throttle, task, now);
 	if (atomic_load(&throttle->wait) == SHUNT_THROTTLE_CLEAR)
 		return;
 	due = due_at(throttle, now);
 	if (due <= now || !is_up(throttle->link)) {
-		if (is_served(throttle))
+		if (atomic_load(&throttle->own) && is_up(throttle->link))
+			return; /* own_sends.c serves it in its turn */
+		if (shunt_throttle_release(throttle))
 			return;
+		fetch(throttle, task, now);
 		due = due_at(throttle, now);
 	}
 	shunt_task_at(task, due);

@@ -54,8 +54,9 @@ struct shunt_throttle {
 	uint64_t since; /* ns: when it was made */
 	struct shunt_pace pace; /* group.lock */
 
+	uint64_t node_rate; /* of all tokens that the node hands out, or takes for its own sends; 0: it does neither */
+
 	/* the claimant's end, which is told */
-	uint64_t node_rate; /* of all tokens that the node hands out */
 	uint64_t period; /* ns; 0: it is not told anything */
 	uint64_t limit; /* that it was told; 0: none */
 	struct shunt_paced paced; /* those of its streams that stay on TCP; they share the limit with `out` */
@@ -91,8 +92,8 @@ void shunt_throttle_free(struct shunt_link *link);
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
 /* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
 void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
-/* Our sends need tokens of these, too; NULL: of none. */
-void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own);
+/* Our sends need tokens of these, too, which come at this rate; NULL: of none. */
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate);
 /* Nothing but the tokens of `own` keeps it waiting. Service thread. */
 bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle);
 /* The lanes are served: there are tokens. Service thread. True: nobody waits any more. */
