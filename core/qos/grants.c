@@ -155,7 +155,7 @@ void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle 
 
 /* --- the end of a period --- */
 
-static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t used)
+static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t used, bool convert)
 {
 	const struct shunt_ledger_client *client = &throttle->tokens_of;
 	struct shunt_qos_tally *tally;
@@ -168,6 +168,7 @@ static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle
 	tally->taken += used;
 	tally->pooled += used > throttle->granted ? used - throttle->granted : 0;
 	tally->returned += client->returned;
+	tally->converted += convert ? client->returned : 0;
 	tally->missed += short_of && client->heard;
 }
 
@@ -200,7 +201,7 @@ uint64_t shunt_grants_settle(struct shunt_service *service)
 	{
 		uint64_t of_it = arrived(throttle) - throttle->arrived_before;
 
-		settle_member(qos, throttle, of_it);
+		settle_member(qos, throttle, of_it, service->engine->config.qos_convert);
 		used[throttle->class] += of_it;
 		all += of_it;
 	}

@@ -245,6 +245,24 @@ static void join_pool(struct shunt_monitor *monitor, struct shunt_link *link)
 	tell_pool(throttle);
 }
 
+/* Nobody has seen the former period end. */
+static void join_first(struct shunt_service *service, struct shunt_link *link, uint64_t now)
+{
+	profile(service, link->device);
+	begin_period(service, now);
+}
+
+static void join_others(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+{
+	struct shunt_monitor *monitor = service->qos->monitor;
+	uint64_t gone = now - monitor->ledger.began;
+
+	forget_report(throttle->link, monitor->ledger.number);
+	shunt_grants_newcomer(service, throttle, now);
+	tell_period(service->qos, throttle, gone < monitor->ledger.period_ns ? monitor->ledger.period_ns - gone : 0);
+	shunt_throttle_own(throttle, &monitor->own, rate_of(service->qos));
+}
+
 void shunt_monitor_join(struct shunt_link *link)
 {
 	struct shunt_service *service = link->engine->service;
@@ -252,17 +270,13 @@ void shunt_monitor_join(struct shunt_link *link)
 	struct shunt_throttle *throttle = link->throttle;
 	uint64_t now = shunt_now(link->engine);
 
-	profile(service, link->device);
-	if (!monitor->members)
-		begin_period(service, now); /* nobody has seen the former one end */
-	monitor->members++;
 	throttle->member = true;
 	memset(&throttle->tokens_of, 0, sizeof(throttle->tokens_of));
-	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, 0, now);
-	forget_report(link, monitor->ledger.number);
-	shunt_grants_newcomer(service, throttle, now);
-	tell_period(service->qos, throttle, monitor->ledger.began + monitor->ledger.period_ns - now);
-	shunt_throttle_own(throttle, &monitor->own, rate_of(service->qos));
+	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, throttle->short_periods, now);
+	if (!monitor->members++)
+		join_first(service, link, now);
+	else
+		join_others(service, throttle, now);
 	join_pool(monitor, link);
 	fill(service, now);
 	monitor->quiet = 0;
