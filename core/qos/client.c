@@ -129,6 +129,7 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 		throttle->account.paced = period->paced;
 		shunt_account_begin(&throttle->account, (uint16_t)period->number, period->reservation,
 				    period->period_ms * 1000000ull, now);
+		shunt_throttle_renew(throttle);
 		shunt_fetch_begin(&throttle->fetch, period->batch, now);
 	}
 	shunt_throttle_count(throttle, period->rate);
