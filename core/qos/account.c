@@ -201,7 +201,7 @@ enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now,
 		*tag = tag_of(purse);
 		if (tokens - of_it > pooled_of(purse)) {
 			if (shunt_account_lapsed(account, now))
-				return SHUNT_TAKEN_RESERVED;
+				return SHUNT_TAKEN_LAPSED;
 			if (get(&account->purse) == purse)
 				return SHUNT_TAKEN_NONE;
 			purse = get(&account->purse);
