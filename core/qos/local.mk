@@ -14,6 +14,7 @@ qos_sources = \
 	core/qos/pacing.c core/qos/pacing.h \
 	core/qos/pool.h \
 	core/qos/portions.c core/qos/portions.h \
+	core/qos/profile.c core/qos/profile.h \
 	core/qos/qos.h \
 	core/qos/qos_show.c \
 	core/qos/rules.c core/qos/rules.h \
