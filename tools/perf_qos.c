@@ -57,7 +57,7 @@ static int usage_error(const char *what, const char *text)
 
 static const struct number {
 	int option;
-	size_t offset;			/* in the plan */
+	size_t offset; /* in the plan */
 	uint64_t min, max;
 	const char *wrong;
 } numbers[] = {
@@ -146,7 +146,7 @@ static int add_event(struct perf_qos_plan *plan)
 		return usage_error("not PERIOD:COMMAND:", optarg);
 	if (plan->event_count == PERF_QOS_EVENTS_MAX)
 		return usage_error("more than 8 commands:", optarg);
-	plan->events[plan->event_count++] = (struct perf_qos_event){ (uint32_t)period, colon + 1 };
+	plan->events[plan->event_count++] = (struct perf_qos_event) { (uint32_t)period, colon + 1 };
 	return 0;
 }
 
@@ -224,14 +224,22 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "server", required_argument, NULL, 's' },
 		{ "client", required_argument, NULL, 'c' },
 		{ "at", required_argument, NULL, '@' },
-		{ "json", required_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "json", required_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	int c, rc = 0;
 
-	*options = (struct options){
-		.plan = { .clients = 10, .depth = 64, .request = 4096, .reply = 64,
-			  .period_ms = 1000, .warm = 2, .periods = 10 },
-		.demand = "uniform", .total = 1580,
+	*options = (struct options) {
+		.plan = { .clients = 10,
+			  .depth = 64,
+			  .request = 4096,
+			  .reply = 64,
+			  .period_ms = 1000,
+			  .warm = 2,
+			  .periods = 10 },
+		.demand = "uniform",
+		.total = 1580,
 	};
 	while (!rc && (c = getopt_long(argc, argv, "", names, NULL)) != -1)
 		rc = parse_option(options, c);

@@ -16,7 +16,7 @@
 #include "tools/perf_end.h"
 
 #define PERF_QOS_CLIENTS_MAX 64
-#define PERF_QOS_PERIODS_MAX 600	/* with those of the warm-up */
+#define PERF_QOS_PERIODS_MAX 600 /* with those of the warm-up */
 #define PERF_QOS_DEMAND_MAX 1000000
 #define PERF_QOS_EVENTS_MAX 8
 #define PERF_QOS_VARIABLES_MAX 16
@@ -25,19 +25,19 @@ enum perf_qos_pattern { PERF_QOS_BURST, PERF_QOS_CONSTANT };
 
 /* A command of the user's, at the beginning of a period. */
 struct perf_qos_event {
-	uint32_t period;		/* from 1; one more than the periods: after the last */
-	const char *command;		/* for sh -c, with SERVER_PID in its environment */
+	uint32_t period; /* from 1; one more than the periods: after the last */
+	const char *command; /* for sh -c, with SERVER_PID in its environment */
 };
 
 struct perf_qos_plan {
 	enum perf_qos_pattern pattern;
 	uint32_t clients;
-	uint32_t depth;			/* requests that burst keeps outstanding */
-	uint32_t request, reply;	/* bytes */
+	uint32_t depth; /* requests that burst keeps outstanding */
+	uint32_t request, reply; /* bytes */
 	uint32_t period_ms, warm, periods;
 	uint32_t demands[PERF_QOS_CLIENTS_MAX];
-	bool plain;			/* over TCP, without the library */
-	const char *rules;		/* SHUNT_QOS of the server, or NULL */
+	bool plain; /* over TCP, without the library */
+	const char *rules; /* SHUNT_QOS of the server, or NULL */
 	/* "SHUNT_A=value", up to NULL */
 	char *server_variables[PERF_QOS_VARIABLES_MAX + 2];
 	char *client_variables[PERF_QOS_VARIABLES_MAX + 2];
@@ -46,18 +46,18 @@ struct perf_qos_plan {
 };
 
 struct perf_qos_client {
-	uint64_t completed[PERF_QOS_PERIODS_MAX];	/* by measured period */
-	uint64_t total;					/* their sum */
-	uint64_t all;		/* with the warm-up and what came after the last period */
-	double mean, p50, p99, p999, max;		/* us; NAN: no request was completed */
-	double cpu;					/* seconds, from the first period's beginning */
-	double wr, wr_bytes;				/* of the engine; NAN: not known */
+	uint64_t completed[PERF_QOS_PERIODS_MAX]; /* by measured period */
+	uint64_t total; /* their sum */
+	uint64_t all; /* with the warm-up and what came after the last period */
+	double mean, p50, p99, p999, max; /* us; NAN: no request was completed */
+	double cpu; /* seconds, from the first period's beginning */
+	double wr, wr_bytes; /* of the engine; NAN: not known */
 };
 
 struct perf_qos_result {
 	struct perf_qos_client clients[PERF_QOS_CLIENTS_MAX];
-	double server_cpu;		/* seconds */
-	double cpus;			/* processors that both ends used on average */
+	double server_cpu; /* seconds */
+	double cpus; /* processors that both ends used on average */
 };
 
 /* --- perf_qos_demand.c --- */

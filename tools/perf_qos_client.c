@@ -29,13 +29,13 @@ static struct client {
 	/* from the command line */
 	uint64_t port, index, clients, pattern, demand, depth, request, reply;
 	uint64_t period_ns, warm, periods;
-	uint64_t start;			/* CLOCK_MONOTONIC, ns, the same for all clients */
+	uint64_t start; /* CLOCK_MONOTONIC, ns, the same for all clients */
 	int fd;
-	uint64_t begun, sent, done;	/* requests */
-	uint64_t tx, rx;		/* bytes */
-	uint64_t written;		/* bytes of the request under way */
-	uint64_t period, left;		/* burst: the period that began last, its requests not begun */
-	uint64_t *stamps;		/* burst: intended times, a ring of the depth */
+	uint64_t begun, sent, done; /* requests */
+	uint64_t tx, rx; /* bytes */
+	uint64_t written; /* bytes of the request under way */
+	uint64_t period, left; /* burst: the period that began last, its requests not begun */
+	uint64_t *stamps; /* burst: intended times, a ring of the depth */
 	uint64_t completed[PERF_QOS_PERIODS_MAX];
 	double sum_ns;
 	struct perf_samples samples;
@@ -118,8 +118,10 @@ static void begin(uint64_t now)
 static bool flush(void)
 {
 	while (client.sent < client.begun) {
-		const uint8_t *bytes = perf_pattern((uint32_t)client.index, PERF_REQUESTS, client.tx);
-		ssize_t sent = send(client.fd, bytes, client.request - client.written, MSG_NOSIGNAL);
+		const uint8_t *bytes = perf_pattern((uint32_t)client.index, PERF_REQUESTS,
+						    client.tx);
+		ssize_t sent = send(client.fd, bytes, client.request - client.written,
+				    MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
@@ -291,8 +293,8 @@ void perf_qos_client_arguments(const struct perf_qos_plan *plan, const char *por
 			       char text[PERF_QOS_CLIENT_ARGUMENTS][24])
 {
 	const uint64_t numbers[PERF_QOS_CLIENT_ARGUMENTS - 1] = {
-		index, plan->clients, plan->pattern, plan->demands[index], plan->depth,
-		plan->request, plan->reply, plan->period_ms, plan->warm, plan->periods,
+		index,	       plan->clients, plan->pattern,   plan->demands[index], plan->depth,
+		plan->request, plan->reply,   plan->period_ms, plan->warm,	     plan->periods,
 	};
 
 	snprintf(text[0], 24, "%s", port);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ZIPF_EXPONENT 0.6
-#define ZIPF_GROUP 2		/* clients that have the same weight */
+#define ZIPF_GROUP 2 /* clients that have the same weight */
 #define SPIKE_LARGE 340
 #define SPIKE_SMALL 80
 

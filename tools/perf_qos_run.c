@@ -14,14 +14,14 @@
 #include "tools/shunt.h"
 
 #define START_SECONDS 15
-#define EXTRA_SECONDS 30	/* for what is outstanding when the last period ends */
-#define LEAD_NS 50000000ull	/* from the word to the clients to their first period */
+#define EXTRA_SECONDS 30 /* for what is outstanding when the last period ends */
+#define LEAD_NS 50000000ull /* from the word to the clients to their first period */
 
 struct member { /* a process of the run */
 	struct shunt_child child;
-	int line;			/* to the client, or from the server: what it says */
+	int line; /* to the client, or from the server: what it says */
 	char out[SHUNT_FILE_MAX], err[SHUNT_FILE_MAX], stats[SHUNT_FILE_MAX];
-	char class[32];			/* "SHUNT_QOS_CLASS=…" */
+	char class[32]; /* "SHUNT_QOS_CLASS=…" */
 	char name[16];
 };
 
@@ -29,8 +29,8 @@ struct run {
 	const struct perf_qos_plan *plan;
 	char dir[PATH_MAX], program[PATH_MAX], library[PATH_MAX];
 	char port[16];
-	uint64_t start;			/* ns */
-	uint32_t started;		/* clients */
+	uint64_t start; /* ns */
+	uint32_t started; /* clients */
 	struct member server, clients[PERF_QOS_CLIENTS_MAX];
 };
 
@@ -49,8 +49,10 @@ static void name_member(struct run *run, struct member *member, const char *name
 static int start_member(struct run *run, struct member *member, char *const *argv,
 			char *const *variables)
 {
-	struct shunt_child_start start = { .argv = argv, .stats = member->stats,
-					   .out = member->out, .err = member->err,
+	struct shunt_child_start start = { .argv = argv,
+					   .stats = member->stats,
+					   .out = member->out,
+					   .err = member->err,
 					   .dir = run->dir };
 	int ends[2], rc;
 
@@ -74,7 +76,8 @@ static int explain(struct member *member, int rc, char why[SHUNT_WHY_MAX])
 }
 
 /* The variables of the user, and one more. */
-static void join_variables(char *const *user, char *more, char *variables[PERF_QOS_VARIABLES_MAX + 2])
+static void join_variables(char *const *user, char *more,
+			   char *variables[PERF_QOS_VARIABLES_MAX + 2])
 {
 	size_t count = 0;
 
@@ -121,7 +124,8 @@ static int start_client(struct run *run, uint32_t index)
 	return start_member(run, member, argv, variables);
 }
 
-static int hear(struct member *member, double seconds, const char *expected, char why[SHUNT_WHY_MAX])
+static int hear(struct member *member, double seconds, const char *expected,
+		char why[SHUNT_WHY_MAX])
 {
 	char line[16];
 	int rc = shunt_child_wait_line(&member->child, member->line, seconds, line, sizeof(line));
@@ -183,8 +187,9 @@ static int run_command(struct run *run, const char *command, char why[SHUNT_WHY_
 {
 	struct member member;
 	char *argv[] = { "sh", "-c", (char *)command, NULL };
-	struct shunt_child_start start = { .argv = argv, .out = member.out, .err = member.err,
-					   .dir = "." };
+	struct shunt_child_start start = {
+		.argv = argv, .out = member.out, .err = member.err, .dir = "."
+	};
 	char pid[16];
 	int rc;
 

@@ -11,7 +11,7 @@
 #include "core/api.h"
 #include "tools/output.h"
 
-#define COLUMNS_MAX 11		/* clients that have a column of their own */
+#define COLUMNS_MAX 11 /* clients that have a column of their own */
 
 static const char *const pattern_names[] = { "burst", "constant" };
 
@@ -24,8 +24,8 @@ static void put_latency(double us)
 
 static void show_clients(const struct perf_qos_plan *plan, const struct perf_qos_result *result)
 {
-	printf("%-8s %9s %9s %9s %9s %9s %9s %9s\n", "client", "demand", "mean", "least",
-	       "mean us", "p50 us", "p99 us", "p99.9 us");
+	printf("%-8s %9s %9s %9s %9s %9s %9s %9s\n", "client", "demand", "mean", "least", "mean us",
+	       "p50 us", "p99 us", "p99.9 us");
 	for (uint32_t i = 0; i < plan->clients; i++) {
 		const struct perf_qos_client *client = &result->clients[i];
 		uint64_t least = client->completed[0];
@@ -43,8 +43,8 @@ static void show_clients(const struct perf_qos_plan *plan, const struct perf_qos
 	}
 }
 
-static uint64_t sum_of_period(const struct perf_qos_plan *plan, const struct perf_qos_result *result,
-			      uint32_t period)
+static uint64_t sum_of_period(const struct perf_qos_plan *plan,
+			      const struct perf_qos_result *result, uint32_t period)
 {
 	uint64_t sum = 0;
 
@@ -65,8 +65,7 @@ static void show_periods(const struct perf_qos_plan *plan, const struct perf_qos
 	}
 	putchar('\n');
 	for (uint32_t p = 0; p < plan->periods; p++) {
-		printf("%-8u %9llu", p + 1,
-		       (unsigned long long)sum_of_period(plan, result, p));
+		printf("%-8u %9llu", p + 1, (unsigned long long)sum_of_period(plan, result, p));
 		for (uint32_t i = 0; i < columns; i++)
 			printf(" %6llu", (unsigned long long)result->clients[i].completed[p]);
 		putchar('\n');
@@ -137,17 +136,16 @@ int perf_qos_json(FILE *file, const char *path, const struct perf_qos_plan *plan
 	for (uint32_t i = 0; i < plan->clients; i++)
 		json_array_append_new(clients, client_json(plan, &result->clients[i], i));
 	for (uint32_t p = 0; p < plan->periods; p++)
-		json_array_append_new(sums, json_integer(
-			(json_int_t)sum_of_period(plan, result, p)));
-	root = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I, s:I, s:f, s:o, s:o, s:f, s:f}", "schema",
-			 SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION, "processors",
-			 (int)sysconf(_SC_NPROCESSORS_ONLN), "pattern",
-			 pattern_names[plan->pattern], "shunted", !plan->plain, "depth",
-			 (json_int_t)plan->depth, "request_bytes", (json_int_t)plan->request,
-			 "reply_bytes", (json_int_t)plan->reply, "period_seconds",
-			 plan->period_ms / 1e3, "clients", clients, "completed", sums,
-			 "server_cpu_seconds", result->server_cpu, "processors_in_use",
-			 result->cpus);
+		json_array_append_new(sums,
+				      json_integer((json_int_t)sum_of_period(plan, result, p)));
+	root = json_pack(
+		"{s:i, s:s, s:i, s:s, s:b, s:I, s:I, s:I, s:f, s:o, s:o, s:f, s:f}", "schema",
+		SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION, "processors",
+		(int)sysconf(_SC_NPROCESSORS_ONLN), "pattern", pattern_names[plan->pattern],
+		"shunted", !plan->plain, "depth", (json_int_t)plan->depth, "request_bytes",
+		(json_int_t)plan->request, "reply_bytes", (json_int_t)plan->reply, "period_seconds",
+		plan->period_ms / 1e3, "clients", clients, "completed", sums, "server_cpu_seconds",
+		result->server_cpu, "processors_in_use", result->cpus);
 	errno = 0;
 	wrong = !root || shunt_print_json(file, root, JSON_INDENT(2));
 	json_decref(root);
