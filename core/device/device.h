@@ -15,6 +15,7 @@
 
 struct shunt_engine;
 struct shunt_device_kind;
+struct shunt_page;
 
 /* The soft device, and RDMA devices: one for each way that leads to a peer. */
 enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, SHUNT_DEVICES };
@@ -82,6 +83,15 @@ struct shunt_device_kind {
 	uint64_t (*segment_bytes)(struct ibv_pd *pd);
 	void (*map_most)(struct ibv_pd *pd, uint64_t bytes);
 	uint64_t (*mapped)(struct ibv_qp *qp);
+
+	/*
+	 * A page of words that peers of several links reach by RDMA atomics. core/device/page.h has the calls, and says the
+	 * rules. make_page fills in the page, whose `device` is set already; lend_page sets errno where it says NULL.
+	 */
+	int (*make_page)(struct shunt_device *device, struct shunt_page *page);
+	void (*free_page)(struct shunt_page *page);
+	struct ibv_mr *(*lend_page)(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address);
+	int (*reach_page)(struct ibv_qp *qp, const int *fds, int count);
 
 	/* The rest may be NULL. The peer's process is gone: nothing that was posted will be answered. */
 	void (*peer_gone)(struct ibv_qp *qp);

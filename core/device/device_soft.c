@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/device/device.h"
+#include "core/device/page.h"
 #include "core/device/soft/soft.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
@@ -121,6 +122,34 @@ static int soft_kind_join(struct shunt_device *device, struct ibv_qp *qp, const 
 	return 0;
 }
 
+/* --- shared pages --- */
+
+static int soft_kind_make_page(struct shunt_device *device, struct shunt_page *page)
+{
+	void *words;
+	int result = soft_page_make(device->context, &page->fd, &words);
+
+	if (!result)
+		page->words = words;
+	return result;
+}
+
+static void soft_kind_free_page(struct shunt_page *page)
+{
+	soft_page_free(page->device->context, page->fd, (void *)page->words);
+}
+
+static struct ibv_mr *soft_kind_lend_page(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address)
+{
+	*address = 0;
+	return soft_page_lend(pd, (void *)page->words);
+}
+
+static int soft_kind_reach_page(struct ibv_qp *qp, const int *fds, int count)
+{
+	return count == 1 ? soft_page_reach(qp, fds[0]) : -EPROTO;
+}
+
 const struct shunt_device_kind shunt_device_soft = {
 	.name = "soft",
 	.number = 1,
@@ -144,6 +173,10 @@ const struct shunt_device_kind shunt_device_soft = {
 	.segment_bytes = soft_segment_bytes,
 	.map_most = soft_map_most,
 	.mapped = soft_qp_mapped,
+	.make_page = soft_kind_make_page,
+	.free_page = soft_kind_free_page,
+	.lend_page = soft_kind_lend_page,
+	.reach_page = soft_kind_reach_page,
 	.peer_gone = soft_qp_peer_gone,
 	.peek = soft_qp_peek,
 	.settled = soft_qp_settled,

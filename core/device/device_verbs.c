@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include "core/base/random.h"
 #include "core/device/device.h"
+#include "core/device/page_verbs.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
@@ -359,4 +360,8 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.shortage = verbs_kind_shortage,
 	.tell = verbs_kind_tell,
 	.join = verbs_kind_join,
+	.make_page = shunt_page_verbs_make,
+	.free_page = shunt_page_verbs_free,
+	.lend_page = shunt_page_verbs_lend,
+	.reach_page = shunt_page_verbs_reach,
 };

@@ -3,6 +3,7 @@
 #include "core/poll/devices.h"
 #include <errno.h>
 #include <string.h>
+#include "core/device/page.h"
 #include "core/engine.h"
 #include "core/lane/roster.h"
 #include "core/lane/zero_copy.h"
@@ -63,7 +64,8 @@ static int make_queue_pair(struct shunt_lane *lane)
 			 .max_inline_data = shunt_narrow_u32(engine->config.inline_bytes) },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						       shunt_page_access(&device->limits) };
 
 	if (!cq)
 		return -ENOMEM;

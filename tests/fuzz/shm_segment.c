@@ -36,6 +36,11 @@ static struct end ours, theirs;
 static char private[PRIVATE];
 static uint64_t posted_sends, posted_receives, done_sends, done_receives;
 static int bad_files[3];
+static struct {
+	int fd;
+	uint64_t *words;
+	struct ibv_mr *mr;
+} page;	/* theirs, that we may reach by atomics */
 
 static uint64_t now(void)
 {
@@ -124,6 +129,9 @@ static void meet(void)
 		fds[fuzz_below(in, 2)] = bad_files[fuzz_below(in, 3)];
 	result = join(&ours, &address, fds);
 	fuzz_check(!result || result == -EPROTO || result == -EINVAL || result == -ENOMEM);
+	for (int i = 0; i < 3; i++)
+		fuzz_check(soft_page_reach(ours.qp, bad_files[i]) == (result ? -ENOTCONN : -EPROTO));
+	fuzz_check(soft_page_reach(ours.qp, page.fd) == (result ? -ENOTCONN : 0));
 }
 
 /* --- what we do --- */
@@ -154,6 +162,10 @@ static void post_send(void)
 		sge.length = 8;
 		wr.wr.atomic.remote_addr = (uintptr_t)theirs.arena + fuzz_byte(in) * 8;
 		wr.wr.atomic.rkey = theirs.mr->rkey;
+		if (wr.wr.atomic.remote_addr >= (uintptr_t)theirs.arena + 1024) {
+			wr.wr.atomic.rkey = page.mr->rkey;
+			wr.wr.atomic.remote_addr = (wr.wr.atomic.remote_addr - (uintptr_t)theirs.arena - 1024) * 5;
+		}
 	} else {
 		wr.wr.rdma.remote_addr = (uintptr_t)theirs.arena + fuzz_byte(in) * 64;
 		wr.wr.rdma.rkey = theirs.mr->rkey;
@@ -215,8 +227,11 @@ static void look(void)
 
 	if (!seen || !bytes)
 		return;
-	fuzz_check(seen >= qp->peer->base && (uint64_t)(seen - qp->peer->base) <= qp->peer->bytes &&
-		   bytes <= qp->peer->bytes - (seen - qp->peer->base));
+	if (seen >= qp->peer->page && seen < qp->peer->page + SEGMENT_PAGE_BYTES)	/* the peer says that it may be read */
+		fuzz_check(bytes <= (uint64_t)(qp->peer->page + SEGMENT_PAGE_BYTES - seen));
+	else
+		fuzz_check(seen >= qp->peer->base && (uint64_t)(seen - qp->peer->base) <= qp->peer->bytes &&
+			   bytes <= qp->peer->bytes - (seen - qp->peer->base));
 	(void)*(const volatile char *)seen;
 	(void)*(const volatile char *)(seen + bytes - 1);
 }
@@ -246,7 +261,9 @@ static void scribble(const struct end *end)
 		at = fuzz_below(in, 8) * 4;
 	}
 	value = fuzz_below(in, 2) ? fuzz_byte(in) : fuzz_u64(in);
-	if (fuzz_below(in, 2))
+	if (value == 255)	/* a region of the page, or one that says so */
+		((volatile struct segment_mr *)(segment_of(end) + SEGMENT_MR_OFFSET))[fuzz_below(in, 4)].offset = SEGMENT_PAGE_OFFSET;
+	else if (fuzz_below(in, 2))
 		*(volatile uint32_t *)(segment_of(end) + at) = value;
 	else
 		*(volatile uint64_t *)(segment_of(end) + (at & ~7ull)) += (int64_t)value;
@@ -337,6 +354,10 @@ static void make(void)
 {
 	make_end(&ours);
 	make_end(&theirs);
+	fuzz_check(!soft_page_make(theirs.context, &page.fd, (void **)&page.words));
+	page.mr = soft_page_lend(theirs.pd, page.words);
+	fuzz_check(page.mr);
+	memcpy(theirs.segment, segment_of(&theirs), shared_bytes(&theirs));
 	bad_files[0] = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);	/* not sealed */
 	bad_files[1] = eventfd(0, EFD_CLOEXEC);	/* blocks */
 	bad_files[2] = STDERR_FILENO;

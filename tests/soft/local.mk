@@ -16,6 +16,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/iops.c \
 	tests/soft/iops.h \
 	tests/soft/model.c \
+	tests/soft/page.c \
 	tests/soft/party.c \
 	tests/soft/party.h \
 	tests/soft/process.c \
@@ -25,6 +26,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/rig_soft.c \
 	tests/soft/rig_verbs.c \
 	tests/soft/shape.c \
+	tests/soft/sink.c \
 	tests/soft/threads.c \
 	$(soft_sources) \
 	$(verbs_sources)

@@ -389,8 +389,13 @@ static void SD_04_models_are_read(void **state)
 	(void)state;
 	parse("", &model);
 	assert_int_equal(model.on, 0);
+	parse("sink=100,sinkfile=/tmp/a=b,qp=1", &model);
+	assert_int_equal(model.sink, 100);
+	assert_int_equal(model.qp, 1);
+	assert_string_equal(model.sinkfile, "/tmp/a=b");
 	parse("connectx3", &preset);
 	assert_int_equal(preset.on, 1);
+	assert_string_equal(preset.sinkfile, "");
 	assert_int_equal(preset.gbit, 56);
 	parse("connectx3,cache=7,miss=0", &model);
 	assert_int_equal(model.cache, 7);
@@ -411,6 +416,7 @@ static void SD_04_what_is_no_model_is_refused(void **state)
 		"wqe=1000000001", "wqe=18446744073709551617", "wqe=99999999999999999999999", "wqe=1K", "queue=K",
 		"queue=1T", "queue=1KK", "queue=65G", "queue=99999999999999999G", "wqe=1,connectx3",
 		"wqe=1;miss=2", "on=1", "connectx3=1", "wqe==1", "wqe=1\n",
+		"sinkfile=", "sinkfile=here", "sinkfile=/a,b", "sinkfile", "sink=/a",
 	};
 	struct soft_model model, before;
 

@@ -206,14 +206,19 @@ struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_v
 								    EFD_SEMAPHORE));
 	if (context->ibv.async_fd < 0)
 		goto free_context;
+	errno = soft_sink_open(context);
+	if (errno)
+		goto close_async;
 	if (context->attr.engine_thread) {
 		errno = soft_thread_start(context);
 		if (errno)
-			goto close_async;
+			goto close_sink;
 	}
 	*verbs = &soft_verbs;
 	return &context->ibv;
 
+close_sink:
+	soft_sink_close(context);
 close_async:
 	soft_fd_drop(&context->ibv, context->ibv.async_fd);
 free_context:
@@ -227,6 +232,7 @@ void soft_close(struct ibv_context *ibcontext)
 	struct soft_event *event;
 
 	soft_thread_stop(context);
+	soft_sink_close(context);
 	while ((event = context->events)) {
 		context->events = event->next;
 		free(event);

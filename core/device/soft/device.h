@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include "core/device/soft/lock.h"
 #include "core/device/soft/shm_segment.h"
 #include "core/device/soft/soft.h"
@@ -30,6 +31,8 @@ struct soft_event { /* an asynchronous event that waits for get_async_event */
 struct soft_nic { /* the modelled device */
 	struct soft_lock lock;
 	struct soft_gauges gauges;
+	struct soft_sink *sink; /* own_sink, or mapped */
+	struct soft_sink own_sink;
 };
 
 struct soft_context {
@@ -52,6 +55,7 @@ struct soft_peer {
 	uint32_t users;
 	uint64_t bytes; /* mapped: the segment's beginning, or all of it */
 	char *base;
+	_Atomic(char *) page; /* SEGMENT_PAGE_BYTES that the peer shares besides it; NULL: none. Set once, never changed */
 };
 
 struct soft_mr {
@@ -81,6 +85,7 @@ struct soft_region {
 	uint32_t key;
 	uint32_t access;
 	uint64_t address, length, offset;
+	char *at; /* of a peer's region: its first byte as mapped here */
 	struct segment_mr *slot;
 };
 
@@ -194,6 +199,7 @@ struct soft_qp {
 	struct soft_pending *pending; /* ring of sq_depth, allocated when first needed */
 	uint32_t pending_head, pending_count;
 	uint64_t unit_until; /* the model's, under nic.lock: when its unit is through with what is posted */
+	uint64_t sink_until; /* the same: when the peer's node is through with what this QP has posted */
 	_Atomic uint32_t settle_asked; /* somebody waits for pending_count to be 0 */
 
 	_Alignas(64) struct soft_counters counters;
@@ -233,6 +239,8 @@ void soft_async_push(struct soft_context *context, enum ibv_event_type type, voi
 void soft_async_forget(struct soft_context *context, const void *element);
 
 /* pd.c */
+/* A memfd of this size that nobody can resize, kept. -1 and errno. */
+int soft_memfd(struct ibv_context *context, uint64_t bytes);
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 int soft_dealloc_pd(struct ibv_pd *pd);
 int soft_queue_take(struct soft_pd *pd, uint32_t *index);
@@ -241,6 +249,8 @@ struct segment_queue *soft_queue_at(struct soft_pd *pd, uint32_t index);
 
 /* mr.c */
 struct ibv_mr *soft_register_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
+/* A shared page instead of memory that the domain's peer may reach by its segment. NULL and errno. */
+struct ibv_mr *soft_register_page(struct ibv_pd *pd, void *page, int access);
 int soft_deregister_mr(struct ibv_mr *mr);
 bool soft_region_find(struct segment_mr *table, uint32_t key, struct soft_region *region);
 bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t access);
@@ -249,8 +259,13 @@ char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint
 uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge);
 
 /* peer.c */
+/* Sealed at this size, and made of ordinary pages: it can never give us SIGBUS. */
+bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat);
 void soft_peer_drop(struct soft_qp *qp);
 void soft_peer_wake(struct soft_qp *qp);
+
+/* page.c */
+void soft_page_unmap(struct soft_peer *peer);
 
 /* channel.c */
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);
@@ -320,6 +335,12 @@ uint64_t soft_pending_due(struct soft_qp *qp);
 uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell);
 void soft_nic_register(struct soft_context *context, const void *addr, size_t length);
 void soft_nic_leave(struct soft_context *context, uint64_t bytes);
+
+/* sink.c */
+/* 0 or an errno. */
+int soft_sink_open(struct soft_context *context);
+void soft_sink_close(struct soft_context *context);
+void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes);
 
 /* thread.c */
 int soft_thread_start(struct soft_context *context);

@@ -11,6 +11,7 @@ soft_sources = \
 	core/device/soft/model.c \
 	core/device/soft/mr.c \
 	core/device/soft/nic.c \
+	core/device/soft/page.c \
 	core/device/soft/pd.c \
 	core/device/soft/peer.c \
 	core/device/soft/pending.c \
@@ -18,6 +19,7 @@ soft_sources = \
 	core/device/soft/receive.c \
 	core/device/soft/send.c \
 	core/device/soft/shm_segment.h \
+	core/device/soft/sink.c \
 	core/device/soft/soft.h \
 	core/device/soft/state.c \
 	core/device/soft/thread.c

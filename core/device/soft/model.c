@@ -35,6 +35,7 @@ static const struct key {
 	KEY(doorbell, SECOND, 0), KEY(wqe, SECOND, 0),	KEY(gbit, 100 * K, 0), KEY(delay, SECOND, 0),
 	KEY(cache, K * K, 0),	  KEY(miss, SECOND, 0), KEY(queue, 64 * G, 1), KEY(pause, SECOND, 0),
 	KEY(mr, SECOND, 0),	  KEY(page, SECOND, 0), KEY(qp, SECOND, 0),
+	KEY(sink, SECOND, 0),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -87,16 +88,30 @@ static int parse_number(struct item item, const struct key *key, uint64_t *numbe
 	return 0;
 }
 
+static int parse_path(struct item item, char path[SOFT_SINKFILE])
+{
+	size_t length = (size_t)(item.end - item.at);
+
+	if (!length || length >= SOFT_SINKFILE || *item.at != '/')
+		return -EINVAL;
+	memcpy(path, item.at, length);
+	path[length] = '\0';
+	return 0;
+}
+
 static int parse_pair(struct item item, struct soft_model *model)
 {
 	const char *equals = memchr(item.at, '=', (size_t)(item.end - item.at));
+	struct item key, value;
 
 	if (!equals)
 		return -EINVAL;
+	key = (struct item){ item.at, equals };
+	value = (struct item){ equals + 1, item.end };
+	if (is_word(key, "sinkfile"))
+		return parse_path(value, model->sinkfile);
 	for (size_t i = 0; i < COUNT(keys); i++) {
-		struct item value = { equals + 1, item.end };
-
-		if (is_word((struct item){ item.at, equals }, keys[i].name))
+		if (is_word(key, keys[i].name))
 			return parse_number(value, &keys[i],
 					    (uint64_t *)((char *)model + keys[i].offset));
 	}

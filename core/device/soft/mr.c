@@ -2,7 +2,7 @@
 /*
  * Memory regions. A key is use-count << SEGMENT_MR_BITS | slot. The same slot serves a region in
  * the private table, which local checks read, and in the segment, which the peer reads; only
- * regions inside the arena appear in the latter, for nothing else can be reached remotely.
+ * regions inside the arena appear in the latter, and shared pages, marked: nothing else can be reached remotely.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,11 +59,23 @@ bool soft_local_find(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t acc
 	       region_holds(&qp->local, sge->addr, sge->length);
 }
 
-/* The peer's own word on where its region lies is bounded by what is mapped of its segment. */
-static bool region_is_mapped(struct soft_region *region, const struct soft_peer *peer)
+/*
+ * The peer's own word on where its region lies is bounded by what is mapped of its segment, or by its page. Whole
+ * regions are checked, so a WR that the region holds needs no other check.
+ */
+static bool region_is_mapped(struct soft_region *region, struct soft_peer *peer)
 {
-	if (region->offset <= peer->bytes && region->length <= peer->bytes - region->offset)
+	char *page;
+
+	if (likely(region->offset <= peer->bytes && region->length <= peer->bytes - region->offset)) {
+		region->at = peer->base + region->offset;
 		return true;
+	}
+	page = region->offset == SEGMENT_PAGE_OFFSET ? soft_load_acquire(&peer->page) : NULL;
+	if (page && region->length <= SEGMENT_PAGE_BYTES) {
+		region->at = page;
+		return true;
+	}
 	region->key = 0;
 	return false;
 }
@@ -74,7 +86,7 @@ static inline char *remote_at(struct soft_qp *qp, const struct soft_region *regi
 	access &= ~(region->access & soft_load(&qp->peer_queue->access));
 	if (unlikely(access || !region_holds(region, address, bytes)))
 		return NULL;
-	return qp->peer->base + region->offset + (address - region->address);
+	return region->at + (address - region->address);
 }
 
 static __attribute__((noinline)) char *remote_find_anew(struct soft_qp *qp, uint64_t address, uint32_t rkey,
@@ -108,7 +120,7 @@ const void *soft_qp_peek(struct ibv_qp *ibqp, uint64_t remote_addr, uint32_t rke
 	if (!(region.access & soft_load(&qp->peer_queue->access) & IBV_ACCESS_REMOTE_READ) ||
 	    !region_holds(&region, remote_addr, bytes))
 		return NULL;
-	return qp->peer->base + region.offset + (remote_addr - region.address);
+	return region.at + (remote_addr - region.address);
 }
 
 /* Where in the segment a posted receive's buffer is; the poster copies SENDs there. */
@@ -155,10 +167,22 @@ static uint64_t remote_address(const struct soft_pd *pd, uint64_t address, uint6
 	return context->attr.zero_based ? offset - pd->arena_offset : address;
 }
 
-static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
+/* How the peer finds a region. */
+struct reach {
+	uint64_t address, offset; /* offset UINT64_MAX: it does not */
+};
+
+static struct reach arena_reach(const struct soft_pd *pd, const struct soft_mr *mr)
 {
 	uint64_t offset = arena_offset_of(pd, mr->ibv.addr, mr->ibv.length);
+
+	return (struct reach){ remote_address(pd, (uint64_t)(uintptr_t)mr->ibv.addr, offset), offset };
+}
+
+static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access, struct reach reach)
+{
 	uint64_t address = (uint64_t)(uintptr_t)mr->ibv.addr;
+	uint64_t receives = reach.offset == SEGMENT_PAGE_OFFSET ? UINT64_MAX : reach.offset; /* a page takes no SENDs */
 	uint32_t index, key;
 	int err;
 
@@ -169,19 +193,18 @@ static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access)
 	key = pd->mr_count[index]++ << SEGMENT_MR_BITS | index;
 	mr->ibv.lkey = key;
 	mr->ibv.rkey = key;
-	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, offset);
-	if (offset != UINT64_MAX)
-		slot_publish(&segment_mrs(pd->segment)[index], key, access, remote_address(pd, address, offset),
-			     mr->ibv.length, offset);
+	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, receives);
+	if (reach.offset != UINT64_MAX)
+		slot_publish(&segment_mrs(pd->segment)[index], key, access, reach.address, mr->ibv.length, reach.offset);
 	pd->mr_used++;
 out_unlock:
 	soft_unlock(&pd->lock);
 	return err;
 }
 
-struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, int access)
+static struct soft_mr *mr_make(struct ibv_pd *ibpd, void *addr, size_t length, int access)
 {
-	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	struct soft_context *context = container_of(ibpd->context, struct soft_context, ibv);
 	struct soft_mr *mr;
 
 	/* Who may write remotely must be able to locally (ibv_reg_mr(3)). */
@@ -195,14 +218,34 @@ struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, 
 		return NULL;
 	mr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr,
 				   .length = length };
-	if (unlikely(container_of(ibpd->context, struct soft_context, ibv)->attr.model.on))
-		soft_nic_register(container_of(ibpd->context, struct soft_context, ibv), addr, length);
-	errno = slot_take(pd, mr, access);
-	if (errno) {
-		free(mr);
-		return NULL;
-	}
-	return &mr->ibv;
+	if (unlikely(context->attr.model.on))
+		soft_nic_register(context, addr, length);
+	return mr;
+}
+
+static struct ibv_mr *mr_enter(struct soft_pd *pd, struct soft_mr *mr, int access, struct reach reach)
+{
+	errno = slot_take(pd, mr, access, reach);
+	if (!errno)
+		return &mr->ibv;
+	free(mr);
+	return NULL;
+}
+
+struct ibv_mr *soft_register_mr(struct ibv_pd *ibpd, void *addr, size_t length, int access)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	struct soft_mr *mr = mr_make(ibpd, addr, length, access);
+
+	return mr ? mr_enter(pd, mr, access, arena_reach(pd, mr)) : NULL;
+}
+
+struct ibv_mr *soft_register_page(struct ibv_pd *ibpd, void *page, int access)
+{
+	struct soft_mr *mr = mr_make(ibpd, page, SEGMENT_PAGE_BYTES, access);
+
+	return mr ? mr_enter(container_of(ibpd, struct soft_pd, ibv), mr, access,
+			     (struct reach){ 0, SEGMENT_PAGE_OFFSET }) : NULL;
 }
 
 /*

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
- * deals with WRs one after the other, and for each QP a unit that does so too. A WR is due, on the wire
- * and at the peer, when both have dealt with it and the link's delay has passed. The dues of a QP never
+ * deals with WRs one after the other, and for each QP a unit that does so too. The peer's node may be a third, which
+ * several contexts share (sink.c). A WR is due, on the wire and at the peer, when all have dealt with it and the
+ * link's delay has passed. The dues of a QP never
  * decrease, so it does not see its WRs out of order.
  */
 #include "core/device/soft/device.h"
@@ -45,6 +46,13 @@ static void work(uint64_t *until, uint64_t now, uint64_t cost)
 	*until = (*until < now ? now : *until) + cost;
 }
 
+static uint64_t latest(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t later = a > b ? a : b;
+
+	return later > c ? later : c;
+}
+
 /* A WR is posted, the first of its call where `doorbell`. When it is due. */
 uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
 {
@@ -61,7 +69,8 @@ uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
 	work(&gauges->busy_until, now, cost);
 	work(&qp->unit_until, now, model->qp ? model->qp + missed : 0);
 	gauges->busy_ns += cost;
-	due = (qp->unit_until > gauges->busy_until ? qp->unit_until : gauges->busy_until) + model->delay;
+	soft_sink_take(qp, now, bytes);
+	due = latest(qp->unit_until, gauges->busy_until, qp->sink_until) + model->delay;
 	gauges->due = due;
 	soft_unlock(&context->nic.lock);
 	return due;

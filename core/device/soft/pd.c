@@ -21,7 +21,7 @@ static uint64_t page_round(uint64_t bytes)
 }
 
 /* Sealed so that neither side can take pages away under the other, nor add a seal later. */
-static int segment_create(struct ibv_context *context, uint64_t bytes)
+int soft_memfd(struct ibv_context *context, uint64_t bytes)
 {
 	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -42,7 +42,7 @@ static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)
 	int saved;
 
 	pd->bytes = pd->arena_offset + page_round(arena_bytes);
-	pd->fd = segment_create(pd->ibv.context, pd->bytes);
+	pd->fd = soft_memfd(pd->ibv.context, pd->bytes);
 	if (pd->fd < 0)
 		return errno;
 	pd->segment = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);

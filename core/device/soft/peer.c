@@ -46,7 +46,7 @@ static bool address_is_sane(const struct soft_address *address)
  * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
  * memfd carries the same seals, but its pages may not exist).
  */
-static bool segment_is_safe(int fd, const struct soft_address *address, struct stat *stat)
+bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat)
 {
 	struct statfs fs;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -55,7 +55,7 @@ static bool segment_is_safe(int fd, const struct soft_address *address, struct s
 	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
 		return false;
 	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
-	       (uint64_t)stat->st_size == address->segment_bytes;
+	       (uint64_t)stat->st_size == bytes;
 }
 
 /* Anything else might block the poster, or be a file of value. */
@@ -117,6 +117,7 @@ static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 		;
 	*at = peer->next;
 	soft_unlock(&pd->lock);
+	soft_page_unmap(peer);
 	munmap(peer->base, peer->bytes);
 	free(peer);
 }
@@ -216,7 +217,7 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return -EINVAL;
-	if (!address_is_sane(address) || !segment_is_safe(fds[0], address, &stat) ||
+	if (!address_is_sane(address) || !soft_file_is_safe(fds[0], address->segment_bytes, &stat) ||
 	    (fds[1] >= 0 && !is_eventfd(fds[1])))
 		return -EPROTO;
 	if (fds[1] >= 0) {

@@ -48,8 +48,15 @@ struct segment_mr {
 	_Atomic uint32_t access;
 	_Atomic uint64_t address; /* as the owner calls it */
 	_Atomic uint64_t length;
-	_Atomic uint64_t offset; /* in the segment */
+	_Atomic uint64_t offset; /* in the segment; SEGMENT_PAGE_OFFSET: in the shared page */
 };
+
+/*
+ * The region lies in the page that the peer was given besides the segment (page.c), from its first byte on. No segment
+ * has so many bytes (SEGMENT_BYTES_MAX).
+ */
+#define SEGMENT_PAGE_OFFSET (1ull << 63)
+#define SEGMENT_PAGE_BYTES 4096u
 
 /* A posted receive, for SENDs. Not rewritten while it stays the same. */
 struct segment_rqe {

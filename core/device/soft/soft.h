@@ -6,8 +6,8 @@
  * memory regions, and an arena that regions are registered in. The peer of a QP maps the
  * segment, or as much of its beginning as it has address space for. A domain belongs to one link and
  * no third process ever maps its segment. Remote access
- * (rkey) is possible only to memory inside the arena; memory elsewhere may be registered for
- * local use (lkey). Everything that is read from a peer's segment is hostile until checked.
+ * (rkey) is possible only to memory inside the arena, and to pages that are shared by several domains (soft_page_make);
+ * memory elsewhere may be registered for local use (lkey). Everything that is read from a peer's segment is hostile until checked.
  *
  * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
  * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
@@ -15,6 +15,7 @@
 #ifndef SHUNT_CORE_DEVICE_SOFT_SOFT_H
 #define SHUNT_CORE_DEVICE_SOFT_SOFT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include "core/device/verbs.h"
 
@@ -36,6 +37,7 @@
  * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
  * mr         registration of memory        20000      assumption; with `page` it costs as much as a copy at
  * page       4 KiB page of it              320        928 KB where a core copies 10 GB/s (RDMAbox, Fig. 5)
+ * sink       started 4 KiB, at the peer    0          off; the node's share of a request, as in Haechi's capacity
  *
  * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
  * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
@@ -45,15 +47,33 @@
  * QP's last one. Whichever is later, that or the pipeline, counts. So one QP alone does not use the whole
  * device, as is known of RNICs (Kalia et al., Design Guidelines for High Performance RDMA Systems, ATC
  * 2016: a QP is served by one processing unit).
+ *
+ * `sink` is a third limit, the receiving node's: all contexts that name the same `sinkfile` share one node, whatever
+ * process they are in, and without a file each context has a node of its own. A WR of more than 8 bytes takes it
+ * `sink` for each 4 KiB that it starts; words and atomics take nothing. So the node's capacity in WRs of 4 KiB is
+ * 10^9 / sink a second. That of a client alone is 10^9 / wqe, or 10^9 / (wqe + 32768 / gbit).
+ *
+ * The file has two words (struct soft_sink). The second is added to `sink`, and may be changed at any time: that is
+ * congestion, which comes and goes. To make each 4 KiB take 500 ns longer:
+ *   python3 -c 'import struct; f = open("PATH", "r+b"); f.seek(8); f.write(struct.pack("=Q", 500))'
  */
+enum { SOFT_SINKFILE = 108 };
+
 struct soft_model {
 	int on;
-	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page, sink;
+	char sinkfile[SOFT_SINKFILE]; /* "": none; absolute, made where it is missing (0600), the process's user's own */
+};
+
+/* The node that clients share; mapped from the file. */
+struct soft_sink {
+	_Atomic uint64_t busy_until; /* by the clock of all of them */
+	_Atomic uint64_t extra; /* ns for each 4 KiB, besides `sink`; 1 s at most */
 };
 
 /*
  * "" is off; else a preset (connectx3), or "key=value,…" over a model in which all is free, or both:
- * "connectx3,cache=64". queue takes the suffixes K, M, G. 0, or -EINVAL and *model as it was.
+ * "connectx3,cache=64". queue takes the suffixes K, M, G; sinkfile is a path without commas. 0, or -EINVAL and *model as it was.
  */
 int soft_model_parse(const char *text, struct soft_model *model);
 
@@ -104,6 +124,21 @@ uint64_t soft_qp_mapped(struct ibv_qp *qp);
 
 /* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
+
+/*
+ * A page of words that peers of several domains share, zero at first: a sealed memfd that is the device's, and where it
+ * is mapped here. 0 or -errno.
+ */
+int soft_page_make(struct ibv_context *context, int *fd, void **page);
+void soft_page_free(struct ibv_context *context, int fd, void *page);
+/* A key of the page for the domain's peer, to whom its first byte is 0; for RDMA atomics alone. NULL and errno. */
+struct ibv_mr *soft_page_lend(struct ibv_pd *pd, void *page);
+/*
+ * The peer of a QP (soft_qp_import) has sent us its page. The seals, the size and the kind of file are checked, and fd
+ * stays the caller's. The page is unmapped with the peer's segment. 0; -EPROTO: that is no page; -EBUSY: the peer has
+ * one already; -ENOTCONN: there is no peer; or -errno.
+ */
+int soft_page_reach(struct ibv_qp *qp, int fd);
 
 /* What the peer must know of a QP; travels in a rendezvous message as it stands. */
 struct soft_address {

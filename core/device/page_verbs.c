@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "core/device/page_verbs.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/device/device.h"
+#include "core/device/page.h"
+#include "core/engine.h"
+#include "shunt/wire.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define PATIENCE 100000000ull	/* ns that one atomic of our own may take; a local device needs a few 1000 */
+
+/* A queue pair that is connected to itself, and what it needs; of the service thread. */
+struct loop {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *page, *result;
+	uint64_t *before;	/* where the device puts what the word was: behind the page */
+	uint64_t posted;	/* wr_id of the last atomic */
+	bool failed;		/* an atomic was not answered, or with an error: the queue pair is of no use any more */
+	/* The device's own calls: the filter of faults knows queue pairs of lanes alone. */
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
+};
+
+/* --- one atomic --- */
+
+/* Completions of WRs that were given up before belong to a queue pair that has failed: there are none. */
+static int await(struct shunt_device *device, struct loop *loop)
+{
+	uint64_t until = device->engine->sys->now() + PATIENCE;
+	struct ibv_wc wc;
+	int count;
+
+	while (!(count = loop->poll_cq(loop->cq, 1, &wc)) && device->engine->sys->now() < until)
+		sched_yield();
+	return count == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == loop->posted ? 0 : -EIO;
+}
+
+static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word, uint64_t compare_add,
+		       uint64_t swap, uint64_t *before)
+{
+	struct loop *loop = page->own;
+	struct ibv_sge sge = { (uintptr_t)loop->before, sizeof(*loop->before), loop->result->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = ++loop->posted, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	if (loop->failed)
+		return -EIO;
+	wr.wr.atomic.remote_addr = (uintptr_t)&page->words[word];
+	wr.wr.atomic.rkey = loop->page->rkey;
+	wr.wr.atomic.compare_add = compare_add;
+	wr.wr.atomic.swap = swap;
+	if (loop->post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
+		loop->failed = true;
+		return -EIO;
+	}
+	*before = __atomic_load_n(loop->before, __ATOMIC_ACQUIRE);
+	return 0;
+}
+
+/* --- making the loop --- */
+
+/*
+ * Reads what the filter replaces before it reads what the filter has kept: if the first is the filter, the second is
+ * the device's call.
+ */
+static void note_calls(struct shunt_device *device, struct loop *loop)
+{
+	loop->post_send = __atomic_load_n(&device->context->ops.post_send, __ATOMIC_ACQUIRE);
+	loop->poll_cq = __atomic_load_n(&device->context->ops.poll_cq, __ATOMIC_ACQUIRE);
+	if (device->post_send) {
+		loop->post_send = device->post_send;
+		loop->poll_cq = device->poll_cq;
+	}
+}
+
+/* The device's own words for a peer say where the queue pair is; it is told that its peer is there. */
+static int join_itself(struct shunt_device *device, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC };
+	uint8_t address[SHUNT_ADDRESS_BYTES] = { 0 };
+	int fds[2], count;
+
+	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_INIT))
+		return -EIO;
+	count = device->kind->tell(device, qp, address, fds);
+	return count < 0 ? count : device->kind->join(device, qp, address, fds, count);
+}
+
+static void loop_free(struct shunt_device *device, struct loop *loop)
+{
+	const struct shunt_verbs *verbs = device->verbs;
+
+	if (loop->qp)
+		verbs->destroy_qp(loop->qp);
+	if (loop->result)
+		verbs->deregister_mr(loop->result);
+	if (loop->page)
+		verbs->deregister_mr(loop->page);
+	if (loop->cq)
+		verbs->destroy_cq(loop->cq);
+	if (loop->pd)
+		verbs->dealloc_pd(loop->pd);
+	free(loop);
+}
+
+static int loop_fill(struct shunt_device *device, struct loop *loop, const struct shunt_page *page)
+{
+	const struct shunt_verbs *verbs = device->verbs;
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 } };
+
+	note_calls(device, loop);
+	loop->before = (uint64_t *)((char *)page->words + SHUNT_PAGE_BYTES);
+	loop->pd = verbs->alloc_pd(device->context);
+	loop->cq = verbs->create_cq(device->context, 2, device, NULL, 0);
+	if (!loop->pd || !loop->cq)
+		return -ENOMEM;
+	loop->page = verbs->register_mr(loop->pd, (void *)page->words, SHUNT_PAGE_BYTES, ACCESS);
+	loop->result = verbs->register_mr(loop->pd, loop->before, sizeof(*loop->before), IBV_ACCESS_LOCAL_WRITE);
+	if (!loop->page || !loop->result)
+		return -ENOMEM;
+	init.send_cq = init.recv_cq = loop->cq;
+	loop->qp = verbs->create_qp(loop->pd, &init);
+	return loop->qp ? join_itself(device, loop->qp) : -ENOMEM;
+}
+
+static int loop_make(struct shunt_device *device, struct shunt_page *page)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+	int result = loop ? loop_fill(device, loop, page) : -ENOMEM;
+
+	if (!result) {
+		page->own = loop;
+		page->atomic = loop_atomic;
+	} else if (loop) {
+		loop_free(device, loop);
+	}
+	return result;
+}
+
+/* --- the page; a second one behind it is the loop's, and no peer's key reaches there --- */
+
+int shunt_page_verbs_make(struct shunt_device *device, struct shunt_page *page)
+{
+	void *pages = mmap(NULL, 2 * SHUNT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int result = 0;
+
+	if (pages == MAP_FAILED)
+		return -errno;
+	page->words = pages;
+	if (madvise(pages, 2 * SHUNT_PAGE_BYTES, MADV_DONTFORK))	/* as with arenas */
+		result = -errno;
+	else if (device->limits.atomic_cap != IBV_ATOMIC_GLOB)
+		result = loop_make(device, page);
+	if (!result)
+		return 0;
+	munmap(pages, 2 * SHUNT_PAGE_BYTES);
+	page->words = NULL;
+	return result;
+}
+
+void shunt_page_verbs_free(struct shunt_page *page)
+{
+	if (page->own)
+		loop_free(page->device, page->own);
+	munmap((void *)page->words, 2 * SHUNT_PAGE_BYTES);
+}
+
+struct ibv_mr *shunt_page_verbs_lend(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address)
+{
+	*address = (uintptr_t)page->words;
+	return page->device->verbs->register_mr(pd, (void *)page->words, SHUNT_PAGE_BYTES, ACCESS);
+}
+
+/* The device reaches it by address and key. */
+int shunt_page_verbs_reach(struct ibv_qp *qp, const int *fds, int count)
+{
+	(void)qp, (void)fds;
+	return count ? -EPROTO : 0;
+}

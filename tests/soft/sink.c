@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The cost model's node at the other end, which contexts share by a file (SD-04); rig_clock is all the time there is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "tests/soft/rig.h"
+
+static struct rig *modelled(const char *model)
+{
+	return rig_make(&(struct rig_options){ .model = model, .receives = 64, .rnr_retry = 7 });
+}
+
+/* Plain writes of `bytes` with wr_ids from `first` on, in one post_send, and no time passes. */
+static void post_chain(struct rig *rig, uint64_t first, int count, uint32_t bytes)
+{
+	struct ibv_sge sge[32];
+	struct ibv_send_wr wr[32], *bad;
+
+	for (int i = 0; i < count; i++) {
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE,
+				  bytes);
+		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
+	}
+	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
+}
+
+/* The WR completes `ns` after `start`, and not earlier. */
+static void expect_at(struct rig *rig, uint64_t start, uint64_t ns, uint64_t wr_id)
+{
+	rig_clock = start + ns - 1;
+	rig_expect_none(rig->a.send_cq);
+	rig_clock++;
+	rig_expect(rig->a.send_cq, wr_id, IBV_WC_SUCCESS);
+}
+
+enum { MODEL = 2 * SOFT_SINKFILE };
+
+static char folder[] = "/tmp/shunt-sink.XXXXXX";
+
+static void in_scratch(const char *name, char path[SOFT_SINKFILE])
+{
+	snprintf(path, SOFT_SINKFILE, "%s/%s", folder, name);
+}
+
+static int make_scratch(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/shunt-sink.XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_scratch(void **state)
+{
+	char path[SOFT_SINKFILE];
+
+	(void)state;
+	in_scratch("file", path);
+	unlink(path);
+	in_scratch("link", path);
+	unlink(path);
+	return rmdir(folder);
+}
+
+static uint32_t complete_by(struct rig *rig, uint64_t when, uint32_t most)
+{
+	struct ibv_wc wc;
+	uint32_t count = 0;
+
+	rig_clock = when;
+	while (count < most && ibv_poll_cq(rig->a.send_cq, 1, &wc) == 1)
+		count++;
+	return count;
+}
+
+static void SD_04_a_node_takes_its_time_for_each_4_kib(void **state)
+{
+	struct rig *rig = modelled("sink=100,wqe=10");
+	uint64_t start = rig_clock;
+
+	(void)state;
+	post_chain(rig, 1, 1, 4096);
+	post_chain(rig, 2, 1, 4097);
+	post_chain(rig, 3, 1, 8); /* takes nothing, and does not overtake */
+	expect_at(rig, start, 100, 1);
+	expect_at(rig, start, 300, 2);
+	rig_expect(rig->a.send_cq, 3, IBV_WC_SUCCESS);
+	start = rig_clock += 1000;
+	post_chain(rig, 4, 1, 9);
+	expect_at(rig, start, 100, 4);
+	rig_free(rig);
+}
+
+/* A client that posts as much as another has as much, a step of the node's capacity is both's. */
+static void SD_04_clients_share_a_node(void **state)
+{
+	char path[SOFT_SINKFILE], model[MODEL];
+	struct rig *one, *two;
+	uint64_t extra = 300, start;
+	int fd;
+
+	(void)state;
+	in_scratch("file", path);
+	snprintf(model, sizeof(model), "sink=100,sinkfile=%s", path);
+	one = modelled(model);
+	two = modelled(model);
+	start = rig_clock;
+	for (uint64_t i = 0; i < 16; i++) {
+		post_chain(one, i, 1, 4096);
+		post_chain(two, i, 1, 4096);
+	}
+	assert_int_equal(complete_by(one, start + 1600, 16), 8);
+	assert_int_equal(complete_by(two, start + 1600, 16), 8);
+	assert_int_equal(complete_by(one, start + 3200, 16), 8);
+	assert_int_equal(complete_by(two, start + 3200, 16), 8);
+
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, &extra, sizeof(extra), sizeof(extra)), sizeof(extra));
+	for (uint64_t i = 0; i < 4; i++) {
+		post_chain(one, i, 1, 4096);
+		post_chain(two, i, 1, 4096);
+	}
+	assert_int_equal(complete_by(one, start + 4800, 16), 2);
+	assert_int_equal(complete_by(two, start + 4800, 16), 2);
+	assert_int_equal(complete_by(one, start + 6400, 16), 2);
+	assert_int_equal(complete_by(two, start + 6400, 16), 2);
+
+	extra = 0;
+	assert_int_equal(pwrite(fd, &extra, sizeof(extra), sizeof(extra)), sizeof(extra));
+	post_chain(one, 1, 1, 4096);
+	assert_int_equal(complete_by(one, start + 6500, 16), 1);
+
+	extra = UINT64_MAX; /* of another clock: nobody waits for it */
+	assert_int_equal(pwrite(fd, &extra, sizeof(extra), 0), sizeof(extra));
+	post_chain(one, 1, 1, 4096);
+	assert_int_equal(complete_by(one, start + 6600, 16), 1);
+	close(fd);
+	rig_free(one);
+	rig_free(two);
+}
+
+static int open_with(const char *path)
+{
+	struct soft_attr attr = { .model = { .on = 1, .sink = 1 } };
+	const struct shunt_verbs *verbs;
+	struct ibv_context *context;
+
+	snprintf(attr.model.sinkfile, sizeof(attr.model.sinkfile), "%s", path);
+	context = soft_open(&attr, &verbs);
+	if (!context)
+		return errno;
+	soft_close(context);
+	return 0;
+}
+
+static void SD_04_only_a_file_of_ones_own_is_a_node(void **state)
+{
+	char path[SOFT_SINKFILE], link[SOFT_SINKFILE];
+	struct stat stat_of;
+
+	(void)state;
+	in_scratch("file", path);
+	in_scratch("link", link);
+	assert_int_equal(open_with(path), 0);
+	assert_int_equal(stat(path, &stat_of), 0);
+	assert_int_equal(stat_of.st_mode & 07777, 0600);
+	assert_int_equal(stat_of.st_size, 4096);
+	assert_int_equal(open_with(path), 0);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(open_with(link), ELOOP);
+	unlink(link);
+	assert_int_equal(mkfifo(link, 0600), 0);
+	assert_int_equal(open_with(link), EPERM);
+	unlink(link);
+	assert_int_equal(truncate(path, 8), 0);
+	assert_int_equal(open_with(path), EINVAL);
+}
+
+RIG_TABLE(sink, cmocka_unit_test(SD_04_a_node_takes_its_time_for_each_4_kib),
+	  cmocka_unit_test_setup_teardown(SD_04_clients_share_a_node, make_scratch, remove_scratch),
+	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch,
+					  remove_scratch));
