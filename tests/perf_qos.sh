@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016
 # shunt perf qos: its options, how demands are shared, that clients have their classes, and that constant rate counts
 # a pause of the server.
 set -u

@@ -185,7 +185,7 @@ static int wait_until(struct run *run, uint64_t moment, char why[SHUNT_WHY_MAX])
 
 static int run_command(struct run *run, const char *command, char why[SHUNT_WHY_MAX])
 {
-	struct member member;
+	struct member member = { .line = -1 };
 	char *argv[] = { "sh", "-c", (char *)command, NULL };
 	struct shunt_child_start start = {
 		.argv = argv, .out = member.out, .err = member.err, .dir = "."

@@ -8,7 +8,7 @@
 #
 # The paper has 64 outstanding, 0.16 ms of a client's own rate. At 1:400 they would be 64 ms of it, served after the
 # period they belong to.
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need python3

@@ -3,6 +3,7 @@
 # Haechi, Figure 6: what one client alone can have.
 #
 #	SCALE=400 PERIODS=5 ha_e1.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 PERIODS=${PERIODS:-5}

@@ -3,6 +3,7 @@
 # Haechi, Figure 7: the node's rate by number of clients.
 #
 #	SCALE=400 PERIODS=3 CLIENTS="1 2 3 4 5 6 7 8 9 10" ha_e2.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 PERIODS=${PERIODS:-3} WARM=${WARM:-1}

@@ -3,6 +3,7 @@
 # Haechi, Figure 8: demands and patterns without tokens.
 #
 #	SCALE=400 PERIODS=6 ha_e3.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 PERIODS=${PERIODS:-6}

@@ -3,6 +3,7 @@
 # Haechi, Figure 9: 90 % of the node reserved, bare and with tokens.
 #
 #	SCALE=400 PERIODS=10 ha_e4.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 . "$(dirname "$0")/ha_common.sh"

@@ -3,6 +3,7 @@
 # Haechi, Figures 10 and 11: two clients that use half of what they have reserved.
 #
 #	SCALE=400 PERIODS=8 ha_e5.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 PERIODS=${PERIODS:-8}

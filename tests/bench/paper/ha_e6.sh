@@ -3,6 +3,7 @@
 # Haechi, Figure 12: 50 to 90 % of the node reserved.
 #
 #	SCALE=400 PERIODS=5 PERCENTS="50 60 70 80 90" ha_e6.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 PERIODS=${PERIODS:-5}

@@ -3,6 +3,7 @@
 # Haechi, Figures 13 to 15: spike reservations, bursts beside a constant rate.
 #
 #	SCALE=400 PERIODS=10 ha_e7.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 . "$(dirname "$0")/ha_common.sh"

@@ -3,6 +3,7 @@
 # Haechi, Figures 16 to 19: the node's capacity falls, and rises again; 80 % reserved, the capacity estimated.
 #
 #	SCALE=400 LEFT=90 DOWN=6 UP=16 PERIODS=26 ha_e8.sh	and the knobs of ha_common.sh
+# shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
 down=${DOWN:-6} up=${UP:-16} left=${LEFT:-90}
