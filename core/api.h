@@ -155,6 +155,10 @@ bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stre
 bool shunt_stream_option_begins(struct shunt_stream *stream, int level, int name);
 void shunt_stream_option_ends(struct shunt_stream *stream);
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value);
+/* SO_MAX_PACING_RATE, set and asked, where the kernel may have ours (core/qos/pacing.h). 0 or -errno. */
+int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *value,
+			    socklen_t length);
+int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, socklen_t *length);
 /* The kernel's SO_LINGER is not the program's now (core/stream/tcp_backlog.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */

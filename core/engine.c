@@ -266,6 +266,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.lingers = false;
 	stream->refusing = false;
 	shunt_marks_forget(stream);
+	stream->pacing.channel = stream->pacing.matched_at = 0;
+	stream->pacing.portion.at = 0;
 	stream->possession = NULL;
 	stream->proven_on = 0;
 	atomic_store(&stream->retire_fd, -1);	/* it was asked of the parent */
@@ -300,6 +302,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_fault_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
+	atomic_store(&engine->paces, false);
 	engine->waker_count = 0;
 	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */

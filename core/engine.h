@@ -97,6 +97,7 @@ struct shunt_engine {
 	int waker_count;
 
 	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
+	_Atomic bool paces;	/* a limit is in force, our own or one that a link was told: see core/qos/pacing.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 	_Atomic uint64_t readers_until;	/* when peers' readers have had their moment (retire.c); 0: nobody has asked */
 
@@ -114,7 +115,9 @@ struct shunt_engine {
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	bool pin_from_chosen;		/* service thread */
-	struct shunt_fault fault;	/* last: large, and cold while there is no rule */
+	struct shunt_fault fault;	/* large, and cold while there is no rule */
+	/* ns: all that was there then has been polled; while group.metered. group.lock */
+	uint64_t emptied_at;
 };
 
 /* The hooks that its polls call. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "core/engine.h"
 #include "core/peer/listen.h"
+#include "core/qos/pacing.h"
 #include "core/stream/uring.h"
 #include "core/wait/epset.h"
 #include "core/wait/epsets.h"
@@ -76,6 +77,8 @@ void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool
 		return;
 	stream->rendezvous = from ? from->rendezvous : NULL;
 	become_candidate(engine, stream, SHUNT_ACCEPTOR);
+	if (atomic_load_explicit(&engine->paces, memory_order_relaxed))
+		shunt_pacing_accepted(stream);
 }
 
 void shunt_file_listening(struct shunt_engine *engine, int fd)
@@ -144,6 +147,8 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 	struct shunt_stream *stream = stream_at(engine, fd);
 	bool nonblocking;
 
+	if (stream)
+		shunt_pacing_lift(stream);
 	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
 		return;
 	nonblocking = atomic_load(&stream->nonblocking);

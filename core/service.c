@@ -29,6 +29,7 @@
 #include "core/peer/remote.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
+#include "core/qos/pacing.h"
 #include "core/qos/qos.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
@@ -82,6 +83,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->gather, shunt_gather_run, false },
 		{ &tasks->trim, shunt_reclaim_run, false },
 		{ &tasks->mock, shunt_mock_run, false },
+		{ &tasks->pacing, shunt_pacing_run, false },
 		{ &tasks->qos, shunt_qos_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
@@ -141,7 +143,7 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_loop_close(&engine->loop);
-	shunt_qos_end(service);
+	shunt_qos_end(service, false);
 	free(service);
 }
 
@@ -278,7 +280,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
-	shunt_qos_end(service);
+	shunt_qos_end(service, true);
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);

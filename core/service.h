@@ -23,6 +23,7 @@
 #include "core/poll/sleepcost.h"
 
 struct shunt_meeting;
+struct shunt_monitor;
 struct shunt_qos;
 struct shunt_remote;
 struct shunt_teller;
@@ -58,6 +59,7 @@ struct shunt_tasks {
 	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
 	struct shunt_task trim;		/* there may be memory to let go */
 	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task fault;	/* *faults that are due */
 };
@@ -101,6 +103,8 @@ struct shunt_service {
 	struct shunt_remote *remote;	/* NULL: never needed */
 	struct shunt_meeting *meeting;	/* NULL: never needed, or SHUNT_DIR is not set; written under rendezvous_lock */
 	struct shunt_qos *qos;		/* NULL: no rules; written under group.lock, as readers hold */
+	uint32_t qos_count; /* how many rules there have been */
+	struct shunt_monitor *monitor;	/* NULL: no rules have had a capacity */
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */
@@ -123,6 +127,13 @@ struct shunt_service {
 	struct shunt_source rights_source;
 	int rights_fd;
 };
+
+/* A stream may be on the other track: if a limit is in force, the socket is told. Any lock may be held. */
+static inline void shunt_service_paces(struct shunt_engine *engine)
+{
+	if (atomic_load_explicit(&engine->paces, memory_order_relaxed) && engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.pacing);
+}
 
 /* See engine.serve. */
 bool shunt_service_start(struct shunt_engine *engine);

@@ -28,6 +28,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 
 	if (likely(!stream))
 		return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
+	if (level == SOL_SOCKET && name == SO_MAX_PACING_RATE)
+		return (int)shunt_result(shunt_stream_set_pacing(stream, fd, value, length));
 	if (needs_kernel(level, name))
 		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
 	shown = shunt_stream_option_begins(stream, level, name);
@@ -86,6 +88,8 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 
 	if (stream && (level == SOL_IP || level == SOL_IPV6))
 		return get_shown(fd, stream, level, name, value, length);
+	if (stream && level == SOL_SOCKET && name == SO_MAX_PACING_RATE)
+		return (int)shunt_result(shunt_stream_get_pacing(stream, fd, value, length));
 	stream = shunt_linked(&fd);
 	if (stream && level == SOL_SOCKET && name == SO_ERROR)
 		return get_error(fd, stream, value, length);

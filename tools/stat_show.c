@@ -133,7 +133,7 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 static void show_stream(const struct view *view, const json_t *stream)
 {
 	const json_t *then = shunt_rate_stream(view->before, stream);
-	char state[10], left[80];
+	char state[10], left[80], rate[16];
 
 	show_addresses(stream);
 	show_direction(view, stream, then, "tx");
@@ -144,6 +144,9 @@ static void show_stream(const struct view *view, const json_t *stream)
 	show_why("on TCP because of: ", stream, "held");
 	snprintf(left, sizeof(left), "left the link %lld times, last because of: ", (long long)number_of(stream, "left_times"));
 	show_why(left, stream, "left");
+	if (number_of(stream, "paced"))
+		printf("        paced on TCP by a limit, to %s bytes/s\n",
+		       human((double)number_of(stream, "paced"), rate));
 }
 
 static void show_streams(const struct view *view)
@@ -281,6 +284,39 @@ static void show_told(const json_t *link)
 	       (long long)number_of(link, "waits"));
 }
 
+static void show_reserved(const json_t *class)
+{
+	static const char *const counts[] = { "granted", "taken", "pooled", "converted",
+					      "returned" };
+	char rate[16], name[40];
+
+	printf("  %-16s  %9lld  %8s", text_of(class, "name", name, sizeof(name)),
+	       (long long)number_of(class, "reserved"), rate_of(class, "achieved", rate));
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		printf("  %12lld", (long long)number_of(class, counts[i]));
+	printf("  %7lld  %7lld\n", (long long)number_of(class, "periods"),
+	       (long long)number_of(class, "missed"));
+}
+
+/* Tokens of the classes of a node with a capacity. */
+static void show_reservations(const json_t *qos)
+{
+	const json_t *capacity = json_object_get(qos, "capacity"), *class;
+	char kind[16];
+	size_t i;
+
+	if (!capacity)
+		return;
+	printf("  capacity %s: %lld tokens in period %lld, pool %lld (what classes reserve holds on links):\n",
+	       text_of(capacity, "kind", kind, sizeof(kind)),
+	       (long long)number_of(capacity, "tokens"), (long long)number_of(qos, "period"),
+	       (long long)number_of(qos, "pool"));
+	printf("  %-16s  %9s  %8s  %12s  %12s  %12s  %12s  %12s  %7s  %7s\n", "CLASS", "RESERVED",
+	       "BYTES/S", "GRANTED", "TAKEN", "POOLED", "CONVERTED", "RETURNED", "PERIODS",
+	       "MISSED");
+	json_array_foreach(json_object_get(qos, "classes"), i, class) show_reserved(class);
+}
+
 /* As a node, and as a client. */
 static void show_qos(const json_t *qos)
 {
@@ -289,11 +325,12 @@ static void show_qos(const json_t *qos)
 	size_t i;
 
 	if (json_array_size(classes)) {
-		puts("  limits of classes, on links; what stays on TCP is not limited (bytes/s):");
+		puts("  limits of classes, on links and on TCP (bytes/s):");
 		printf("  %-16s  %8s  %7s  %8s  %12s  %8s   %8s  %12s  %8s\n", "CLASS", "LIMIT",
 		       "CLIENTS", "THEY SEND", "TOKENS", "WAITS", "ARE SENT", "TOKENS", "WAITS");
 	}
 	json_array_foreach(classes, i, item) show_class(item);
+	show_reservations(qos);
 	json_array_foreach(links, i, item) show_told(item);
 }
 

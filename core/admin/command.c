@@ -62,8 +62,17 @@ static int run_fault(struct shunt_engine *engine, int count, char **words, struc
 static int run_qos(struct shunt_engine *engine, int count, char **words,
 		   struct shunt_answer *answer)
 {
+	static const struct {
+		const char *word;
+		void (*show)(struct shunt_service *service, struct shunt_answer *answer);
+	} shows[] = { { "periods", shunt_qos_show_periods }, { "rules", shunt_qos_show_rules } };
 	char why[SHUNT_QOS_ERROR];
 
+	for (size_t i = 0; count == 1 && i < sizeof(shows) / sizeof(shows[0]); i++)
+		if (!strcmp(words[0], shows[i].word)) {
+			shows[i].show(engine->service, answer);
+			return 0;
+		}
 	for (int i = 1; i < count; i++)
 		words[i][-1] = ' ';
 	if (count && shunt_qos_set(engine->service, !strcmp(words[0], "off") ? "" : words[0], why,
@@ -86,8 +95,9 @@ static const struct shunt_command commands[] = {
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
-	{ "qos", "[RULES | off]",
-	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes",
+	{ "qos", "[RULES | off | rules | periods]",
+	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
+	  "rules: says them again; periods: what classes had in the last ones",
 	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
 	  2, run_set },

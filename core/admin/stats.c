@@ -124,6 +124,8 @@ static void put_stream(struct text *text, struct shunt_stream *stream, const str
 	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
 	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
 	put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
+	if (atomic_load(&stream->pacing.rate))
+		put(text, ",\"paced\":%llu", (unsigned long long)atomic_load(&stream->pacing.rate));
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
 	put(text, "}");

@@ -140,11 +140,17 @@ FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", "", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
 	"refuse, deny; docs/FAULTS.md has their keys")
 PATH(QOS, qos_rules, FIXED,
-	"limits for the clients of a process that accepts connections: rules, or the absolute name of a file of them. "
-	"docs/QOS.md has the rules, and `shunt adm PROCESS qos RULES` puts others in force")
+	"limits and reservations for the clients of a process that accepts connections: rules, or the absolute name of a "
+	"file of them. shunt-qos(5) has the rules, and `shunt adm PROCESS qos RULES` puts others in force")
 FORM(QOS_CLASS, qos_class, name_check, "NAME", "", FIXED,
 	"the class that the process asks for where it connects. It counts where a rule of the node says declared=NAME. A "
 	"name has at most 31 letters, digits, dots, dashes and underscores")
+BOOL(QOS_CONVERT, qos_convert, 1, FIXED,
+	"whether a node with a capacity gives what reservations leave to all of its clients, as the period goes on. 0 is "
+	"Basic Haechi: what reservations leave is wasted")
+BOOL(QOS_PACE, qos_pace, 1, FIXED,
+	"whether tokens of a node with a capacity come in proportion to time, as the period goes on. 0 is the paper's way: "
+	"a period begins with all of them")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
 	"unless that is another user's, a symbolic link or no regular file")

@@ -87,6 +87,7 @@ struct shunt_lane {
 	uint32_t rq_depth;
 	uint32_t seats;		/* streams that it carries */
 	bool repost_due;	/* in group.repost_lanes */
+	bool metered; /* link.arrivals has a say in data messages */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
 	bool kicked;			/* in group.kick_lanes */

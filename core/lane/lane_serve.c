@@ -143,6 +143,20 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 	return true;
 }
 
+/* The peer is to get no room: whoever lets go of it does that work. */
+static bool withholds(struct shunt_rx *rx, uint32_t work)
+{
+	uint8_t kept = atomic_load_explicit(&rx->withheld, memory_order_relaxed);
+	uint8_t owed = work == SHUNT_WORK_CREDIT ? SHUNT_WITHHELD_CREDIT :
+		       work == SHUNT_WORK_RING	 ? SHUNT_WITHHELD_RING :
+						   0;
+
+	while (__builtin_expect(kept && owed, 0))
+		if (atomic_compare_exchange_weak(&rx->withheld, &kept, (uint8_t)(kept | owed)))
+			return true;
+	return false;
+}
+
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
 static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
@@ -168,7 +182,8 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	}
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
-			if (!shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
+			if (!withholds(&stream->rx, controls[i].work) &&
+			    !shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
 						 control_value(stream, controls[i].type)))
 				goto stalled;
 			work &= ~controls[i].work;

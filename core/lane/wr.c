@@ -7,7 +7,7 @@ static bool post_apart(struct shunt_lane *lane, struct ibv_send_wr *wr, uint64_t
 	if (shunt_wr_slots(lane, 0, 0) == SHUNT_LIMIT_SQ)
 		return false;
 	wr->wr_id = lane->sent + 1;
-	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->send_flags |= IBV_SEND_SIGNALED;
 	shunt_wr_signal(lane, lane->sent + 1, lane->window.posted);
 	if (!shunt_wr_post(lane, wr, 1))
 		return false;
@@ -27,6 +27,25 @@ bool shunt_wr_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, u
 bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };	/* without bytes the key is not looked at */
+
+	return post_apart(lane, &wr, number);
+}
+
+bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey, uint64_t *number)
+{
+	struct ibv_sge from = { (uintptr_t)&word, sizeof(word), 0 };
+	struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_INLINE,
+				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	return post_apart(lane, &wr, number);
+}
+
+bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr, uint32_t rkey,
+			uint64_t *number)
+{
+	struct ibv_send_wr wr = { .sg_list = to, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  .wr.atomic = { .remote_addr = addr, .compare_add = add, .rkey = rkey } };
 
 	return post_apart(lane, &wr, number);
 }

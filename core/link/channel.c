@@ -231,7 +231,7 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		if (channel->awaits_knock)
 			return check_knock(channel, message, &header);
-		channel->takes_fds &= message->type != SHUNT_MSG_HELLO;
+		channel->takes_fds &= message->type != SHUNT_MSG_HELLO && message->type != SHUNT_MSG_QOS_POOL;
 		return 1;
 	}
 	while (*count)
@@ -315,6 +315,11 @@ void shunt_channel_proven(struct shunt_channel *channel)
 	channel->proven = true;
 	channel->takes_fds = true;
 	shunt_porter_trust(channel->engine, channel->fd);
+}
+
+void shunt_channel_expect_fd(struct shunt_channel *channel)
+{
+	channel->takes_fds = channel->kind == SHUNT_CHANNEL_UNIX;
 }
 
 void shunt_channel_abroad(struct shunt_channel *channel)

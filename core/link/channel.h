@@ -49,7 +49,7 @@ struct shunt_channel {
 	bool known;		/* unix: both have */
 	struct shunt_identity peer;	/* unix, when it is known: what the peer calls itself; a hint */
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
-	bool takes_fds;		/* unix: a HELLO is due, which alone may have descriptors */
+	bool takes_fds;		/* unix: a HELLO is due, or a QOS_POOL, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;
 	uint32_t kept;		/* how many these are */
 	const char *wrong;	/* after -EPROTO: in words */
@@ -78,6 +78,8 @@ void shunt_channel_strange(struct shunt_channel *channel);
 void shunt_channel_abroad(struct shunt_channel *channel);
 /* A connection has been proven: a HELLO is due, with descriptors. */
 void shunt_channel_proven(struct shunt_channel *channel);
+/* A QOS_POOL is due, which within one host may have a descriptor. */
+void shunt_channel_expect_fd(struct shunt_channel *channel);
 
 /*
  * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have sent

@@ -68,6 +68,7 @@ struct shunt_link {
 	bool wants_write;
 	struct shunt_lock send_lock;
 	struct shunt_link *next;
+	struct shunt_arrivals *arrivals; /* group.lock; asked where lanes are metered */
 
 	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
 	struct shunt_lane lanes[];

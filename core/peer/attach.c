@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include "core/peer/attach.h"
 #include "core/engine.h"
+#include "core/service.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/stream/proof.h"
@@ -57,6 +58,7 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_mock_begin(stream);
 	shunt_reconnect_done(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
+	shunt_service_paces(engine);	/* it may stay on TCP */
 	shunt_tx_say_end(stream);	/* ended before: the link must say it too */
 	shunt_lock_take(&engine->streams_lock);
 	engine->totals.linked++;

@@ -11,6 +11,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/possession.h"
+#include "core/qos/holding.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
@@ -81,11 +82,13 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
-	bool forbidden = shunt_uring_forbids(engine);
-	int result = forbidden ? -EPERM : shunt_seats_take(link, stream, &link->lanes[peer->lane], &message.accept.place);
+	bool forbidden = shunt_uring_forbids(engine), held = shunt_holding_is_held(link);
+	int result = forbidden || held ? -EPERM :
+					 shunt_seats_take(link, stream, &link->lanes[peer->lane],
+							  &message.accept.place);
 	enum shunt_reason reason = forbidden ? SHUNT_REASON_URING : SHUNT_REASON_NOT_ATTACHED;
 
-	if (result && !forbidden)
+	if (result && !forbidden && !held)
 		reason = link->device->kind->shortage();
 	if (!result && link->nonces) {
 		result = shunt_proof_chance(stream, message.accept.chance) ? 0 : -EAGAIN;

@@ -60,20 +60,37 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 		shunt_loop_wake(&engine->loop);
 }
 
+/*
+ * An event was taken; or arrivals are counted, so all that was there when the poll began has come if nothing is left. What
+ * most polls do not do is here.
+ */
+static __attribute__((noinline)) int poll_and_tell(struct shunt_engine *engine, int limit)
+{
+	struct shunt_group *group = &engine->group;
+	bool rearmed = atomic_load(&group->rearm) && rearm(engine);
+	uint64_t begun = group->metered ? engine->sys->now() : 0;
+	int total = poll_cqs(engine, limit);
+
+	if (begun && !group->more)
+		engine->emptied_at = begun;
+	if (rearmed && group->more)
+		wake_who_is_armed(engine);
+	return total;
+}
+
 static int poll_some(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
-	bool rearmed = false;
 	int total;
 
 	if (!group->open)
 		return 0;
 	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
-	if (__builtin_expect(atomic_load_explicit(&group->rearm, memory_order_relaxed), 0))
-		rearmed = rearm(engine);
-	total = poll_cqs(engine, limit);
-	if (__builtin_expect(rearmed && group->more, 0))
-		wake_who_is_armed(engine);
+	if (__builtin_expect(
+		    atomic_load_explicit(&group->rearm, memory_order_relaxed) || group->metered, 0))
+		total = poll_and_tell(engine, limit);
+	else
+		total = poll_cqs(engine, limit);
 	if (!total) {
 		group->empty_polls++;
 		return 0;

@@ -47,6 +47,8 @@ struct shunt_group {
 	uint32_t cq_turn;		/* which is polled first */
 	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
 	bool more;			/* the last poll did not empty the CQs */
+	uint32_t
+		metered; /* links of which arrivals are counted: polls are timed for them (emptied_at) */
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */

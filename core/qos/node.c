@@ -7,10 +7,13 @@
 #include "core/engine.h"
 #include "core/link/seats.h"
 #include "core/qos/facts.h"
+#include "core/qos/monitor.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 
 #define ANEW 8 /* portions are found anew at most so often in a period */
+#define FEW                                                                                        \
+	8 /* part of a class's clients: when so many have come, portions are found anew at once */
 #define SILENT 2 /* periods after which a client without a report sends nothing */
 
 static uint64_t period_of(const struct shunt_qos *qos)
@@ -42,6 +45,7 @@ static void tell(struct shunt_throttle *throttle, const char *name, uint64_t rat
 
 	memcpy(message.qos.name, name, strlen(name));
 	throttle->told = rate;
+	shunt_holding_tell(throttle, rate, shunt_now(throttle->link->engine));
 	shunt_link_send(throttle->link, &message, NULL, 0);
 }
 
@@ -62,7 +66,7 @@ static void look_at_use(const struct shunt_qos *qos, struct shunt_throttle *thro
 {
 	if (shunt_qos_is_silent(qos, throttle, now))
 		shunt_portion_used(&throttle->in, throttle->in.taken, throttle->in.waits, now);
-	if (now - throttle->out.at >= period_of(qos) / ANEW)
+	if (shunt_portion_is_due(&throttle->out, period_of(qos) / ANEW, now))
 		shunt_portion_used(&throttle->out, atomic_load(&throttle->tokens),
 				   atomic_load(&throttle->waits), now);
 }
@@ -86,7 +90,24 @@ static void apply(struct shunt_service *service, uint32_t class, bool less)
 	}
 }
 
-static void split(struct shunt_service *service, uint32_t class, uint64_t now)
+/* What is left of the limit when all have been told: small raises are not worth a message. */
+static void find_free(struct shunt_service *service, uint32_t class, uint64_t limit)
+{
+	struct shunt_qos_state *state = &service->qos->classes[class];
+	struct shunt_throttle *throttle;
+	uint64_t in = 0, out = state->paced.rate;
+
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		if (!(throttle = member(link, class)))
+			continue;
+		in += throttle->told;
+		out += throttle->rate;
+	}
+	state->free_in = in < limit ? limit - in : 0;
+	state->free_out = out < limit ? limit - out : 0;
+}
+
+void shunt_qos_split(struct shunt_service *service, uint32_t class, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	uint64_t limit = qos->rules.classes[class].limit;
@@ -95,21 +116,71 @@ static void split(struct shunt_service *service, uint32_t class, uint64_t now)
 
 	qos->classes[class].uneven = false;
 	qos->classes[class].split_at = now;
+	qos->classes[class].joined = 0;
 	if (!limit)
 		return;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!(throttle = member(link, class)))
 			continue;
 		look_at_use(qos, throttle, now);
+		throttle->out.least = qos->classes[class].paced.first ? SHUNT_PACING_LEAST : 0;
 		throttle->in.next = in;
 		throttle->out.next = out;
 		in = &throttle->in;
 		out = &throttle->out;
 	}
 	shunt_portion_split(in, limit);
-	shunt_portion_split(out, limit);
+	shunt_portion_split(shunt_pacing_join(&qos->classes[class].paced, out), limit);
+	shunt_pacing_apply(&qos->classes[class].paced, true);
 	apply(service, class, true);
 	apply(service, class, false);
+	shunt_pacing_apply(&qos->classes[class].paced, false);
+	find_free(service, class, limit);
+}
+
+/* Connections on TCP have a part of the limit that only a look finds. */
+static void split(struct shunt_service *service, uint32_t class, uint64_t now)
+{
+	if (service->qos->classes[class].paced.count)
+		shunt_pacing_look(service, now);
+	else
+		shunt_qos_split(service, class, now);
+}
+
+/* A part of what is free; it is not more than an equal one. */
+static uint64_t take_free(uint64_t *free, uint64_t equal)
+{
+	uint64_t part = *free < equal ? *free : equal;
+
+	if (part < SHUNT_RATE_MIN)
+		part = SHUNT_RATE_MIN;
+	*free -= part < *free ? part : *free;
+	return part;
+}
+
+/*
+ * A client has come. All portions are found anew at once if many have come since, or none for a while: so many clients
+ * that come together cost a few messages each, not one to each of the others. Else it gets of what is free until then.
+ */
+static void join(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+{
+	struct shunt_qos *qos = service->qos;
+	struct shunt_qos_state *state = &qos->classes[throttle->class];
+	uint64_t limit = qos->rules.classes[throttle->class].limit, equal;
+
+	if (!limit)
+		return;
+	if (++state->joined >= state->clients / FEW ||
+	    now - state->split_at >= period_of(qos) / ANEW) {
+		split(service, throttle->class, now);
+		return;
+	}
+	equal = limit / state->clients;
+	throttle->in.rate = take_free(&state->free_in, equal);
+	throttle->out.rate = take_free(&state->free_out, equal);
+	tell(throttle, throttle->name, throttle->in.rate, qos->rules.period_ms);
+	shunt_throttle_set(throttle, throttle->out.rate);
+	set_uneven(service, throttle->class);
 }
 
 /* A class of which nobody is short stays as it is. */
@@ -166,7 +237,7 @@ static void put_in(struct shunt_service *service, struct shunt_throttle *throttl
 	throttle->told = 0;
 	service->qos->classes[class].clients++;
 	shunt_lock_leave(&service->engine->group.lock);
-	split(service, class, now);
+	join(service, throttle, now);
 	if (!throttle->told) /* of a class without a limit, too, a client learns */
 		tell(throttle, throttle->name, 0, service->qos->rules.period_ms);
 }
@@ -192,6 +263,11 @@ static bool has_class(const struct shunt_link *link)
 	return link->throttle && link->throttle->class != SHUNT_QOS_NO_CLASS;
 }
 
+static bool is_known(const struct shunt_link *link)
+{
+	return has_class(link) || (link->throttle && link->throttle->member);
+}
+
 void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *stream)
 {
 	struct shunt_service *service = link->engine->service;
@@ -199,33 +275,41 @@ void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *strea
 	struct shunt_qos_client client;
 	uint32_t class;
 
-	if (!service->qos || link->initiator || has_class(link))
+	if (!service->qos || link->initiator || is_known(link))
 		return;
 	learn(link, stream, &client);
 	class = shunt_qos_match(&service->qos->rules, &client);
-	if (class == SHUNT_QOS_NO_CLASS)
+	if (class == SHUNT_QOS_NO_CLASS && !service->qos->monitor)
 		return;
 	throttle = shunt_throttle_of(link);
-	if (throttle)
-		put_in(service, throttle, class);
-	else
+	if (!throttle) {
 		shunt_log(SHUNT_LOG_WARN, "process %u%s has no limit: out of memory",
 			  link->peer_pid, shunt_link_where(link));
+		return;
+	}
+	if (class != SHUNT_QOS_NO_CLASS)
+		put_in(service, throttle, class);
+	if (service->qos->monitor)
+		shunt_monitor_join(link);
 }
 
 void shunt_qos_left(struct shunt_link *link)
 {
+	shunt_monitor_leave(link);
 	if (has_class(link))
 		take_out(link->engine->service, link->throttle);
+	shunt_service_paces(link->engine);
 }
 
 /* --- rules --- */
 
 static void take_all_out(struct shunt_service *service)
 {
-	for (struct shunt_link *link = service->links; link; link = link->next)
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		shunt_monitor_dismiss(link);
 		if (has_class(link))
 			take_out(service, link->throttle);
+	}
 }
 
 /* Each accepted link by one of its streams: which class is it of now? Without one, it is of none any more. */
@@ -247,17 +331,32 @@ static void classify_all(struct shunt_service *service)
 	}
 }
 
-static void replace(struct shunt_service *service, struct shunt_qos *qos)
+static bool has_capacity(const struct shunt_qos *qos)
+{
+	return qos && qos->rules.capacity_kind != SHUNT_QOS_CAPACITY_NONE;
+}
+
+/* 0 or -ENOMEM, and one line. */
+static int replace(struct shunt_service *service, struct shunt_qos *qos, char *error, size_t bytes)
 {
 	struct shunt_qos *former = service->qos;
+	int result = 0;
 
 	if (former)
 		take_all_out(service);
+	if (has_capacity(qos))
+		qos->monitor = shunt_monitor_begin(service, &qos->rules);
+	if (has_capacity(qos) && !qos->monitor) { /* limits hold all the same */
+		strncpy(error, "out of memory: nothing is reserved", bytes);
+		result = -ENOMEM;
+	}
 	shunt_lock_take(&service->engine->group.lock);
 	service->qos = qos;
 	shunt_lock_leave(&service->engine->group.lock);
 	free(former);
 	classify_all(service);
+	shunt_pacing_rules_changed(service);
+	return result;
 }
 
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes)
@@ -275,25 +374,30 @@ int shunt_qos_set(struct shunt_service *service, const char *text, char *error, 
 		free(qos);
 		return result;
 	}
-	if (qos)
+	if (qos) {
+		qos->number = ++service->qos_count;
 		qos->since = shunt_now(service->engine);
-	replace(service, qos);
-	return 0;
+	}
+	return replace(service, qos, error, bytes);
 }
 
 void shunt_qos_begin(struct shunt_service *service)
 {
 	char error[SHUNT_QOS_ERROR];
 
-	if (service->engine->config.qos_rules[0] &&
-	    shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
+	if (!service->engine->config.qos_rules[0])
+		return;
+	if (!shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
+		shunt_task_at(&service->tasks.pacing, 0); /* connections came before all was made */
+	else
 		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
 }
 
-void shunt_qos_end(struct shunt_service *service)
+void shunt_qos_end(struct shunt_service *service, bool copy)
 {
 	free(service->qos);
 	service->qos = NULL;
+	shunt_monitor_free(service, copy);
 }
 
 /* --- what clients say --- */

@@ -9,9 +9,11 @@
 void shunt_portion_begin(struct shunt_portion *portion, uint64_t taken, uint64_t waits,
 			 uint64_t now)
 {
-	*portion = (struct shunt_portion) {
-		.demand = SHUNT_PORTION_ALL, .at = now, .taken = taken, .waits = waits
-	};
+	*portion = (struct shunt_portion) { .demand = SHUNT_PORTION_ALL,
+					    .least = portion->least,
+					    .at = now,
+					    .taken = taken,
+					    .waits = waits };
 }
 
 void shunt_portion_used(struct shunt_portion *portion, uint64_t taken, uint64_t waits, uint64_t now)
@@ -28,6 +30,7 @@ void shunt_portion_used(struct shunt_portion *portion, uint64_t taken, uint64_t 
 		portion->demand = SHUNT_PORTION_ALL;
 	else
 		portion->demand = portion->used + portion->used / 4;
+	portion->known = true;
 	portion->at = now;
 	portion->taken = taken;
 	portion->waits = waits > portion->waits ? waits : portion->waits;
@@ -40,7 +43,8 @@ static bool settle(struct shunt_portion *first, uint64_t level, uint64_t least, 
 	bool settled = false;
 
 	for (struct shunt_portion *portion = first; portion; portion = portion->next) {
-		uint64_t wanted = portion->demand > least ? portion->demand : least;
+		uint64_t keeps = portion->least ? portion->least : least;
+		uint64_t wanted = portion->demand > keeps ? portion->demand : keeps;
 
 		if (portion->settled || wanted > level)
 			continue;

@@ -11,15 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define SHUNT_PORTION_NEW 10000000ull /* ns: the use of one that is new is asked for so soon */
 #define SHUNT_PORTION_ALL UINT64_MAX /* a demand: as much as possible */
 
 struct shunt_portion {
 	struct shunt_portion *next; /* of those who share */
 	uint64_t used; /* the rate between the last two times that it was heard of */
 	uint64_t demand; /* a rate; SHUNT_PORTION_ALL */
+	uint64_t least; /* a rate that it keeps, if an equal portion is not less; 0: a sixteenth of that */
 	uint64_t rate; /* the outcome */
 	uint64_t at; /* ns: when it was last heard of */
 	uint64_t taken, waits; /* as of then */
+	bool known; /* its use is */
 	bool settled; /* while portions are computed */
 };
 
@@ -29,6 +32,14 @@ void shunt_portion_begin(struct shunt_portion *portion, uint64_t taken, uint64_t
 /* It has taken so many tokens by now, and waited so often, in all. Counts that go back say nothing. */
 void shunt_portion_used(struct shunt_portion *portion, uint64_t taken, uint64_t waits,
 			uint64_t now);
+/* Its use is to be asked for again, which is done every so many ns. */
+static inline bool shunt_portion_is_due(const struct shunt_portion *portion, uint64_t every,
+					uint64_t now)
+{
+	if (!portion->known && every > SHUNT_PORTION_NEW)
+		every = SHUNT_PORTION_NEW;
+	return now - portion->at >= every;
+}
 /* Splits `limit`: the sum of all rates is no more, while there are at most limit / SHUNT_RATE_MIN who share. */
 void shunt_portion_split(struct shunt_portion *first, uint64_t limit);
 

@@ -2,8 +2,11 @@
 #include "core/qos/throttle.h"
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/qos/own_sends.h"
 #include "core/qos/rules.h"
 #include "core/service.h"
+
+#define PAID 0x100u /* of a ticket: tokens of the account were taken; the tag of their period is below */
 
 static struct shunt_throttle *throttle_of(struct shunt_gate *gate)
 {
@@ -21,10 +24,15 @@ static void ask_for_look(struct shunt_engine *engine)
 /* Only the first who waits asks: the task looks again as long as somebody does. */
 static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
 {
+	struct shunt_own_sends *own;
+
 	atomic_store_explicit(&throttle->need, tokens, memory_order_relaxed);
 	if (atomic_exchange(&throttle->wait, SHUNT_THROTTLE_WAITS) != SHUNT_THROTTLE_CLEAR)
 		return;
 	atomic_fetch_add_explicit(&throttle->waits, 1, memory_order_relaxed);
+	own = atomic_load(&throttle->own);
+	if (own)
+		atomic_store(&own->busy, true);
 	ask_for_look(throttle->link->engine);
 }
 
@@ -35,34 +43,93 @@ static void report_is_due(struct shunt_throttle *throttle)
 		ask_for_look(throttle->link->engine);
 }
 
-static bool admit(struct shunt_gate *gate, uint32_t bytes)
+/* Few pooled tokens are left: more are fetched before the last one is used. */
+static void look_at_rest(struct shunt_throttle *throttle)
+{
+	if (shunt_account_pooled(&throttle->account) * 4 < throttle->fetch.batch &&
+	    shunt_fetch_want(&throttle->fetch))
+		ask_for_look(throttle->link->engine);
+}
+
+/* Of the account, where the node hands out tokens. */
+static bool pay(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens, uint32_t *ticket)
+{
+	enum shunt_taken taken;
+	uint8_t tag;
+
+	*ticket = 0;
+	if (!atomic_load_explicit(&throttle->counted, memory_order_acquire))
+		return true;
+	taken = shunt_account_take(&throttle->account, now, tokens, &tag);
+	if (taken == SHUNT_TAKEN_NONE)
+		return false;
+	*ticket = PAID | tag;
+	if (taken == SHUNT_TAKEN_POOLED)
+		look_at_rest(throttle);
+	return true;
+}
+
+static void pay_back(struct shunt_throttle *throttle, uint32_t ticket, uint32_t tokens)
+{
+	if (ticket & PAID)
+		shunt_account_give(&throttle->account, (uint8_t)ticket, tokens);
+}
+
+/* Of the bucket, where there is a limit. */
+static bool fits_limit(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
+{
+	bool waited = atomic_load_explicit(&throttle->wait, memory_order_relaxed) !=
+		      SHUNT_THROTTLE_CLEAR;
+
+	return !atomic_load_explicit(&throttle->rate, memory_order_acquire) ||
+	       shunt_bucket_take(&throttle->bucket, now, tokens, waited);
+}
+
+static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens, uint32_t *ticket)
+{
+	if (!pay(throttle, now, tokens, ticket))
+		return false;
+	if (fits_limit(throttle, now, tokens)) {
+		if (!atomic_load_explicit(&throttle->own, memory_order_acquire) ||
+		    shunt_own_sends_take(throttle, now, tokens))
+			return true;
+		if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
+			shunt_bucket_give(&throttle->bucket, tokens);
+	}
+	pay_back(throttle, *ticket, tokens);
+	return false;
+}
+
+static bool admit(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket)
 {
 	struct shunt_throttle *throttle = throttle_of(gate);
 	uint64_t now = shunt_now(throttle->link->engine);
 	uint32_t tokens = shunt_tokens_of(bytes);
-	bool waited = atomic_load_explicit(&throttle->wait, memory_order_relaxed) !=
-		      SHUNT_THROTTLE_CLEAR;
 
 	if (__builtin_expect(
 		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
 		report_is_due(throttle);
-	if (!shunt_bucket_take(&throttle->bucket, now, tokens, waited) &&
-	    !atomic_load_explicit(&throttle->open, memory_order_relaxed)) {
-		refuse(throttle, tokens);
-		return false;
+	if (!take(throttle, now, tokens, ticket)) {
+		if (!atomic_load_explicit(&throttle->open, memory_order_relaxed)) {
+			refuse(throttle, tokens);
+			return false;
+		}
+		*ticket = 0;
 	}
 	atomic_fetch_add_explicit(&throttle->tokens, tokens, memory_order_relaxed);
 	return true;
 }
 
-static void shorten(struct shunt_gate *gate, uint32_t admitted, uint32_t posted)
+static void shorten(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted)
 {
 	struct shunt_throttle *throttle = throttle_of(gate);
 	uint32_t tokens = shunt_tokens_of(admitted) - (posted ? shunt_tokens_of(posted) : 0);
 
 	if (!tokens)
 		return;
-	shunt_bucket_give(&throttle->bucket, tokens);
+	if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
+		shunt_bucket_give(&throttle->bucket, tokens);
+	pay_back(throttle, ticket, tokens);
 	atomic_fetch_sub_explicit(&throttle->tokens, tokens, memory_order_relaxed);
 }
 
@@ -90,6 +157,8 @@ struct shunt_throttle *shunt_throttle_of(struct shunt_link *link)
 
 void shunt_throttle_free(struct shunt_link *link)
 {
+	if (link->throttle)
+		shunt_holding_end(link->throttle);
 	free(link->throttle);
 	link->throttle = NULL;
 }
@@ -118,20 +187,47 @@ static void begin_rate(struct shunt_throttle *throttle, uint64_t rate)
 	shunt_lock_leave(&link->engine->group.lock);
 }
 
-void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate)
+/* The largest work request under both, and the gate if there is one of them. */
+static void arrange(struct shunt_throttle *throttle)
 {
 	struct shunt_link *link = throttle->link;
-	uint32_t piece = rate ? shunt_tokens_piece(
-					rate, shunt_narrow_u32(link->engine->config.frag_bytes)) :
-				0;
+	uint32_t most = shunt_narrow_u32(link->engine->config.frag_bytes), piece = most;
+	bool gated = throttle->rate || throttle->counted || atomic_load(&throttle->own);
 
+	if (throttle->rate)
+		piece = shunt_tokens_piece(throttle->rate, most);
+	if (throttle->node_rate && shunt_tokens_piece(throttle->node_rate, most) < piece)
+		piece = shunt_tokens_piece(throttle->node_rate, most);
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL, gated ? piece : 0);
+	serve_lanes(link);
+	ask_for_look(link->engine); /* who waits may have less to wait for */
+}
+
+void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate)
+{
 	if (rate == throttle->rate)
 		return;
 	begin_rate(throttle, rate);
-	for (uint32_t i = 0; i < link->lane_count; i++)
-		shunt_lane_set_gate(&link->lanes[i], rate ? &throttle->gate : NULL, piece);
-	serve_lanes(link);
-	ask_for_look(link->engine); /* who waits may have less to wait for */
+	arrange(throttle);
+}
+
+void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate)
+{
+	if (rate == throttle->node_rate)
+		return;
+	throttle->node_rate = rate;
+	atomic_store(&throttle->counted, rate != 0);
+	arrange(throttle);
+}
+
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate)
+{
+	if (own == atomic_load(&throttle->own) && rate == throttle->node_rate)
+		return;
+	atomic_store(&throttle->own, own);
+	throttle->node_rate = rate;
+	arrange(throttle);
 }
 
 void shunt_throttle_open_all(struct shunt_engine *engine)
@@ -147,20 +243,60 @@ void shunt_throttle_open_all(struct shunt_engine *engine)
 
 /* --- who waits --- */
 
-void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+/* When the limit and the account allow what was refused last. Of tokens in the pool fetch.c says when to look. */
+static uint64_t due_at(const struct shunt_throttle *throttle, uint64_t now)
+{
+	uint32_t need = atomic_load(&throttle->need);
+	uint64_t due = throttle->rate ? shunt_bucket_due(&throttle->bucket, now, need) : now, paid;
+
+	if (due > now || !throttle->counted)
+		return due;
+	paid = shunt_account_due(&throttle->account, now, need);
+	return paid > now && throttle->fetch.at > now && throttle->fetch.at < paid ? throttle->fetch.at : paid;
+}
+
+bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle)
+{
+	uint64_t now = shunt_now(throttle->link->engine);
+
+	return due_at(throttle, now) <= now;
+}
+
+bool shunt_throttle_release(struct shunt_throttle *throttle)
 {
 	uint8_t state = SHUNT_THROTTLE_WAITS;
-	uint64_t due = shunt_bucket_due(&throttle->bucket, now, atomic_load(&throttle->need));
 
+	atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_SERVES);
+	serve_lanes(throttle->link);
+	state = SHUNT_THROTTLE_SERVES;
+	return atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_CLEAR);
+}
+
+/* Tokens that a waiter needs and the account has not got are fetched. */
+static void fetch(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+{
+	if (!throttle->counted || !is_up(throttle->link))
+		return;
+	if (atomic_load(&throttle->wait) != SHUNT_THROTTLE_CLEAR && due_at(throttle, now) > now)
+		shunt_fetch_want(&throttle->fetch);
+	shunt_fetch_run(throttle, task, now);
+}
+
+void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+{
+	uint64_t due;
+
+	fetch(throttle, task, now);
 	if (atomic_load(&throttle->wait) == SHUNT_THROTTLE_CLEAR)
 		return;
-	if (due <= now || !throttle->rate || !is_up(throttle->link)) {
-		atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_SERVES);
-		serve_lanes(throttle->link);
-		state = SHUNT_THROTTLE_SERVES;
-		if (atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_CLEAR))
+	due = due_at(throttle, now);
+	if (due <= now || !is_up(throttle->link)) {
+		if (atomic_load(&throttle->own) && is_up(throttle->link))
+			return; /* own_sends.c serves it in its turn */
+		if (shunt_throttle_release(throttle))
 			return;
-		due = shunt_bucket_due(&throttle->bucket, now, atomic_load(&throttle->need));
+		fetch(throttle, task, now);
+		due = due_at(throttle, now);
 	}
 	shunt_task_at(task, due);
 }

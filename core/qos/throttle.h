@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The throttle of one end of a link: what this end may send there (HA-05, HA-06). It is a gate before all lanes of the
- * link (core/lane/window.h), which takes tokens from one bucket. Without a token the bytes wait in their streams, as
- * they do without credit: EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when
- * the tokens are due. Nothing is timed while nobody waits.
+ * link (core/lane/window.h). A limit takes tokens from one bucket. Where the node hands out tokens, each work request
+ * needs some of the link's account, too. Without a token the bytes wait in their streams, as they do without credit:
+ * EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when there are tokens.
+ * Nothing is timed while nobody waits.
  */
 #ifndef SHUNT_CORE_QOS_THROTTLE_H
 #define SHUNT_CORE_QOS_THROTTLE_H
 
 #include "core/lane/window.h"
+#include "core/device/page.h"
+#include "core/qos/account.h"
+#include "core/qos/fetch.h"
+#include "core/qos/holding.h"
+#include "core/qos/ledger.h"
+#include "core/qos/pacing.h"
 #include "core/qos/portions.h"
 #include "core/qos/tokens.h"
 #include "shunt/wire.h"
 
 struct shunt_engine;
 struct shunt_link;
+struct shunt_own_sends;
+struct shunt_pool;
 struct shunt_task;
 
 enum shunt_throttle_wait {
@@ -36,22 +45,44 @@ struct shunt_throttle {
 	/* ns, SHUNT_NEVER: the first token from then on makes a report due. */
 	_Atomic uint64_t report_at;
 	_Atomic bool report_due;
-	uint64_t rate; /* as in tokens.h; 0: none, and no gate */
+	_Atomic uint64_t rate; /* of the lanes, as in tokens.h; 0: no limit. Written by the service thread */
+	_Atomic bool counted; /* the peer's node hands out tokens: the account has ours. Written by the service thread */
+	struct shunt_account account;
+	struct shunt_fetch fetch;
 	char name[SHUNT_QOS_NAME]; /* of the class; "": none */
 
 	uint64_t since; /* ns: when it was made */
 	struct shunt_pace pace; /* group.lock */
 
+	uint64_t node_rate; /* of all tokens that the node hands out, or takes for its own sends; 0: it does neither */
+
 	/* the claimant's end, which is told */
 	uint64_t period; /* ns; 0: it is not told anything */
-	uint64_t reported_at, reported_waits;
+	uint64_t limit; /* that it was told; 0: none */
+	struct shunt_paced paced; /* those of its streams that stay on TCP; they share the limit with `out` */
+	uint64_t reported_at, reported_waits, reported_tcp;
 	bool reported_short;
 
 	/* the node's end */
 	char declared[SHUNT_QOS_NAME];
 	uint32_t class; /* SHUNT_QOS_NO_CLASS */
 	uint64_t told; /* the rate that the peer was told last */
-	struct shunt_portion in, out; /* of the class's limit: the peer's sends, and ours */
+	struct shunt_portion in; /* of the class's limit: the peer's sends */
+	struct shunt_holding holding; /* of the peer's sends, by what arrives */
+	/* the same, where the node hands out tokens (monitor.h) */
+	bool member;
+	struct shunt_ledger_client tokens_of;
+	struct shunt_portion reserved; /* of the class's reservation */
+	uint64_t short_periods; /* in which it has used all of its part */
+	uint64_t part, granted; /* tokens of this period: planned, and said */
+	uint64_t arrived_before; /* tokens that had arrived when it began */
+	struct shunt_pool *pool; /* NULL: none for it */
+	struct shunt_page_loan loan; /* of the pool's page */
+	struct shunt_own_sends *_Atomic own; /* whose tokens our sends need; NULL: none. Written as `rate` */
+	_Atomic uint32_t handed; /* tokens for our next work request */
+	uint64_t served_at; /* the turn of `own` in which it was handed some last */
+
+	struct shunt_portion out; /* of a class's limit, or of the link's: what our lanes send */
 };
 
 /* The link's throttle, which is made where there is none. NULL: out of memory. */
@@ -59,6 +90,14 @@ struct shunt_throttle *shunt_throttle_of(struct shunt_link *link);
 void shunt_throttle_free(struct shunt_link *link);
 /* So much from now on; 0: no limit. */
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
+/* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
+void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
+/* Our sends need tokens of these, too, which come at this rate; NULL: of none. */
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate);
+/* Nothing but the tokens of `own` keeps it waiting. Service thread. */
+bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle);
+/* The lanes are served: there are tokens. Service thread. True: nobody waits any more. */
+bool shunt_throttle_release(struct shunt_throttle *throttle);
 /* Serves those who have waited long enough, and says when to look again. */
 void shunt_throttle_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
 /* The process ends: no throttle holds anything back any more. group.lock is taken. */

@@ -11,7 +11,7 @@
 #define MILLITOKEN_NS 1000000000000ull
 
 /* Rounded up: never more than the rate. */
-static uint64_t cost_of(uint64_t rate)
+uint64_t shunt_token_cost(uint64_t rate)
 {
 	return ((MILLITOKEN_NS << PARTS) + rate - 1) / rate;
 }
@@ -33,13 +33,13 @@ static uint64_t depth_of(uint64_t cost, uint32_t tokens, bool waited)
 void shunt_bucket_begin(struct shunt_bucket *bucket, uint64_t rate, uint64_t now)
 {
 	bucket->origin = now - BEFORE;
-	atomic_store(&bucket->cost, cost_of(rate));
+	atomic_store(&bucket->cost, shunt_token_cost(rate));
 	atomic_store(&bucket->full_at, time_of(bucket, now) - depth_of(bucket->cost, 1, false));
 }
 
 void shunt_bucket_change(struct shunt_bucket *bucket, uint64_t rate)
 {
-	atomic_store(&bucket->cost, cost_of(rate));
+	atomic_store(&bucket->cost, shunt_token_cost(rate));
 }
 
 bool shunt_bucket_take(struct shunt_bucket *bucket, uint64_t now, uint32_t tokens, bool waited)
@@ -62,6 +62,16 @@ void shunt_bucket_give(struct shunt_bucket *bucket, uint32_t tokens)
 {
 	atomic_fetch_sub_explicit(&bucket->full_at, atomic_load(&bucket->cost) * tokens,
 				  memory_order_relaxed);
+}
+
+uint64_t shunt_bucket_rest(const struct shunt_bucket *bucket, uint64_t now)
+{
+	uint64_t cost = atomic_load(&bucket->cost), time = time_of(bucket, now),
+		 least = time - depth_of(cost, 1, true), full = atomic_load(&bucket->full_at);
+
+	if (full < least)
+		full = least;
+	return full < time ? (time - full) / cost : 0;
 }
 
 uint64_t shunt_bucket_due(const struct shunt_bucket *bucket, uint64_t now, uint32_t tokens)

@@ -38,6 +38,9 @@ static inline uint32_t shunt_tokens_of(uint32_t bytes)
 	return bytes <= SHUNT_TOKEN_BYTES ? 1 : (bytes - 1) / SHUNT_TOKEN_BYTES + 1;
 }
 
+/* What a token costs at a rate, in 1/64 ns. */
+uint64_t shunt_token_cost(uint64_t rate);
+
 /* How fast a count grows, from one look to the next. */
 struct shunt_pace {
 	uint64_t at, count; /* ns; 0: nobody has looked yet */
@@ -55,6 +58,8 @@ void shunt_bucket_change(struct shunt_bucket *bucket, uint64_t rate);
 bool shunt_bucket_take(struct shunt_bucket *bucket, uint64_t now, uint32_t tokens, bool waited);
 /* Tokens that were taken, and not used after all. Any thread. */
 void shunt_bucket_give(struct shunt_bucket *bucket, uint32_t tokens);
+/* How many a sender that has waited could take now. */
+uint64_t shunt_bucket_rest(const struct shunt_bucket *bucket, uint64_t now);
 /* When so many can be taken, if nobody else takes any; at most a day from now. */
 uint64_t shunt_bucket_due(const struct shunt_bucket *bucket, uint64_t now, uint32_t tokens);
 /* The largest work request that does not take longer than SHUNT_TOKEN_PIECE; at least one token's. */

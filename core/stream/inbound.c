@@ -296,6 +296,17 @@ static const char *on_lane(struct shunt_lane *lane)
 	return NULL;
 }
 
+static __attribute__((noinline)) const char *count_arrival(struct shunt_lane *lane,
+							   const struct ibv_wc *wc)
+{
+	struct shunt_arrivals *arrivals = lane->link->arrivals;
+	enum shunt_imm type = ntohl(wc->imm_data) >> SHUNT_IMM_SHIFT;
+
+	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND ?
+		       arrivals->count(arrivals, wc->byte_len) :
+		       NULL;
+}
+
 static const char *on_message(struct shunt_engine *engine, struct shunt_lane *lane,
 			      const struct ibv_wc *wc)
 {
@@ -377,6 +388,8 @@ void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, c
 			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))
 		return;
 	wrong = on_message(engine, lane, wc);
+	if (__builtin_expect(lane->metered, 0) && !wrong)
+		wrong = count_arrival(lane, wc);
 	if (__builtin_expect(wrong != NULL, 0))
 		shunt_link_distrust(lane->link, wrong);
 }

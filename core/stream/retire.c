@@ -142,6 +142,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		stream->tx.kernels = true;
 		shunt_fork_slots_settle(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+		shunt_service_paces(engine);
 		done = true;
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -60,7 +60,9 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
-	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head, __ATOMIC_RELEASE);	/* it may be taken for credit */
+	if (__builtin_expect(!atomic_load_explicit(&rx->withheld, memory_order_relaxed), 1))
+		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head,
+				 __ATOMIC_RELEASE); /* it may be taken for credit */
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);

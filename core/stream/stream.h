@@ -16,6 +16,7 @@
 #include "core/base/reason.h"
 #include "core/fd/file.h"
 #include "core/loop/loop.h"
+#include "core/qos/pacing.h"
 #include "core/stream/marks.h"
 #include "shunt/wire.h"
 
@@ -67,6 +68,13 @@ enum shunt_work {
 	SHUNT_WORK_RELEASE = 1 << 8,
 	SHUNT_WORK_BLOCKED = 1 << 9,
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
+};
+
+/* The peer is beyond its limit (core/qos/holding.h): work that is not done for it; and what was to be done since. */
+enum {
+	SHUNT_WITHHELD = 1,
+	SHUNT_WITHHELD_CREDIT = 2,
+	SHUNT_WITHHELD_RING = 4,
 };
 
 /* Work that may be posted only when all bytes before it have been. */
@@ -202,6 +210,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic int proof_fd;	/* the service thread's copy while it waits for the nonce; -1 */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
+	_Atomic uint8_t
+		withheld; /* SHUNT_WITHHELD…, 0: nothing is; set under group.lock, cleared under rx.lock */
 	uint8_t *ring;
 	uint32_t ring_bytes;
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
@@ -292,6 +302,7 @@ struct shunt_stream {
 	uint32_t proven_on;	/* service thread: number of the channel whose other end holds its peer, too; 0 none */
 	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */
 	struct shunt_marks marks;
+	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
 	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */

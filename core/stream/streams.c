@@ -110,6 +110,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
 	set(&rx->sender_waits, false);
+	set(&rx->withheld, 0);
 	rx->ring = NULL;
 	rx->ring_bytes = 0;
 	rx->ring_from = 0;
@@ -139,6 +140,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
+	stream->pacing = (struct shunt_pacing) { 0 };
 	stream->claimed = false;
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;

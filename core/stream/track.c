@@ -8,6 +8,7 @@
 #include "core/engine.h"
 #include "core/lane/send_buffer.h"
 #include "core/loop/request.h"
+#include "core/service.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
@@ -63,6 +64,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+	shunt_service_paces(engine);
 }
 
 /*
@@ -115,6 +117,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 		shunt_track_choose(engine, stream);
 	if (tx->track != before)
 		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* who waits for room waits on the other track */
+	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
 /* --- the receiver's side; rx.lock held --- */

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 8
+#define SHUNT_WIRE_VERSION 9
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -77,6 +77,13 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
 #define SHUNT_CONTROL_READ 15
 #define SHUNT_CONTROL_ACCEPTED 14
 
+/*
+ * Words of line 0 at a node that hands out tokens (core/qos/): the client's report, which the client writes without a
+ * word. At the client: what its last FETCH_AND_ADD has fetched, which its own device writes.
+ */
+#define SHUNT_CONTROL_REPORT 13
+#define SHUNT_CONTROL_FETCHED 12
+
 /* One control line: the words that the peer writes, one per type. Two cache lines. */
 struct shunt_control {
 	_Alignas(128) uint64_t word[16];
@@ -110,6 +117,9 @@ enum shunt_message_type {
 	SHUNT_MSG_QOS,		/* by the acceptor, before ACCEPT and again when it changes: you are of this class, with this limit */
 	SHUNT_MSG_QOS_DECLARE,	/* by the claimant, before CLAIM: I should like to be of this class */
 	SHUNT_MSG_QOS_REPORT,	/* by the claimant, once a period while it sends: tokens so far */
+	SHUNT_MSG_QOS_POOL,	/* by the acceptor: tokens for all are in this word; + on the soft device its page's descriptor */
+	SHUNT_MSG_QOS_PERIOD,	/* by the acceptor: a period begins, and these are your tokens */
+	SHUNT_MSG_QOS_ASK,	/* by the acceptor: write reports until this period ends */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -198,6 +208,23 @@ struct shunt_qos_word { /* what a type does not name is 0 */
 	char name[SHUNT_QOS_NAME]; /* QOS, QOS_DECLARE: letters, digits, '.', '-' and '_', then 0 */
 };
 
+/* A word of memory that several clients change by FETCH_AND_ADD: core/qos/pool.h. */
+struct shunt_qos_pool {
+	uint64_t address;	/* a multiple of 8 */
+	uint32_t rkey;
+	uint32_t zero;
+};
+
+struct shunt_qos_grant {	/* ASK: the number alone */
+	uint64_t rate;	/* of all tokens, as in shunt_qos_word */
+	uint32_t number;	/* below 2^16, one more than that of the last one, or 0 behind the highest */
+	uint32_t period_ms;	/* 0: no tokens are needed any more, and all else is 0 */
+	uint32_t reservation;	/* tokens of this client alone */
+	uint32_t batch;	/* tokens that it takes from the pool at a time */
+	uint32_t paced;	/* 1: the reservation is to be spent in proportion to time; or 0 */
+	uint32_t zero;
+};
+
 struct shunt_message {
 	uint32_t type;
 	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS… */
@@ -243,6 +270,8 @@ struct shunt_message {
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
 		struct shunt_identity process;	/* REDIRECT */
 		struct shunt_qos_word qos;
+		struct shunt_qos_pool pool;
+		struct shunt_qos_grant period;
 	};
 };
 

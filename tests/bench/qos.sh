@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Limits by class (docs/QOS.md): what a limit gives, and what rules cost that make nobody short.
+# Limits by class (docs/QOS.md): what a limit gives, on links and on TCP, and what rules cost that make nobody short.
 #
 #	SECONDS_EACH=5 ROUNDS=5 LIMIT=2Gbit qos.sh
 # shellcheck disable=SC2086	# commands to put before others are several words
@@ -24,6 +24,19 @@ gbit() {
 echo "load: $(cut -d' ' -f1-3 /proc/loadavg)"
 SHUNT_QOS=$rules start_server $shunt_run iperf3 -s -p
 echo "limit=$limit, Gbit/s: to the server $(gbit), from it $(gbit -R), 4 streams $(gbit -P 4)"
+# The same on TCP: both ends of Shunt (SHUNT_MOCK), then a client without it, to which the server alone holds the limit.
+export SHUNT_MOCK=tcp
+SHUNT_QOS="class bulk limit=$limit" start_server $shunt_run iperf3 -s -p
+tcp=$server_port
+echo "on TCP: to the server $(gbit), from it $(gbit -R), 4 streams $(gbit -P 4), 4 from it $(gbit -R -P 4)"
+echo "on TCP, a plain client: from the server $(shunt_run='' gbit -R), 4 from it $(shunt_run='' gbit -R -P 4)"
+# A server of its own beside it, without rules.
+start_server $shunt_run iperf3 -s -p
+timeout 120 $shunt_run iperf3 -c 127.0.0.1 -p "$server_port" -t $((2 * seconds + 2)) > /dev/null &
+server_port=$tcp
+echo "on TCP, beside one without a limit: to the server $(gbit), from it $(gbit -R)"
+wait $!
+unset SHUNT_MOCK
 SHUNT_QOS='class all limit=900Gbit' start_server $shunt_run iperf3 -s -p
 limited=$server_port
 start_server $shunt_run iperf3 -s -p

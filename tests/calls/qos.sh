@@ -97,11 +97,13 @@ becomes "$one" "q['links'][0]['limit'] < $limit" True	# the first has less then
 check "what both may send is no more than the limit" test \
 	$(($(json "$one" "q['links'][0]['limit']") + $(json "$two" "q['links'][0]['limit']"))) -le $limit
 check "the table names the class" grep -q "bulk .* 2 " <($shunt stat "$server_pid")
-check "bad rules are refused, with their place" grep -q "rules:1:12: reservations are not served yet" \
+check "bad rules are refused, with their place" grep -q "rules:1:20: to reserve needs a capacity" \
 	<($shunt adm "$server_pid" qos class bulk reserve=50% 2>&1)
 check "and the former stay" is "$server_pid" "[c['limit'] for c in q['classes']]" "[$limit, 0]"
 check "other rules, under load" $shunt adm "$server_pid" qos 'class slow limit=10Mbit; class rest'
 check "a client is of another class" becomes "$two" "q['links'][0]['class']" slow
+check "nobody was held who keeps the limit" is "$server_pid" "any(l['held'] for l in q['links']), any(c['cheats'] for c in q['classes'])" "False False"
+check "and what arrives is counted" is "$server_pid" "all(l['arrived'] > 0 for l in q['links'])" True
 check "none, under load" $shunt adm "$server_pid" qos off
 check "a client is of none" becomes "$two" "q" None
 check "all of the first client's bytes arrive" end_source "$one_to" "$one_from"
@@ -111,6 +113,16 @@ check "rules of a file" $shunt adm "$server_pid" qos "$work/rules"
 start_source "" plain
 check "a plain client is not limited" is "$server_pid" "q['classes'][0]['clients']" 0
 check "all of the plain client's bytes arrive" end_source "$to" "$from"
+check "rules with a capacity" $shunt adm "$server_pid" qos 'capacity 10Gbit; class db reserve=60%; class rest limit=1Gbit'
+check "are in the statistics" is "$server_pid" \
+	"q['capacity']['kind'], q['capacity']['rate'], [c['reserve_share'] for c in q['classes']], type(q['periods'])" \
+	"fixed 305175781 [600, 0] <class 'list'>"
+check "and in the table" grep -q "capacity fixed: " <($shunt stat "$server_pid")
+check "the last periods of both classes" grep -q "^period  capacity  db  rest" <($shunt adm "$server_pid" qos periods)
+$shunt adm "$server_pid" qos rules > "$work/said"
+check "the rules are said again" grep -q "^class db reserve=60.0%" "$work/said"
+check "and can be put in force" $shunt adm "$server_pid" qos "$work/said"
+check "they are the same" diff "$work/said" <($shunt adm "$server_pid" qos rules)
 check "a class that a user declares" $shunt adm "$server_pid" qos 'class gold declared=gold; class rest limit=1Gbit'
 SHUNT_QOS_CLASS=gold start_source "$shunt_run" gold
 check "is a client's that does" becomes "$source" "q['links'][0]['class'], q['links'][0]['limit']" "gold 0"
@@ -121,4 +133,40 @@ start_source "$shunt_run" last
 check "bad rules at the start are said once" test "$(grep -c "SHUNT_QOS: no rules are in force: rules:1:15: limit is none, or" "$work/err")" = 1
 check "and nobody is limited" is "$server_pid" "q" None
 check "all bytes arrive without rules" end_source "$to" "$from"
+
+# A client that cheats: its clock goes 50 times as fast as the node's, and so its bucket fills.
+cat > "$work/fast.c" << 'END'
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int result = syscall(SYS_clock_gettime, clock, t);
+	unsigned long long ns = t->tv_nsec * 50ull;
+	if (clock == CLOCK_MONOTONIC) {
+		t->tv_sec = t->tv_sec * 50 + ns / 1000000000;
+		t->tv_nsec = ns % 1000000000;
+	}
+	return result;
+}
+END
+if ${CC:-cc} -shared -fPIC -o "$work/fast.so" "$work/fast.c" 2> "$work/cc.log"; then
+	SHUNT_LOG=warn SHUNT_QOS='class bulk limit=100Mbit' start_telling $shunt_run python3 "$work/sink.py" 2> "$work/err"
+	LD_PRELOAD=$work/fast.so start_source "$shunt_run" cheat
+	cheat=$source cheat_to=$to cheat_from=$from
+	start_source "$shunt_run" honest
+	check "a client that cheats is held" becomes "$server_pid" "any(l['held'] for l in q['links'] if l['peer'] == $cheat)" True
+	check "and counted" becomes "$server_pid" "q['classes'][0]['cheats'] > 0" True
+	check "and named" grep -q "process $cheat breaks its limit: .* it is held" "$work/err"
+	check "and shown" grep -q "process $cheat breaks the limit of class bulk" <($shunt adm "$server_pid" qos)
+	becomes "$server_pid" "any(l['arrived'] > 5000 for l in q['links'] if l['peer'] == $cheat)" True
+	check "it sends no more than the limit has by now, and two rings" is "$server_pid" \
+		"[l['arrived'] <= process['uptime_ms'] * 3051757 / 1e6 * 1.02 + 2048 + 256 for l in q['links'] if l['peer'] == $cheat]" "[True]"
+	check "the client beside it is not held" is "$server_pid" "[l['held'] for l in q['links'] if l['peer'] == $source]" "[0]"
+	check "all of the cheat's bytes arrive" end_source "$cheat_to" "$cheat_from"
+	check "all of the honest client's bytes arrive" end_source "$to" "$from"
+else
+	skip "a client that cheats is held" "nothing can be compiled"
+fi
 plan

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/reconnect tests/sim/possession
-TESTS += tests/sim/sim tests/sim/race tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/reconnect tests/sim/possession tests/sim/beside.sh
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/cheat tests/sim/reconnect tests/sim/possession
+TESTS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/cheat tests/sim/reconnect tests/sim/possession tests/sim/beside.sh
 EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
 
 # Two engines on real TCP.
@@ -25,6 +25,9 @@ tests_sim_sim_LDADD = libshuntcore.la -lpthread
 
 tests_sim_race_SOURCES = tests/sim/race.c $(sim_pair)
 tests_sim_race_LDADD = libshuntcore.la -lpthread
+
+tests_sim_account_race_LDADD = libshuntcore.la -lpthread
+tests_sim_tokens_sim_LDADD = libshuntcore.la
 
 # One thread and real TCP: exact counts of what lanes post.
 tests_sim_batch_SOURCES = \
@@ -51,6 +54,10 @@ tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 # The same, for limits.
 tests_sim_qos_SOURCES = tests/sim/qos.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_qos_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for clients that break them.
+tests_sim_cheat_SOURCES = tests/sim/cheat.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_cheat_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
 tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/overflow.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)

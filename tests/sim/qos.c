@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "core/base/answer.h"
 #include "core/peer/hear.h"
+#include "core/peer/mock.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 
@@ -196,6 +198,8 @@ static void without_rules_there_is_nothing(void **state)
 		assert_null(bed.lane[side]->window.gate);
 		assert_false(bed.lane[side]->window.asked);
 		assert_false(shunt_task_waits(&engines[side]->service->tasks.qos));
+		assert_false(atomic_load(&engines[side]->paces));
+		assert_int_equal(engines[side]->service->tasks.pacing.not_before, 0);
 	}
 	end_bed();
 }
@@ -220,7 +224,7 @@ static void rules_change(void **state)
 	assert_int_not_equal(shunt_qos_set(engines[1]->service, "class slow reserve=1Gbit", error,
 					   sizeof(error)),
 			     0);
-	assert_non_null(strstr(error, "rules:1:12: reservations are not served yet"));
+	assert_non_null(strstr(error, "rules:1:20: to reserve needs a capacity"));
 	turn();
 	assert_int_equal(throttle_of(0)->rate, 30517578);
 	/* A class without a limit, and none. */
@@ -290,6 +294,141 @@ static void an_end_waits_for_no_tokens(void **state)
 	shunt_lane_kick(bed.lane[0]);
 	drain();
 	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
+	end();
+}
+
+/* --- on TCP --- */
+
+static uint64_t kernels(int i, int side)
+{
+	uint64_t rate = 0;
+	socklen_t length = sizeof(rate);
+
+	assert_int_equal(getsockopt(bed.pair[i].side[side].fd, SOL_SOCKET, SO_MAX_PACING_RATE,
+				    &rate, &length),
+			 0);
+	assert_int_equal(length, sizeof(rate));
+	return rate;
+}
+
+static uint64_t programs(int i, int side)
+{
+	struct side *end = &bed.pair[i].side[side];
+	uint64_t rate = 0;
+	socklen_t length = sizeof(rate);
+
+	assert_int_equal(shunt_stream_get_pacing(stream_of(end), end->fd, &rate, &length), 0);
+	return rate;
+}
+
+static void set_programs(int i, int side, uint64_t rate)
+{
+	struct side *end = &bed.pair[i].side[side];
+
+	assert_int_equal(shunt_stream_set_pacing(stream_of(end), end->fd, &rate, sizeof(rate)), 0);
+}
+
+static void hold(int side, bool on)
+{
+	for (int i = 0; i < bed.pairs; i++)
+		shunt_mock_set(stream_of(&bed.pair[i].side[side]),
+			       on ? SHUNT_MOCK_TCP : SHUNT_MOCK_AUTO);
+	turn();
+	drain();
+}
+
+static void pass_ms(int count)
+{
+	for (int ms = 0; ms < count; ms++) {
+		pair_skew += MS;
+		turn();
+	}
+}
+
+/* All that the side may send, by all connections and by the lanes; bytes a second. */
+static uint64_t may_send(int side)
+{
+	uint64_t sum = throttle_of(side)->rate * SHUNT_TOKEN_BYTES / 1000;
+
+	for (int i = 0; i < bed.pairs; i++)
+		sum += kernels(i, side);
+	return sum;
+}
+
+#define LIMIT_BYTES (LIMIT * SHUNT_TOKEN_BYTES / 1000)
+
+static void tcp_has_the_limit_too(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=100Mbit");
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	assert_int_equal(throttle_of(0)->rate, LIMIT);
+	for (int side = 0; side < 2; side++)
+		hold(side, true);
+	pass_ms(5);
+	for (int ms = 0; ms < 1000; ms++) {
+		if (ms % 100 < 50)
+			for (int i = 0; i < bed.pairs; i++)
+				put(i, 0, 32768, 0);
+		pass_ms(1);
+		drain();
+		for (int side = 0; side < 2; side++)
+			assert_true(may_send(side) <= LIMIT_BYTES + 1);
+	}
+	assert_true(may_send(0) >= LIMIT_BYTES * 98 / 100);
+	/* The kernel's time is not ours. */
+	for (int i = 0; i < bed.pairs; i++)
+		while (bed.received[i][0] < bed.sent[i][0])
+			drain();
+	/* Both directions of all are on the link again, and their lanes have all. */
+	for (int side = 0; side < 2; side++)
+		hold(side, false);
+	for (int i = 0; i < bed.pairs; i++)
+		while (!on_link(&bed.pair[i].side[0]) || !on_link(&bed.pair[i].side[1])) {
+			put(i, 0, 1, 0);
+			put(i, 1, 1, 0);
+			drain();
+		}
+	pass_ms(200);
+	for (int side = 0; side < 2; side++)
+		assert_int_equal(throttle_of(side)->rate, LIMIT);
+	end();
+}
+
+static void rules_that_go_leave_no_trace(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=100Mbit");
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	set_programs(0, 0, 123456789);
+	for (int side = 0; side < 2; side++)
+		hold(side, true);
+	pass_ms(200);
+	for (int side = 0; side < 2; side++) {
+		assert_true(kernels(1, side) < LIMIT_BYTES);
+		assert_true(programs(1, side) == UINT64_MAX);
+		set_programs(1, side, 1000);
+		assert_int_equal(kernels(1, side), 1000);
+		set_programs(1, side, 1000000000);
+		assert_true(kernels(1, side) < LIMIT_BYTES);
+		assert_int_equal(programs(1, side), 1000000000);
+	}
+	set_rules("class other port=1 limit=1Gbit");
+	pass_ms(200);
+	assert_int_equal(kernels(0, 0), 123456789);
+	for (int side = 0; side < 2; side++) {
+		assert_int_equal(kernels(1, side), 1000000000);
+		assert_true(kernels(2, side) == UINT64_MAX);
+	}
+	assert_false(shunt_task_waits(&engines[1]->service->tasks.pacing));
+	set_rules("");
+	assert_false(atomic_load(&engines[1]->paces));
+	for (int side = 0; side < 2; side++)
+		hold(side, false);
 	end();
 }
 
@@ -376,6 +515,100 @@ static void a_liar_gets_the_limit(void **state)
 	end();
 }
 
+/* --- many clients --- */
+
+enum { MANY = 1000, NOBODY = 1 << 30 };
+
+static struct shunt_sys counting;
+static int messages; /* that clients who are not there were told */
+
+static ssize_t count_message(int fd, const struct msghdr *message, int flags)
+{
+	(void)flags;
+	assert_int_equal(fd, NOBODY);
+	messages++;
+	return (ssize_t)message->msg_iov->iov_len;
+}
+
+/* A link of a client that there is not. */
+static struct shunt_link *come(void)
+{
+	struct shunt_service *service = engines[1]->service;
+	struct shunt_link *link = calloc(1, sizeof(*link));
+
+	assert_non_null(link);
+	link->engine = engines[1];
+	atomic_store(&link->state, SHUNT_LINK_UP);
+	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, NOBODY);
+	link->next = service->links;
+	service->links = link;
+	shunt_qos_granted(link, stream_of(&bed.pair[0].side[1]));
+	return link;
+}
+
+static void go(struct shunt_link *link)
+{
+	assert_ptr_equal(engines[1]->service->links, link);
+	engines[1]->service->links = link->next;
+	shunt_qos_left(link);
+	shunt_throttle_free(link);
+	free(link);
+}
+
+/* What all may send; the least of what each may. */
+static uint64_t told_to_all(uint64_t *least)
+{
+	uint64_t sum = 0;
+
+	*least = UINT64_MAX;
+	for (struct shunt_link *link = engines[1]->service->links; link; link = link->next) {
+		sum += link->throttle->told;
+		if (link->throttle->told < *least)
+			*least = link->throttle->told;
+	}
+	return sum;
+}
+
+/* Each costs some messages, however many there are, and the limit is never exceeded. */
+static void many_clients_come(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=10Gbit");
+	struct shunt_link *links[MANY];
+	const struct shunt_sys *sys;
+	uint64_t limit = 100 * LIMIT, least;
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, 1);
+	pair_skew += 1000 * MS;
+	turn();
+	sys = engines[1]->sys;
+	counting = *sys;
+	counting.sendmsg = count_message;
+	atomic_store(&link_of(1)->state, SHUNT_LINK_DEAD); /* it is told nothing for now */
+	engines[1]->sys = &counting;
+	messages = 0;
+	for (int i = 0; i < MANY; i++) {
+		links[i] = come();
+		assert_true(told_to_all(&least) <= limit + 100 + MANY * SHUNT_RATE_MIN);
+		assert_true(least >= SHUNT_RATE_MIN);
+	}
+	print_message("%d clients: %d messages\n", MANY, messages);
+	assert_in_range(messages, MANY, 12 * MANY);
+	messages = 0;
+	/* A part of a period later each has an equal part. */
+	pair_skew += 125 * MS;
+	shunt_qos_run(&engines[1]->service->tasks.qos);
+	assert_in_range(messages, 1, MANY + 1);
+	assert_true(told_to_all(&least) <= limit + 100);
+	assert_true(least >= limit / (MANY + 1) * 96 / 100);
+	for (int i = MANY - 1; i >= 0; i--)
+		go(links[i]);
+	engines[1]->sys = sys;
+	atomic_store(&link_of(1)->state, SHUNT_LINK_UP);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,8 +621,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_a_client_declares),
 		cmocka_unit_test(clients_report),
 		cmocka_unit_test(an_end_waits_for_no_tokens),
+		cmocka_unit_test(tcp_has_the_limit_too),
+		cmocka_unit_test(rules_that_go_leave_no_trace),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_liar_gets_the_limit),
+		cmocka_unit_test(many_clients_come),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

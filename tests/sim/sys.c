@@ -255,6 +255,8 @@ static int sock_option(struct sim_sock *sock, int level, int name, void *value, 
 		*(int *)value = (int)sock->out.sndbuf;
 	if (name == SO_BUF_LOCK)
 		*(int *)value = __builtin_ctz(sock->out.sndbuf) & 1 ? SOCK_SNDBUF_LOCK : 0;
+	if (name == SO_MAX_PACING_RATE && *length == sizeof(uint64_t))
+		*(uint64_t *)value = ~sock->unpaced;
 	if (name == SO_ERROR) {
 		*(int *)value = sock->error;
 		sock->error = 0;
@@ -276,6 +278,8 @@ static int sys_setsockopt(int fd, int level, int name, const void *value, sockle
 
 	if (!sock)
 		return setsockopt(fd, level, name, value, length);
+	if (level == SOL_SOCKET && name == SO_MAX_PACING_RATE && length == sizeof(uint64_t))
+		sock->unpaced = ~*(const uint64_t *)value;
 	if (bit >= 0)
 		sock->options = (uint8_t)((sock->options & ~(1u << bit)) |
 					  (unsigned int)(*(const int *)value != 0) << bit);

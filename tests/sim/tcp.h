@@ -38,6 +38,7 @@ struct sim_sock {
 	bool nospace;
 	int error;
 	uint8_t options;	/* that the witness shows (witness.h) */
+	uint64_t unpaced;	/* SO_MAX_PACING_RATE, inverted */
 	struct sockaddr_in local, remote;
 	struct sim_sock *peer;
 	struct sim_pipe out;
