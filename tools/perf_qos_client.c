@@ -219,25 +219,43 @@ static void run_periods(void)
 
 /* ---- the connection ---- */
 
+/* Requests lie at multiples of their size in the stream, as records of a store do: no ring's end divides one. */
+static void greet(void)
+{
+	struct perf_greeting greeting = { .index = (uint32_t)client.index,
+					  .request = (uint32_t)client.request,
+					  .reply = (uint32_t)client.reply };
+	size_t size = sizeof(greeting) + client.request - 1;
+	uint8_t *bytes;
+
+	size -= size % client.request;
+	greeting.skip = (uint32_t)(size - sizeof(greeting));
+	memcpy(greeting.magic, PERF_MAGIC, sizeof(greeting.magic));
+	bytes = calloc(1, size);
+	if (!bytes)
+		perf_end_fail(PERF_END_FAILED, "out of memory");
+	memcpy(bytes, &greeting, sizeof(greeting));
+	if (send(client.fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+		perf_end_fail(PERF_END_PEER, "cannot greet: %m");
+	free(bytes);
+}
+
 static void connect_and_greet(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons((uint16_t)client.port) };
-	struct perf_greeting greeting = { .index = (uint32_t)client.index,
-					  .request = (uint32_t)client.request,
-					  .reply = (uint32_t)client.reply };
 	int on = 1;
 
-	memcpy(greeting.magic, PERF_MAGIC, sizeof(greeting.magic));
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	client.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (client.fd < 0)
 		perf_end_fail(PERF_END_FAILED, "socket: %m");
 	if (connect(client.fd, (struct sockaddr *)&address, sizeof(address)) ||
-	    setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
-	    send(client.fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting) ||
-	    fcntl(client.fd, F_SETFL, O_NONBLOCK))
+	    setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
 		perf_end_fail(PERF_END_PEER, "cannot connect: %m");
+	greet();
+	if (fcntl(client.fd, F_SETFL, O_NONBLOCK))
+		perf_end_fail(PERF_END_FAILED, "O_NONBLOCK: %m");
 }
 
 /* The server answers the end of requests with their number. */
