@@ -100,7 +100,7 @@ def bars(path, runs):
 
 
 def processors(runs):
-    print("processors in use: %.2f at most; judged by the %s' counts" % (
+    print("processors in use: %.2f at most; judged by the counts of the %s" % (
         max(run.cpus() for run in runs), runs[-1].judged_by()))
 
 

@@ -4,17 +4,17 @@
 #	SCALE=400	a node of 1570000/SCALE requests a second, clients of 400000/SCALE each
 #	PERIODS=10	that count, of a second each
 #	WARM=2		before them
-#	DEPTH=8		requests that a burst keeps outstanding
+#	DEPTH=64	requests that a burst keeps outstanding; 8 in ha_e3.sh and ha_e7.sh
 #
-# The paper has 64 outstanding, 0.16 ms of a client's own rate. At 1:400 they would be 64 ms of it, served after the
-# period they belong to.
+# The paper has 64 outstanding, 0.16 ms of a client's own rate. At 1:400 they are 64 ms of it. Where a client is to run
+# out of time at the end of a period, that is too much.
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need python3
 need_shunt
 
-scale=${SCALE:-400} periods=${PERIODS:-10} warm=${WARM:-2} depth=${DEPTH:-8}
+scale=${SCALE:-400} periods=${PERIODS:-10} warm=${WARM:-2} depth=${DEPTH:-64}
 node=$((1570000 / scale)) own=$((400000 / scale))	# requests a second: C_G and C_L
 export PYTHONDONTWRITEBYTECODE=1 SCALE=$scale
 PYTHONPATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Haechi, Figure 8: demands and patterns without tokens.
 #
-#	SCALE=400 PERIODS=6 ha_e3.sh	and the knobs of ha_common.sh
+#	SCALE=400 PERIODS=6 DEPTH=8 ha_e3.sh	and the knobs of ha_common.sh
 # shellcheck disable=SC2119
 # shellcheck source-path=SCRIPTDIR source=ha_common.sh
 set -u
-PERIODS=${PERIODS:-6}
+PERIODS=${PERIODS:-6} DEPTH=${DEPTH:-8}
 . "$(dirname "$0")/ha_common.sh"
 
 heading "HA-E3 (Haechi, Figure 8): demands and patterns, bare" \
