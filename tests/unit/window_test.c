@@ -187,6 +187,7 @@ static void own_policy(void **state)
 struct mock_gate {
 	struct shunt_gate gate;
 	uint64_t left;
+	uint32_t tickets; /* the number of the last */
 };
 
 static uint64_t units(uint32_t bytes)
@@ -194,18 +195,20 @@ static uint64_t units(uint32_t bytes)
 	return ((uint64_t)bytes + 999) / 1000;
 }
 
-static bool gate_admit(struct shunt_gate *gate, uint32_t bytes)
+static bool gate_admit(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket)
 {
 	struct mock_gate *ours = (struct mock_gate *)gate;
 
 	if (ours->left < units(bytes))
 		return false;
 	ours->left -= units(bytes);
+	*ticket = ++ours->tickets;
 	return true;
 }
 
-static void gate_shorten(struct shunt_gate *gate, uint32_t admitted, uint32_t posted)
+static void gate_shorten(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted)
 {
+	assert_int_equal(ticket, ((struct mock_gate *)gate)->tickets);
 	((struct mock_gate *)gate)->left += units(admitted) - units(posted);
 }
 
