@@ -169,29 +169,6 @@ static void context_init(struct soft_context *context)
 	context->next_qp_num = 1;
 }
 
-int soft_fd_keep(struct ibv_context *ibcontext, int fd)
-{
-	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
-
-	if (fd < 0 || !context->attr.keep)
-		return fd;
-	fd = context->attr.keep(context->attr.keep_arg, fd);
-	if (fd >= 0)
-		return fd;
-	errno = -fd;
-	return -1;
-}
-
-void soft_fd_drop(struct ibv_context *ibcontext, int fd)
-{
-	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
-
-	if (context->attr.keep)
-		context->attr.drop(context->attr.keep_arg, fd);
-	else
-		close(fd);
-}
-
 struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs)
 {
 	struct soft_context *context = calloc(1, sizeof(*context));

@@ -264,9 +264,6 @@ bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat);
 void soft_peer_drop(struct soft_qp *qp);
 void soft_peer_wake(struct soft_qp *qp);
 
-/* page.c */
-void soft_page_unmap(struct soft_peer *peer);
-
 /* channel.c */
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);
 int soft_destroy_comp_channel(struct ibv_comp_channel *channel);
@@ -332,7 +329,12 @@ void soft_pending_free(struct soft_qp *qp);
 uint64_t soft_pending_due(struct soft_qp *qp);
 
 /* nic.c */
-uint64_t soft_nic_blocks(uint64_t bytes);
+/* What the model charges: of each started 4 KiB; words and atomics are free. */
+static inline uint64_t soft_nic_blocks(uint64_t bytes)
+{
+	return bytes <= 8 ? 0 : (bytes + 4095) / 4096;
+}
+
 uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell);
 void soft_nic_register(struct soft_context *context, const void *addr, size_t length);
 void soft_nic_leave(struct soft_context *context, uint64_t bytes);

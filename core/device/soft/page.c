@@ -67,11 +67,3 @@ int soft_page_reach(struct ibv_qp *ibqp, int fd)
 	munmap(page, SEGMENT_PAGE_BYTES);
 	return -EBUSY;
 }
-
-void soft_page_unmap(struct soft_peer *peer)
-{
-	char *page = soft_load(&peer->page);
-
-	if (page)
-		munmap(page, SEGMENT_PAGE_BYTES);
-}

@@ -11,30 +11,12 @@
 #include "core/device/soft/device.h"
 
 #define ARENA_BYTES_MIN (16ull << 20)
-#define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static uint64_t page_round(uint64_t bytes)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	return (bytes + page - 1) / page * page;
-}
-
-/* Sealed so that neither side can take pages away under the other, nor add a seal later. */
-int soft_memfd(struct ibv_context *context, uint64_t bytes)
-{
-	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS)) {
-		int saved = errno;
-
-		close(fd);
-		errno = saved;
-		return -1;
-	}
-	return soft_fd_keep(context, fd);
 }
 
 static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)

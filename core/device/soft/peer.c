@@ -3,13 +3,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include "core/device/soft/device.h"
 
@@ -40,22 +38,6 @@ static bool address_is_sane(const struct soft_address *address)
 		return false;
 	return offset >= SEGMENT_QUEUE_OFFSET && !(offset % 128) && offset <= bytes &&
 	       segment_queue_bytes(address->rq_depth) <= bytes - offset;
-}
-
-/*
- * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
- * memfd carries the same seals, but its pages may not exist).
- */
-bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat)
-{
-	struct statfs fs;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
-	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
-		return false;
-	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
-	       (uint64_t)stat->st_size == bytes;
 }
 
 /* Anything else might block the poster, or be a file of value. */
@@ -106,6 +88,7 @@ static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat, uin
 
 static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 {
+	char *page;
 	struct soft_peer **at;
 
 	soft_lock(&pd->lock);
@@ -117,7 +100,9 @@ static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 		;
 	*at = peer->next;
 	soft_unlock(&pd->lock);
-	soft_page_unmap(peer);
+	page = soft_load(&peer->page);
+	if (page)
+		munmap(page, SEGMENT_PAGE_BYTES);
 	munmap(peer->base, peer->bytes);
 	free(peer);
 }

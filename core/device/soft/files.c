@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+/* Descriptors of the device, and the files of memory that it shares: made here, and looked at when a peer sends one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "core/device/soft/device.h"
+
+#define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+int soft_fd_keep(struct ibv_context *ibcontext, int fd)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	if (fd < 0 || !context->attr.keep)
+		return fd;
+	fd = context->attr.keep(context->attr.keep_arg, fd);
+	if (fd >= 0)
+		return fd;
+	errno = -fd;
+	return -1;
+}
+
+void soft_fd_drop(struct ibv_context *ibcontext, int fd)
+{
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	if (context->attr.keep)
+		context->attr.drop(context->attr.keep_arg, fd);
+	else
+		close(fd);
+}
+
+/* Sealed so that neither side can take pages away under the other, nor add a seal later. */
+int soft_memfd(struct ibv_context *context, uint64_t bytes)
+{
+	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS)) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	return soft_fd_keep(context, fd);
+}
+
+/*
+ * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
+ * memfd carries the same seals, but its pages may not exist).
+ */
+bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat)
+{
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
+	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		return false;
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
+	       (uint64_t)stat->st_size == bytes;
+}
