@@ -266,7 +266,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.lingers = false;
 	stream->refusing = false;
 	shunt_marks_forget(stream);
-	stream->pacing.channel = 0;
+	stream->pacing.channel = stream->pacing.matched_at = 0;
 	stream->pacing.portion.at = 0;
 	stream->possession = NULL;
 	stream->proven_on = 0;

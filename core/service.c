@@ -143,7 +143,7 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_loop_close(&engine->loop);
-	shunt_qos_end(service);
+	shunt_qos_end(service, false);
 	free(service);
 }
 
@@ -280,7 +280,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_doors_close(service);
 	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
-	shunt_qos_end(service);
+	shunt_qos_end(service, true);
 	shunt_own_fds_close(engine, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);

@@ -23,6 +23,7 @@
 #include "core/poll/sleepcost.h"
 
 struct shunt_meeting;
+struct shunt_monitor;
 struct shunt_qos;
 struct shunt_remote;
 struct shunt_teller;
@@ -103,6 +104,7 @@ struct shunt_service {
 	struct shunt_meeting *meeting;	/* NULL: never needed, or SHUNT_DIR is not set; written under rendezvous_lock */
 	struct shunt_qos *qos;		/* NULL: no rules; written under group.lock, as readers hold */
 	uint32_t qos_count; /* how many rules there have been */
+	struct shunt_monitor *monitor;	/* NULL: no rules have had a capacity */
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */

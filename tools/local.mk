@@ -17,9 +17,11 @@ tools_shunt_SOURCES = \
 	tools/perf_plot.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
 	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
-	tools/perf_worker.c
+	tools/perf_worker.c \
+	tools/perf_qos.c tools/perf_qos.h tools/perf_qos_demand.c tools/perf_qos_run.c \
+	tools/perf_qos_show.c tools/perf_qos_client.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS)
+tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
 EXTRA_DIST += \
 	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

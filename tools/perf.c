@@ -9,12 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/perf_qos.h"
 #include "tools/shunt.h"
 
 #define WARM_MS 100
 
 static const char help[] =
-	"Usage: shunt perf [OPTIONS] MODEL...\n\n"
+	"Usage: shunt perf [OPTIONS] MODEL...\n"
+	"       shunt perf qos [OPTIONS]    (clients with classes: shunt perf qos --help)\n\n"
 	"Measures models of traffic between two plain socket programs of its own, over plain TCP and\n"
 	"shunted in turns, on the loopback interface, and shows rates, percentiles of latency and costs.\n"
 	"Every byte is checked. BYTES may have the suffix K or M.\n\n"
@@ -339,9 +341,12 @@ static int run_with_results(struct options *options)
 
 int shunt_perf(int argc, char **argv)
 {
-	struct options *options = calloc(1, sizeof(*options));
+	struct options *options;
 	int rc;
 
+	if (argc > 1 && !strcmp(argv[1], "qos"))
+		return perf_qos(argc - 1, argv + 1);
+	options = calloc(1, sizeof(*options));
 	if (!options)
 		abort();
 	rc = parse(options, argc, argv);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/perf_qos.h"
 #include "tools/shunt.h"
 
 uint64_t perf_now(void)
@@ -55,11 +56,18 @@ static void raise_descriptor_limit(void)
 
 int shunt_perf_end(int argc, char **argv)
 {
-	if (argc < 2 || (strcmp(argv[1], "server") && strcmp(argv[1], "client"))) {
-		fprintf(stderr, "shunt perf-end: started by `shunt perf` only\n");
-		return EXIT_USAGE;
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} ends[] = { { "server", perf_server }, { "client", perf_client }, { "qos", perf_qos_client } };
+
+	for (size_t i = 0; argc >= 2 && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (strcmp(argv[1], ends[i].name))
+			continue;
+		raise_descriptor_limit();
+		perf_pattern_make();
+		return ends[i].run(argc - 1, argv + 1);
 	}
-	raise_descriptor_limit();
-	perf_pattern_make();
-	return argv[1][0] == 's' ? perf_server(argc - 1, argv + 1) : perf_client(argc - 1, argv + 1);
+	fprintf(stderr, "shunt perf-end: started by `shunt perf` only\n");
+	return EXIT_USAGE;
 }

@@ -51,7 +51,7 @@ struct perf_greeting {
 	char magic[8];
 	uint32_t index;			/* of the connection; chooses its pattern */
 	uint32_t request, reply;
-	uint32_t pad;
+	uint32_t skip;			/* bytes between the greeting and the first request */
 };
 
 #define PERF_MAGIC "shuntprf"

@@ -25,6 +25,7 @@ struct conn {
 	uint32_t events;		/* what epoll watches it for */
 	struct perf_greeting greeting;
 	size_t greeted;			/* bytes of the greeting that have come */
+	uint32_t skipped;		/* bytes after it */
 	uint64_t rx, tx;		/* bytes of the two sequences */
 	uint64_t requests;
 	uint64_t owed;			/* replies not begun yet */
@@ -106,7 +107,19 @@ static bool is_greeting(const struct perf_greeting *greeting)
 {
 	return !memcmp(greeting->magic, PERF_MAGIC, sizeof(greeting->magic)) &&
 	       greeting->request >= 1 && greeting->request <= PERF_MESSAGE_MAX &&
-	       greeting->reply <= PERF_MESSAGE_MAX && greeting->index < PERF_CONNS_MAX;
+	       greeting->reply <= PERF_MESSAGE_MAX && greeting->skip <= PERF_MESSAGE_MAX &&
+	       greeting->index < PERF_CONNS_MAX;
+}
+
+/* How many of the bytes lie before the first request. */
+static size_t skip_bytes(struct conn *conn, size_t count)
+{
+	size_t missing = conn->greeting.skip - conn->skipped;
+
+	if (count > missing)
+		count = missing;
+	conn->skipped += (uint32_t)count;
+	return count;
 }
 
 /* How many of the bytes were of the greeting; -1 for a stranger. */
@@ -190,6 +203,8 @@ static bool take_bytes(struct conn *conn)
 		if (skip < 0)
 			return false;
 	}
+	if (got > skip)
+		skip += (ssize_t)skip_bytes(conn, (size_t)(got - skip));
 	if (got < 0)
 		perf_end_fail(PERF_END_PEER, "connection %u: recv: %m", conn->greeting.index);
 	if (got > skip)

@@ -133,7 +133,7 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 static void show_stream(const struct view *view, const json_t *stream)
 {
 	const json_t *then = shunt_rate_stream(view->before, stream);
-	char state[16], left[80];
+	char state[10], left[80], rate[16];
 
 	show_addresses(stream);
 	show_direction(view, stream, then, "tx");
@@ -146,7 +146,7 @@ static void show_stream(const struct view *view, const json_t *stream)
 	show_why(left, stream, "left");
 	if (number_of(stream, "paced"))
 		printf("        paced on TCP by a limit, to %s bytes/s\n",
-		       human((double)number_of(stream, "paced"), state));
+		       human((double)number_of(stream, "paced"), rate));
 }
 
 static void show_streams(const struct view *view)

@@ -148,6 +148,9 @@ FORM(QOS_CLASS, qos_class, name_check, "NAME", "", FIXED,
 BOOL(QOS_CONVERT, qos_convert, 1, FIXED,
 	"whether a node with a capacity gives what reservations leave to all of its clients, as the period goes on. 0 is "
 	"Basic Haechi: what reservations leave is wasted")
+BOOL(QOS_PACE, qos_pace, 1, FIXED,
+	"whether tokens of a node with a capacity come in proportion to time, as the period goes on. 0 is the paper's way: "
+	"a period begins with all of them")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
 	"unless that is another user's, a symbolic link or no regular file")

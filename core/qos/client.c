@@ -2,6 +2,8 @@
 #include "core/qos/qos.h"
 #include <string.h>
 #include "core/engine.h"
+#include "core/qos/monitor.h"
+#include "core/qos/pool.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 
@@ -12,7 +14,10 @@ void shunt_qos_introduce(struct shunt_link *link)
 	const char *wanted = link->engine->config.qos_class;
 	struct shunt_message message = { .type = SHUNT_MSG_QOS_DECLARE };
 
-	if (!link->initiator || !wanted[0])
+	if (!link->initiator)
+		return;
+	shunt_channel_expect_fd(&link->channel); /* the node may lend us a page of its pool */
+	if (!wanted[0])
 		return;
 	memcpy(message.qos.name, wanted, strlen(wanted)); /* config.c has checked its length */
 	shunt_link_send(link, &message, NULL, 0);
@@ -101,17 +106,17 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 
 /* --- tokens that the node hands out --- */
 
-static bool period_is_sound(const struct shunt_qos_period *period)
+static bool period_is_sound(const struct shunt_qos_grant *period)
 {
 	if (!period->period_ms)
-		return !period->rate && !period->number && !period->reservation && !period->batch;
+		return !period->rate && !period->number && !period->reservation && !period->batch && !period->paced;
 	return period->period_ms >= SHUNT_QOS_PERIOD_LEAST && period->period_ms <= SHUNT_QOS_PERIOD_MOST &&
 	       period->rate >= SHUNT_RATE_MIN && period->rate <= SHUNT_RATE_MAX &&
 	       period->number <= UINT16_MAX && period->reservation <= SHUNT_ACCOUNT_MOST &&
-	       period->batch && period->batch <= SHUNT_POOL_BATCH;
+	       period->batch && period->batch <= SHUNT_POOL_BATCH && period->paced <= 1 && !period->zero;
 }
 
-static const char *hear_period(struct shunt_link *link, const struct shunt_qos_period *period)
+static const char *hear_period(struct shunt_link *link, const struct shunt_qos_grant *period)
 {
 	struct shunt_throttle *throttle;
 	uint64_t now = shunt_now(link->engine);
@@ -121,11 +126,11 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_p
 	throttle = shunt_throttle_of(link);
 	if (!throttle)
 		return NULL; /* out of memory: we send without tokens */
-	if (!throttle->counted && period->period_ms)
-		shunt_channel_expect_fd(&link->channel); /* of the pool's page, which comes next */
 	if (period->period_ms) {
-		shunt_account_begin(&throttle->account, period->number, period->reservation,
+		throttle->account.paced = period->paced;
+		shunt_account_begin(&throttle->account, (uint16_t)period->number, period->reservation,
 				    period->period_ms * 1000000ull, now);
+		shunt_throttle_renew(throttle);
 		shunt_fetch_begin(&throttle->fetch, period->batch, now);
 	}
 	shunt_throttle_count(throttle, period->rate);
@@ -135,26 +140,30 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_p
 
 static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_pool *pool, const int *fds, int count)
 {
-	struct shunt_throttle *throttle = link->throttle;
+	struct shunt_throttle *throttle = shunt_throttle_of(link);
 
-	if (!throttle || !throttle->counted || throttle->fetch.address)
-		return "a QOS_POOL out of turn";
-	if (!pool->address || pool->address % sizeof(uint64_t) || pool->zero || count > 1)
+	if (!throttle)
+		return NULL; /* out of memory: we send without tokens */
+	if (throttle->fetch.reachable)
+		return "a second QOS_POOL";
+	if (pool->address % sizeof(uint64_t) || pool->zero)
 		return "a QOS_POOL that makes no sense";
-	if (shunt_page_reach(link->lanes[0].qp, link->device, fds, count))
+	if (shunt_page_reach(link->device, link->lanes[0].qp, fds, count))
 		return "a QOS_POOL that cannot be reached";
+	throttle->fetch.reachable = true;
 	throttle->fetch.address = pool->address;
 	throttle->fetch.rkey = pool->rkey;
 	return NULL;
 }
 
-static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_period *period)
+static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_grant *period)
 {
 	struct shunt_throttle *throttle = link->throttle;
 
-	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms || period->reservation || period->batch)
+	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms || period->reservation || period->batch ||
+	    period->paced || period->zero)
 		return "a QOS_ASK that makes no sense";
-	if (!throttle->counted || period->number != shunt_account_number(&throttle->account))
+	if (!throttle->counted || period->number != throttle->account.number)
 		return NULL;
 	throttle->fetch.asked = true;
 	throttle->fetch.report_at = 0;
@@ -249,5 +258,7 @@ void shunt_qos_run(struct shunt_task *task)
 			 atomic_load(&throttle->waits) > throttle->out.waits)
 			service->qos->classes[throttle->class].uneven = true;
 	}
+	shunt_own_sends_serve(service, task, now);
+	shunt_monitor_run(service, task, now);
 	shunt_qos_balance(service, task, now);
 }

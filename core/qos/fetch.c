@@ -91,7 +91,7 @@ static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_f
 
 	switch (state) {
 	case SHUNT_FETCH_WANTED:
-		if (!fetch->address) {
+		if (!fetch->reachable) {
 			pause_until_more(fetch, now);
 			return SHUNT_FETCH_EMPTY;
 		}
@@ -126,6 +126,20 @@ static bool write_report(struct shunt_throttle *throttle, uint64_t report)
 	return posted;
 }
 
+/*
+ * Something waits for credit or tokens, or was posted and is not carried out: the client would send more if it could.
+ * Where work requests complete at once, none is ever seen under way.
+ */
+static bool is_backlogged(const struct shunt_throttle *throttle)
+{
+	const struct shunt_link *link = throttle->link;
+
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		if (atomic_load(&link->lanes[i].waiting) || shunt_window_inflight(&link->lanes[i].window))
+			return true;
+	return false;
+}
+
 static void report(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	struct shunt_fetch *fetch = &throttle->fetch;
@@ -134,7 +148,7 @@ static void report(struct shunt_throttle *throttle, struct shunt_task *task, uin
 	if (!fetch->asked)
 		return;
 	if (now >= fetch->report_at) {
-		word = shunt_account_report(&throttle->account, now);
+		word = shunt_account_report(&throttle->account, now, is_backlogged(throttle));
 		fetch->report_at = now + (word == fetch->report ? REPORT_STILL : REPORT_EACH);
 		if (word != fetch->report && write_report(throttle, word)) {
 			fetch->report = word;

@@ -25,8 +25,9 @@ enum shunt_fetch_state {
 /* Service thread, but for `state`, which any thread takes from IDLE to WANTED. */
 struct shunt_fetch {
 	_Atomic uint8_t state;
-	uint64_t address; /* of the pool's word, as the device calls it; 0: there is none */
-	uint32_t rkey;
+	bool reachable; /* there is a pool: its word has */
+	uint64_t address; /* this address, as the device calls it, */
+	uint32_t rkey; /* and this key */
 	uint32_t batch;
 	uint64_t number; /* of the work request that is under way */
 	uint64_t at; /* ns: when to look again */

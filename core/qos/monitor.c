@@ -4,8 +4,10 @@
 #include <string.h>
 #include "core/engine.h"
 #include "core/qos/grants.h"
+#include "core/qos/own_sends.h"
 #include "core/qos/pool.h"
 #include "core/qos/pools.h"
+#include "core/qos/profile.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
@@ -13,6 +15,7 @@
 #define LOOK_EACH 1000000ull /* ns: the paper's check interval */
 #define LOOK_QUIET 8000000ull /* ns: the same when nothing happens, */
 #define QUIET 16 /* for so many looks */
+#define FALLBACK 305175781ull /* 10 Gbit/s, as in tokens.h */
 
 static uint64_t *report_of(const struct shunt_link *link)
 {
@@ -24,17 +27,64 @@ static struct shunt_throttle *member(const struct shunt_link *link)
 	return link->throttle && link->throttle->member ? link->throttle : NULL;
 }
 
+/* --- the capacity --- */
+
+static uint64_t tokens_of_rate(uint64_t rate, uint32_t period_ms)
+{
+	uint64_t tokens = shunt_qos_tokens(rate, period_ms);
+
+	return tokens < SHUNT_ACCOUNT_MOST ? tokens : SHUNT_ACCOUNT_MOST;
+}
+
+static uint64_t rate_of(const struct shunt_qos *qos)
+{
+	uint64_t rate = qos->monitor->ledger.capacity * 1000000 / qos->rules.period_ms;
+
+	return rate < SHUNT_RATE_MIN ? SHUNT_RATE_MIN : rate < SHUNT_RATE_MAX ? rate : SHUNT_RATE_MAX;
+}
+
+static void begin_capacity(struct shunt_monitor *monitor, const struct shunt_qos_rules *rules, uint64_t mean, uint64_t sigma)
+{
+	shunt_capacity_begin(&monitor->capacity, tokens_of_rate(mean, rules->period_ms),
+			     tokens_of_rate(sigma, rules->period_ms));
+	monitor->profiled = true;
+}
+
+/* The device of the first client is measured, unless the rules say what it can do. */
+static void profile(struct shunt_service *service, struct shunt_device *device)
+{
+	struct shunt_qos *qos = service->qos;
+	uint64_t mean, sigma;
+
+	if (qos->monitor->profiled)
+		return;
+	if (shunt_profile(device, &mean, &sigma)) {
+		mean = FALLBACK;
+		sigma = mean / 4;
+		shunt_log(SHUNT_LOG_WARN, "the capacity cannot be measured: it is taken for 10 Gbit/s");
+	}
+	begin_capacity(qos->monitor, &qos->rules, mean, sigma);
+}
+
 /* --- what clients are told --- */
 
-static void tell_period(const struct shunt_qos *qos, struct shunt_throttle *throttle)
+/* What a peer that does not read is told once, and not each period again. */
+static bool hears(struct shunt_link *link)
+{
+	return !shunt_channel_waits(&link->channel);
+}
+
+/* `left`: ns of the period. */
+static void tell_period(const struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t left)
 {
 	const struct shunt_monitor *monitor = qos->monitor;
+	uint32_t left_ms = (uint32_t)(left / 1000000);
 	struct shunt_message message = {
 		.type = SHUNT_MSG_QOS_PERIOD,
-		.period = { .rate = shunt_monitor_rate(qos), .number = monitor->ledger.number,
-			    .period_ms = qos->rules.period_ms,
+		.period = { .rate = rate_of(qos), .number = monitor->ledger.number,
+			    .period_ms = left_ms < SHUNT_QOS_PERIOD_LEAST ? SHUNT_QOS_PERIOD_LEAST : left_ms,
 			    .reservation = throttle->tokens_of.reservation, .batch = monitor->batch,
-			    .paced = throttle->link->engine->config.qos_pace },
+			    .paced = monitor->ledger.paced },
 	};
 
 	shunt_link_send(throttle->link, &message, NULL, 0);
@@ -58,11 +108,25 @@ static void ask_all(struct shunt_service *service)
 
 	monitor->asked = true;
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (member(link))
+		if (member(link) && hears(link))
 			shunt_link_send(link, &message, NULL, 0);
 }
 
 /* --- a period --- */
+
+static void put_node(struct shunt_service *service)
+{
+	struct shunt_qos *qos = service->qos;
+	const struct shunt_monitor *monitor = qos->monitor;
+
+	shunt_lock_take(&service->engine->group.lock);
+	qos->node.monitor = shunt_pools_by_device(monitor) ? SHUNT_QOS_MONITOR_DEVICE : SHUNT_QOS_MONITOR_PROCESSOR;
+	qos->node.capacity = monitor->ledger.capacity;
+	qos->node.mean = monitor->capacity.mean;
+	qos->node.sigma = monitor->capacity.sigma;
+	qos->node.period = monitor->ledger.number;
+	shunt_lock_leave(&service->engine->group.lock);
+}
 
 /* Reports of the period before must not be taken for this one's, whatever their tag. */
 static void forget_report(struct shunt_link *link, uint16_t number)
@@ -80,47 +144,71 @@ static void hear_reports(struct shunt_service *service)
 					   __atomic_load_n(report_of(link), __ATOMIC_RELAXED));
 }
 
+static void fill(struct shunt_service *service, uint64_t now)
+{
+	struct shunt_monitor *monitor = service->qos->monitor;
+
+	shunt_pools_fill(monitor, now, service->engine->config.qos_convert);
+	service->qos->node.pool = monitor->ledger.pooled;
+}
+
 static void begin_period(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	struct shunt_monitor *monitor = qos->monitor;
 	uint16_t number = (uint16_t)(monitor->ledger.number + 1);
 
-	shunt_ledger_begin(&monitor->ledger, number, monitor->capacity.estimate, shunt_qos_period_ns(qos), now);
+	shunt_ledger_begin(&monitor->ledger, number, monitor->capacity.estimate, qos->rules.period_ms * 1000000ull, now);
+	monitor->ledger.paced = service->engine->config.qos_pace;
+	shunt_own_sends_change(&monitor->own, rate_of(qos));
 	shunt_grants_make(service, now);
-	monitor->batch = shunt_pool_batch(monitor->ledger.capacity - monitor->ledger.reserved, qos->rules.batch);
+	monitor->batch = shunt_pool_batch(shunt_ledger_target(&monitor->ledger, now, true), qos->rules.batch);
+	put_node(service);
 	monitor->asked = false;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!member(link))
 			continue;
 		forget_report(link, number);
-		tell_period(qos, link->throttle);
+		if (hears(link))
+			tell_period(qos, link->throttle, monitor->ledger.period_ns);
+		shunt_throttle_own(link->throttle, &monitor->own, rate_of(qos));
 	}
-	shunt_pools_fill(monitor, now, service->engine->config.qos_convert);
+	fill(service, now);
 }
 
-static void end_period(struct shunt_service *service, uint64_t now)
+static void end_period(struct shunt_service *service)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
 	uint64_t used;
 
 	shunt_pools_read(monitor);
 	hear_reports(service);
-	used = shunt_grants_settle(service, now);
-	shunt_capacity_adapt(&monitor->capacity, used);
+	used = shunt_grants_settle(service);
+	if (!monitor->fixed)
+		shunt_capacity_step(&monitor->capacity, used);
+}
+
+/* What was drawn any client may use. */
+static void allow(struct shunt_service *service, uint64_t drawn)
+{
+	for (struct shunt_link *link = service->links; drawn && link; link = link->next)
+		if (member(link))
+			shunt_holding_add(link->throttle, drawn);
 }
 
 static void look(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
+	uint64_t before = monitor->ledger.drawn;
 	bool drawn = shunt_pools_read(monitor);
 
+	allow(service, monitor->ledger.drawn - before);
 	monitor->quiet = drawn ? 0 : monitor->quiet + 1;
 	if (monitor->ledger.drawn && !monitor->asked)
 		ask_all(service);
 	if (monitor->asked)
 		hear_reports(service);
-	shunt_pools_fill(monitor, now, service->engine->config.qos_convert);
+	fill(service, now);
 	monitor->look_at = now + (monitor->quiet < QUIET ? LOOK_EACH : LOOK_QUIET);
 }
 
@@ -133,7 +221,7 @@ void shunt_monitor_run(struct shunt_service *service, struct shunt_task *task, u
 		return;
 	end = monitor->ledger.began + monitor->ledger.period_ns;
 	if (now >= end) {
-		end_period(service, now);
+		end_period(service);
 		/* Periods keep their beat, unless the thread came a whole period late. */
 		begin_period(service, now - end < monitor->ledger.period_ns ? end : now);
 		monitor->look_at = now + LOOK_EACH;
@@ -151,6 +239,8 @@ static void join_pool(struct shunt_monitor *monitor, struct shunt_link *link)
 {
 	struct shunt_throttle *throttle = link->throttle;
 
+	if (throttle->pool)
+		return; /* under former rules */
 	throttle->pool = shunt_pools_of(monitor, link);
 	if (!throttle->pool)
 		return;
@@ -162,6 +252,24 @@ static void join_pool(struct shunt_monitor *monitor, struct shunt_link *link)
 	tell_pool(throttle);
 }
 
+/* Nobody has seen the former period end. */
+static void join_first(struct shunt_service *service, struct shunt_link *link, uint64_t now)
+{
+	profile(service, link->device);
+	begin_period(service, now);
+}
+
+static void join_others(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+{
+	struct shunt_monitor *monitor = service->qos->monitor;
+	uint64_t gone = now - monitor->ledger.began;
+
+	forget_report(throttle->link, monitor->ledger.number);
+	shunt_grants_newcomer(service, throttle, now);
+	tell_period(service->qos, throttle, gone < monitor->ledger.period_ns ? monitor->ledger.period_ns - gone : 0);
+	shunt_throttle_own(throttle, &monitor->own, rate_of(service->qos));
+}
+
 void shunt_monitor_join(struct shunt_link *link)
 {
 	struct shunt_service *service = link->engine->service;
@@ -169,36 +277,51 @@ void shunt_monitor_join(struct shunt_link *link)
 	struct shunt_throttle *throttle = link->throttle;
 	uint64_t now = shunt_now(link->engine);
 
-	if (!monitor->members)
-		begin_period(service, now); /* nobody has seen the former one end */
-	monitor->members++;
 	throttle->member = true;
 	memset(&throttle->tokens_of, 0, sizeof(throttle->tokens_of));
-	shunt_portion_begin(&throttle->reserved, throttle->arrived, 0, now);
-	forget_report(link, monitor->ledger.number);
-	shunt_grants_newcomer(service, throttle, now);
-	tell_period(service->qos, throttle);
+	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, throttle->short_periods, now);
+	if (!monitor->members++)
+		join_first(service, link, now);
+	else
+		join_others(service, throttle, now);
 	join_pool(monitor, link);
-	shunt_pools_fill(monitor, now, service->engine->config.qos_convert);
+	fill(service, now);
 	monitor->quiet = 0;
 	monitor->look_at = now + LOOK_EACH;
 	shunt_task_at(&service->tasks.qos, 0);
 }
 
-void shunt_monitor_leave(struct shunt_link *link, bool told)
+static void stop(struct shunt_link *link)
 {
-	struct shunt_monitor *monitor = link->engine->service->qos->monitor;
-	struct shunt_throttle *throttle = member(link);
-	struct shunt_message message = { .type = SHUNT_MSG_QOS_PERIOD };
+	struct shunt_monitor *monitor = link->engine->service->monitor;
+	struct shunt_throttle *throttle = link->throttle;
 
-	if (!throttle)
-		return;
-	if (told)
-		shunt_link_send(link, &message, NULL, 0);
+	shunt_throttle_own(throttle, NULL, 0);
+	shunt_holding_end_periods(throttle);
 	shunt_ledger_gone(&monitor->ledger, &throttle->tokens_of);
 	throttle->member = false;
 	monitor->members--;
-	if (!throttle->pool)
+}
+
+/* What it was lent it keeps: there may be rules with a capacity again. */
+void shunt_monitor_dismiss(struct shunt_link *link)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_QOS_PERIOD };
+
+	if (!member(link))
+		return;
+	shunt_link_send(link, &message, NULL, 0);
+	stop(link);
+}
+
+void shunt_monitor_leave(struct shunt_link *link)
+{
+	struct shunt_monitor *monitor = link->engine->service->monitor;
+	struct shunt_throttle *throttle = link->throttle;
+
+	if (member(link))
+		stop(link);
+	if (!throttle || !throttle->pool)
 		return;
 	shunt_page_take_back(&throttle->pool->page, &throttle->loan);
 	shunt_pools_left(monitor, throttle->pool);
@@ -207,19 +330,29 @@ void shunt_monitor_leave(struct shunt_link *link, bool told)
 
 /* --- life --- */
 
-struct shunt_monitor *shunt_monitor_make(struct shunt_service *service, const struct shunt_qos_rules *rules)
+struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service, const struct shunt_qos_rules *rules)
 {
-	struct shunt_monitor *monitor = calloc(1, sizeof(*monitor));
+	struct shunt_monitor *monitor = service->monitor;
 
-	if (monitor)
-		shunt_capacity_of_rules(service, &monitor->capacity, rules);
+	if (!monitor)
+		monitor = service->monitor = calloc(1, sizeof(*monitor));
+	if (!monitor)
+		return NULL;
+	monitor->fixed = rules->capacity_kind == SHUNT_QOS_CAPACITY_FIXED;
+	monitor->profiled = false;
+	if (rules->capacity)
+		begin_capacity(monitor, rules, rules->capacity, rules->capacity / 1000 * rules->sigma);
+	shunt_own_sends_begin(&monitor->own, rules, rules->capacity ? rules->capacity : FALLBACK,
+			      shunt_now(service->engine));
 	return monitor;
 }
 
-void shunt_monitor_free(struct shunt_monitor *monitor)
+void shunt_monitor_free(struct shunt_service *service, bool copy)
 {
-	if (!monitor)
-		return;
-	shunt_pools_free(monitor);
-	free(monitor);
+	if (service->monitor && copy)
+		shunt_pools_abandon(service->engine, service->monitor);
+	else if (service->monitor)
+		shunt_pools_free(service->monitor);
+	free(service->monitor);
+	service->monitor = NULL;
 }

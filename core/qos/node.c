@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/link/seats.h"
 #include "core/qos/facts.h"
+#include "core/qos/monitor.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 
@@ -262,6 +263,11 @@ static bool has_class(const struct shunt_link *link)
 	return link->throttle && link->throttle->class != SHUNT_QOS_NO_CLASS;
 }
 
+static bool is_known(const struct shunt_link *link)
+{
+	return has_class(link) || (link->throttle && link->throttle->member);
+}
+
 void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *stream)
 {
 	struct shunt_service *service = link->engine->service;
@@ -269,22 +275,27 @@ void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *strea
 	struct shunt_qos_client client;
 	uint32_t class;
 
-	if (!service->qos || link->initiator || has_class(link))
+	if (!service->qos || link->initiator || is_known(link))
 		return;
 	learn(link, stream, &client);
 	class = shunt_qos_match(&service->qos->rules, &client);
-	if (class == SHUNT_QOS_NO_CLASS)
+	if (class == SHUNT_QOS_NO_CLASS && !service->qos->monitor)
 		return;
 	throttle = shunt_throttle_of(link);
-	if (throttle)
-		put_in(service, throttle, class);
-	else
+	if (!throttle) {
 		shunt_log(SHUNT_LOG_WARN, "process %u%s has no limit: out of memory",
 			  link->peer_pid, shunt_link_where(link));
+		return;
+	}
+	if (class != SHUNT_QOS_NO_CLASS)
+		put_in(service, throttle, class);
+	if (service->qos->monitor)
+		shunt_monitor_join(link);
 }
 
 void shunt_qos_left(struct shunt_link *link)
 {
+	shunt_monitor_leave(link);
 	if (has_class(link))
 		take_out(link->engine->service, link->throttle);
 	shunt_service_paces(link->engine);
@@ -294,9 +305,11 @@ void shunt_qos_left(struct shunt_link *link)
 
 static void take_all_out(struct shunt_service *service)
 {
-	for (struct shunt_link *link = service->links; link; link = link->next)
+	for (struct shunt_link *link = service->links; link; link = link->next) {
+		shunt_monitor_dismiss(link);
 		if (has_class(link))
 			take_out(service, link->throttle);
+	}
 }
 
 /* Each accepted link by one of its streams: which class is it of now? Without one, it is of none any more. */
@@ -318,18 +331,32 @@ static void classify_all(struct shunt_service *service)
 	}
 }
 
-static void replace(struct shunt_service *service, struct shunt_qos *qos)
+static bool has_capacity(const struct shunt_qos *qos)
+{
+	return qos && qos->rules.capacity_kind != SHUNT_QOS_CAPACITY_NONE;
+}
+
+/* 0 or -ENOMEM, and one line. */
+static int replace(struct shunt_service *service, struct shunt_qos *qos, char *error, size_t bytes)
 {
 	struct shunt_qos *former = service->qos;
+	int result = 0;
 
 	if (former)
 		take_all_out(service);
+	if (has_capacity(qos))
+		qos->monitor = shunt_monitor_begin(service, &qos->rules);
+	if (has_capacity(qos) && !qos->monitor) { /* limits hold all the same */
+		strncpy(error, "out of memory: nothing is reserved", bytes);
+		result = -ENOMEM;
+	}
 	shunt_lock_take(&service->engine->group.lock);
 	service->qos = qos;
 	shunt_lock_leave(&service->engine->group.lock);
 	free(former);
 	classify_all(service);
 	shunt_pacing_rules_changed(service);
+	return result;
 }
 
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes)
@@ -351,8 +378,7 @@ int shunt_qos_set(struct shunt_service *service, const char *text, char *error, 
 		qos->number = ++service->qos_count;
 		qos->since = shunt_now(service->engine);
 	}
-	replace(service, qos);
-	return 0;
+	return replace(service, qos, error, bytes);
 }
 
 void shunt_qos_begin(struct shunt_service *service)
@@ -367,10 +393,11 @@ void shunt_qos_begin(struct shunt_service *service)
 		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
 }
 
-void shunt_qos_end(struct shunt_service *service)
+void shunt_qos_end(struct shunt_service *service, bool copy)
 {
 	free(service->qos);
 	service->qos = NULL;
+	shunt_monitor_free(service, copy);
 }
 
 /* --- what clients say --- */

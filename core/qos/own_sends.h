@@ -9,6 +9,8 @@
 #define SHUNT_CORE_QOS_OWN_SENDS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include "core/qos/drr.h"
 #include "core/qos/rules.h"
 #include "core/qos/tokens.h"
@@ -19,17 +21,18 @@ struct shunt_throttle;
 
 struct shunt_own_sends {
 	struct shunt_bucket bucket;
-	_Atomic uint32_t waiting; /* throttles; while there are any, nobody takes tokens but from their hands */
-	struct shunt_drr drr; /* service thread, as are the rest */
-	struct shunt_link *last[SHUNT_QOS_CLASSES + 1]; /* which of a class was served last; it may be gone */
+	_Atomic bool busy; /* somebody waits: tokens come by the service thread alone */
+	struct shunt_drr drr; /* service thread, as is the next */
+	uint64_t turn; /* how often somebody was served */
 };
 
-/* The capacity is so much from now on; `weights` of the classes, and of those who match none. */
-void shunt_own_sends_begin(struct shunt_own_sends *own, uint64_t rate, const uint64_t weights[SHUNT_QOS_CLASSES + 1],
-			   uint64_t now);
-/* So many tokens for one work request, at once or out of what was handed to the throttle. Any thread. */
-bool shunt_own_sends_take(struct shunt_own_sends *own, struct shunt_throttle *throttle, uint64_t now, uint32_t tokens);
-/* Hands out what is due. `task` is told when there is more. */
+/* `rate`: the capacity. The weights of classes are what they reserve of it; the rest is for those that reserve nothing. */
+void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_rules *rules, uint64_t rate, uint64_t now);
+/* The capacity is another from now on. */
+void shunt_own_sends_change(struct shunt_own_sends *own, uint64_t rate);
+/* So many tokens for one work request, at once or of what was handed to the throttle. Any thread. */
+bool shunt_own_sends_take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens);
+/* Hands out what is due, and serves those lanes. `task` is told when there is more. */
 void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *task, uint64_t now);
 
 #endif

@@ -2,6 +2,7 @@
 #include "core/qos/pools.h"
 #include <string.h>
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/link/link.h"
 #include "core/qos/monitor.h"
 #include "core/qos/pool.h"
@@ -107,8 +108,7 @@ static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, ui
 }
 
 /* What each would have, if those that were drawn on shared what the others leave. */
-static uint64_t part_of(const struct shunt_monitor *monitor, const struct shunt_pool *pool, uint64_t target, uint32_t pools,
-			uint32_t drawn)
+static uint64_t part_of(const struct shunt_pool *pool, uint64_t target, uint32_t pools, uint32_t drawn)
 {
 	uint64_t idle = target / pools / 2; /* of one that nobody draws on */
 
@@ -134,7 +134,7 @@ void shunt_pools_fill(struct shunt_monitor *monitor, uint64_t now, bool convert)
 	for (int more = 0; more < 2; more++) {
 		each_pool(monitor, pool)
 		{
-			uint64_t part = part_of(monitor, pool, target, pools, drawn);
+			uint64_t part = part_of(pool, target, pools, drawn);
 
 			if ((part > pool->tokens.tokens || pool->tokens.number != monitor->ledger.number) == more)
 				write_one(monitor, pool, part, now, convert);
@@ -143,9 +143,24 @@ void shunt_pools_fill(struct shunt_monitor *monitor, uint64_t now, bool convert)
 	each_pool(monitor, pool) pool->drawn = false;
 }
 
+bool shunt_pools_by_device(const struct shunt_monitor *monitor)
+{
+	const struct shunt_pool *pool;
+
+	each_pool(monitor, pool) if (pool->page.atomic) return true;
+	return false;
+}
+
 void shunt_pools_free(struct shunt_monitor *monitor)
 {
 	struct shunt_pool *pool;
 
 	each_pool(monitor, pool) shunt_page_free(&pool->page);
+}
+
+void shunt_pools_abandon(struct shunt_engine *engine, struct shunt_monitor *monitor)
+{
+	struct shunt_pool *pool;
+
+	each_pool(monitor, pool) if (pool->page.fd >= 0) shunt_own_fds_close(engine, pool->page.fd);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct shunt_engine;
 struct shunt_link;
 struct shunt_monitor;
 struct shunt_pool;
@@ -20,6 +21,10 @@ void shunt_pools_left(struct shunt_monitor *monitor, struct shunt_pool *pool);
 bool shunt_pools_read(struct shunt_monitor *monitor);
 /* What may be in the pools by now is there. */
 void shunt_pools_fill(struct shunt_monitor *monitor, uint64_t now, bool convert);
+/* A device's atomics are not the processor's: the monitor uses the device, too. */
+bool shunt_pools_by_device(const struct shunt_monitor *monitor);
 void shunt_pools_free(struct shunt_monitor *monitor);
+/* In a fork's child: its copies of the descriptors are closed. */
+void shunt_pools_abandon(struct shunt_engine *engine, struct shunt_monitor *monitor);
 
 #endif

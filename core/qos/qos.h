@@ -33,6 +33,7 @@ struct shunt_answer;
 struct shunt_engine;
 struct shunt_link;
 struct shunt_message;
+struct shunt_monitor;
 struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
@@ -56,6 +57,7 @@ struct shunt_qos { /* of a node */
 	struct shunt_qos_rules rules;
 	uint32_t number; /* of all rules that the service has had */
 	uint64_t since; /* ns: when they came into force */
+	struct shunt_monitor *monitor; /* NULL: the rules have no capacity, and nobody needs tokens */
 	struct shunt_qos_node node; /* group.lock; of rules with a capacity */
 	struct shunt_qos_state classes[SHUNT_QOS_CLASSES];
 };
@@ -64,8 +66,8 @@ struct shunt_qos { /* of a node */
 
 /* The rules of SHUNT_QOS are in force from now on; bad ones are said, and there are none. */
 void shunt_qos_begin(struct shunt_service *service);
-/* The rules go with the service: nobody is told. Also in a fork's child. */
-void shunt_qos_end(struct shunt_service *service);
+/* The rules go with the service: nobody is told. `copy`: it is one in a fork's child. */
+void shunt_qos_end(struct shunt_service *service, bool copy);
 /* These rules and no others; "" is none. 0; or -errno, one line, and the former ones stay. */
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes);
 /* Our connection is about to be carried by the link: before its peer is told so, it is told its class. */

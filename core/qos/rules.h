@@ -15,6 +15,8 @@
 #define SHUNT_QOS_NO_CLASS SHUNT_QOS_CLASSES
 #define SHUNT_QOS_USER 33 /* of a name, with its final 0 */
 #define SHUNT_QOS_PROGRAM 64 /* the same */
+#define SHUNT_QOS_PERIOD_LEAST 100u /* ms */
+#define SHUNT_QOS_PERIOD_MOST 10000u
 #define SHUNT_QOS_BATCH 1000 /* tokens that a client takes of the pool at once, at most */
 #define SHUNT_QOS_TOKENS_END (1ull << 28) /* tokens of a period are fewer */
 #define SHUNT_QOS_SIGMA 50 /* of a capacity that is given with no deviation */

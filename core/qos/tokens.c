@@ -64,6 +64,16 @@ void shunt_bucket_give(struct shunt_bucket *bucket, uint32_t tokens)
 				  memory_order_relaxed);
 }
 
+uint64_t shunt_bucket_rest(const struct shunt_bucket *bucket, uint64_t now)
+{
+	uint64_t cost = atomic_load(&bucket->cost), time = time_of(bucket, now),
+		 least = time - depth_of(cost, 1, true), full = atomic_load(&bucket->full_at);
+
+	if (full < least)
+		full = least;
+	return full < time ? (time - full) / cost : 0;
+}
+
 uint64_t shunt_bucket_due(const struct shunt_bucket *bucket, uint64_t now, uint32_t tokens)
 {
 	uint64_t end = atomic_load(&bucket->full_at) + atomic_load(&bucket->cost) * tokens,

@@ -58,6 +58,8 @@ void shunt_bucket_change(struct shunt_bucket *bucket, uint64_t rate);
 bool shunt_bucket_take(struct shunt_bucket *bucket, uint64_t now, uint32_t tokens, bool waited);
 /* Tokens that were taken, and not used after all. Any thread. */
 void shunt_bucket_give(struct shunt_bucket *bucket, uint32_t tokens);
+/* How many a sender that has waited could take now. */
+uint64_t shunt_bucket_rest(const struct shunt_bucket *bucket, uint64_t now);
 /* When so many can be taken, if nobody else takes any; at most a day from now. */
 uint64_t shunt_bucket_due(const struct shunt_bucket *bucket, uint64_t now, uint32_t tokens);
 /* The largest work request that does not take longer than SHUNT_TOKEN_PIECE; at least one token's. */

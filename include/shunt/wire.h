@@ -215,7 +215,7 @@ struct shunt_qos_pool {
 	uint32_t zero;
 };
 
-struct shunt_qos_period {	/* ASK: the number alone */
+struct shunt_qos_grant {	/* ASK: the number alone */
 	uint64_t rate;	/* of all tokens, as in shunt_qos_word */
 	uint32_t number;	/* below 2^16, one more than that of the last one, or 0 behind the highest */
 	uint32_t period_ms;	/* 0: no tokens are needed any more, and all else is 0 */
@@ -271,7 +271,7 @@ struct shunt_message {
 		struct shunt_identity process;	/* REDIRECT */
 		struct shunt_qos_word qos;
 		struct shunt_qos_pool pool;
-		struct shunt_qos_period period;
+		struct shunt_qos_grant period;
 	};
 };
 

@@ -40,11 +40,15 @@ tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c test
 tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
-EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
+EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
 
-# One script for each figure or table of the two papers; docs/EXPERIMENTS.md has what came out.
+# One script for each figure or table of the three papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
 	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
 	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh \
-	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh
+	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh \
+	tests/bench/paper/ha_common.sh tests/bench/paper/ha.py tests/bench/paper/ha_e1.sh \
+	tests/bench/paper/ha_e2.sh tests/bench/paper/ha_e3.sh tests/bench/paper/ha_e4.sh \
+	tests/bench/paper/ha_e5.sh tests/bench/paper/ha_e6.sh tests/bench/paper/ha_e7.sh \
+	tests/bench/paper/ha_e8.sh

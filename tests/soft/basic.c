@@ -195,6 +195,35 @@ static void SD_02_atomics(void **state)
 	rig_free(rig);
 }
 
+/* As the owner of a shared page does, whose device has no other way to it (core/device/page_verbs.c). */
+static void SD_02_a_queue_pair_may_be_its_own_peer(void **state)
+{
+	struct rig *rig = rig_make(NULL);
+	struct rig_end *end = &rig->a;
+	uint64_t *words = (uint64_t *)end->memory;
+	struct ibv_sge sge = { (uint64_t)(uintptr_t)&words[0], 8, end->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	(void)state;
+	rig_end_state(end, &rig->options, IBV_QPS_RESET);
+	rig_end_state(end, &rig->options, IBV_QPS_INIT);
+	rig_learn(end, end);
+	rig_end_state(end, &rig->options, IBV_QPS_RTR);
+	rig_end_state(end, &rig->options, IBV_QPS_RTS);
+	wr.wr.atomic.remote_addr = (uint64_t)(uintptr_t)&words[1];
+	wr.wr.atomic.rkey = end->mr->rkey;
+	wr.wr.atomic.compare_add = 5;
+	for (uint64_t i = 0; i < 3; i++) {
+		wr.wr_id = i;
+		assert_int_equal(rig_post(end, &wr, &bad), 0);
+		rig_expect(end->send_cq, i, IBV_WC_SUCCESS);
+		assert_int_equal(words[0], 5 * i);
+	}
+	assert_int_equal(words[1], 15);
+	rig_free(rig);
+}
+
 static void SD_02_zero_length_needs_no_key(void **state)
 {
 	struct rig *rig = rig_make(&(struct rig_options){ .receives = 1 });
@@ -442,8 +471,10 @@ RIG_TABLE(basic, cmocka_unit_test(SD_01_one_table_serves_every_call),
 	  cmocka_unit_test(SD_01_completion_is_filled),
 	  cmocka_unit_test(SD_02_write_places_bytes_and_tells_nobody),
 	  cmocka_unit_test(SD_02_gather_of_sixteen),
-	  cmocka_unit_test(SD_02_send_lands_in_the_posted_buffer), cmocka_unit_test(SD_02_read_fetches),
-	  cmocka_unit_test(SD_02_atomics), cmocka_unit_test(SD_02_zero_length_needs_no_key),
+	  cmocka_unit_test(SD_02_send_lands_in_the_posted_buffer),
+	  cmocka_unit_test(SD_02_read_fetches), cmocka_unit_test(SD_02_atomics),
+	  cmocka_unit_test(SD_02_a_queue_pair_may_be_its_own_peer),
+	  cmocka_unit_test(SD_02_zero_length_needs_no_key),
 	  cmocka_unit_test(SD_02_zero_length_needs_no_right),
 	  cmocka_unit_test(SD_03_order_over_many_laps), cmocka_unit_test(SD_04_counters_are_exact),
 	  cmocka_unit_test(SD_13_the_trace_holds_the_last_wrs_in_order),

@@ -20,7 +20,8 @@ static void post_chain(struct rig *rig, uint64_t first, int count, uint32_t byte
 	struct ibv_send_wr wr[32], *bad;
 
 	for (int i = 0; i < count; i++) {
-		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE, bytes);
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE,
+				  bytes);
 		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
 	}
 	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
@@ -89,6 +90,22 @@ static void SD_04_a_node_takes_its_time_for_each_4_kib(void **state)
 	start = rig_clock += 1000;
 	post_chain(rig, 4, 1, 9);
 	expect_at(rig, start, 100, 4);
+	rig_free(rig);
+}
+
+/* The same at the sender's NIC, beside what each WR takes there. */
+static void SD_04_a_nic_takes_its_time_for_each_4_kib(void **state)
+{
+	struct rig *rig = modelled("block=100,wqe=10");
+	uint64_t start = rig_clock;
+
+	(void)state;
+	post_chain(rig, 1, 1, 4096);
+	post_chain(rig, 2, 1, 4097);
+	post_chain(rig, 3, 1, 8);
+	expect_at(rig, start, 110, 1);
+	expect_at(rig, start, 320, 2);
+	expect_at(rig, start, 330, 3);
 	rig_free(rig);
 }
 
@@ -178,5 +195,7 @@ static void SD_04_only_a_file_of_ones_own_is_a_node(void **state)
 }
 
 RIG_TABLE(sink, cmocka_unit_test(SD_04_a_node_takes_its_time_for_each_4_kib),
+	  cmocka_unit_test(SD_04_a_nic_takes_its_time_for_each_4_kib),
 	  cmocka_unit_test_setup_teardown(SD_04_clients_share_a_node, make_scratch, remove_scratch),
-	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch, remove_scratch));
+	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch,
+					  remove_scratch));

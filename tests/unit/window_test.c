@@ -194,18 +194,20 @@ static uint64_t units(uint32_t bytes)
 	return ((uint64_t)bytes + 999) / 1000;
 }
 
-static bool gate_admit(struct shunt_gate *gate, uint32_t bytes)
+static bool gate_admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t bytes)
 {
 	struct mock_gate *ours = (struct mock_gate *)gate;
 
 	if (ours->left < units(bytes))
 		return false;
 	ours->left -= units(bytes);
+	hand->units += (uint32_t)units(bytes);
 	return true;
 }
 
-static void gate_shorten(struct shunt_gate *gate, uint32_t admitted, uint32_t posted)
+static void gate_shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted)
 {
+	hand->units -= (uint32_t)(units(admitted) - units(posted));
 	((struct mock_gate *)gate)->left += units(admitted) - units(posted);
 }
 
@@ -233,7 +235,9 @@ static void gate_is_asked_last(void **state)
 	shunt_window_return(&window, 1001);
 	assert_int_equal(gate.left, 5);
 	assert_int_equal(device, 5000);
+	assert_int_equal(window.hand.units, 5);
 	shunt_window_set_gate(&window, NULL);
+	assert_int_equal(window.hand.units, 0);
 	assert_int_equal(post(6000, 1), SHUNT_LIMIT_NONE);
 	complete(number, 1);
 	shunt_window_fini(&window);

@@ -332,6 +332,7 @@ void soft_pending_free(struct soft_qp *qp);
 uint64_t soft_pending_due(struct soft_qp *qp);
 
 /* nic.c */
+uint64_t soft_nic_blocks(uint64_t bytes);
 uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell);
 void soft_nic_register(struct soft_context *context, const void *addr, size_t length);
 void soft_nic_leave(struct soft_context *context, uint64_t bytes);

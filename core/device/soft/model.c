@@ -35,7 +35,7 @@ static const struct key {
 	KEY(doorbell, SECOND, 0), KEY(wqe, SECOND, 0),	KEY(gbit, 100 * K, 0), KEY(delay, SECOND, 0),
 	KEY(cache, K * K, 0),	  KEY(miss, SECOND, 0), KEY(queue, 64 * G, 1), KEY(pause, SECOND, 0),
 	KEY(mr, SECOND, 0),	  KEY(page, SECOND, 0), KEY(qp, SECOND, 0),
-	KEY(sink, SECOND, 0),
+	KEY(sink, SECOND, 0),	  KEY(block, SECOND, 0),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

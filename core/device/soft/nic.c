@@ -8,6 +8,8 @@
  */
 #include "core/device/soft/device.h"
 
+enum { BLOCK = 4096, WORD = 8 };
+
 /* The caller holds the lock; `wr` and `bytes` count what is being posted, too. */
 static uint64_t cache_cost(struct soft_gauges *gauges, const struct soft_model *model)
 {
@@ -29,6 +31,12 @@ static uint64_t queue_cost(struct soft_gauges *gauges, const struct soft_model *
 static uint64_t wire_cost(const struct soft_model *model, uint64_t bytes)
 {
 	return model->gbit ? (bytes * 8 + model->gbit / 2) / model->gbit : 0;
+}
+
+/* Of each started 4 KiB; words and atomics are free. */
+uint64_t soft_nic_blocks(uint64_t bytes)
+{
+	return bytes <= WORD ? 0 : (bytes + BLOCK - 1) / BLOCK;
 }
 
 static void enter(struct soft_gauges *gauges, uint64_t bytes)
@@ -65,7 +73,7 @@ uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
 	enter(gauges, bytes);
 	missed = cache_cost(gauges, model);
 	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) + missed +
-	       queue_cost(gauges, model);
+	       queue_cost(gauges, model) + model->block * soft_nic_blocks(bytes);
 	work(&gauges->busy_until, now, cost);
 	work(&qp->unit_until, now, model->qp ? model->qp + missed : 0);
 	gauges->busy_ns += cost;

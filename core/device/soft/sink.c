@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "core/device/soft/device.h"
 
-enum { FILE_BYTES = 4096, UNIT = 4096, WORD = 8 };
+enum { FILE_BYTES = 4096 };
 #define EXTRA_MOST 1000000000ull
 /* A queue at the node is never so long: busy_until is of another clock, before a reboot, say. */
 #define QUEUE_MOST 60000000000ull
@@ -75,9 +75,9 @@ void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes)
 	uint64_t until, next, extra = soft_load(&sink->extra), cost;
 
 	cost = model->sink + (extra < EXTRA_MOST ? extra : EXTRA_MOST);
-	if (!cost || bytes <= WORD)
+	cost *= soft_nic_blocks(bytes);
+	if (!cost)
 		return;
-	cost *= (bytes + UNIT - 1) / UNIT;
 	until = soft_load(&sink->busy_until);
 	do {
 		next = (until > now && until - now <= QUEUE_MOST ? until : now) + cost;

@@ -37,6 +37,7 @@
  * pause      WR beyond the queue           0          off; how long a pause frame stops the sender
  * mr         registration of memory        20000      assumption; with `page` it costs as much as a copy at
  * page       4 KiB page of it              320        928 KB where a core copies 10 GB/s (RDMAbox, Fig. 5)
+ * block      started 4 KiB                0          off; the NIC's own share of a request, where rates are scaled down
  * sink       started 4 KiB, at the peer    0          off; the node's share of a request, as in Haechi's capacity
  *
  * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
@@ -52,6 +53,7 @@
  * process they are in, and without a file each context has a node of its own. A WR of more than 8 bytes takes it
  * `sink` for each 4 KiB that it starts; words and atomics take nothing. So the node's capacity in WRs of 4 KiB is
  * 10^9 / sink a second. That of a client alone is 10^9 / wqe, or 10^9 / (wqe + 32768 / gbit).
+ * `block` counts as `sink` does, at the NIC of the sender. So words and atomics stay free where requests take long.
  *
  * The file has two words (struct soft_sink). The second is added to `sink`, and may be changed at any time: that is
  * congestion, which comes and goes. To make each 4 KiB take 500 ns longer:
@@ -61,7 +63,7 @@ enum { SOFT_SINKFILE = 108 };
 
 struct soft_model {
 	int on;
-	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page, sink;
+	uint64_t doorbell, wqe, gbit, delay, cache, miss, qp, queue, pause, mr, page, sink, block;
 	char sinkfile[SOFT_SINKFILE]; /* "": none; absolute, made where it is missing (0600), the process's user's own */
 };
 
