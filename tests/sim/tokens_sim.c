@@ -225,13 +225,15 @@ static void settle(struct client *c)
 	uint64_t end = c->began + c->length, last = now < end ? now : end - 1,
 		 decayed = c->account.returned - c->returned_before;
 
-	must(c->came == c->taken + residual(c) + pooled(c) + decayed, "a client's token is missing");
+	must(c->came == c->taken + residual(c) + pooled(c) + decayed,
+	     "a client's token is missing");
 	if (!c->backlogged)
 		return;
 	must(!decayed, "what a backlogged client had has decayed");
 	if (pace && last - c->began < c->length - c->length / AHEAD)
 		return; /* it was told of the next period too early */
-	must(c->of_reservation == c->reservation, "a backlogged client has not got its reservation");
+	must(c->of_reservation == c->reservation,
+	     "a backlogged client has not got its reservation");
 	*(pace ? &met_paced : &met) += c->reservation > 0;
 }
 
@@ -293,13 +295,11 @@ static void report(struct client *c)
 
 static void tell(struct client *c, uint64_t length)
 {
-	uint32_t wanted = below(4) ? below(200) : 0;
+	uint32_t granted = shunt_ledger_grant(&ledger, &c->at_node, below(4) ? below(200) : 0);
 
 	if (c->messages.count == QUEUE)
 		begin(c);
-	*push(&c->messages) = (struct under_way) {
-		ledger.number, shunt_ledger_grant(&ledger, &c->at_node, wanted), length
-	};
+	*push(&c->messages) = (struct under_way) { ledger.number, granted, length };
 	c->report = shunt_report_word((uint8_t)(ledger.number - 1), 0, 0);
 }
 
@@ -440,7 +440,8 @@ static bool run(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t seeds = argc > 2 && !strcmp(argv[1], "--seeds") ? strtoull(argv[2], NULL, 10) : 2000;
+	bool told = argc > 2 && !strcmp(argv[1], "--seeds");
+	uint64_t seeds = told ? strtoull(argv[2], NULL, 10) : 2000;
 
 	for (uint64_t seed = 1; seed <= seeds; seed++)
 		if (!run(seed))
