@@ -271,6 +271,7 @@ void shunt_monitor_join(struct shunt_link *link)
 	uint64_t now = shunt_now(link->engine);
 
 	throttle->member = true;
+	shunt_holding_allow(throttle, 0, now); /* what arrives is counted, and differences are taken from here on */
 	memset(&throttle->tokens_of, 0, sizeof(throttle->tokens_of));
 	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, throttle->short_periods, now);
 	if (!monitor->members++)
