@@ -48,14 +48,15 @@ static bool post(struct shunt_throttle *throttle)
 	return posted;
 }
 
-static bool is_answered(struct shunt_throttle *throttle)
+/* Nobody else may poll: an idle program does not. */
+static bool is_complete(struct shunt_throttle *throttle, uint64_t number)
 {
 	struct shunt_lane *lane = &throttle->link->lanes[0];
 
-	if (atomic_load(&lane->retired) >= throttle->fetch.number)
+	if (atomic_load(&lane->retired) >= number)
 		return true;
 	shunt_group_poll(throttle->link->engine);
-	return atomic_load(&lane->retired) >= throttle->fetch.number;
+	return atomic_load(&lane->retired) >= number;
 }
 
 static void pause_until_more(struct shunt_fetch *fetch, uint64_t now)
@@ -99,7 +100,7 @@ static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_f
 		return post(throttle) ? SHUNT_FETCH_POSTED : SHUNT_FETCH_WANTED;
 	case SHUNT_FETCH_POSTED:
 		fetch->at = now + SOON;
-		return is_answered(throttle) ? take_answer(throttle, now) : SHUNT_FETCH_POSTED;
+		return is_complete(throttle, fetch->number) ? take_answer(throttle, now) : SHUNT_FETCH_POSTED;
 	case SHUNT_FETCH_EMPTY:
 		if (now < fetch->at)
 			return SHUNT_FETCH_EMPTY;
@@ -114,30 +115,46 @@ static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_f
 static bool write_report(struct shunt_throttle *throttle, uint64_t report)
 {
 	struct shunt_lane *lane = &throttle->link->lanes[0];
-	uint64_t number;
 	bool posted;
 
+	if (!is_complete(throttle, throttle->fetch.report_number))
+		return false;
 	shunt_lock_take(&lane->lock);
 	posted = shunt_wr_word(lane, report,
 			       lane->peer_controls + offsetof(struct shunt_control, word) +
 				       SHUNT_CONTROL_REPORT * sizeof(uint64_t),
-			       lane->rkey, &number);
+			       lane->rkey, &throttle->fetch.report_number);
 	shunt_lane_leave(lane);
 	return posted;
 }
 
-/*
- * Something waits for credit or tokens, or was posted and is not carried out: the client would send more if it could.
- * Where work requests complete at once, none is ever seen under way.
- */
-static bool is_backlogged(const struct shunt_throttle *throttle)
+static bool is_in_flight(const struct shunt_link *link)
 {
-	const struct shunt_link *link = throttle->link;
-
 	for (uint32_t i = 0; i < link->lane_count; i++)
-		if (atomic_load(&link->lanes[i].waiting) || shunt_window_inflight(&link->lanes[i].window))
+		if (shunt_window_inflight(&link->lanes[i].window))
 			return true;
 	return false;
+}
+
+static bool waits(const struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		if (atomic_load(&link->lanes[i].waiting))
+			return true;
+	return false;
+}
+
+/*
+ * Something waits for credit or tokens, or was posted since the last look and is not carried out: the client would send
+ * more if it could. Of an idle one the last work requests stay in flight, because none behind them is signaled.
+ */
+static bool is_backlogged(struct shunt_throttle *throttle)
+{
+	uint64_t posted = shunt_throttle_bytes(throttle);
+	bool moved = posted != throttle->fetch.posted;
+
+	throttle->fetch.posted = posted;
+	return waits(throttle->link) || (moved && is_in_flight(throttle->link));
 }
 
 static void report(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)

@@ -35,6 +35,8 @@ struct shunt_fetch {
 	_Atomic uint64_t fetches; /* that were answered with tokens, in all; statistics */
 	bool asked; /* reports are wanted until the period ends */
 	uint64_t report, report_at; /* the last one, and ns of the next */
+	uint64_t report_number; /* of its work request */
+	uint64_t posted; /* bytes of data, at the last look for a report */
 	_Atomic uint64_t reports; /* written, in all; statistics */
 };
 

@@ -152,6 +152,20 @@ static void fill(struct shunt_service *service, uint64_t now)
 	service->qos->node.pool = monitor->ledger.pooled;
 }
 
+/*
+ * Of all that the pools get in the period, however slowly; what reservations will leave is not known yet, so it is at
+ * least what the largest work request needs (shunt_tokens_piece).
+ */
+static uint32_t batch_of(const struct shunt_qos *qos)
+{
+	const struct shunt_ledger *ledger = &qos->monitor->ledger;
+	uint64_t pool = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved : 0;
+	uint32_t batch = shunt_pool_batch(pool, qos->rules.batch),
+		 least = shunt_pool_batch(8 * (ledger->capacity / qos->rules.period_ms), qos->rules.batch);
+
+	return batch > least ? batch : least;
+}
+
 static void begin_period(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
@@ -162,7 +176,7 @@ static void begin_period(struct shunt_service *service, uint64_t now)
 	monitor->ledger.paced = service->engine->config.qos_pace;
 	shunt_own_sends_change(&monitor->own, rate_of(qos));
 	shunt_grants_make(service, now);
-	monitor->batch = shunt_pool_batch(shunt_ledger_target(&monitor->ledger, now, true), qos->rules.batch);
+	monitor->batch = batch_of(qos);
 	put_node(service);
 	monitor->asked = false;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
@@ -278,6 +292,7 @@ void shunt_monitor_join(struct shunt_link *link)
 	uint64_t now = shunt_now(link->engine);
 
 	throttle->member = true;
+	shunt_holding_allow(throttle, 0, now); /* what arrives is counted, and differences are taken from here on */
 	memset(&throttle->tokens_of, 0, sizeof(throttle->tokens_of));
 	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, throttle->short_periods, now);
 	if (!monitor->members++)

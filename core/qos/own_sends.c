@@ -56,8 +56,10 @@ static bool take_handed(struct shunt_throttle *throttle, uint32_t tokens)
 
 bool shunt_own_sends_take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 {
-	struct shunt_own_sends *own = throttle->own;
+	struct shunt_own_sends *own = atomic_load(&throttle->own);
 
+	if (!own) /* no more, since the caller looked */
+		return true;
 	return take_handed(throttle, tokens) ||
 	       (!atomic_load_explicit(&own->busy, memory_order_relaxed) &&
 		shunt_bucket_take(&own->bucket, now, tokens, false));

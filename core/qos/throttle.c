@@ -285,12 +285,18 @@ bool shunt_throttle_release(struct shunt_throttle *throttle)
 	return atomic_compare_exchange_strong(&throttle->wait, &state, SHUNT_THROTTLE_CLEAR);
 }
 
-/* Tokens that a waiter needs and the account has not got are fetched. */
+static bool lacks_tokens(const struct shunt_throttle *throttle, uint64_t now)
+{
+	return atomic_load(&throttle->wait) != SHUNT_THROTTLE_CLEAR &&
+	       shunt_account_due(&throttle->account, now, atomic_load(&throttle->need)) > now;
+}
+
+/* Tokens that a waiter needs and the account has not got are fetched; who waits for its limit alone needs none. */
 static void fetch(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	if (!throttle->counted || !is_up(throttle->link))
 		return;
-	if (atomic_load(&throttle->wait) != SHUNT_THROTTLE_CLEAR && due_at(throttle, now) > now)
+	if (lacks_tokens(throttle, now))
 		shunt_fetch_want(&throttle->fetch);
 	shunt_fetch_run(throttle, task, now);
 }
