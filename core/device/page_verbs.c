@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include "core/device/device.h"
+#include "core/device/itself.h"
 #include "core/device/page.h"
 #include "core/engine.h"
-#include "shunt/wire.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define PATIENCE 100000000ull	/* ns that one atomic of our own may take; a local device needs a few 1000 */
@@ -23,9 +22,7 @@ struct loop {
 	uint64_t *before;	/* where the device puts what the word was: behind the page */
 	uint64_t posted;	/* wr_id of the last atomic */
 	bool failed;		/* an atomic was not answered, or with an error: the queue pair is of no use any more */
-	/* The device's own calls: the filter of faults knows queue pairs of lanes alone. */
-	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
+	struct shunt_itself_calls calls;
 };
 
 /* --- one atomic --- */
@@ -37,7 +34,8 @@ static int await(struct shunt_device *device, struct loop *loop)
 	struct ibv_wc wc;
 	int count;
 
-	while (!(count = loop->poll_cq(loop->cq, 1, &wc)) && device->engine->sys->now() < until)
+	while (!(count = loop->calls.poll_cq(loop->cq, 1, &wc)) &&
+	       device->engine->sys->now() < until)
 		sched_yield();
 	return count == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == loop->posted ? 0 : -EIO;
 }
@@ -56,7 +54,7 @@ static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint3
 	wr.wr.atomic.rkey = loop->page->rkey;
 	wr.wr.atomic.compare_add = compare_add;
 	wr.wr.atomic.swap = swap;
-	if (loop->post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
+	if (loop->calls.post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
 		loop->failed = true;
 		return -EIO;
 	}
@@ -65,34 +63,6 @@ static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint3
 }
 
 /* --- making the loop --- */
-
-/*
- * Reads what the filter replaces before it reads what the filter has kept: if the first is the filter, the second is
- * the device's call.
- */
-static void note_calls(struct shunt_device *device, struct loop *loop)
-{
-	loop->post_send = __atomic_load_n(&device->context->ops.post_send, __ATOMIC_ACQUIRE);
-	loop->poll_cq = __atomic_load_n(&device->context->ops.poll_cq, __ATOMIC_ACQUIRE);
-	if (device->post_send) {
-		loop->post_send = device->post_send;
-		loop->poll_cq = device->poll_cq;
-	}
-}
-
-/* The device's own words for a peer say where the queue pair is; it is told that its peer is there. */
-static int join_itself(struct shunt_device *device, struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC };
-	uint8_t address[SHUNT_ADDRESS_BYTES] = { 0 };
-	int fds[2], count;
-
-	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_INIT))
-		return -EIO;
-	count = device->kind->tell(device, qp, address, fds);
-	return count < 0 ? count : device->kind->join(device, qp, address, fds, count);
-}
 
 static void loop_free(struct shunt_device *device, struct loop *loop)
 {
@@ -117,7 +87,7 @@ static int loop_fill(struct shunt_device *device, struct loop *loop, const struc
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 					 .cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 } };
 
-	note_calls(device, loop);
+	loop->calls = shunt_itself_calls(device);
 	loop->before = (uint64_t *)((char *)page->words + SHUNT_PAGE_BYTES);
 	loop->pd = verbs->alloc_pd(device->context);
 	loop->cq = verbs->create_cq(device->context, 2, device, NULL, 0);
@@ -129,7 +99,7 @@ static int loop_fill(struct shunt_device *device, struct loop *loop, const struc
 		return -ENOMEM;
 	init.send_cq = init.recv_cq = loop->cq;
 	loop->qp = verbs->create_qp(loop->pd, &init);
-	return loop->qp ? join_itself(device, loop->qp) : -ENOMEM;
+	return loop->qp ? shunt_itself_join(device, loop->qp, IBV_ACCESS_REMOTE_ATOMIC) : -ENOMEM;
 }
 
 static int loop_make(struct shunt_device *device, struct shunt_page *page)

@@ -107,6 +107,7 @@ void shunt_window_use(struct shunt_window *window, const struct shunt_admission 
 void shunt_window_set_gate(struct shunt_window *window, struct shunt_gate *gate)
 {
 	window->gate = gate;
+	window->hand = (struct shunt_gate_hand) { 0 };
 	window->asked = window->signals || gate;
 }
 
@@ -164,7 +165,7 @@ enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, u
 		return SHUNT_LIMIT_POLICY;
 	if (!device_admits(window, bytes))
 		return SHUNT_LIMIT_DEVICE;
-	if (!window->gate || window->gate->admit(window->gate, bytes, &window->ticket))
+	if (!window->gate || window->gate->admit(window->gate, &window->hand, bytes))
 		return SHUNT_LIMIT_NONE;
 	if (window->device)
 		atomic_fetch_sub(window->device, bytes);
@@ -176,7 +177,7 @@ void shunt_window_shorten(struct shunt_window *window, uint32_t admitted, uint32
 	if (window->device)
 		atomic_fetch_sub(window->device, admitted - posted);
 	if (window->gate)
-		window->gate->shorten(window->gate, window->ticket, admitted, posted);
+		window->gate->shorten(window->gate, &window->hand, admitted, posted);
 }
 
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now)

@@ -43,15 +43,21 @@ struct shunt_admission {
 	void (*completed)(struct shunt_window *window, uint64_t bytes, uint64_t ns);
 };
 
+/* What a gate has given to one lane ahead of its WRs; the gate's own. Zeroes: nothing. */
+struct shunt_gate_hand {
+	uint32_t units;
+	uint32_t epoch;	/* they are worth nothing in another one */
+};
+
 /*
  * A say in each data WR of a lane, beside the policy, for a room above: tokens (core/qos/). It is asked last, also for a
  * WR that is alone, and one gate may stand before several lanes. lane.lock held.
  */
 struct shunt_gate {
-	/* May a WR of so many bytes be posted? A yes counts at once, and `ticket` is what `shorten` is to know of it. */
-	bool (*admit)(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket);
-	/* Of the WR that was admitted last only so many bytes were posted; 0: nothing was. */
-	void (*shorten)(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted);
+	/* May a WR of so many bytes be posted? A yes counts at once. */
+	bool (*admit)(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t bytes);
+	/* Of an admitted WR only so many bytes were posted; 0: nothing was. */
+	void (*shorten)(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted);
 };
 
 /* A say in what arrives on the lanes of a link, for a room above: tokens. group.lock held. */
@@ -78,7 +84,7 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	uint64_t frag_bytes;
 	const struct shunt_admission *policy;
 	struct shunt_gate *gate;	/* NULL: there is none */
-	uint32_t ticket;	/* of the gate, for the WR that it has admitted last */
+	struct shunt_gate_hand hand;
 	uint64_t device_bytes;
 	_Atomic uint64_t *device;	/* in flight in all lanes; NULL: not counted */
 	struct shunt_mark *marks;	/* by WR number, modulo the SQ's depth */

@@ -201,6 +201,11 @@ static int screen(struct shunt_channel *channel)
 	return result == -EBADMSG ? wrong(channel, "descriptors that it must not send") : result;
 }
 
+static bool may_have_fds(const struct shunt_message *message)
+{
+	return message->type == SHUNT_MSG_HELLO || message->type == SHUNT_MSG_QOS_POOL;
+}
+
 static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
 {
 	const struct shunt_sys *sys = channel->engine->sys;
@@ -231,8 +236,9 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	if (got == sizeof(*message) && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		if (channel->awaits_knock)
 			return check_knock(channel, message, &header);
-		channel->takes_fds &= message->type != SHUNT_MSG_HELLO && message->type != SHUNT_MSG_QOS_POOL;
-		return 1;
+		channel->takes_fds &= !may_have_fds(message);
+		if (!*count || may_have_fds(message))
+			return 1;
 	}
 	while (*count)
 		sys->close(fds[--*count]);

@@ -78,7 +78,7 @@ void shunt_channel_strange(struct shunt_channel *channel);
 void shunt_channel_abroad(struct shunt_channel *channel);
 /* A connection has been proven: a HELLO is due, with descriptors. */
 void shunt_channel_proven(struct shunt_channel *channel);
-/* A QOS_POOL is due, which within one host may have a descriptor. */
+/* A QOS_POOL may come, which within one host has a descriptor. */
 void shunt_channel_expect_fd(struct shunt_channel *channel);
 
 /*

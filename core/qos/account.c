@@ -201,7 +201,7 @@ enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now,
 		*tag = tag_of(purse);
 		if (tokens - of_it > pooled_of(purse)) {
 			if (shunt_account_lapsed(account, now))
-				return SHUNT_TAKEN_RESERVED;
+				return SHUNT_TAKEN_LAPSED;
 			if (get(&account->purse) == purse)
 				return SHUNT_TAKEN_NONE;
 			purse = get(&account->purse);
@@ -227,21 +227,35 @@ uint32_t shunt_account_pooled(const struct shunt_account *account)
 	return (uint32_t)pooled_of(get(&account->purse));
 }
 
-uint64_t shunt_account_due(const struct shunt_account *account, uint64_t now, uint32_t tokens)
+/* With this purse. Its period's words may be another's already: the caller looks at the tag again. */
+static uint64_t due_with(const struct shunt_account *account, uint64_t purse, uint64_t now,
+			 uint32_t tokens)
 {
-	uint64_t purse = get(&account->purse), ready = spendable(account, purse, now) + pooled_of(purse);
 	const struct shunt_account_period *period = period_of(account, tag_of(purse));
-	uint64_t length = get(&period->period_ns), end = get(&period->began) + length, due;
+	uint64_t ready = spendable(account, purse, now) + pooled_of(purse), due,
+		 length = get(&period->period_ns), end = get(&period->began) + length,
+		 reservation = get(&period->reservation);
 
-	if (ready >= tokens || shunt_account_lapsed(account, now))
+	if (ready >= tokens || !length || (now >= end && now - end >= length))
 		return now;
 	if (now >= end)
 		return end + length;
-	if (reservation_of(purse) + pooled_of(purse) < tokens)
+	if (reservation_of(purse) + pooled_of(purse) < tokens || !reservation)
 		return end;
 	/* The schedule falls behind what was spent; the time that it takes to make up for that. */
-	due = now + (uint64_t)((unsigned __int128)(tokens - ready) * length / get(&period->reservation)) + 1;
+	due = now + (uint64_t)((unsigned __int128)(tokens - ready) * length / reservation) + 1;
 	return due < end ? due : end;
+}
+
+uint64_t shunt_account_due(const struct shunt_account *account, uint64_t now, uint32_t tokens)
+{
+	uint64_t purse, due;
+
+	do {
+		purse = get(&account->purse);
+		due = due_with(account, purse, now, tokens);
+	} while (tag_of(get(&account->purse)) != tag_of(purse));
+	return due;
 }
 
 enum shunt_fetched shunt_account_fetched(struct shunt_account *account, uint64_t old_word,

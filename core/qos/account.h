@@ -48,6 +48,7 @@ enum shunt_taken {
 	SHUNT_TAKEN_NONE, /* nothing has changed */
 	SHUNT_TAKEN_RESERVED, /* of the reservation alone */
 	SHUNT_TAKEN_POOLED, /* pooled tokens were among them */
+	SHUNT_TAKEN_LAPSED, /* nothing has changed, and nothing is needed */
 };
 
 enum shunt_fetched {
@@ -63,7 +64,7 @@ enum shunt_fetched {
  */
 void shunt_account_begin(struct shunt_account *account, uint16_t number, uint32_t reservation,
 			 uint64_t period_ns, uint64_t now);
-/* Takes `tokens` under `*tag`. Any thread. */
+/* Takes `tokens` under `*tag`. LAPSED: none were taken, so none are given back. Any thread. */
 enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now, uint32_t tokens,
 				    uint8_t *tag);
 /*
@@ -84,7 +85,7 @@ enum shunt_fetched shunt_account_fetched(struct shunt_account *account, uint64_t
  * thread.
  */
 uint64_t shunt_account_report(struct shunt_account *account, uint64_t now, bool backlogged);
-/* No new period for two periods: the node is silent. shunt_account_take says true then. Any thread. */
+/* No new period for two periods: the node is silent. Any thread. */
 bool shunt_account_lapsed(const struct shunt_account *account, uint64_t now);
 
 static inline uint64_t shunt_report_word(uint8_t tag, uint32_t residual, uint32_t spent)

@@ -14,7 +14,10 @@ void shunt_qos_introduce(struct shunt_link *link)
 	const char *wanted = link->engine->config.qos_class;
 	struct shunt_message message = { .type = SHUNT_MSG_QOS_DECLARE };
 
-	if (!link->initiator || !wanted[0])
+	if (!link->initiator)
+		return;
+	shunt_channel_expect_fd(&link->channel); /* the node may lend us a page of its pool */
+	if (!wanted[0])
 		return;
 	memcpy(message.qos.name, wanted, strlen(wanted)); /* config.c has checked its length */
 	shunt_link_send(link, &message, NULL, 0);
@@ -123,12 +126,11 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 	throttle = shunt_throttle_of(link);
 	if (!throttle)
 		return NULL; /* out of memory: we send without tokens */
-	if (!throttle->fetch.reachable && period->period_ms)
-		shunt_channel_expect_fd(&link->channel); /* of the pool's page, which comes next */
 	if (period->period_ms) {
 		throttle->account.paced = period->paced;
 		shunt_account_begin(&throttle->account, (uint16_t)period->number, period->reservation,
 				    period->period_ms * 1000000ull, now);
+		shunt_throttle_renew(throttle);
 		shunt_fetch_begin(&throttle->fetch, period->batch, now);
 	}
 	shunt_throttle_count(throttle, period->rate);
@@ -138,10 +140,12 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 
 static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_pool *pool, const int *fds, int count)
 {
-	struct shunt_throttle *throttle = link->throttle;
+	struct shunt_throttle *throttle = shunt_throttle_of(link);
 
-	if (!throttle || !throttle->counted || throttle->fetch.reachable)
-		return "a QOS_POOL out of turn";
+	if (!throttle)
+		return NULL; /* out of memory: we send without tokens */
+	if (throttle->fetch.reachable)
+		return "a second QOS_POOL";
 	if (pool->address % sizeof(uint64_t) || pool->zero)
 		return "a QOS_POOL that makes no sense";
 	if (shunt_page_reach(link->device, link->lanes[0].qp, fds, count))

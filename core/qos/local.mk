@@ -19,6 +19,7 @@ qos_sources = \
 	core/qos/pool.h \
 	core/qos/pools.c core/qos/pools.h \
 	core/qos/portions.c core/qos/portions.h \
+	core/qos/profile.c core/qos/profile.h \
 	core/qos/qos.h \
 	core/qos/qos_show.c \
 	core/qos/rules.c core/qos/rules.h \

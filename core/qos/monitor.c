@@ -68,6 +68,12 @@ static void profile(struct shunt_service *service, struct shunt_device *device)
 
 /* --- what clients are told --- */
 
+/* What a peer that does not read is told once, and not each period again. */
+static bool hears(struct shunt_link *link)
+{
+	return !shunt_channel_waits(&link->channel);
+}
+
 /* `left`: ns of the period. */
 static void tell_period(const struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t left)
 {
@@ -102,7 +108,7 @@ static void ask_all(struct shunt_service *service)
 
 	monitor->asked = true;
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (member(link))
+		if (member(link) && hears(link))
 			shunt_link_send(link, &message, NULL, 0);
 }
 
@@ -163,7 +169,8 @@ static void begin_period(struct shunt_service *service, uint64_t now)
 		if (!member(link))
 			continue;
 		forget_report(link, number);
-		tell_period(qos, link->throttle, monitor->ledger.period_ns);
+		if (hears(link))
+			tell_period(qos, link->throttle, monitor->ledger.period_ns);
 		shunt_throttle_own(link->throttle, &monitor->own, rate_of(qos));
 	}
 	fill(service, now);

@@ -6,7 +6,7 @@
 #include "core/qos/rules.h"
 #include "core/service.h"
 
-#define PAID 0x100u /* of a ticket: tokens of the account were taken; the tag of their period is below */
+#define AHEAD 64u /* tokens that a lane takes for its next work requests, at most; all lanes no more than 1 ms has */
 
 static struct shunt_throttle *throttle_of(struct shunt_gate *gate)
 {
@@ -51,86 +51,81 @@ static void look_at_rest(struct shunt_throttle *throttle)
 		ask_for_look(throttle->link->engine);
 }
 
-/* Of the account, where the node hands out tokens. */
-static bool pay(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens, uint32_t *ticket)
+/* Of the account, where the node hands out tokens; of the node's own, where we are that. */
+static bool pay(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 {
 	enum shunt_taken taken;
 	uint8_t tag;
 
-	*ticket = 0;
+	if (atomic_load_explicit(&throttle->own, memory_order_acquire))
+		return shunt_own_sends_take(throttle, now, tokens);
 	if (!atomic_load_explicit(&throttle->counted, memory_order_acquire))
 		return true;
 	taken = shunt_account_take(&throttle->account, now, tokens, &tag);
-	if (taken == SHUNT_TAKEN_NONE)
-		return false;
-	*ticket = PAID | tag;
 	if (taken == SHUNT_TAKEN_POOLED)
 		look_at_rest(throttle);
-	return true;
+	return taken != SHUNT_TAKEN_NONE;
 }
 
-static void pay_back(struct shunt_throttle *throttle, uint32_t ticket, uint32_t tokens)
+static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 {
-	if (ticket & PAID)
-		shunt_account_give(&throttle->account, (uint8_t)ticket, tokens);
-}
-
-/* Of the bucket, where there is a limit. */
-static bool fits_limit(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
-{
+	bool limited = atomic_load_explicit(&throttle->rate, memory_order_acquire);
 	bool waited = atomic_load_explicit(&throttle->wait, memory_order_relaxed) !=
 		      SHUNT_THROTTLE_CLEAR;
 
-	return !atomic_load_explicit(&throttle->rate, memory_order_acquire) ||
-	       shunt_bucket_take(&throttle->bucket, now, tokens, waited);
-}
-
-static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens, uint32_t *ticket)
-{
-	if (!pay(throttle, now, tokens, ticket))
+	if (limited && !shunt_bucket_take(&throttle->bucket, now, tokens, waited))
 		return false;
-	if (fits_limit(throttle, now, tokens)) {
-		if (!atomic_load_explicit(&throttle->own, memory_order_acquire) ||
-		    shunt_own_sends_take(throttle, now, tokens))
-			return true;
-		if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
-			shunt_bucket_give(&throttle->bucket, tokens);
-	}
-	pay_back(throttle, *ticket, tokens);
+	if (pay(throttle, now, tokens))
+		return true;
+	if (limited)
+		shunt_bucket_give(&throttle->bucket, tokens);
 	return false;
 }
 
-static bool admit(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket)
+static uint32_t in_hand(const struct shunt_throttle *throttle, const struct shunt_gate_hand *hand)
 {
-	struct shunt_throttle *throttle = throttle_of(gate);
+	return hand->epoch == atomic_load_explicit(&throttle->epoch, memory_order_relaxed) ? hand->units : 0;
+}
+
+/* Some for the next work requests, too: most of them need no clock and no word that others write. */
+static bool refill(struct shunt_throttle *throttle, struct shunt_gate_hand *hand, uint32_t tokens)
+{
 	uint64_t now = shunt_now(throttle->link->engine);
-	uint32_t tokens = shunt_tokens_of(bytes);
+	uint32_t epoch = atomic_load(&throttle->epoch), left = hand->epoch == epoch ? hand->units : 0,
+		 more = tokens - left + atomic_load_explicit(&throttle->ahead, memory_order_relaxed);
 
 	if (__builtin_expect(
 		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
 		report_is_due(throttle);
-	if (!take(throttle, now, tokens, ticket)) {
-		if (!atomic_load_explicit(&throttle->open, memory_order_relaxed)) {
-			refuse(throttle, tokens);
+	if (!take(throttle, now, more)) {
+		more = tokens - left;
+		if (!take(throttle, now, more))
 			return false;
-		}
-		*ticket = 0;
 	}
-	atomic_fetch_add_explicit(&throttle->tokens, tokens, memory_order_relaxed);
+	*hand = (struct shunt_gate_hand) { left + more, epoch };
+	atomic_fetch_add_explicit(&throttle->tokens, more, memory_order_relaxed);
 	return true;
 }
 
-static void shorten(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted)
+static bool admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t bytes)
 {
 	struct shunt_throttle *throttle = throttle_of(gate);
-	uint32_t tokens = shunt_tokens_of(admitted) - (posted ? shunt_tokens_of(posted) : 0);
+	uint32_t tokens = shunt_tokens_of(bytes);
 
-	if (!tokens)
-		return;
-	if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
-		shunt_bucket_give(&throttle->bucket, tokens);
-	pay_back(throttle, ticket, tokens);
-	atomic_fetch_sub_explicit(&throttle->tokens, tokens, memory_order_relaxed);
+	if (__builtin_expect(in_hand(throttle, hand) < tokens, 0) && !refill(throttle, hand, tokens)) {
+		if (atomic_load_explicit(&throttle->open, memory_order_relaxed))
+			return true;
+		refuse(throttle, tokens - in_hand(throttle, hand));
+		return false;
+	}
+	hand->units -= tokens;
+	return true;
+}
+
+static void shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted)
+{
+	(void)gate;
+	hand->units += shunt_tokens_of(admitted) - (posted ? shunt_tokens_of(posted) : 0);
 }
 
 /* --- life --- */
@@ -187,6 +182,22 @@ static void begin_rate(struct shunt_throttle *throttle, uint64_t rate)
 	shunt_lock_leave(&link->engine->group.lock);
 }
 
+void shunt_throttle_renew(struct shunt_throttle *throttle)
+{
+	atomic_fetch_add(&throttle->epoch, 1);
+}
+
+static uint32_t ahead_of(const struct shunt_throttle *throttle)
+{
+	uint32_t most = AHEAD * SHUNT_TOKEN_BYTES, bytes = most;
+
+	if (throttle->rate)
+		bytes = shunt_tokens_piece(throttle->rate, most);
+	if (throttle->node_rate && shunt_tokens_piece(throttle->node_rate, most) < bytes)
+		bytes = shunt_tokens_piece(throttle->node_rate, most);
+	return bytes / SHUNT_TOKEN_BYTES / (throttle->link->lane_count ? throttle->link->lane_count : 1);
+}
+
 /* The largest work request under both, and the gate if there is one of them. */
 static void arrange(struct shunt_throttle *throttle)
 {
@@ -198,6 +209,8 @@ static void arrange(struct shunt_throttle *throttle)
 		piece = shunt_tokens_piece(throttle->rate, most);
 	if (throttle->node_rate && shunt_tokens_piece(throttle->node_rate, most) < piece)
 		piece = shunt_tokens_piece(throttle->node_rate, most);
+	atomic_store(&throttle->ahead, gated ? ahead_of(throttle) : 0);
+	shunt_throttle_renew(throttle);
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL, gated ? piece : 0);
 	serve_lanes(link);

@@ -40,7 +40,9 @@ struct shunt_throttle {
 	_Atomic uint8_t wait; /* enum shunt_throttle_wait; any thread, as the next six */
 	_Atomic bool open; /* the process ends: what it has accepted goes out */
 	_Atomic uint32_t need; /* tokens that the lane wanted that was refused last */
-	_Atomic uint64_t tokens; /* taken, in all */
+	_Atomic uint64_t tokens; /* taken, in all; lanes may have a few in hand */
+	_Atomic uint32_t epoch; /* of what lanes have in hand */
+	_Atomic uint32_t ahead; /* tokens that a lane takes beyond what it needs */
 	_Atomic uint64_t waits; /* times that CLEAR has become WAITS */
 	/* ns, SHUNT_NEVER: the first token from then on makes a report due. */
 	_Atomic uint64_t report_at;
@@ -92,6 +94,8 @@ void shunt_throttle_free(struct shunt_link *link);
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
 /* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
 void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
+/* What lanes have in hand is worth nothing any more: a period has begun. */
+void shunt_throttle_renew(struct shunt_throttle *throttle);
 /* Our sends need tokens of these, too, which come at this rate; NULL: of none. */
 void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate);
 /* Nothing but the tokens of `own` keeps it waiting. Service thread. */

@@ -40,7 +40,7 @@ tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c test
 tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
-EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
+EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
 
 # One script for each figure or table of the three papers; docs/EXPERIMENTS.md has what came out.

@@ -12,6 +12,8 @@
 #include "core/fork/fork_slots.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/qos/monitor.h"
+#include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 #include "core/wait/epset.h"
@@ -48,6 +50,21 @@ static void choose_polling(struct shunt_config *config)
 		config->poll = fixed.poll;
 	if (getenv("SHUNT_CQS"))
 		config->cqs = fixed.cqs;
+}
+
+/* A limit, a capacity with a reservation, or both. */
+static void choose_rules(struct shunt_config *config)
+{
+	uint32_t kops = 1u << (config->seed >> 24 & 7), share = config->seed >> 27 & 3;
+
+	config->qos_convert = config->seed >> 29 & 1;
+	config->qos_pace = config->seed >> 30 & 1;
+	if (share)
+		snprintf(config->qos_rules, sizeof(config->qos_rules),
+			 "period 100ms; capacity %s%uKops; class all reserve=%u%%%s", config->seed >> 31 & 1 ? "auto " : "",
+			 kops, share * 30, config->seed >> 32 & 1 ? " limit=200Kops" : "");
+	else
+		snprintf(config->qos_rules, sizeof(config->qos_rules), "period 100ms; class all limit=%uKops", kops);
 }
 
 /* Small queues and rings: wraps, stalls and growth all the time. */
@@ -93,8 +110,7 @@ static void choose_config(struct shunt_config *config)
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
 	/* An eighth of the seeds, or all of them with SIM_QOS; no other choice changes with it. */
 	if (!(config->seed >> 20 & 7) || getenv("SIM_QOS"))
-		snprintf(config->qos_rules, sizeof(config->qos_rules),
-			 "period 100ms; class all limit=%uKops", 1u << (config->seed >> 24 & 7));
+		choose_rules(config);
 }
 
 static int lowest_free(int from)
@@ -220,7 +236,7 @@ static void check_engine(struct shunt_engine *engine)
 		for (uint32_t i = 0; i < link->lane_count; i++)
 			if (link->lanes[i].seats)
 				sim_fail("%u seats of lane %u are taken", link->lanes[i].seats, i);
-		if (shunt_channel_waits(&link->channel))
+		if (shunt_channel_waits(&link->channel) && !(service->qos && service->qos->monitor))
 			sim_fail("a message was not sent");
 		if (link->pd)	/* else nobody needed it any more */
 			check_arena(&link->arena);
@@ -341,12 +357,23 @@ static void show_link(struct shunt_link *link)
 	}
 }
 
+/* Of a node's period: what was granted and drawn, less what was given back, and what lies in pools. */
+static void check_ledger(int i, const struct shunt_service *service)
+{
+	const struct shunt_ledger *ledger = service->monitor ? &service->monitor->ledger : NULL;
+
+	if (ledger && ledger->reserved + ledger->drawn + ledger->pooled > ledger->capacity + ledger->returned)
+		sim_fail("node %d has handed out more tokens than it has", i);
+}
+
 void sim_world_tokens(void)
 {
 	for (int i = 0; i < 2; i++) {
 		struct shunt_service *service = sim_world.engine[i] ? sim_world.engine[i]->service :
 								      NULL;
 
+		if (service)
+			check_ledger(i, service);
 		for (struct shunt_link *link = service ? service->links : NULL; link;
 		     link = link->next) {
 			const struct shunt_throttle *throttle = link->throttle;

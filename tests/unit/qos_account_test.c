@@ -170,13 +170,14 @@ static void test_due(void **state)
 	account.paced = true;
 	shunt_account_begin(&account, 1, 1000, SECOND, 0);
 	assert_int_equal(shunt_account_due(&account, 0, 1001), SECOND);
-	for (uint32_t tokens = 1; spent + tokens <= 1000; spent += tokens, tokens = tokens % 13 + 1) {
+	for (uint32_t tokens = 1; spent + tokens <= 1000; tokens = tokens % 13 + 1) {
 		due = shunt_account_due(&account, now, tokens);
 		if (due > now)
 			takes(now, tokens, SHUNT_TAKEN_NONE);
 		assert_in_range(due, now, SECOND - 1);
 		now = due;
 		takes(now, tokens, SHUNT_TAKEN_RESERVED);
+		spent += tokens;
 	}
 	assert_true(now > SECOND * 9 / 10);
 	assert_int_equal(shunt_account_due(&account, now, 1000), SECOND);
@@ -232,7 +233,10 @@ static void test_late(void **state)
 	assert_false(shunt_account_lapsed(&account, 3 * SECOND - 1));
 	takes(3 * SECOND - 1, 2, SHUNT_TAKEN_NONE);
 	assert_true(shunt_account_lapsed(&account, 3 * SECOND));
-	assert_true(shunt_account_take(&account, 3 * SECOND, 1000000, &tag));
+	/* Nothing is taken then, and nothing can be given back. */
+	takes(3 * SECOND, 2, SHUNT_TAKEN_LAPSED);
+	assert_int_equal(shunt_account_pooled(&account), 1);
+	takes(3 * SECOND, 1000000, SHUNT_TAKEN_LAPSED);
 	shunt_account_begin(&account, 8, 10, SECOND, 4 * SECOND);
 	shunt_account_begin(&account, 8, 99, SECOND, 4 * SECOND); /* said twice */
 	takes(4 * SECOND, 11, SHUNT_TAKEN_NONE);

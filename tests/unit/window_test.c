@@ -187,7 +187,6 @@ static void own_policy(void **state)
 struct mock_gate {
 	struct shunt_gate gate;
 	uint64_t left;
-	uint32_t tickets; /* the number of the last */
 };
 
 static uint64_t units(uint32_t bytes)
@@ -195,20 +194,20 @@ static uint64_t units(uint32_t bytes)
 	return ((uint64_t)bytes + 999) / 1000;
 }
 
-static bool gate_admit(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket)
+static bool gate_admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t bytes)
 {
 	struct mock_gate *ours = (struct mock_gate *)gate;
 
 	if (ours->left < units(bytes))
 		return false;
 	ours->left -= units(bytes);
-	*ticket = ++ours->tickets;
+	hand->units += (uint32_t)units(bytes);
 	return true;
 }
 
-static void gate_shorten(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted, uint32_t posted)
+static void gate_shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted)
 {
-	assert_int_equal(ticket, ((struct mock_gate *)gate)->tickets);
+	hand->units -= (uint32_t)(units(admitted) - units(posted));
 	((struct mock_gate *)gate)->left += units(admitted) - units(posted);
 }
 
@@ -236,7 +235,9 @@ static void gate_is_asked_last(void **state)
 	shunt_window_return(&window, 1001);
 	assert_int_equal(gate.left, 5);
 	assert_int_equal(device, 5000);
+	assert_int_equal(window.hand.units, 5);
 	shunt_window_set_gate(&window, NULL);
+	assert_int_equal(window.hand.units, 0);
 	assert_int_equal(post(6000, 1), SHUNT_LIMIT_NONE);
 	complete(number, 1);
 	shunt_window_fini(&window);
