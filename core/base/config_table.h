@@ -134,8 +134,8 @@ PATH(DIR, dir, FIXED,
 	"stay on TCP")
 FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", "", FIXED,
 	"cost model that slows the soft device down to an RNIC, for experiments. Its keys are doorbell, wqe, delay, "
-	"miss, qp, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes), sink (ns for 4 KiB at the receiving node) "
-	"and sinkfile (a file by which processes share that node)")
+	"miss, qp, pause (ns), gbit (Gbit/s), cache (requests), queue (bytes), block and sink (ns for 4 KiB at the "
+	"sender and at the receiving node) and sinkfile (a file by which processes share that node)")
 FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", "", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
 	"refuse, deny; docs/FAULTS.md has their keys")
