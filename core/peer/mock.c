@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/link/seats.h"
+#include "core/qos/throttle.h"
 #include "core/service.h"
 
 /* --- what is said of a stream --- */
@@ -222,6 +223,14 @@ static void begin_hold(struct shunt_lane *lane, uint64_t now)
 	hold_all(lane, true);
 }
 
+/* A stream that needs tokens would need none on TCP, and take what others reserve. */
+static bool may_leave(const struct shunt_config *config, const struct shunt_link *link)
+{
+	const struct shunt_throttle *throttle = link->throttle;
+
+	return config->mock != SHUNT_MOCK_RDMA && !(throttle && (throttle->counted || throttle->member));
+}
+
 /* True: to be looked at again. */
 static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 {
@@ -234,7 +243,7 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 		slow->waits = false;
 		hold_all(lane, false);
 	}
-	slow->times = slow->waits && slow->retired == retired && config->mock != SHUNT_MOCK_RDMA ? slow->times + 1 : 0;
+	slow->times = slow->waits && slow->retired == retired && may_leave(config, lane->link) ? slow->times + 1 : 0;
 	if (slow->times)
 		atomic_fetch_add(&lane->link->engine->slow_looks, 1);
 	slow->waits = awaited > retired;
