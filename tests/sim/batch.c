@@ -549,6 +549,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_claim_goes_elsewhere),
 		cmocka_unit_test(links_are_of_a_pair_of_addresses),
 		cmocka_unit_test(slow_completions_move_streams),
+		cmocka_unit_test(who_needs_tokens_stays_though_slow),
 		cmocka_unit_test(rdma_stays_though_slow),
 		cmocka_unit_test(ordinary_use_is_not_slow),
 		cmocka_unit_test(a_full_lane_is_not_slow),

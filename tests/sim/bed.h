@@ -159,6 +159,7 @@ void links_are_of_a_pair_of_addresses(void **state);
 
 /* slow.c */
 void slow_completions_move_streams(void **state);
+void who_needs_tokens_stays_though_slow(void **state);
 void rdma_stays_though_slow(void **state);
 void ordinary_use_is_not_slow(void **state);
 void a_full_lane_is_not_slow(void **state);

@@ -3,6 +3,7 @@
 #include "tests/sim/bed.h"
 #include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include "core/service.h"
@@ -96,13 +97,9 @@ void slow_completions_move_streams(void **state)
 	end_bed();
 }
 
-void rdma_stays_though_slow(void **state)
+static void stays_though_slow(const struct shunt_config *config)
 {
-	struct shunt_config config = slow_config();
-
-	(void)state;
-	config.mock = SHUNT_MOCK_RDMA;
-	make(&config);
+	make(config);
 	stall(true);
 	put(0, 0, 100, 0);
 	put(0, 0, 100, 0);
@@ -111,6 +108,24 @@ void rdma_stays_though_slow(void **state)
 	assert_int_equal(counted(0, "slow_lanes"), 0);
 	stall(false);
 	end_bed();
+}
+
+void rdma_stays_though_slow(void **state)
+{
+	struct shunt_config config = slow_config();
+
+	(void)state;
+	config.mock = SHUNT_MOCK_RDMA;
+	stays_though_slow(&config);
+}
+
+void who_needs_tokens_stays_though_slow(void **state)
+{
+	struct shunt_config config = slow_config();
+
+	(void)state;
+	strcpy(config.qos_rules, "capacity 1Mops");
+	stays_though_slow(&config);
 }
 
 /* Not twice in a row; a reader that does not read; nothing to do: none of these is slow. */
