@@ -109,7 +109,8 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 static bool period_is_sound(const struct shunt_qos_grant *period)
 {
 	if (!period->period_ms)
-		return !period->rate && !period->number && !period->reservation && !period->batch && !period->paced;
+		return !period->rate && !period->number && !period->reservation && !period->batch && !period->paced &&
+		       !period->zero;
 	return period->period_ms >= SHUNT_QOS_PERIOD_LEAST && period->period_ms <= SHUNT_QOS_PERIOD_MOST &&
 	       period->rate >= SHUNT_RATE_MIN && period->rate <= SHUNT_RATE_MAX &&
 	       period->number <= UINT16_MAX && period->reservation <= SHUNT_ACCOUNT_MOST &&

@@ -439,6 +439,12 @@ static const char *hear_report(struct shunt_link *link, const struct shunt_qos_w
 
 const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_message *message)
 {
-	return message->type == SHUNT_MSG_QOS_DECLARE ? hear_declaration(link, &message->qos) :
-							hear_report(link, &message->qos);
+	switch (message->type) {
+	case SHUNT_MSG_QOS_DECLARE:
+		return hear_declaration(link, &message->qos);
+	case SHUNT_MSG_QOS_REPORT:
+		return hear_report(link, &message->qos);
+	default:
+		return "a QOS from the wrong end";
+	}
 }
