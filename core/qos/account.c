@@ -8,9 +8,8 @@
  * in a row never share a parity: begin puts an empty one between, if it must.
  *
  * A report must not say that more has decayed than has. It reads the purse, then `spent`. take raises `spent` before it
- * lowers the purse, so each take that the purse shows is in `spent`; a take that fails lowers it by what it raised. What
- * is given back is pooled, so neither of the two changes. So R - residual - spent is at most what has decayed. Releases
- * at each change and acquires at each read keep that order.
+ * lowers the purse, so each take that the purse shows is in `spent`; a take that fails lowers it by what it raised. So
+ * R - residual - spent is at most what has decayed. Releases at each change and acquires at each read keep that order.
  */
 #include "core/qos/account.h"
 #include "core/qos/pool.h"
@@ -209,17 +208,6 @@ enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now,
 			return of_it < tokens ? SHUNT_TAKEN_POOLED : SHUNT_TAKEN_RESERVED;
 		}
 	}
-}
-
-void shunt_account_give(struct shunt_account *account, uint8_t tag, uint32_t tokens)
-{
-	uint64_t purse = get(&account->purse);
-
-	do {
-		if (tag_of(purse) != tag)
-			return;
-	} while (!swap(&account->purse, &purse,
-		       purse_of(tag, reservation_of(purse), at_most(pooled_of(purse) + tokens))));
 }
 
 uint32_t shunt_account_pooled(const struct shunt_account *account)

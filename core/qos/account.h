@@ -10,7 +10,7 @@
  * A paced reservation (beyond the paper) is spent in proportion to time: R * t/T and a little more. So a client of a
  * small reservation does not take the node's capacity first, when one of a large one could not catch up any more.
  *
- * Any thread takes, gives and reports, without a lock; account.c says why that is right. One thread (the service
+ * Any thread takes and reports, without a lock; account.c says why that is right. One thread (the service
  * thread) begins periods and brings the answers of FAAs. An account of zeros is one whose node has not spoken yet: it
  * is lapsed.
  */
@@ -64,14 +64,9 @@ enum shunt_fetched {
  */
 void shunt_account_begin(struct shunt_account *account, uint16_t number, uint32_t reservation,
 			 uint64_t period_ns, uint64_t now);
-/* Takes `tokens` under `*tag`. LAPSED: none were taken, so none are given back. Any thread. */
+/* Takes `tokens` under `*tag`. LAPSED: none were taken, and none are needed. Any thread. */
 enum shunt_taken shunt_account_take(struct shunt_account *account, uint64_t now, uint32_t tokens,
 				    uint8_t *tag);
-/*
- * Tokens that were taken under `tag`, and not used after all: they are pooled ones now. After the period's end they are
- * lost. Any thread.
- */
-void shunt_account_give(struct shunt_account *account, uint8_t tag, uint32_t tokens);
 /* Pooled tokens. Any thread. */
 uint32_t shunt_account_pooled(const struct shunt_account *account);
 /* When so many can be taken if no pooled ones come; at most the period's end, or when it lapses. Any thread. */

@@ -76,7 +76,7 @@ static void pause_if_told(void)
 	pthread_barrier_wait(&barrier);
 }
 
-static void take(uint64_t now, uint32_t tokens, bool gives)
+static void take(uint64_t now, uint32_t tokens)
 {
 	uint8_t tag;
 	enum shunt_taken taken = shunt_account_take(&account, now, tokens, &tag);
@@ -85,10 +85,6 @@ static void take(uint64_t now, uint32_t tokens, bool gives)
 		return;
 	if (taken == SHUNT_TAKEN_RESERVED)
 		atomic_fetch_add(&reserved[tag], tokens);
-	if (gives) {
-		shunt_account_give(&account, tag, tokens / 2);
-		tokens -= tokens / 2; /* if the period is over, the rest is lost */
-	}
 	atomic_fetch_add(&used[tag], tokens);
 }
 
@@ -101,7 +97,7 @@ static void *taker(void *seed)
 
 		pause_if_told();
 		random = random * 6364136223846793005ull + 1442695040888963407ull;
-		take(now, (uint32_t)(random >> 60) + 1, random >> 59 & 1);
+		take(now, (uint32_t)(random >> 60) + 1);
 		for (int i = atomic_load(&storm) ? 100 : 1; i > 0; i--)
 			must(shunt_account_due(&account, now, (uint32_t)(random >> 50) & 63) >= now,
 			     "what is due was due before");

@@ -207,16 +207,12 @@ static void take_all(struct client *c, uint64_t at)
 		;
 }
 
-/* A ticket: some of it is given back, the rest is used, however late. */
-static void give(struct client *c)
+/* Tokens that were taken before are used, however late. */
+static void use_late(struct client *c)
 {
 	struct under_way ticket = pull(&c->tickets, below(c->tickets.count));
-	uint32_t back = below(2) ? below(ticket.tokens + 1) : 0;
 
-	shunt_account_give(&c->account, (uint8_t)ticket.number, back);
-	if (c->account.number == ticket.number)
-		c->came += back;
-	use(ticket.number, ticket.tokens - back);
+	use(ticket.number, ticket.tokens);
 }
 
 /* Each token that came was taken, is there, or was returned. */
@@ -378,7 +374,7 @@ static void act(struct client *c, uint32_t what)
 	else if (what < 40 && c->account.begun)
 		take(c, now, below(16) + 1);
 	else if (what < 50 && c->tickets.count)
-		give(c);
+		use_late(c);
 	else if (what < 63)
 		draw(c);
 	else if (what < 73 && c->flights.count)

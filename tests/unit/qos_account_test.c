@@ -192,7 +192,7 @@ static void test_due(void **state)
 	assert_int_equal(shunt_account_due(&account, SECOND, 4), 2 * SECOND);
 }
 
-static void test_take_and_give(void **state)
+static void test_take(void **state)
 {
 	uint64_t word = shunt_pool_word(1, 20);
 
@@ -203,21 +203,14 @@ static void test_take_and_give(void **state)
 	takes(0, 19, SHUNT_TAKEN_NONE);
 	takes(0, 16, SHUNT_TAKEN_POOLED);
 	assert_int_equal(reported(0), shunt_report_word(1, 0, 10));
-	/* What is given back is pooled: it has no share in decay and reports. */
-	shunt_account_give(&account, tag, 16);
-	assert_int_equal(reported(0), shunt_report_word(1, 0, 10));
-	assert_int_equal(shunt_account_pooled(&account), 18);
-	takes(SECOND, 18, SHUNT_TAKEN_POOLED);
-	/* What is given after the period is lost. */
+	takes(SECOND - 1, 2, SHUNT_TAKEN_POOLED);
+	takes(SECOND - 1, 1, SHUNT_TAKEN_NONE);
 	shunt_account_begin(&account, 2, 4, SECOND, SECOND);
-	shunt_account_give(&account, tag, 18);
 	assert_int_equal(shunt_account_pooled(&account), 0);
 	assert_int_equal(reported(SECOND), shunt_report_word(2, 4, 0));
 	takes(SECOND, 3, SHUNT_TAKEN_RESERVED);
-	shunt_account_give(&account, tag, 2);
 	assert_int_equal(reported(SECOND), shunt_report_word(2, 1, 3));
-	takes(SECOND, 4, SHUNT_TAKEN_NONE);
-	takes(SECOND, 3, SHUNT_TAKEN_POOLED);
+	takes(SECOND, 2, SHUNT_TAKEN_NONE);
 }
 
 /* After T pooled tokens are good until the next period begins; after 2 T the node is silent. */
@@ -233,7 +226,7 @@ static void test_late(void **state)
 	assert_false(shunt_account_lapsed(&account, 3 * SECOND - 1));
 	takes(3 * SECOND - 1, 2, SHUNT_TAKEN_NONE);
 	assert_true(shunt_account_lapsed(&account, 3 * SECOND));
-	/* Nothing is taken then, and nothing can be given back. */
+	/* Nothing is taken then. */
 	takes(3 * SECOND, 2, SHUNT_TAKEN_LAPSED);
 	assert_int_equal(shunt_account_pooled(&account), 1);
 	takes(3 * SECOND, 1000000, SHUNT_TAKEN_LAPSED);
@@ -242,7 +235,6 @@ static void test_late(void **state)
 	takes(4 * SECOND, 11, SHUNT_TAKEN_NONE);
 	/* Numbers with the same lowest bit, one after the other. */
 	shunt_account_begin(&account, 10, 5, SECOND, 5 * SECOND);
-	shunt_account_give(&account, 8, 5);
 	takes(5 * SECOND, 6, SHUNT_TAKEN_NONE);
 	takes(5 * SECOND, 5, SHUNT_TAKEN_RESERVED);
 }
@@ -436,7 +428,7 @@ int main(void)
 		cmocka_unit_test_setup(test_backlogged, fresh),
 		cmocka_unit_test_setup(test_paced, fresh),
 		cmocka_unit_test_setup(test_due, fresh),
-		cmocka_unit_test_setup(test_take_and_give, fresh),
+		cmocka_unit_test_setup(test_take, fresh),
 		cmocka_unit_test_setup(test_late, fresh),
 		cmocka_unit_test_setup(test_late_faa, fresh),
 		cmocka_unit_test_setup(test_ledger, fresh),
