@@ -53,11 +53,22 @@ static void divide(struct shunt_service *service, uint32_t class, uint64_t token
 	}
 }
 
+/* Statistics read the tally under the lock. */
+static void note(struct shunt_service *service, uint32_t class, uint64_t reserved, uint64_t granted, uint32_t refused)
+{
+	struct shunt_qos_tally *tally = &service->qos->classes[class].tally;
+
+	shunt_lock_take(&service->engine->group.lock);
+	tally->reserved += reserved;
+	tally->granted += granted;
+	tally->refused += refused;
+	shunt_lock_leave(&service->engine->group.lock);
+}
+
 static void refuse(struct shunt_service *service, uint32_t class)
 {
-	struct shunt_qos_state *state = &service->qos->classes[class];
-
-	if (!state->tally.refused++)
+	note(service, class, 0, 0, 1);
+	if (service->qos->classes[class].tally.refused == 1)
 		shunt_log(SHUNT_LOG_WARN, "class '%s' does not fit the capacity: it is served as best effort",
 			  service->qos->rules.classes[class].name);
 }
@@ -111,7 +122,7 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 	for (uint32_t i = 0; i < qos->rules.count; i++) {
 		admitted[i] = admit(service, i, reserved);
 		reserved += admitted[i];
-		qos->classes[i].tally.reserved = admitted[i];
+		note(service, i, admitted[i] - qos->classes[i].tally.reserved, 0, 0);
 		if (admitted[i])
 			divide(service, i, admitted[i], now);
 	}
@@ -123,7 +134,7 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 		/* No two of a class get more than the class has. */
 		if (throttle->class < SHUNT_QOS_CLASSES) {
 			admitted[throttle->class] -= throttle->granted;
-			qos->classes[throttle->class].tally.granted += throttle->granted;
+			note(service, throttle->class, 0, throttle->granted, 0);
 		}
 	}
 	each_member(service, throttle) shunt_holding_allow(
@@ -145,10 +156,8 @@ void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle 
 		wanted = wanted > others ? wanted - others : 0;
 	}
 	grant(service, throttle, (uint64_t)((unsigned __int128)wanted * left / ledger->period_ns), now);
-	if (throttle->class != SHUNT_QOS_NO_CLASS) {
-		qos->classes[throttle->class].tally.reserved += throttle->granted;
-		qos->classes[throttle->class].tally.granted += throttle->granted;
-	}
+	if (throttle->class != SHUNT_QOS_NO_CLASS)
+		note(service, throttle->class, throttle->granted, throttle->granted, 0);
 	shunt_holding_allow(throttle,
 			    throttle->granted + ledger->capacity / SLACK + 2 * qos->rules.batch, now);
 }

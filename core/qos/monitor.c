@@ -149,7 +149,9 @@ static void fill(struct shunt_service *service, uint64_t now)
 	struct shunt_monitor *monitor = service->qos->monitor;
 
 	shunt_pools_fill(monitor, now, service->engine->config.qos_convert);
+	shunt_lock_take(&service->engine->group.lock);
 	service->qos->node.pool = monitor->ledger.pooled;
+	shunt_lock_leave(&service->engine->group.lock);
 }
 
 /*
