@@ -45,7 +45,7 @@ struct shunt_holding {
 void shunt_holding_tell(struct shunt_throttle *throttle, uint64_t rate, uint64_t now);
 /* A new period: the client has so many tokens, and its limit, if any, beside them. Service thread, as for the next. */
 void shunt_holding_allow(struct shunt_throttle *throttle, uint64_t tokens, uint64_t now);
-/* It has drawn so many more in this period. */
+/* It has drawn so many more in this period; or given back, modulo 2^64. */
 void shunt_holding_add(struct shunt_throttle *throttle, uint64_t tokens);
 /* There are no periods any more: only the limit counts. */
 void shunt_holding_end_periods(struct shunt_throttle *throttle);

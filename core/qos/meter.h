@@ -44,7 +44,7 @@ void shunt_meter_begin(struct shunt_meter *meter, uint64_t rate, uint64_t now);
 void shunt_meter_tell(struct shunt_meter *meter, uint64_t rate, uint64_t now);
 /* A new period, with so many tokens for the client; what it has left of the former one counts for SHUNT_METER_NEWS. */
 void shunt_meter_allow(struct shunt_meter *meter, uint64_t tokens, uint64_t now);
-/* The client has drawn so many more in this period. */
+/* The client has drawn so many more in this period, modulo 2^64: what it has given back is taken off. */
 void shunt_meter_add(struct shunt_meter *meter, uint64_t tokens);
 /* A work request of so many bytes has arrived. `emptied`: ns of the last poll that has left nothing behind. */
 void shunt_meter_take(struct shunt_meter *meter, uint32_t bytes, uint64_t emptied);

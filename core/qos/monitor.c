@@ -134,14 +134,22 @@ static void forget_report(struct shunt_link *link, uint16_t number)
 	__atomic_store_n(report_of(link), shunt_report_word((uint8_t)(number - 1), 0, 0), __ATOMIC_RELAXED);
 }
 
+/* What it has given back it has no right to any more. */
+static void hear_report(struct shunt_monitor *monitor, struct shunt_link *link)
+{
+	struct shunt_ledger_client *client = &link->throttle->tokens_of;
+	uint32_t before = client->returned;
+
+	shunt_ledger_heard(&monitor->ledger, client, __atomic_load_n(report_of(link), __ATOMIC_RELAXED));
+	if (client->returned != before)
+		shunt_holding_add(link->throttle, -(uint64_t)(client->returned - before));
+}
+
 static void hear_reports(struct shunt_service *service)
 {
-	struct shunt_monitor *monitor = service->qos->monitor;
-
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (member(link))
-			shunt_ledger_heard(&monitor->ledger, &link->throttle->tokens_of,
-					   __atomic_load_n(report_of(link), __ATOMIC_RELAXED));
+			hear_report(service->qos->monitor, link);
 }
 
 static void fill(struct shunt_service *service, uint64_t now)
@@ -181,6 +189,7 @@ static void begin_period(struct shunt_service *service, uint64_t now)
 	monitor->batch = batch_of(qos);
 	put_node(service);
 	monitor->asked = false;
+	monitor->allowed = 0;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!member(link))
 			continue;
@@ -205,26 +214,29 @@ static void end_period(struct shunt_service *service)
 }
 
 /* What was drawn any client may use. */
-static void allow(struct shunt_service *service, uint64_t drawn)
+static void allow(struct shunt_service *service)
 {
-	for (struct shunt_link *link = service->links; drawn && link; link = link->next)
+	struct shunt_monitor *monitor = service->qos->monitor;
+	uint64_t more = monitor->ledger.drawn - monitor->allowed;
+
+	for (struct shunt_link *link = service->links; more && link; link = link->next)
 		if (member(link))
-			shunt_holding_add(link->throttle, drawn);
+			shunt_holding_add(link->throttle, more);
+	monitor->allowed = monitor->ledger.drawn;
 }
 
 static void look(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
-	uint64_t before = monitor->ledger.drawn;
 	bool drawn = shunt_pools_read(monitor);
 
-	allow(service, monitor->ledger.drawn - before);
 	monitor->quiet = drawn ? 0 : monitor->quiet + 1;
 	if (monitor->ledger.drawn && !monitor->asked)
 		ask_all(service);
 	if (monitor->asked)
 		hear_reports(service);
 	fill(service, now);
+	allow(service);
 	monitor->look_at = now + (monitor->quiet < QUIET ? LOOK_EACH : LOOK_QUIET);
 }
 

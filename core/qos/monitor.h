@@ -43,6 +43,7 @@ struct shunt_monitor {
 	struct shunt_own_sends own;
 	struct shunt_pool pools[SHUNT_POOLS];
 	uint64_t look_at; /* ns */
+	uint64_t allowed; /* of what was drawn in this period: clients may have used it (holding.h) */
 	uint32_t quiet; /* looks in a row that found nothing new */
 	uint32_t members; /* links */
 	uint32_t batch;

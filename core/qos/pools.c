@@ -42,6 +42,8 @@ struct shunt_pool *shunt_pools_of(struct shunt_monitor *monitor, const struct sh
 	vacant->user = link->peer_user;
 	vacant->links = 1;
 	vacant->tokens = (struct shunt_ledger_pool) { .number = (uint16_t)(monitor->ledger.number - 1) };
+	/* A word of zeroes would have less than no tokens, and a draw would borrow of its tag. Nobody reaches it yet. */
+	atomic_store(&vacant->page.words[0], shunt_pool_word(vacant->tokens.number, 0));
 	return vacant;
 }
 
