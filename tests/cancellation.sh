@@ -38,9 +38,10 @@ channel read
 channel write
 thread write
 cm fcntl			# not F_SETLKW
-pd fcntl
+memfd fcntl
 peer fcntl
-context close			# of a device whose owner does not keep its descriptors
+memfd close			# of a device whose owner does not keep its descriptors
+sink open			# a device is opened: service thread
 context read			# asynchronous events: service thread
 engine getrandom		# cancellation is held off
 facts open			# cancellation is held off, or the service thread

@@ -7,7 +7,7 @@ soft_sources = \
 	core/device/soft/cq.c \
 	core/device/soft/device.h \
 	core/device/soft/execute.c \
-	core/device/soft/files.c \
+	core/device/soft/memfd.c \
 	core/device/soft/lock.h \
 	core/device/soft/model.c \
 	core/device/soft/mr.c \
