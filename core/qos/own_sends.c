@@ -65,6 +65,11 @@ bool shunt_own_sends_take(struct shunt_throttle *throttle, uint64_t now, uint32_
 		shunt_bucket_take(&own->bucket, now, tokens, false));
 }
 
+void shunt_own_sends_give(struct shunt_throttle *throttle, uint32_t tokens)
+{
+	atomic_fetch_add(&throttle->handed, tokens);
+}
+
 /* --- who waits --- */
 
 static uint32_t row_of(const struct shunt_qos *qos, const struct shunt_throttle *throttle)

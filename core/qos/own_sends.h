@@ -32,6 +32,8 @@ void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_r
 void shunt_own_sends_change(struct shunt_own_sends *own, uint64_t rate);
 /* So many tokens for one work request, at once or of what was handed to the throttle. Any thread. */
 bool shunt_own_sends_take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens);
+/* Tokens that were taken and not used: they are for the throttle's next work request. Any thread. */
+void shunt_own_sends_give(struct shunt_throttle *throttle, uint32_t tokens);
 /* Hands out what is due, and serves those lanes. `task` is told when there is more. */
 void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *task, uint64_t now);
 

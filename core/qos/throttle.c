@@ -7,6 +7,7 @@
 #include "core/service.h"
 
 #define PAID 0x100u /* of a ticket: tokens of the account were taken; the tag of their period is below */
+#define OWN 0x200u /* of a ticket: so were tokens of our own sends */
 
 static struct shunt_throttle *throttle_of(struct shunt_gate *gate)
 {
@@ -90,9 +91,12 @@ static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens,
 	if (!pay(throttle, now, tokens, ticket))
 		return false;
 	if (fits_limit(throttle, now, tokens)) {
-		if (!atomic_load_explicit(&throttle->own, memory_order_acquire) ||
-		    shunt_own_sends_take(throttle, now, tokens))
+		if (!atomic_load_explicit(&throttle->own, memory_order_acquire))
 			return true;
+		if (shunt_own_sends_take(throttle, now, tokens)) {
+			*ticket |= OWN;
+			return true;
+		}
 		if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
 			shunt_bucket_give(&throttle->bucket, tokens);
 	}
@@ -104,18 +108,19 @@ static bool admit(struct shunt_gate *gate, uint32_t bytes, uint32_t *ticket)
 {
 	struct shunt_throttle *throttle = throttle_of(gate);
 	uint64_t now = shunt_now(throttle->link->engine);
-	uint32_t tokens = shunt_tokens_of(bytes);
+	uint32_t tokens = shunt_tokens_of(bytes), of_it = 0;
 
 	if (__builtin_expect(
 		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
 		report_is_due(throttle);
-	if (!take(throttle, now, tokens, ticket)) {
+	if (!take(throttle, now, tokens, &of_it)) {
 		if (!atomic_load_explicit(&throttle->open, memory_order_relaxed)) {
 			refuse(throttle, tokens);
 			return false;
 		}
-		*ticket = 0;
+		of_it = 0;
 	}
+	*ticket = of_it; /* a refusal leaves that of the one before, which may be given back */
 	atomic_fetch_add_explicit(&throttle->tokens, tokens, memory_order_relaxed);
 	return true;
 }
@@ -129,6 +134,8 @@ static void shorten(struct shunt_gate *gate, uint32_t ticket, uint32_t admitted,
 		return;
 	if (atomic_load_explicit(&throttle->rate, memory_order_relaxed))
 		shunt_bucket_give(&throttle->bucket, tokens);
+	if (ticket & OWN)
+		shunt_own_sends_give(throttle, tokens);
 	pay_back(throttle, ticket, tokens);
 	atomic_fetch_sub_explicit(&throttle->tokens, tokens, memory_order_relaxed);
 }
