@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include "core/base/scm_rights.h"
+#include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/wait/epset.h"
@@ -17,6 +18,7 @@
 #include "tests/sim/start.h"
 
 #define STEPS 400	/* of a script */
+#define RULES "period 100ms; capacity 1Gbit; class all reserve=50% limit=900Mbit"
 
 static struct fuzz_input *in;
 static uint8_t buffer[65536];
@@ -138,7 +140,7 @@ static ssize_t hostile_sendmsg(int fd, const struct msghdr *message, int flags)
 		if (change.at % 3 == 0)
 			iov.iov_len = change.with % (sizeof(changed) + 1);
 		else if (change.at % 3 == 1)
-			changed.type = change.with % 16;
+			changed.type = change.with % (SHUNT_MSG_QOS_ASK + 1);
 		else
 			changed.stream = change.with;
 	}
@@ -269,6 +271,41 @@ static int some_descriptors(struct fuzz_conn *conn, int fds[4])
 	return count;
 }
 
+/* Of tokens: a sound one, but for what is drawn. */
+static void make_qos(struct shunt_message *message)
+{
+	message->type = SHUNT_MSG_QOS + fuzz_below(in, 6);
+	message->stream = !fuzz_below(in, 8);
+	switch (message->type) {
+	case SHUNT_MSG_QOS_POOL:
+		message->pool.address = fuzz_below(in, 4) * 4096 + fuzz_below(in, 2);
+		message->pool.rkey = fuzz_byte(in);
+		break;
+	case SHUNT_MSG_QOS_PERIOD:
+		if (fuzz_below(in, 4))
+			message->period = (struct shunt_qos_grant) { .rate = 1000ull << fuzz_below(in, 32),
+								     .period_ms = 100u << fuzz_below(in, 8),
+								     .reservation = 1u << fuzz_below(in, 32),
+								     .batch = 1 + fuzz_byte(in) * 4u,
+								     .paced = fuzz_below(in, 2) };
+		message->period.number = fuzz_below(in, 4) ? fuzz_byte(in) : fuzz_u32(in);
+		break;
+	case SHUNT_MSG_QOS_ASK:
+		message->period.number = fuzz_byte(in);
+		break;
+	case SHUNT_MSG_QOS_REPORT:
+		message->qos.taken = fuzz_u64(in);
+		message->qos.waits = fuzz_byte(in);
+		break;
+	default:
+		message->qos = (struct shunt_qos_word) { .name = "all" };
+		if (message->type == SHUNT_MSG_QOS) {
+			message->qos.rate = 1000ull << fuzz_below(in, 32);
+			message->qos.period_ms = 100u << fuzz_below(in, 8);
+		}
+	}
+}
+
 static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
@@ -281,6 +318,10 @@ static void inject_message(struct shunt_link *link)
 	int fds[4], count = 0;
 
 	switch (message.type) {
+	case 0:
+		make_qos(&message);
+		count = message.type == SHUNT_MSG_QOS_POOL ? some_descriptors(conn, fds) : 0;
+		break;
 	case SHUNT_MSG_HELLO:
 		message.hello.magic = SHUNT_WIRE_MAGIC;
 		message.hello.version = SHUNT_WIRE_VERSION;
@@ -541,6 +582,19 @@ static void step(void)
 	}
 }
 
+/* The victim's link to the honest peer keeps what it was lent the first time. */
+static void set_rules(const char *rules)
+{
+	static bool lent;
+	char error[SHUNT_QOS_ERROR];
+
+	for (enum fuzz_who who = FUZZ_VICTIM; who <= FUZZ_HOSTILE; who++)
+		fuzz_check(!shunt_qos_set(fuzz_world.engine[who]->service, rules, error, sizeof(error)));
+	if (*rules && !lent)
+		fuzz_world_grows();
+	lent |= *rules != 0;
+}
+
 /* Who proves connections how, and what else a link does as it was when it was made. */
 static uint8_t choose_modes(void)
 {
@@ -556,6 +610,8 @@ static uint8_t choose_modes(void)
 		config->flip_bytes = modes & 16 && who == FUZZ_VICTIM ? 100 : 0;
 		config->batch = modes >> 5 & 3;
 	}
+	/* The second says nothing more where there is a proof. */
+	set_rules((modes & 3) == 3 ? RULES : "");
 	return modes;
 }
 
@@ -620,6 +676,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step();
 	}
 	memset(&change, 0, sizeof(change));
+	set_rules("");
 	fuzz_world_end();
 	return 0;
 }

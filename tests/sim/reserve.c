@@ -371,32 +371,12 @@ static void step(void)
 	shunt_group_poll_fully(second);
 }
 
-/* A millisecond in which the node sends all that it can on each connection. */
-static void node_sends_ms(void)
+/* The first pair is of class a; another client of the same node is of class b, and has the second. */
+static void make_two(const char *rules)
 {
-	size_t moved;
-
-	for (int i = 0; i < bed.pairs; i++)
-		for (int n = 0; n < 1000 && put(i, 1, 32768, 0); n++)
-			;
-	pair_skew += MS;
-	do {
-		moved = 0;
-		step();
-		for (int i = 0; i < bed.pairs; i++)
-			moved += get(i, 1, BUFFER);
-	} while (moved);
-}
-
-/* Its sends to all are the capacity; of two classes each has its part, by weight. */
-static void own_sends_are_shared(void **state)
-{
-	struct shunt_config config = reserve_config(
-		"period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b reserve=20%");
+	struct shunt_config config = reserve_config(rules);
 	struct shunt_engine *nodes, *first;
-	uint64_t before[2], had[2];
 
-	(void)state;
 	strcpy(config.qos_class, "a");
 	make(&config, 1);
 	first = engines[0];
@@ -406,29 +386,34 @@ static void own_sends_are_shared(void **state)
 	kept[0] = first;
 	kept[1] = engines[1];
 	engines[1] = nodes;
-	add_pair(); /* of the new engine */
+	add_pair();
 	second = first;
-	assert_ptr_not_equal(link_of(0, 1), link_of(1, 1));
 	assert_int_not_equal(link_of(0, 1)->throttle->class, link_of(1, 1)->throttle->class);
-	for (int ms = 0; ms < 100; ms++)
-		node_sends_ms();
-	for (int i = 0; i < 2; i++)
-		before[i] = atomic_load(&link_of(i, 1)->throttle->tokens);
-	for (int ms = 0; ms < 2000; ms++)
-		node_sends_ms();
-	for (int i = 0; i < 2; i++)
-		had[i] = atomic_load(&link_of(i, 1)->throttle->tokens) - before[i];
-	assert_in_range(had[0] + had[1], 2 * CAPACITY * 98 / 100, 2 * CAPACITY * 102 / 100);
-	assert_in_range(had[0], 2 * CAPACITY * 73 / 100, 2 * CAPACITY * 77 / 100);
-	for (int ms = 0; ms < 10000 && (bed.received[0][1] < bed.sent[0][1] || bed.received[1][1] < bed.sent[1][1]); ms++) {
-		pair_skew += MS;
+}
+
+/* A millisecond in which `side` sends all that it can on the connections from `first` on. */
+static void two_send_ms(int side, int first)
+{
+	size_t moved;
+
+	for (int i = first; i < bed.pairs; i++)
+		for (int n = 0; n < 1000 && put(i, side, 32768, 0); n++)
+			;
+	pair_skew += MS;
+	do {
+		moved = 0;
 		step();
-		for (int i = 0; i < 2; i++)
-			while (get(i, 1, BUFFER))
-				;
-	}
+		for (int i = 0; i < bed.pairs; i++)
+			moved += get(i, side, BUFFER);
+	} while (moved);
+}
+
+static void end_two(int side)
+{
+	for (int ms = 0; ms < 10000 && (bed.received[0][side] < bed.sent[0][side] || bed.received[1][side] < bed.sent[1][side]); ms++)
+		two_send_ms(side, 2);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(bed.received[i][1], bed.sent[i][1]);
+		assert_int_equal(bed.received[i][side], bed.sent[i][side]);
 		close_side(&bed.pair[i].side[0]);
 		close_side(&bed.pair[i].side[1]);
 	}
@@ -436,6 +421,55 @@ static void own_sends_are_shared(void **state)
 		step();
 	second = NULL;
 	freeze_clock(false);
+}
+
+/* Its sends to all are the capacity; of two classes each has its part, by weight. */
+static void own_sends_are_shared(void **state)
+{
+	uint64_t before[2], had[2];
+
+	(void)state;
+	make_two("period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b reserve=20%");
+	for (int ms = 0; ms < 100; ms++)
+		two_send_ms(1, 0);
+	for (int i = 0; i < 2; i++)
+		before[i] = atomic_load(&link_of(i, 1)->throttle->tokens);
+	for (int ms = 0; ms < 2000; ms++)
+		two_send_ms(1, 0);
+	for (int i = 0; i < 2; i++)
+		had[i] = atomic_load(&link_of(i, 1)->throttle->tokens) - before[i];
+	assert_in_range(had[0] + had[1], 2 * CAPACITY * 98 / 100, 2 * CAPACITY * 102 / 100);
+	assert_in_range(had[0], 2 * CAPACITY * 73 / 100, 2 * CAPACITY * 77 / 100);
+	end_two(1);
+}
+
+/* After it has sent for a while: nothing that is still in flight then is demand. The other has it, up to its limit. */
+static void what_an_idle_client_leaves(void **state)
+{
+	static const char *const rules[] = {
+		"period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b reserve=20%",
+		"period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b limit=10Mbit",
+	};
+
+	(void)state;
+	for (int way = 0; way < 2; way++) {
+		uint64_t had = 0;
+
+		make_two(rules[way]);
+		for (int ms = 0; ms < 1000; ms++)
+			two_send_ms(0, 0);
+		for (int ms = 0; ms < 4000; ms++) {
+			two_send_ms(0, 1);
+			check_ledger();
+		}
+		for (uint32_t n = 0; n < 15; n++)
+			had += shunt_tally_period(&node()->node, n)->taken[1];
+		if (!way)
+			assert_in_range(had, 3 * CAPACITY * 93 / 100, 3 * CAPACITY);
+		else /* it fetches what it can use, and a batch */
+			assert_in_range(monitor()->ledger.drawn, 0, CAPACITY / 50 * 102 / 100 + 2 * monitor()->batch);
+		end_two(0);
+	}
 }
 
 int main(int argc, char **argv)
@@ -449,6 +483,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_late_period),
 		cmocka_unit_test(without_a_capacity_there_is_nothing),
 		cmocka_unit_test(own_sends_are_shared),
+		cmocka_unit_test(what_an_idle_client_leaves),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_false_page_is_distrusted),
 		cmocka_unit_test(any_period_is_obeyed),

@@ -30,8 +30,9 @@ static struct shunt_link *come(void)
 	link->device = like->device;
 	link->pd = like->pd;
 	link->peer_user = like->peer_user;
-	link->arena_base = calloc(1, sizeof(struct shunt_control));
+	link->arena_base = aligned_alloc(128, sizeof(struct shunt_control)); /* as it asks to be */
 	assert_non_null(link->arena_base);
+	memset(link->arena_base, 0, sizeof(struct shunt_control));
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, NOBODY);
 	link->next = service->links;
