@@ -59,7 +59,9 @@ int shunt_perf_end(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} ends[] = { { "server", perf_server }, { "client", perf_client }, { "qos", perf_qos_client } };
+	} ends[] = { { "server", perf_server },
+		     { "client", perf_client },
+		     { "qos", perf_qos_client } };
 
 	for (size_t i = 0; argc >= 2 && i < sizeof(ends) / sizeof(ends[0]); i++) {
 		if (strcmp(argv[1], ends[i].name))

@@ -139,7 +139,8 @@ static void soft_kind_free_page(struct shunt_page *page)
 	soft_page_free(page->device->context, page->fd, (void *)page->words);
 }
 
-static struct ibv_mr *soft_kind_lend_page(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address)
+static struct ibv_mr *soft_kind_lend_page(struct shunt_page *page, struct ibv_pd *pd,
+					  uint64_t *address)
 {
 	*address = 0;
 	return soft_page_lend(pd, (void *)page->words);

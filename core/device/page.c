@@ -6,15 +6,18 @@
 /* The responder's side of an atomic takes resources that some devices do not have. */
 unsigned int shunt_page_access(const struct ibv_device_attr *limits)
 {
-	return limits->atomic_cap == IBV_ATOMIC_NONE || limits->max_qp_rd_atom < 1 ? 0 : IBV_ACCESS_REMOTE_ATOMIC;
+	return limits->atomic_cap == IBV_ATOMIC_NONE || limits->max_qp_rd_atom < 1 ?
+		       0 :
+		       IBV_ACCESS_REMOTE_ATOMIC;
 }
 
 int shunt_page_make(struct shunt_device *device, struct shunt_page *page)
 {
 	int result;
 
-	*page = (struct shunt_page){ .device = device, .fd = -1 };
-	result = shunt_page_access(&device->limits) ? device->kind->make_page(device, page) : -EOPNOTSUPP;
+	*page = (struct shunt_page) { .device = device, .fd = -1 };
+	result = shunt_page_access(&device->limits) ? device->kind->make_page(device, page) :
+						      -EOPNOTSUPP;
 	if (result)
 		page->device = NULL;
 	return result;
@@ -54,7 +57,8 @@ int shunt_page_reach(struct shunt_device *device, struct ibv_qp *qp, const int *
 int shunt_page_cas(struct shunt_page *page, uint32_t word, uint64_t *expected, uint64_t desired)
 {
 	if (page->atomic)
-		return page->atomic(page, IBV_WR_ATOMIC_CMP_AND_SWP, word, *expected, desired, expected);
+		return page->atomic(page, IBV_WR_ATOMIC_CMP_AND_SWP, word, *expected, desired,
+				    expected);
 	atomic_compare_exchange_strong(&page->words[word], expected, desired);
 	return 0;
 }

@@ -23,8 +23,8 @@ struct shunt_page {
 	_Atomic uint64_t *words;
 	int fd;			/* the peer's way to it; the page's own. -1: the peer needs none */
 	/* NULL: the CPU's atomics are the device's as well. Else how the device does one. 0 or -errno. Service thread. */
-	int (*atomic)(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word, uint64_t compare_add, uint64_t swap,
-		      uint64_t *before);
+	int (*atomic)(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word,
+		      uint64_t compare_add, uint64_t swap, uint64_t *before);
 	void *own;		/* the kind's */
 };
 

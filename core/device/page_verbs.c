@@ -40,8 +40,8 @@ static int await(struct shunt_device *device, struct loop *loop)
 	return count == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == loop->posted ? 0 : -EIO;
 }
 
-static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word, uint64_t compare_add,
-		       uint64_t swap, uint64_t *before)
+static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word,
+		       uint64_t compare_add, uint64_t swap, uint64_t *before)
 {
 	struct loop *loop = page->own;
 	struct ibv_sge sge = { (uintptr_t)loop->before, sizeof(*loop->before), loop->result->lkey };
@@ -94,7 +94,8 @@ static int loop_fill(struct shunt_device *device, struct loop *loop, const struc
 	if (!loop->pd || !loop->cq)
 		return -ENOMEM;
 	loop->page = verbs->register_mr(loop->pd, (void *)page->words, SHUNT_PAGE_BYTES, ACCESS);
-	loop->result = verbs->register_mr(loop->pd, loop->before, sizeof(*loop->before), IBV_ACCESS_LOCAL_WRITE);
+	loop->result = verbs->register_mr(loop->pd, loop->before, sizeof(*loop->before),
+					  IBV_ACCESS_LOCAL_WRITE);
 	if (!loop->page || !loop->result)
 		return -ENOMEM;
 	init.send_cq = init.recv_cq = loop->cq;
@@ -120,7 +121,8 @@ static int loop_make(struct shunt_device *device, struct shunt_page *page)
 
 int shunt_page_verbs_make(struct shunt_device *device, struct shunt_page *page)
 {
-	void *pages = mmap(NULL, 2 * SHUNT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pages = mmap(NULL, 2 * SHUNT_PAGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int result = 0;
 
 	if (pages == MAP_FAILED)

@@ -57,7 +57,8 @@ struct shunt_gate {
 	/* May a WR of so many bytes be posted? A yes counts at once. */
 	bool (*admit)(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t bytes);
 	/* Of an admitted WR only so many bytes were posted; 0: nothing was. */
-	void (*shorten)(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted);
+	void (*shorten)(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted,
+			uint32_t posted);
 };
 
 /* A say in what arrives on the lanes of a link, for a room above: tokens. group.lock held. */

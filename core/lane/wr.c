@@ -31,7 +31,8 @@ bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number)
 	return post_apart(lane, &wr, number);
 }
 
-bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey, uint64_t *number)
+bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey,
+		   uint64_t *number)
 {
 	struct ibv_sge from = { (uintptr_t)&word, sizeof(word), 0 };
 	struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
@@ -41,8 +42,8 @@ bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32
 	return post_apart(lane, &wr, number);
 }
 
-bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr, uint32_t rkey,
-			uint64_t *number)
+bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr,
+			uint32_t rkey, uint64_t *number)
 {
 	struct ibv_send_wr wr = { .sg_list = to, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 				  .wr.atomic = { .remote_addr = addr, .compare_add = add, .rkey = rkey } };

@@ -20,10 +20,11 @@ bool shunt_wr_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, u
 /* The same for a WRITE of no bytes. */
 bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number);
 /* The same for a WRITE of one word without a message. */
-bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey, uint64_t *number);
+bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey,
+		   uint64_t *number);
 /* The same for a FETCH_AND_ADD; what was there before is in the 8 bytes of `to` once the WR is complete. */
-bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr, uint32_t rkey,
-			uint64_t *number);
+bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr,
+			uint32_t rkey, uint64_t *number);
 
 /* One more message behind `ahead`, `reserve` receives kept back. */
 static inline enum shunt_limit shunt_wr_slots(struct shunt_lane *lane, uint32_t ahead, uint32_t reserve)

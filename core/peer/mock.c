@@ -228,7 +228,8 @@ static bool may_leave(const struct shunt_config *config, const struct shunt_link
 {
 	const struct shunt_throttle *throttle = link->throttle;
 
-	return config->mock != SHUNT_MOCK_RDMA && !(throttle && (throttle->counted || throttle->member));
+	return config->mock != SHUNT_MOCK_RDMA &&
+	       !(throttle && (throttle->counted || throttle->member));
 }
 
 /* True: to be looked at again. */
@@ -243,7 +244,9 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 		slow->waits = false;
 		hold_all(lane, false);
 	}
-	slow->times = slow->waits && slow->retired == retired && may_leave(config, lane->link) ? slow->times + 1 : 0;
+	slow->times = slow->waits && slow->retired == retired && may_leave(config, lane->link) ?
+			      slow->times + 1 :
+			      0;
 	if (slow->times)
 		atomic_fetch_add(&lane->link->engine->slow_looks, 1);
 	slow->waits = awaited > retired;

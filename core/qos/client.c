@@ -109,12 +109,13 @@ static void hear_class(struct shunt_link *link, const struct shunt_qos_word *wor
 static bool period_is_sound(const struct shunt_qos_grant *period)
 {
 	if (!period->period_ms)
-		return !period->rate && !period->number && !period->reservation && !period->batch && !period->paced &&
-		       !period->zero;
-	return period->period_ms >= SHUNT_QOS_PERIOD_LEAST && period->period_ms <= SHUNT_QOS_PERIOD_MOST &&
-	       period->rate >= SHUNT_RATE_MIN && period->rate <= SHUNT_RATE_MAX &&
-	       period->number <= UINT16_MAX && period->reservation <= SHUNT_ACCOUNT_MOST &&
-	       period->batch && period->batch <= SHUNT_POOL_BATCH && period->paced <= 1 && !period->zero;
+		return !period->rate && !period->number && !period->reservation && !period->batch &&
+		       !period->paced && !period->zero;
+	return period->period_ms >= SHUNT_QOS_PERIOD_LEAST &&
+	       period->period_ms <= SHUNT_QOS_PERIOD_MOST && period->rate >= SHUNT_RATE_MIN &&
+	       period->rate <= SHUNT_RATE_MAX && period->number <= UINT16_MAX &&
+	       period->reservation <= SHUNT_ACCOUNT_MOST && period->batch &&
+	       period->batch <= SHUNT_POOL_BATCH && period->paced <= 1 && !period->zero;
 }
 
 static const char *hear_period(struct shunt_link *link, const struct shunt_qos_grant *period)
@@ -129,8 +130,8 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 		return NULL; /* out of memory: we send without tokens */
 	if (period->period_ms) {
 		throttle->account.paced = period->paced;
-		shunt_account_begin(&throttle->account, (uint16_t)period->number, period->reservation,
-				    period->period_ms * 1000000ull, now);
+		shunt_account_begin(&throttle->account, (uint16_t)period->number,
+				    period->reservation, period->period_ms * 1000000ull, now);
 		shunt_throttle_renew(throttle);
 		shunt_fetch_begin(&throttle->fetch, period->batch, now);
 	}
@@ -139,7 +140,8 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 	return NULL;
 }
 
-static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_pool *pool, const int *fds, int count)
+static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_pool *pool,
+			     const int *fds, int count)
 {
 	struct shunt_throttle *throttle = shunt_throttle_of(link);
 
@@ -161,8 +163,8 @@ static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_gran
 {
 	struct shunt_throttle *throttle = link->throttle;
 
-	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms || period->reservation || period->batch ||
-	    period->paced || period->zero)
+	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms ||
+	    period->reservation || period->batch || period->paced || period->zero)
 		return "a QOS_ASK that makes no sense";
 	if (!throttle->counted || period->number != throttle->account.number)
 		return NULL;
@@ -174,7 +176,8 @@ static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_gran
 
 /* --- */
 
-static const char *hear_as_client(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count)
+static const char *hear_as_client(struct shunt_link *link, const struct shunt_message *message,
+				  const int *fds, int count)
 {
 	switch (message->type) {
 	case SHUNT_MSG_QOS:
@@ -193,7 +196,8 @@ static const char *hear_as_client(struct shunt_link *link, const struct shunt_me
 	}
 }
 
-void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count)
+void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		    int count)
 {
 	const char *wrong;
 

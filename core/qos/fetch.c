@@ -86,7 +86,8 @@ static enum shunt_fetch_state take_answer(struct shunt_throttle *throttle, uint6
 }
 
 /* The state that follows without anything that has to be awaited; the same state: something has. */
-static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_fetch_state state, uint64_t now)
+static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_fetch_state state,
+				   uint64_t now)
 {
 	struct shunt_fetch *fetch = &throttle->fetch;
 
@@ -100,11 +101,13 @@ static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_f
 		return post(throttle) ? SHUNT_FETCH_POSTED : SHUNT_FETCH_WANTED;
 	case SHUNT_FETCH_POSTED:
 		fetch->at = now + SOON;
-		return is_complete(throttle, fetch->number) ? take_answer(throttle, now) : SHUNT_FETCH_POSTED;
+		return is_complete(throttle, fetch->number) ? take_answer(throttle, now) :
+							      SHUNT_FETCH_POSTED;
 	case SHUNT_FETCH_EMPTY:
 		if (now < fetch->at)
 			return SHUNT_FETCH_EMPTY;
-		return atomic_load(&throttle->wait) == SHUNT_THROTTLE_CLEAR ? SHUNT_FETCH_IDLE : SHUNT_FETCH_WANTED;
+		return atomic_load(&throttle->wait) == SHUNT_THROTTLE_CLEAR ? SHUNT_FETCH_IDLE :
+									      SHUNT_FETCH_WANTED;
 	default:
 		return SHUNT_FETCH_IDLE;
 	}

@@ -25,8 +25,9 @@ static uint64_t wanted_by(const struct shunt_qos *qos, uint32_t class, uint64_t 
 {
 	const struct shunt_qos_class *rule = &qos->rules.classes[class];
 	uint64_t limit = shunt_qos_tokens(rule->limit, qos->rules.period_ms),
-		 wanted = rule->reserve_share ? capacity * rule->reserve_share / 1000 :
-						shunt_qos_tokens(rule->reserve, qos->rules.period_ms);
+		 wanted = rule->reserve_share ?
+				  capacity * rule->reserve_share / 1000 :
+				  shunt_qos_tokens(rule->reserve, qos->rules.period_ms);
 
 	return rule->limit && wanted > limit ? limit : wanted;
 }
@@ -41,7 +42,8 @@ static void divide(struct shunt_service *service, uint32_t class, uint64_t token
 	{
 		if (throttle->class != class)
 			continue;
-		shunt_portion_used(&throttle->reserved, arrived(throttle), throttle->short_periods, now);
+		shunt_portion_used(&throttle->reserved, arrived(throttle), throttle->short_periods,
+				   now);
 		throttle->reserved.next = first;
 		first = &throttle->reserved;
 	}
@@ -54,7 +56,8 @@ static void divide(struct shunt_service *service, uint32_t class, uint64_t token
 }
 
 /* Statistics read the tally under the lock. */
-static void note(struct shunt_service *service, uint32_t class, uint64_t reserved, uint64_t granted, uint32_t refused)
+static void note(struct shunt_service *service, uint32_t class, uint64_t reserved, uint64_t granted,
+		 uint32_t refused)
 {
 	struct shunt_qos_tally *tally = &service->qos->classes[class].tally;
 
@@ -69,7 +72,8 @@ static void refuse(struct shunt_service *service, uint32_t class)
 {
 	note(service, class, 0, 0, 1);
 	if (service->qos->classes[class].tally.refused == 1)
-		shunt_log(SHUNT_LOG_WARN, "class '%s' does not fit the capacity: it is served as best effort",
+		shunt_log(SHUNT_LOG_WARN,
+			  "class '%s' does not fit the capacity: it is served as best effort",
 			  service->qos->rules.classes[class].name);
 }
 
@@ -100,7 +104,8 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void grant(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t tokens, uint64_t now)
+static void grant(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t tokens,
+		  uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	struct shunt_ledger *ledger = &qos->monitor->ledger;
@@ -108,8 +113,9 @@ static void grant(struct shunt_service *service, struct shunt_throttle *throttle
 
 	if (!fits)
 		refuse(service, throttle->class);
-	throttle->granted = shunt_ledger_grant(ledger, &throttle->tokens_of,
-					       (uint32_t)(fits ? min(tokens, SHUNT_ACCOUNT_MOST) : 0));
+	throttle->granted = shunt_ledger_grant(
+		ledger, &throttle->tokens_of,
+		(uint32_t)(fits ? min(tokens, SHUNT_ACCOUNT_MOST) : 0));
 	throttle->arrived_before = arrived(throttle);
 }
 
@@ -128,7 +134,9 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 	}
 	each_member(service, throttle)
 	{
-		uint64_t part = admitted[throttle->class] ? min(throttle->part, admitted[throttle->class]) : 0;
+		uint64_t part = admitted[throttle->class] ?
+					min(throttle->part, admitted[throttle->class]) :
+					0;
 
 		grant(service, throttle, part, now);
 		/* No two of a class get more than the class has. */
@@ -138,10 +146,13 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 		}
 	}
 	each_member(service, throttle) shunt_holding_allow(
-		throttle, throttle->granted + qos->monitor->ledger.capacity / SLACK + 2 * qos->rules.batch, now);
+		throttle,
+		throttle->granted + qos->monitor->ledger.capacity / SLACK + 2 * qos->rules.batch,
+		now);
 }
 
-void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle *throttle,
+			   uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	struct shunt_ledger *ledger = &qos->monitor->ledger;
@@ -152,19 +163,22 @@ void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle 
 		left -= min(now - ledger->began, left);
 	if (throttle->class != SHUNT_QOS_NO_CLASS) {
 		wanted = wanted_by(qos, throttle->class, ledger->capacity);
-		each_member(service, other) if (other->class == throttle->class) others += other->granted;
+		each_member(service, other) if (other->class == throttle->class)
+			others += other->granted;
 		wanted = wanted > others ? wanted - others : 0;
 	}
-	grant(service, throttle, (uint64_t)((unsigned __int128)wanted * left / ledger->period_ns), now);
+	grant(service, throttle, (uint64_t)((unsigned __int128)wanted * left / ledger->period_ns),
+	      now);
 	if (throttle->class != SHUNT_QOS_NO_CLASS)
 		note(service, throttle->class, throttle->granted, throttle->granted, 0);
-	shunt_holding_allow(throttle,
-			    throttle->granted + ledger->capacity / SLACK + 2 * qos->rules.batch, now);
+	shunt_holding_allow(
+		throttle, throttle->granted + ledger->capacity / SLACK + 2 * qos->rules.batch, now);
 }
 
 /* --- the end of a period --- */
 
-static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t used, bool convert)
+static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle, uint64_t used,
+			  bool convert)
 {
 	const struct shunt_ledger_client *client = &throttle->tokens_of;
 	struct shunt_qos_tally *tally;
@@ -181,7 +195,8 @@ static void settle_member(struct shunt_qos *qos, struct shunt_throttle *throttle
 	tally->missed += short_of && client->heard;
 }
 
-static void settle_class(struct shunt_qos *qos, uint32_t class, uint64_t used, struct shunt_qos_period *row)
+static void settle_class(struct shunt_qos *qos, uint32_t class, uint64_t used,
+			 struct shunt_qos_period *row)
 {
 	struct shunt_qos_state *state = &qos->classes[class];
 	struct shunt_qos_tally *tally = &state->tally;
@@ -192,8 +207,10 @@ static void settle_class(struct shunt_qos *qos, uint32_t class, uint64_t used, s
 		return;
 	tally->periods++;
 	tally->achieved = used * 1000000 / qos->rules.period_ms;
-	if (tally->reserved && shunt_capacity_unused(&tally->unused_in_a_row, used, tally->reserved))
-		shunt_log(SHUNT_LOG_INFO, "class '%s' has not used its reservation for %u periods: less would do",
+	if (tally->reserved &&
+	    shunt_capacity_unused(&tally->unused_in_a_row, used, tally->reserved))
+		shunt_log(SHUNT_LOG_INFO,
+			  "class '%s' has not used its reservation for %u periods: less would do",
 			  qos->rules.classes[class].name, tally->unused_in_a_row);
 }
 

@@ -31,9 +31,9 @@ uint32_t shunt_ledger_grant(struct shunt_ledger *ledger, struct shunt_ledger_cli
 		reservation = (uint32_t)left;
 	if (reservation > SHUNT_ACCOUNT_MOST)
 		reservation = SHUNT_ACCOUNT_MOST;
-	*client = (struct shunt_ledger_client) {
-		.number = ledger->number, .reservation = reservation, .residual = reservation
-	};
+	*client = (struct shunt_ledger_client) { .number = ledger->number,
+						 .reservation = reservation,
+						 .residual = reservation };
 	ledger->reserved += reservation;
 	ledger->unheard += reservation;
 	return reservation;
@@ -138,7 +138,8 @@ static uint64_t rest_of(const struct shunt_ledger *ledger, uint64_t tokens, uint
 /* The part of the pools that is released by now, and was not drawn; what was returned is released at once. */
 static uint64_t released(const struct shunt_ledger *ledger, uint64_t now)
 {
-	uint64_t all = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved : 0,
+	uint64_t all = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved :
+							     0,
 		 part = (uint64_t)((unsigned __int128)all * gone(ledger, now) / ledger->period_ns) +
 			all / SHUNT_LEDGER_AHEAD + ledger->returned;
 

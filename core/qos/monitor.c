@@ -40,10 +40,13 @@ static uint64_t rate_of(const struct shunt_qos *qos)
 {
 	uint64_t rate = qos->monitor->ledger.capacity * 1000000 / qos->rules.period_ms;
 
-	return rate < SHUNT_RATE_MIN ? SHUNT_RATE_MIN : rate < SHUNT_RATE_MAX ? rate : SHUNT_RATE_MAX;
+	return rate < SHUNT_RATE_MIN ? SHUNT_RATE_MIN :
+	       rate < SHUNT_RATE_MAX ? rate :
+				       SHUNT_RATE_MAX;
 }
 
-static void begin_capacity(struct shunt_monitor *monitor, const struct shunt_qos_rules *rules, uint64_t mean, uint64_t sigma)
+static void begin_capacity(struct shunt_monitor *monitor, const struct shunt_qos_rules *rules,
+			   uint64_t mean, uint64_t sigma)
 {
 	shunt_capacity_begin(&monitor->capacity, tokens_of_rate(mean, rules->period_ms),
 			     tokens_of_rate(sigma, rules->period_ms));
@@ -61,7 +64,8 @@ static void profile(struct shunt_service *service, struct shunt_device *device)
 	if (shunt_profile(device, &mean, &sigma)) {
 		mean = FALLBACK;
 		sigma = mean / 4;
-		shunt_log(SHUNT_LOG_WARN, "the capacity cannot be measured: it is taken for 10 Gbit/s");
+		shunt_log(SHUNT_LOG_WARN,
+			  "the capacity cannot be measured: it is taken for 10 Gbit/s");
 	}
 	begin_capacity(qos->monitor, &qos->rules, mean, sigma);
 }
@@ -131,7 +135,8 @@ static void put_node(struct shunt_service *service)
 /* Reports of the period before must not be taken for this one's, whatever their tag. */
 static void forget_report(struct shunt_link *link, uint16_t number)
 {
-	__atomic_store_n(report_of(link), shunt_report_word((uint8_t)(number - 1), 0, 0), __ATOMIC_RELAXED);
+	__atomic_store_n(report_of(link), shunt_report_word((uint8_t)(number - 1), 0, 0),
+			 __ATOMIC_RELAXED);
 }
 
 /* What it has given back it has no right to any more. */
@@ -140,7 +145,8 @@ static void hear_report(struct shunt_monitor *monitor, struct shunt_link *link)
 	struct shunt_ledger_client *client = &link->throttle->tokens_of;
 	uint32_t before = client->returned;
 
-	shunt_ledger_heard(&monitor->ledger, client, __atomic_load_n(report_of(link), __ATOMIC_RELAXED));
+	shunt_ledger_heard(&monitor->ledger, client,
+			   __atomic_load_n(report_of(link), __ATOMIC_RELAXED));
 	if (client->returned != before)
 		shunt_holding_add(link->throttle, -(uint64_t)(client->returned - before));
 }
@@ -169,9 +175,11 @@ static void fill(struct shunt_service *service, uint64_t now)
 static uint32_t batch_of(const struct shunt_qos *qos)
 {
 	const struct shunt_ledger *ledger = &qos->monitor->ledger;
-	uint64_t pool = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved : 0;
+	uint64_t pool = ledger->capacity > ledger->reserved ? ledger->capacity - ledger->reserved :
+							      0;
 	uint32_t batch = shunt_pool_batch(pool, qos->rules.batch),
-		 least = shunt_pool_batch(8 * (ledger->capacity / qos->rules.period_ms), qos->rules.batch);
+		 least = shunt_pool_batch(8 * (ledger->capacity / qos->rules.period_ms),
+					  qos->rules.batch);
 
 	return batch > least ? batch : least;
 }
@@ -182,7 +190,8 @@ static void begin_period(struct shunt_service *service, uint64_t now)
 	struct shunt_monitor *monitor = qos->monitor;
 	uint16_t number = (uint16_t)(monitor->ledger.number + 1);
 
-	shunt_ledger_begin(&monitor->ledger, number, monitor->capacity.estimate, qos->rules.period_ms * 1000000ull, now);
+	shunt_ledger_begin(&monitor->ledger, number, monitor->capacity.estimate,
+			   qos->rules.period_ms * 1000000ull, now);
 	monitor->ledger.paced = service->engine->config.qos_pace;
 	shunt_own_sends_change(&monitor->own, rate_of(qos));
 	shunt_grants_make(service, now);
@@ -287,14 +296,16 @@ static void join_first(struct shunt_service *service, struct shunt_link *link, u
 	begin_period(service, now);
 }
 
-static void join_others(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+static void join_others(struct shunt_service *service, struct shunt_throttle *throttle,
+			uint64_t now)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
 	uint64_t gone = now - monitor->ledger.began;
 
 	forget_report(throttle->link, monitor->ledger.number);
 	shunt_grants_newcomer(service, throttle, now);
-	tell_period(service->qos, throttle, gone < monitor->ledger.period_ns ? monitor->ledger.period_ns - gone : 0);
+	tell_period(service->qos, throttle,
+		    gone < monitor->ledger.period_ns ? monitor->ledger.period_ns - gone : 0);
 	shunt_throttle_own(throttle, &monitor->own, rate_of(service->qos));
 }
 
@@ -308,7 +319,8 @@ void shunt_monitor_join(struct shunt_link *link)
 	throttle->member = true;
 	shunt_holding_allow(throttle, 0, now); /* what arrives is counted, and differences are taken from here on */
 	memset(&throttle->tokens_of, 0, sizeof(throttle->tokens_of));
-	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived, throttle->short_periods, now);
+	shunt_portion_begin(&throttle->reserved, throttle->holding.meter.arrived,
+			    throttle->short_periods, now);
 	if (!monitor->members++)
 		join_first(service, link, now);
 	else
@@ -359,7 +371,8 @@ void shunt_monitor_leave(struct shunt_link *link)
 
 /* --- life --- */
 
-struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service, const struct shunt_qos_rules *rules)
+struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service,
+					  const struct shunt_qos_rules *rules)
 {
 	struct shunt_monitor *monitor = service->monitor;
 
@@ -370,7 +383,8 @@ struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service, const s
 	monitor->fixed = rules->capacity_kind == SHUNT_QOS_CAPACITY_FIXED;
 	monitor->profiled = false;
 	if (rules->capacity)
-		begin_capacity(monitor, rules, rules->capacity, rules->capacity / 1000 * rules->sigma);
+		begin_capacity(monitor, rules, rules->capacity,
+			       rules->capacity / 1000 * rules->sigma);
 	shunt_own_sends_begin(&monitor->own, rules, rules->capacity ? rules->capacity : FALLBACK,
 			      shunt_now(service->engine));
 	return monitor;

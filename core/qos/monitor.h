@@ -51,7 +51,8 @@ struct shunt_monitor {
 };
 
 /* For rules with a capacity: clients that join need tokens. NULL: out of memory. */
-struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service, const struct shunt_qos_rules *rules);
+struct shunt_monitor *shunt_monitor_begin(struct shunt_service *service,
+					  const struct shunt_qos_rules *rules);
 /* With the service; `copy`: in a fork's child. */
 void shunt_monitor_free(struct shunt_service *service, bool copy);
 /* The link carries connections of ours: the peer needs tokens from now on. Its throttle exists. */

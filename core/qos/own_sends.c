@@ -9,7 +9,8 @@
 #define WEIGHTS 1000u /* of all classes together */
 
 /* Those that reserve nothing, and the clients of no class, share what is left. */
-static void weigh(const struct shunt_qos_rules *rules, uint64_t rate, uint32_t weights[SHUNT_DRR_CLASSES])
+static void weigh(const struct shunt_qos_rules *rules, uint64_t rate,
+		  uint32_t weights[SHUNT_DRR_CLASSES])
 {
 	uint32_t left = WEIGHTS, free = 1, i;
 
@@ -28,7 +29,8 @@ static void weigh(const struct shunt_qos_rules *rules, uint64_t rate, uint32_t w
 			weights[i] = left / free ? left / free : 1;
 }
 
-void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_rules *rules, uint64_t rate, uint64_t now)
+void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_rules *rules,
+			   uint64_t rate, uint64_t now)
 {
 	uint32_t weights[SHUNT_DRR_CLASSES];
 
@@ -113,7 +115,8 @@ void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *tas
 		if (!gather(service, heads, wanted))
 			return;
 		atomic_store(&own->busy, true);
-		row = shunt_drr_next(&own->drr, wanted, shunt_bucket_rest(&own->bucket, now), &tokens);
+		row = shunt_drr_next(&own->drr, wanted, shunt_bucket_rest(&own->bucket, now),
+				     &tokens);
 		if (row == SHUNT_DRR_NONE) {
 			shunt_task_at(task, shunt_bucket_due(&own->bucket, now, tokens));
 			return;

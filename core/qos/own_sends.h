@@ -27,7 +27,8 @@ struct shunt_own_sends {
 };
 
 /* `rate`: the capacity. The weights of classes are what they reserve of it; the rest is for those that reserve nothing. */
-void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_rules *rules, uint64_t rate, uint64_t now);
+void shunt_own_sends_begin(struct shunt_own_sends *own, const struct shunt_qos_rules *rules,
+			   uint64_t rate, uint64_t now);
 /* The capacity is another from now on. */
 void shunt_own_sends_change(struct shunt_own_sends *own, uint64_t rate);
 /* So many tokens for one work request, at once or of what was handed to the throttle. Any thread. */

@@ -63,7 +63,8 @@ void shunt_pools_left(struct shunt_monitor *monitor, struct shunt_pool *pool)
 static void accuse(struct shunt_pool *pool)
 {
 	if (!pool->accused)
-		shunt_log(SHUNT_LOG_WARN, "a client of user %u has changed the tokens of all by itself",
+		shunt_log(SHUNT_LOG_WARN,
+			  "a client of user %u has changed the tokens of all by itself",
 			  (unsigned int)pool->user);
 	pool->accused = true;
 }
@@ -90,7 +91,8 @@ bool shunt_pools_read(struct shunt_monitor *monitor)
 /* --- writing --- */
 
 /* A client that draws meanwhile is seen, and leaves less to be written. */
-static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, uint64_t tokens, uint64_t now, bool convert)
+static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, uint64_t tokens,
+		      uint64_t now, bool convert)
 {
 	uint64_t word = read_one(monitor, pool), next, most;
 
@@ -101,7 +103,8 @@ static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, ui
 		if (tokens > most)
 			tokens = most;
 		next = shunt_pool_word(monitor->ledger.number, (int64_t)tokens);
-		if (word == next || (!shunt_page_cas(&pool->page, 0, &seen, next) && seen == word)) {
+		if (word == next ||
+		    (!shunt_page_cas(&pool->page, 0, &seen, next) && seen == word)) {
 			shunt_ledger_written(&monitor->ledger, &pool->tokens, tokens);
 			return;
 		}
@@ -110,7 +113,8 @@ static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, ui
 }
 
 /* What each would have, if those that were drawn on shared what the others leave. */
-static uint64_t part_of(const struct shunt_pool *pool, uint64_t target, uint32_t pools, uint32_t drawn)
+static uint64_t part_of(const struct shunt_pool *pool, uint64_t target, uint32_t pools,
+			uint32_t drawn)
 {
 	uint64_t idle = target / pools / 2; /* of one that nobody draws on */
 
@@ -138,7 +142,8 @@ void shunt_pools_fill(struct shunt_monitor *monitor, uint64_t now, bool convert)
 		{
 			uint64_t part = part_of(pool, target, pools, drawn);
 
-			if ((part > pool->tokens.tokens || pool->tokens.number != monitor->ledger.number) == more)
+			if ((part > pool->tokens.tokens ||
+			     pool->tokens.number != monitor->ledger.number) == more)
 				write_one(monitor, pool, part, now, convert);
 		}
 	}

@@ -89,7 +89,8 @@ const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_mes
 /* The link is up: the peer learns of the class that our user wants. */
 void shunt_qos_introduce(struct shunt_link *link);
 /* A message of QOS…: a wrong one ends the link. The descriptors stay the caller's. */
-void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds,
+		    int count);
 /* What the link was told is shared by its lanes and its streams on TCP. */
 void shunt_qos_share(struct shunt_link *link, uint64_t now);
 /* A report that is due. */

@@ -84,15 +84,19 @@ static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 
 static uint32_t in_hand(const struct shunt_throttle *throttle, const struct shunt_gate_hand *hand)
 {
-	return hand->epoch == atomic_load_explicit(&throttle->epoch, memory_order_relaxed) ? hand->units : 0;
+	return hand->epoch == atomic_load_explicit(&throttle->epoch, memory_order_relaxed) ?
+		       hand->units :
+		       0;
 }
 
 /* Some for the next work requests, too: most of them need no clock and no word that others write. */
 static bool refill(struct shunt_throttle *throttle, struct shunt_gate_hand *hand, uint32_t tokens)
 {
 	uint64_t now = shunt_now(throttle->link->engine);
-	uint32_t epoch = atomic_load(&throttle->epoch), left = hand->epoch == epoch ? hand->units : 0,
-		 more = tokens - left + atomic_load_explicit(&throttle->ahead, memory_order_relaxed);
+	uint32_t epoch = atomic_load(&throttle->epoch),
+		 left = hand->epoch == epoch ? hand->units : 0,
+		 more = tokens - left +
+			atomic_load_explicit(&throttle->ahead, memory_order_relaxed);
 
 	if (__builtin_expect(
 		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
@@ -112,7 +116,8 @@ static bool admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_
 	struct shunt_throttle *throttle = throttle_of(gate);
 	uint32_t tokens = shunt_tokens_of(bytes);
 
-	if (__builtin_expect(in_hand(throttle, hand) < tokens, 0) && !refill(throttle, hand, tokens)) {
+	if (__builtin_expect(in_hand(throttle, hand) < tokens, 0) &&
+	    !refill(throttle, hand, tokens)) {
 		if (atomic_load_explicit(&throttle->open, memory_order_relaxed))
 			return true;
 		refuse(throttle, tokens - in_hand(throttle, hand));
@@ -122,7 +127,8 @@ static bool admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_
 	return true;
 }
 
-static void shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted)
+static void shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted,
+		    uint32_t posted)
 {
 	(void)gate;
 	hand->units += shunt_tokens_of(admitted) - (posted ? shunt_tokens_of(posted) : 0);
@@ -195,7 +201,8 @@ static uint32_t ahead_of(const struct shunt_throttle *throttle)
 		bytes = shunt_tokens_piece(throttle->rate, most);
 	if (throttle->node_rate && shunt_tokens_piece(throttle->node_rate, most) < bytes)
 		bytes = shunt_tokens_piece(throttle->node_rate, most);
-	return bytes / SHUNT_TOKEN_BYTES / (throttle->link->lane_count ? throttle->link->lane_count : 1);
+	return bytes / SHUNT_TOKEN_BYTES /
+	       (throttle->link->lane_count ? throttle->link->lane_count : 1);
 }
 
 /* The largest work request under both, and the gate if there is one of them. */
@@ -212,7 +219,8 @@ static void arrange(struct shunt_throttle *throttle)
 	atomic_store(&throttle->ahead, gated ? ahead_of(throttle) : 0);
 	shunt_throttle_renew(throttle);
 	for (uint32_t i = 0; i < link->lane_count; i++)
-		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL, gated ? piece : 0);
+		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL,
+				    gated ? piece : 0);
 	serve_lanes(link);
 	ask_for_look(link->engine); /* who waits may have less to wait for */
 }
@@ -265,7 +273,9 @@ static uint64_t due_at(const struct shunt_throttle *throttle, uint64_t now)
 	if (due > now || !throttle->counted)
 		return due;
 	paid = shunt_account_due(&throttle->account, now, need);
-	return paid > now && throttle->fetch.at > now && throttle->fetch.at < paid ? throttle->fetch.at : paid;
+	return paid > now && throttle->fetch.at > now && throttle->fetch.at < paid ?
+		       throttle->fetch.at :
+		       paid;
 }
 
 bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle)

@@ -97,7 +97,8 @@ void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
 /* What lanes have in hand is worth nothing any more: a period has begun. */
 void shunt_throttle_renew(struct shunt_throttle *throttle);
 /* Our sends need tokens of these, too, which come at this rate; NULL: of none. */
-void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own, uint64_t rate);
+void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own,
+			uint64_t rate);
 /* Nothing but the tokens of `own` keeps it waiting. Service thread. */
 bool shunt_throttle_is_ripe(const struct shunt_throttle *throttle);
 /* The lanes are served: there are tokens. Service thread. True: nobody waits any more. */

@@ -589,7 +589,8 @@ static void set_rules(const char *rules)
 	char error[SHUNT_QOS_ERROR];
 
 	for (enum fuzz_who who = FUZZ_VICTIM; who <= FUZZ_HOSTILE; who++)
-		fuzz_check(!shunt_qos_set(fuzz_world.engine[who]->service, rules, error, sizeof(error)));
+		fuzz_check(!shunt_qos_set(fuzz_world.engine[who]->service, rules, error,
+					  sizeof(error)));
 	if (*rules && !lent)
 		fuzz_world_grows();
 	lent |= *rules != 0;

@@ -130,7 +130,8 @@ static void meet(void)
 	result = join(&ours, &address, fds);
 	fuzz_check(!result || result == -EPROTO || result == -EINVAL || result == -ENOMEM);
 	for (int i = 0; i < 3; i++)
-		fuzz_check(soft_page_reach(ours.qp, bad_files[i]) == (result ? -ENOTCONN : -EPROTO));
+		fuzz_check(soft_page_reach(ours.qp, bad_files[i]) ==
+			   (result ? -ENOTCONN : -EPROTO));
 	fuzz_check(soft_page_reach(ours.qp, page.fd) == (result ? -ENOTCONN : 0));
 }
 
@@ -230,7 +231,8 @@ static void look(void)
 	if (seen >= qp->peer->page && seen < qp->peer->page + SEGMENT_PAGE_BYTES)	/* the peer says that it may be read */
 		fuzz_check(bytes <= (uint64_t)(qp->peer->page + SEGMENT_PAGE_BYTES - seen));
 	else
-		fuzz_check(seen >= qp->peer->base && (uint64_t)(seen - qp->peer->base) <= qp->peer->bytes &&
+		fuzz_check(seen >= qp->peer->base &&
+			   (uint64_t)(seen - qp->peer->base) <= qp->peer->bytes &&
 			   bytes <= qp->peer->bytes - (seen - qp->peer->base));
 	(void)*(const volatile char *)seen;
 	(void)*(const volatile char *)(seen + bytes - 1);

@@ -74,7 +74,8 @@ void check_ledger(void)
 	const struct shunt_ledger *ledger = &monitor()->ledger;
 
 	assert_true(ledger->returned <= ledger->reserved);
-	assert_true(ledger->reserved + ledger->drawn - ledger->returned + ledger->pooled <= ledger->capacity);
+	assert_true(ledger->reserved + ledger->drawn - ledger->returned + ledger->pooled <=
+		    ledger->capacity);
 }
 
 void play_ms(int side, size_t bytes)
@@ -109,7 +110,8 @@ void let_out(void)
 		bool out = true;
 
 		for (int n = 0; n < bed.pairs; n++)
-			out &= bed.received[n][0] == bed.sent[n][0] && bed.received[n][1] == bed.sent[n][1];
+			out &= bed.received[n][0] == bed.sent[n][0] &&
+			       bed.received[n][1] == bed.sent[n][1];
 		if (out)
 			return;
 		pair_skew += MS;
@@ -142,8 +144,8 @@ static void check_periods(const char *rules, bool paced)
 		all += shunt_tally_period(&node()->node, 0)->taken[0];
 		assert_true(all <= period * CAPACITY / 5);
 		if (period > 1)
-			assert_in_range(shunt_tally_period(&node()->node, 0)->taken[0], CAPACITY / 5 * 97 / 100,
-					CAPACITY / 5 * 102 / 100);
+			assert_in_range(shunt_tally_period(&node()->node, 0)->taken[0],
+					CAPACITY / 5 * 97 / 100, CAPACITY / 5 * 102 / 100);
 	}
 	assert_true(shunt_throttle_bytes(throttle_of(0)) <= tokens_of(0) * SHUNT_TOKEN_BYTES);
 	assert_int_equal(node()->classes[0].tally.missed, 0);
@@ -165,7 +167,8 @@ static void the_client_needs_tokens(void **state)
 static void it_fetches_by_batches(void **state)
 {
 	enum { BATCH = 100, DEMAND = 1000 };
-	struct shunt_config config = reserve_config("period 1s; capacity 100Mbit; batch 100; class all");
+	struct shunt_config config = reserve_config(
+		"period 1s; capacity 100Mbit; batch 100; class all");
 	uint64_t before, tokens;
 
 	(void)state;
@@ -181,7 +184,8 @@ static void it_fetches_by_batches(void **state)
 		drain();
 		pair_skew += MS / 4;
 	}
-	assert_in_range(faas() - before, (tokens_of(0) - tokens) / BATCH, (tokens_of(0) - tokens + BATCH - 1) / BATCH + 1);
+	assert_in_range(faas() - before, (tokens_of(0) - tokens) / BATCH,
+			(tokens_of(0) - tokens + BATCH - 1) / BATCH + 1);
 	assert_int_equal(atomic_load(&throttle_of(0)->fetch.fetches), faas());
 	/* Who sends nothing fetches nothing. */
 	before = faas();
@@ -214,7 +218,8 @@ static void an_empty_pool_is_asked_seldom(void **state)
 
 static void reports_are_asked_for(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=100%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=100%");
 	uint64_t before;
 
 	(void)state;
@@ -248,7 +253,8 @@ static void turn_client(void)
 /* The node does nothing: it has the client's tokens for two periods, then as if there were none. */
 static void a_silent_node_is_no_node(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=100%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=100%");
 	uint64_t begun, all;
 
 	(void)state;
@@ -288,7 +294,8 @@ static void a_silent_node_is_no_node(void **state)
 /* One period is late by a half: the client has what it had, and no more, until it comes. */
 static void a_late_period(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=100%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=100%");
 	uint64_t begun;
 
 	(void)state;
@@ -410,7 +417,9 @@ static void two_send_ms(int side, int first)
 
 static void end_two(int side)
 {
-	for (int ms = 0; ms < 10000 && (bed.received[0][side] < bed.sent[0][side] || bed.received[1][side] < bed.sent[1][side]); ms++)
+	for (int ms = 0; ms < 10000 && (bed.received[0][side] < bed.sent[0][side] ||
+					bed.received[1][side] < bed.sent[1][side]);
+	     ms++)
 		two_send_ms(side, 2);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(bed.received[i][side], bed.sent[i][side]);
@@ -429,7 +438,8 @@ static void own_sends_are_shared(void **state)
 	uint64_t before[2], had[2];
 
 	(void)state;
-	make_two("period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b reserve=20%");
+	make_two(
+		"period 200ms; capacity 100Mbit; class a declared=a reserve=60%; class b declared=b reserve=20%");
 	for (int ms = 0; ms < 100; ms++)
 		two_send_ms(1, 0);
 	for (int i = 0; i < 2; i++)
@@ -467,7 +477,8 @@ static void what_an_idle_client_leaves(void **state)
 		if (!way)
 			assert_in_range(had, 3 * CAPACITY * 93 / 100, 3 * CAPACITY);
 		else /* it fetches what it can use, and a batch */
-			assert_in_range(monitor()->ledger.drawn, 0, CAPACITY / 50 * 102 / 100 + 2 * monitor()->batch);
+			assert_in_range(monitor()->ledger.drawn, 0,
+					CAPACITY / 50 * 102 / 100 + 2 * monitor()->batch);
 		end_two(0);
 	}
 }

@@ -84,7 +84,8 @@ static void run_period(bool drawn)
 /* A message to each in a period, and one more where reports are asked for. */
 void many_clients_come(void **state)
 {
-	struct shunt_config config = reserve_config("period 1s; capacity 10Gbit; class all reserve=50%");
+	struct shunt_config config = reserve_config(
+		"period 1s; capacity 10Gbit; class all reserve=50%");
 	struct shunt_link *links[MANY];
 	const struct shunt_sys *sys;
 
@@ -101,8 +102,8 @@ void many_clients_come(void **state)
 		links[i] = come();
 		check_ledger();
 	}
-	print_message("%d clients come: %d, %d and %d messages\n", MANY, told[SHUNT_MSG_QOS], told[SHUNT_MSG_QOS_PERIOD],
-		      told[SHUNT_MSG_QOS_POOL]);
+	print_message("%d clients come: %d, %d and %d messages\n", MANY, told[SHUNT_MSG_QOS],
+		      told[SHUNT_MSG_QOS_PERIOD], told[SHUNT_MSG_QOS_POOL]);
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
 	assert_int_equal(told[SHUNT_MSG_QOS_POOL], MANY);
 	assert_int_equal(monitor()->pools[0].links, MANY + 1);
@@ -111,7 +112,8 @@ void many_clients_come(void **state)
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
 	assert_int_equal(told[SHUNT_MSG_QOS_ASK], 0);
 	assert_int_equal(told[SHUNT_MSG_QOS_POOL], 0);
-	assert_in_range(granted_to_all(), monitor()->ledger.capacity / 2 - MANY - 1, monitor()->ledger.capacity / 2);
+	assert_in_range(granted_to_all(), monitor()->ledger.capacity / 2 - MANY - 1,
+			monitor()->ledger.capacity / 2);
 	run_period(true);
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
 	assert_int_equal(told[SHUNT_MSG_QOS_ASK], MANY);

@@ -58,7 +58,8 @@ static void end_distrusted(void)
 
 void nonsense_is_distrusted(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=50%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=50%");
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -134,14 +135,18 @@ static uint64_t *report_word(void)
 
 void hostile_reports(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=60%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=60%");
 
 	(void)state;
 	make(&config, 1);
 	for (int period = 1; period <= 20; period++) {
 		uint8_t tag = (uint8_t)monitor()->ledger.number;
-		const uint64_t words[] = { 0, UINT64_MAX, shunt_report_word(tag, 0, 0),
-					   shunt_report_word(tag, SHUNT_ACCOUNT_MOST, SHUNT_ACCOUNT_MOST),
+		const uint64_t words[] = { 0,
+					   UINT64_MAX,
+					   shunt_report_word(tag, 0, 0),
+					   shunt_report_word(tag, SHUNT_ACCOUNT_MOST,
+							     SHUNT_ACCOUNT_MOST),
 					   shunt_report_word(tag, SHUNT_ACCOUNT_MOST, 0),
 					   shunt_report_word(tag, 0, SHUNT_ACCOUNT_MOST),
 					   shunt_report_word((uint8_t)(tag + 1), 0, 0),
@@ -160,7 +165,8 @@ void hostile_reports(void **state)
 /* The client fills the pool itself. It is named, and has no more than the ledger allows and a ring. */
 void a_pool_that_a_client_fills(void **state)
 {
-	struct shunt_config config = reserve_config("period 200ms; capacity 100Mbit; class all reserve=10%");
+	struct shunt_config config = reserve_config(
+		"period 200ms; capacity 100Mbit; class all reserve=10%");
 	uint64_t begun, periods;
 
 	(void)state;
@@ -172,7 +178,8 @@ void a_pool_that_a_client_fills(void **state)
 	for (int ms = 0; ms < 4000; ms++) {
 		struct shunt_pool *pool = &monitor()->pools[0];
 
-		atomic_store(&pool->page.words[0], shunt_pool_word(monitor()->ledger.number, 1ll << (ms % 47)));
+		atomic_store(&pool->page.words[0],
+			     shunt_pool_word(monitor()->ledger.number, 1ll << (ms % 47)));
 		play_ms(0, 32768);
 		check_ledger();
 	}
@@ -180,12 +187,15 @@ void a_pool_that_a_client_fills(void **state)
 	assert_true(monitor()->pools[0].accused);
 	assert_true(throttle_of(1)->holding.times > 0);
 	assert_true(bed.received[0][0] - begun <=
-		    periods * (CAPACITY / 5 + CAPACITY / 5 / 64 + 2 * 1000) * SHUNT_TOKEN_BYTES + 2 * config.ring_max);
+		    periods * (CAPACITY / 5 + CAPACITY / 5 / 64 + 2 * 1000) * SHUNT_TOKEN_BYTES +
+			    2 * config.ring_max);
 	/* Words of another period, and of less than nothing, are no tokens. */
 	for (int ms = 0; ms < 1000; ms++) {
 		struct shunt_pool *pool = &monitor()->pools[0];
-		const uint64_t words[] = { 0, UINT64_MAX, shunt_pool_word(monitor()->ledger.number, -(1ll << 46)),
-					   shunt_pool_word(monitor()->ledger.number + 2u, 1 << 20) };
+		const uint64_t words[] = {
+			0, UINT64_MAX, shunt_pool_word(monitor()->ledger.number, -(1ll << 46)),
+			shunt_pool_word(monitor()->ledger.number + 2u, 1 << 20)
+		};
 
 		atomic_store(&pool->page.words[0], words[ms % 4]);
 		play_ms(0, 32768);

@@ -61,10 +61,12 @@ static void choose_rules(struct shunt_config *config)
 	config->qos_pace = config->seed >> 30 & 1;
 	if (share)
 		snprintf(config->qos_rules, sizeof(config->qos_rules),
-			 "period 100ms; capacity %s%uKops; class all reserve=%u%%%s", config->seed >> 31 & 1 ? "auto " : "",
-			 kops, share * 30, config->seed >> 32 & 1 ? " limit=200Kops" : "");
+			 "period 100ms; capacity %s%uKops; class all reserve=%u%%%s",
+			 config->seed >> 31 & 1 ? "auto " : "", kops, share * 30,
+			 config->seed >> 32 & 1 ? " limit=200Kops" : "");
 	else
-		snprintf(config->qos_rules, sizeof(config->qos_rules), "period 100ms; class all limit=%uKops", kops);
+		snprintf(config->qos_rules, sizeof(config->qos_rules),
+			 "period 100ms; class all limit=%uKops", kops);
 }
 
 /* Small queues and rings: wraps, stalls and growth all the time. */
@@ -362,7 +364,8 @@ static void check_ledger(int i, const struct shunt_service *service)
 {
 	const struct shunt_ledger *ledger = service->monitor ? &service->monitor->ledger : NULL;
 
-	if (ledger && ledger->reserved + ledger->drawn + ledger->pooled > ledger->capacity + ledger->returned)
+	if (ledger &&
+	    ledger->reserved + ledger->drawn + ledger->pooled > ledger->capacity + ledger->returned)
 		sim_fail("node %d has handed out more tokens than it has", i);
 }
 

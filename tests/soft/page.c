@@ -52,8 +52,8 @@ static struct lent reached(void)
 }
 
 /* Posts one of a's, of 8 bytes, to what the page's owner calls `address`. */
-static void post(struct rig_end *end, uint32_t rkey, uint64_t wr_id, enum ibv_wr_opcode opcode, uint64_t address,
-		 uint64_t compare_add, uint64_t swap)
+static void post(struct rig_end *end, uint32_t rkey, uint64_t wr_id, enum ibv_wr_opcode opcode,
+		 uint64_t address, uint64_t compare_add, uint64_t swap)
 {
 	struct ibv_sge sge = { (uintptr_t)end->memory, 8, end->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
@@ -71,7 +71,8 @@ static void post(struct rig_end *end, uint32_t rkey, uint64_t wr_id, enum ibv_wr
 	must(rig_post(end, &wr, &bad) == 0);
 }
 
-static void ends_with(struct lent *lent, enum ibv_wr_opcode opcode, uint64_t address, enum ibv_wc_status status)
+static void ends_with(struct lent *lent, enum ibv_wr_opcode opcode, uint64_t address,
+		      enum ibv_wc_status status)
 {
 	post(&lent->rig->a, lent->mr ? lent->mr->rkey : 0, 1, opcode, address, 3, 0);
 	rig_expect(lent->rig->a.send_cq, 1, status);
@@ -185,7 +186,8 @@ static void SD_15_bad_pages_are_refused(void **state)
 	assert_int_equal(reach_file(&lent, open("/dev/zero", O_RDWR | O_CLOEXEC)), -EPROTO);
 	assert_int_equal(reach_file(&lent, memfd(SEGMENT_PAGE_BYTES, F_SEAL_SHRINK)), -EPROTO);
 	assert_int_equal(reach_file(&lent, memfd(SEGMENT_PAGE_BYTES, F_SEAL_GROW)), -EPROTO);
-	assert_int_equal(reach_file(&lent, memfd(SEGMENT_PAGE_BYTES, SEALS | F_SEAL_WRITE)), -EPROTO);
+	assert_int_equal(reach_file(&lent, memfd(SEGMENT_PAGE_BYTES, SEALS | F_SEAL_WRITE)),
+			 -EPROTO);
 	assert_int_equal(reach_file(&lent, memfd(SEGMENT_PAGE_BYTES / 2, SEALS)), -EPROTO);
 	assert_int_equal(reach_file(&lent, memfd(2 * SEGMENT_PAGE_BYTES, SEALS)), -EPROTO);
 	assert_int_equal(reach_file(&lent, memfd(0, SEALS)), -EPROTO);
@@ -281,7 +283,8 @@ struct loan {
 	uint32_t rkey;
 };
 
-static void join(struct rig_end *end, int socket, const struct rig_options *options, struct loan *mine, struct loan *peer)
+static void join(struct rig_end *end, int socket, const struct rig_options *options,
+		 struct loan *mine, struct loan *peer)
 {
 	int fds[2];
 
@@ -381,7 +384,8 @@ static void SD_15_a_page_is_shared_by_three_processes(void **state)
 }
 
 RIG_TABLE(page, cmocka_unit_test(SD_15_a_page_is_shared_by_three_processes),
-	  cmocka_unit_test(SD_10_a_page_is_reached_by_atomics), cmocka_unit_test(SD_10_nothing_else_reaches_a_page),
+	  cmocka_unit_test(SD_10_a_page_is_reached_by_atomics),
+	  cmocka_unit_test(SD_10_nothing_else_reaches_a_page),
 	  cmocka_unit_test(SD_10_a_page_is_not_peeked_at_and_takes_no_sends),
 	  cmocka_unit_test(SD_15_a_page_that_was_not_sent_is_refused),
 	  cmocka_unit_test(SD_15_bad_pages_are_refused),

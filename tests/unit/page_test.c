@@ -85,7 +85,8 @@ static int deregister_mr(struct ibv_mr *mr)
 	return unmake();
 }
 
-static struct ibv_cq *create_cq(struct ibv_context *of, int cqe, void *owner, struct ibv_comp_channel *channel, int vector)
+static struct ibv_cq *create_cq(struct ibv_context *of, int cqe, void *owner,
+				struct ibv_comp_channel *channel, int vector)
 {
 	(void)of, (void)cqe, (void)owner, (void)channel, (void)vector;
 	return make() ? &cq : NULL;
@@ -161,7 +162,8 @@ static int tell(struct shunt_device *device, struct ibv_qp *of, void *address, i
 	return 0;
 }
 
-static int join(struct shunt_device *device, struct ibv_qp *of, const void *address, const int *fds, int count)
+static int join(struct shunt_device *device, struct ibv_qp *of, const void *address, const int *fds,
+		int count)
 {
 	(void)device, (void)of, (void)fds;
 	assert_int_equal(*(const uint8_t *)address, 9);

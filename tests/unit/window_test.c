@@ -205,7 +205,8 @@ static bool gate_admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, ui
 	return true;
 }
 
-static void gate_shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted, uint32_t posted)
+static void gate_shorten(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_t admitted,
+			 uint32_t posted)
 {
 	hand->units -= (uint32_t)(units(admitted) - units(posted));
 	((struct mock_gate *)gate)->left += units(admitted) - units(posted);

@@ -32,10 +32,11 @@ static const struct key {
 	int size; /* takes the suffixes K, M and G */
 } keys[] = {
 #define KEY(name, max, size) { #name, offsetof(struct soft_model, name), max, size }
-	KEY(doorbell, SECOND, 0), KEY(wqe, SECOND, 0),	KEY(gbit, 100 * K, 0), KEY(delay, SECOND, 0),
-	KEY(cache, K * K, 0),	  KEY(miss, SECOND, 0), KEY(queue, 64 * G, 1), KEY(pause, SECOND, 0),
-	KEY(mr, SECOND, 0),	  KEY(page, SECOND, 0), KEY(qp, SECOND, 0),
-	KEY(sink, SECOND, 0),	  KEY(block, SECOND, 0),
+	KEY(doorbell, SECOND, 0), KEY(wqe, SECOND, 0),	 KEY(gbit, 100 * K, 0),
+	KEY(delay, SECOND, 0),	  KEY(cache, K *K, 0),	 KEY(miss, SECOND, 0),
+	KEY(queue, 64 * G, 1),	  KEY(pause, SECOND, 0), KEY(mr, SECOND, 0),
+	KEY(page, SECOND, 0),	  KEY(qp, SECOND, 0),	 KEY(sink, SECOND, 0),
+	KEY(block, SECOND, 0),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -106,8 +107,8 @@ static int parse_pair(struct item item, struct soft_model *model)
 
 	if (!equals)
 		return -EINVAL;
-	key = (struct item){ item.at, equals };
-	value = (struct item){ equals + 1, item.end };
+	key = (struct item) { item.at, equals };
+	value = (struct item) { equals + 1, item.end };
 	if (is_word(key, "sinkfile"))
 		return parse_path(value, model->sinkfile);
 	for (size_t i = 0; i < COUNT(keys); i++) {

@@ -67,7 +67,8 @@ static bool region_is_mapped(struct soft_region *region, struct soft_peer *peer)
 {
 	char *page;
 
-	if (likely(region->offset <= peer->bytes && region->length <= peer->bytes - region->offset)) {
+	if (likely(region->offset <= peer->bytes &&
+		   region->length <= peer->bytes - region->offset)) {
 		region->at = peer->base + region->offset;
 		return true;
 	}
@@ -176,7 +177,8 @@ static struct reach arena_reach(const struct soft_pd *pd, const struct soft_mr *
 {
 	uint64_t offset = arena_offset_of(pd, mr->ibv.addr, mr->ibv.length);
 
-	return (struct reach){ remote_address(pd, (uint64_t)(uintptr_t)mr->ibv.addr, offset), offset };
+	return (struct reach) { remote_address(pd, (uint64_t)(uintptr_t)mr->ibv.addr, offset),
+				offset };
 }
 
 static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access, struct reach reach)
@@ -195,7 +197,8 @@ static int slot_take(struct soft_pd *pd, struct soft_mr *mr, int access, struct 
 	mr->ibv.rkey = key;
 	slot_publish(&pd->mrs[index], key, access, address, mr->ibv.length, receives);
 	if (reach.offset != UINT64_MAX)
-		slot_publish(&segment_mrs(pd->segment)[index], key, access, reach.address, mr->ibv.length, reach.offset);
+		slot_publish(&segment_mrs(pd->segment)[index], key, access, reach.address,
+			     mr->ibv.length, reach.offset);
 	pd->mr_used++;
 out_unlock:
 	soft_unlock(&pd->lock);
@@ -223,7 +226,8 @@ static struct soft_mr *mr_make(struct ibv_pd *ibpd, void *addr, size_t length, i
 	return mr;
 }
 
-static struct ibv_mr *mr_enter(struct soft_pd *pd, struct soft_mr *mr, int access, struct reach reach)
+static struct ibv_mr *mr_enter(struct soft_pd *pd, struct soft_mr *mr, int access,
+			       struct reach reach)
 {
 	errno = slot_take(pd, mr, access, reach);
 	if (!errno)

@@ -53,7 +53,8 @@ int soft_sink_open(struct soft_context *context)
 	context->nic.sink = &context->nic.own_sink;
 	if (!*path)
 		return 0;
-	fd = soft_fd_keep(&context->ibv, open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+	fd = soft_fd_keep(&context->ibv,
+			  open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return errno;
 	err = file_map(context, fd);
