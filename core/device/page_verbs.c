@@ -27,16 +27,23 @@ struct loop {
 
 /* --- one atomic --- */
 
-/* Completions of WRs that were given up before belong to a queue pair that has failed: there are none. */
+/*
+ * Completions of WRs that were given up before belong to a queue pair that has failed: there are none. The thread may not
+ * have run until the time was over: so the time is taken before it looks.
+ */
 static int await(struct shunt_device *device, struct loop *loop)
 {
-	uint64_t until = device->engine->sys->now() + PATIENCE;
+	uint64_t until = device->engine->sys->now() + PATIENCE, now;
 	struct ibv_wc wc;
 	int count;
 
-	while (!(count = loop->calls.poll_cq(loop->cq, 1, &wc)) &&
-	       device->engine->sys->now() < until)
+	for (;;) {
+		now = device->engine->sys->now();
+		count = loop->calls.poll_cq(loop->cq, 1, &wc);
+		if (count || now >= until)
+			break;
 		sched_yield();
+	}
 	return count == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == loop->posted ? 0 : -EIO;
 }
 
@@ -56,6 +63,10 @@ static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint3
 	wr.wr.atomic.swap = swap;
 	if (loop->calls.post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
 		loop->failed = true;
+		shunt_log(
+			SHUNT_LOG_WARN,
+			"device %s did not carry out an atomic of our own: a shared page stays as it is",
+			page->device->context->device->name);
 		return -EIO;
 	}
 	*before = __atomic_load_n(loop->before, __ATOMIC_ACQUIRE);

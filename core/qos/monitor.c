@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "core/qos/monitor.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
@@ -53,19 +55,31 @@ static void begin_capacity(struct shunt_monitor *monitor, const struct shunt_qos
 	monitor->profiled = true;
 }
 
+static const char *why_not(int error)
+{
+	const char *name = strerrordesc_np(error);
+
+	if (error == ETIMEDOUT)
+		return "the device is too slow, or this process did not run";
+	return name ? name : "unknown error";
+}
+
 /* The device of the first client is measured, unless the rules say what it can do. */
 static void profile(struct shunt_service *service, struct shunt_device *device)
 {
 	struct shunt_qos *qos = service->qos;
 	uint64_t mean, sigma;
+	int result;
 
 	if (qos->monitor->profiled)
 		return;
-	if (shunt_profile(device, &mean, &sigma)) {
+	result = shunt_profile(device, &mean, &sigma);
+	if (result) {
 		mean = FALLBACK;
 		sigma = mean / 4;
 		shunt_log(SHUNT_LOG_WARN,
-			  "the capacity cannot be measured: it is taken for 10 Gbit/s");
+			  "the capacity cannot be measured (%s): it is taken for 10 Gbit/s",
+			  why_not(-result));
 	}
 	begin_capacity(qos->monitor, &qos->rules, mean, sigma);
 }

@@ -12,8 +12,7 @@
 #include "core/service.h"
 
 #define ANEW 8 /* portions are found anew at most so often in a period */
-#define FEW                                                                                        \
-	8 /* part of a class's clients: when so many have come, portions are found anew at once */
+#define FEW 8 /* part of a class's clients: so many new ones find all portions anew at once */
 #define SILENT 2 /* periods after which a client without a report sends nothing */
 
 static uint64_t period_of(const struct shunt_qos *qos)

@@ -18,8 +18,9 @@ struct shunt_device;
  * The soft device carries what this processor copies. Programs do not come near that. The rate of a client alone cannot
  * be told from it: the same device does both ends, and a link of an RDMA device has as many queue pairs as the profile.
  *
- * 0; -ETIMEDOUT: fewer than four samples, because the device does not answer, is slower than 3000 tokens a second, or the
- * engine's clock stands still; -EIO: the device has failed; -ENOMEM or another -errno: something could not be made.
+ * 0; -ETIMEDOUT: fewer than four samples, because the device does not answer, is slower than 3000 tokens a second (32,000
+ * where post_send carries out what it is given, as rxe's does), or the engine's clock stands still; -EIO: the device has
+ * failed; -ENOMEM or another -errno: something could not be made.
  */
 int shunt_profile(struct shunt_device *device, uint64_t *mean, uint64_t *sigma);
 
