@@ -367,7 +367,7 @@ static void without_a_capacity_there_is_nothing(void **state)
 /* --- what the node sends --- */
 
 static struct shunt_engine *second; /* another client of the same node, of class b */
-static struct shunt_engine *volatile kept[2]; /* LeakSanitizer shall find what is still alive */
+static struct shunt_engine *volatile kept[6], *volatile *keep = kept; /* LeakSanitizer shall find what is still alive */
 
 static void step(void)
 {
@@ -390,8 +390,8 @@ static void make_two(const char *rules)
 	nodes = engines[1];
 	strcpy(config.qos_class, "b");
 	make_engines(&config, true);
-	kept[0] = first;
-	kept[1] = engines[1];
+	*keep++ = first;
+	*keep++ = engines[1];
 	engines[1] = nodes;
 	add_pair();
 	second = first;
