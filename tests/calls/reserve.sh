@@ -148,18 +148,23 @@ kill -CONT "$server_pid"
 check "a node that stood still goes on" judge 5 a,b
 check "none of its clients is taken for a cheat" test "$(json "$server_pid" "sum(c['cheats'] for c in q['classes'])")" = 0
 
-kill -USR1 "$server_pid"
-read -r _ port <&"$said"
-read -r _ child <&"$said"
-children+=("$child")
-parent=$server_pid parent_port=$server_port
-server_pid=$child server_port=$port
-come other a
-check "a fork's child has its own periods" judge 5 a
-check "all bytes arrive at the child" leaves other
-server_pid=$parent server_port=$parent_port
-check "the parent goes on beside it" judge 5 a,b
-kill -9 "$child"
+# AddressSanitizer takes the stacks of the parent's threads, which a child uses anew, for those of functions still.
+if grep -q __asan_init "$builddir/.libs/libshunt.so" 2> /dev/null; then
+	skip "a fork's child has its own periods" "AddressSanitizer does not know what fork leaves of threads"
+else
+	kill -USR1 "$server_pid"
+	read -r _ port <&"$said"
+	read -r _ child <&"$said"
+	children+=("$child")
+	parent=$server_pid parent_port=$server_port
+	server_pid=$child server_port=$port
+	come other a
+	check "a fork's child has its own periods" judge 5 a
+	check "all bytes arrive at the child" leaves other
+	server_pid=$parent server_port=$parent_port
+	check "the parent goes on beside it" judge 5 a,b
+	kill -9 "$child"
+fi
 
 check "all bytes of a arrive" leaves a
 check "all bytes of c arrive" leaves c
