@@ -74,6 +74,15 @@ void drain(void)
 	} while (moved);
 }
 
+bool all_is_out(void)
+{
+	for (int i = 0; i < bed.pairs; i++)
+		for (int side = 0; side < 2; side++)
+			if (bed.received[i][side] != bed.sent[i][side])
+				return false;
+	return true;
+}
+
 void all_arrived(void)
 {
 	drain();

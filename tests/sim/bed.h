@@ -58,6 +58,8 @@ void turn(void);
 /* Until nothing comes any more. */
 void drain(void);
 void all_arrived(void);
+/* Each byte that was sent has been received. */
+bool all_is_out(void);
 
 /* The connecting engine's epoll set, asked without waiting: events of one stream, 0 for none. */
 uint32_t reported(int set);

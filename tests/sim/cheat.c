@@ -111,12 +111,7 @@ static uint64_t received(int first, int last)
 static void let_out(void)
 {
 	for (int i = 0; i < 100000; i++) {
-		bool out = true;
-
-		for (int n = 0; n < bed.pairs; n++)
-			out &= bed.received[n][0] == bed.sent[n][0] &&
-			       bed.received[n][1] == bed.sent[n][1];
-		if (out)
+		if (all_is_out())
 			return;
 		pair_skew += MS;
 		read_all();

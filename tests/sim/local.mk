@@ -52,11 +52,11 @@ tests_sim_batch_SOURCES = \
 tests_sim_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for limits.
-tests_sim_qos_SOURCES = tests/sim/qos.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_qos_SOURCES = tests/sim/qos.c tests/sim/phantom.c tests/sim/phantom.h tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_qos_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for reservations.
-tests_sim_reserve_SOURCES = tests/sim/reserve.c tests/sim/reserve.h tests/sim/reserve_many.c tests/sim/reserve_spoilt.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_reserve_SOURCES = tests/sim/reserve.c tests/sim/reserve.h tests/sim/reserve_many.c tests/sim/reserve_spoilt.c tests/sim/phantom.c tests/sim/phantom.h tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_reserve_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
 # The same, for clients that break limits.

@@ -4,6 +4,7 @@
  * who waits is served when they are due, rules change at run time, and messages that make no sense end the link.
  */
 #include "tests/sim/bed.h"
+#include "tests/sim/phantom.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -517,7 +518,7 @@ static void a_liar_gets_the_limit(void **state)
 
 /* --- many clients --- */
 
-enum { MANY = 1000, NOBODY = 1 << 30 };
+enum { MANY = 1000 };
 
 static struct shunt_sys counting;
 static int messages; /* that clients who are not there were told */
@@ -525,34 +526,9 @@ static int messages; /* that clients who are not there were told */
 static ssize_t count_message(int fd, const struct msghdr *message, int flags)
 {
 	(void)flags;
-	assert_int_equal(fd, NOBODY);
+	assert_int_equal(fd, PHANTOM_FD);
 	messages++;
 	return (ssize_t)message->msg_iov->iov_len;
-}
-
-/* A link of a client that there is not. */
-static struct shunt_link *come(void)
-{
-	struct shunt_service *service = engines[1]->service;
-	struct shunt_link *link = calloc(1, sizeof(*link));
-
-	assert_non_null(link);
-	link->engine = engines[1];
-	atomic_store(&link->state, SHUNT_LINK_UP);
-	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, NOBODY);
-	link->next = service->links;
-	service->links = link;
-	shunt_qos_granted(link, stream_of(&bed.pair[0].side[1]));
-	return link;
-}
-
-static void go(struct shunt_link *link)
-{
-	assert_ptr_equal(engines[1]->service->links, link);
-	engines[1]->service->links = link->next;
-	shunt_qos_left(link);
-	shunt_throttle_free(link);
-	free(link);
 }
 
 /* What all may send; the least of what each may. */
@@ -589,7 +565,7 @@ static void many_clients_come(void **state)
 	engines[1]->sys = &counting;
 	messages = 0;
 	for (int i = 0; i < MANY; i++) {
-		links[i] = come();
+		links[i] = phantom_come();
 		assert_true(told_to_all(&least) <= limit + 100 + MANY * SHUNT_RATE_MIN);
 		assert_true(least >= SHUNT_RATE_MIN);
 	}
@@ -603,7 +579,7 @@ static void many_clients_come(void **state)
 	assert_true(told_to_all(&least) <= limit + 100);
 	assert_true(least >= limit / (MANY + 1) * 96 / 100);
 	for (int i = MANY - 1; i >= 0; i--)
-		go(links[i]);
+		phantom_go(links[i]);
 	engines[1]->sys = sys;
 	atomic_store(&link_of(1)->state, SHUNT_LINK_UP);
 	end();

@@ -107,12 +107,7 @@ void next_period(int side, size_t bytes)
 void let_out(void)
 {
 	for (int i = 0; i < 10000; i++) {
-		bool out = true;
-
-		for (int n = 0; n < bed.pairs; n++)
-			out &= bed.received[n][0] == bed.sent[n][0] &&
-			       bed.received[n][1] == bed.sent[n][1];
-		if (out)
+		if (all_is_out())
 			return;
 		pair_skew += MS;
 		drain();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A thousand clients of one node that hands out tokens: messages, and the work of its service thread. */
 #include "tests/sim/reserve.h"
+#include "tests/sim/phantom.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
-enum { MANY = 1000, NOBODY = 1 << 30, TYPES = SHUNT_MSG_QOS_ASK + 1 };
+enum { MANY = 1000, TYPES = SHUNT_MSG_QOS_ASK + 1 };
 
 static struct shunt_sys counting;
 static int told[TYPES]; /* messages that clients who are not there were told */
@@ -14,41 +15,9 @@ static int told[TYPES]; /* messages that clients who are not there were told */
 static ssize_t count_message(int fd, const struct msghdr *message, int flags)
 {
 	(void)flags;
-	assert_int_equal(fd, NOBODY);
+	assert_int_equal(fd, PHANTOM_FD);
 	told[((const struct shunt_message *)message->msg_iov->iov_base)->type]++;
 	return (ssize_t)message->msg_iov->iov_len;
-}
-
-/* A link of a client that there is not. */
-static struct shunt_link *come(void)
-{
-	struct shunt_service *service = engines[1]->service;
-	struct shunt_link *link = calloc(1, sizeof(*link)), *like = bed.lane[1]->link;
-
-	assert_non_null(link);
-	link->engine = engines[1];
-	link->device = like->device;
-	link->pd = like->pd;
-	link->peer_user = like->peer_user;
-	link->arena_base = aligned_alloc(128, sizeof(struct shunt_control)); /* as it asks to be */
-	assert_non_null(link->arena_base);
-	memset(link->arena_base, 0, sizeof(struct shunt_control));
-	atomic_store(&link->state, SHUNT_LINK_UP);
-	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, NOBODY);
-	link->next = service->links;
-	service->links = link;
-	shunt_qos_granted(link, stream_of(&bed.pair[0].side[1]));
-	return link;
-}
-
-static void go(struct shunt_link *link)
-{
-	assert_ptr_equal(engines[1]->service->links, link);
-	engines[1]->service->links = link->next;
-	shunt_qos_left(link);
-	shunt_throttle_free(link);
-	free(link->arena_base);
-	free(link);
 }
 
 static uint64_t granted_to_all(void)
@@ -99,7 +68,7 @@ void many_clients_come(void **state)
 	engines[1]->sys = &counting;
 	memset(told, 0, sizeof(told));
 	for (int i = 0; i < MANY; i++) {
-		links[i] = come();
+		links[i] = phantom_come();
 		check_ledger();
 	}
 	print_message("%d clients come: %d, %d and %d messages\n", MANY, told[SHUNT_MSG_QOS],
@@ -118,7 +87,7 @@ void many_clients_come(void **state)
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
 	assert_int_equal(told[SHUNT_MSG_QOS_ASK], MANY);
 	for (int i = MANY - 1; i >= 0; i--)
-		go(links[i]);
+		phantom_go(links[i]);
 	assert_int_equal(monitor()->pools[0].links, 1);
 	assert_int_equal(monitor()->members, 1);
 	engines[1]->sys = sys;
