@@ -28,7 +28,8 @@ static struct {
 	bool posted;
 } fake;
 static uint64_t clock_ns;
-static struct ibv_context context;
+static struct ibv_device stand_in = { .name = "stand-in" };
+static struct ibv_context context = { .device = &stand_in };
 static struct ibv_pd pd;
 static struct ibv_cq cq;
 static struct ibv_qp qp;
