@@ -56,17 +56,8 @@ int shunt_page_reach(struct shunt_device *device, struct ibv_qp *qp, const int *
 
 int shunt_page_cas(struct shunt_page *page, uint32_t word, uint64_t *expected, uint64_t desired)
 {
-	if (page->atomic)
-		return page->atomic(page, IBV_WR_ATOMIC_CMP_AND_SWP, word, *expected, desired,
-				    expected);
+	if (page->cas)
+		return page->cas(page, word, expected, desired);
 	atomic_compare_exchange_strong(&page->words[word], expected, desired);
-	return 0;
-}
-
-int shunt_page_add(struct shunt_page *page, uint32_t word, uint64_t by, uint64_t *before)
-{
-	if (page->atomic)
-		return page->atomic(page, IBV_WR_ATOMIC_FETCH_AND_ADD, word, by, 0, before);
-	*before = atomic_fetch_add(&page->words[word], by);
 	return 0;
 }

@@ -22,9 +22,8 @@ struct shunt_page {
 	struct shunt_device *device;	/* NULL: not made */
 	_Atomic uint64_t *words;
 	int fd;			/* the peer's way to it; the page's own. -1: the peer needs none */
-	/* NULL: the CPU's atomics are the device's as well. Else how the device does one. 0 or -errno. Service thread. */
-	int (*atomic)(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word,
-		      uint64_t compare_add, uint64_t swap, uint64_t *before);
+	/* NULL: the CPU's atomics are the device's as well. Else as shunt_page_cas(), by the device. Service thread. */
+	int (*cas)(struct shunt_page *page, uint32_t word, uint64_t *expected, uint64_t desired);
 	void *own;		/* the kind's */
 };
 
@@ -50,7 +49,7 @@ void shunt_page_take_back(struct shunt_page *page, struct shunt_page_loan *loan)
  */
 int shunt_page_reach(struct shunt_device *device, struct ibv_qp *qp, const int *fds, int count);
 
-/* What pages ask of a QP's qp_access_flags: IBV_ACCESS_REMOTE_ATOMIC, or 0 where the device has no atomics. */
+/* The part of a QP's qp_access_flags that pages need: IBV_ACCESS_REMOTE_ATOMIC, or 0 where the device has no atomics. */
 unsigned int shunt_page_access(const struct ibv_device_attr *limits);
 
 /* --- the owner's own view; service thread --- */
@@ -66,7 +65,5 @@ static inline uint64_t shunt_page_load(const struct shunt_page *page, uint32_t w
  * whether that has happened. 0 or -errno: the device did not answer, and the word may have changed or not.
  */
 int shunt_page_cas(struct shunt_page *page, uint32_t word, uint64_t *expected, uint64_t desired);
-/* Adds to a word, modulo 2^64; *before is what it was. 0 or -errno, as with shunt_page_cas(). */
-int shunt_page_add(struct shunt_page *page, uint32_t word, uint64_t by, uint64_t *before);
 
 #endif

@@ -47,20 +47,22 @@ static int await(struct shunt_device *device, struct loop *loop)
 	return count == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == loop->posted ? 0 : -EIO;
 }
 
-static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint32_t word,
-		       uint64_t compare_add, uint64_t swap, uint64_t *before)
+static int loop_cas(struct shunt_page *page, uint32_t word, uint64_t *expected, uint64_t desired)
 {
 	struct loop *loop = page->own;
 	struct ibv_sge sge = { (uintptr_t)loop->before, sizeof(*loop->before), loop->result->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = ++loop->posted, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+	struct ibv_send_wr *bad, wr = { .wr_id = ++loop->posted,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 					.send_flags = IBV_SEND_SIGNALED };
 
 	if (loop->failed)
 		return -EIO;
 	wr.wr.atomic.remote_addr = (uintptr_t)&page->words[word];
 	wr.wr.atomic.rkey = loop->page->rkey;
-	wr.wr.atomic.compare_add = compare_add;
-	wr.wr.atomic.swap = swap;
+	wr.wr.atomic.compare_add = *expected;
+	wr.wr.atomic.swap = desired;
 	if (loop->calls.post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
 		loop->failed = true;
 		shunt_log(
@@ -69,7 +71,7 @@ static int loop_atomic(struct shunt_page *page, enum ibv_wr_opcode opcode, uint3
 			page->device->context->device->name);
 		return -EIO;
 	}
-	*before = __atomic_load_n(loop->before, __ATOMIC_ACQUIRE);
+	*expected = __atomic_load_n(loop->before, __ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -121,7 +123,7 @@ static int loop_make(struct shunt_device *device, struct shunt_page *page)
 
 	if (!result) {
 		page->own = loop;
-		page->atomic = loop_atomic;
+		page->cas = loop_cas;
 	} else if (loop) {
 		loop_free(device, loop);
 	}

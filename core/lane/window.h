@@ -43,7 +43,7 @@ struct shunt_admission {
 	void (*completed)(struct shunt_window *window, uint64_t bytes, uint64_t ns);
 };
 
-/* What a gate has given to one lane ahead of its WRs; the gate's own. Zeroes: nothing. */
+/* A lane's hand: units that the gate has given to it ahead of its WRs. The gate alone reads it. Zeroes: an empty hand. */
 struct shunt_gate_hand {
 	uint32_t units;
 	uint32_t epoch;	/* they are worth nothing in another one */

@@ -3,9 +3,9 @@
  * A client's account of tokens at one node (HA-03, HA-06, HA-09, HA-10). Pure: the caller brings the time, in
  * nanoseconds of any monotonic clock, posts the FAAs and writes the reports.
  *
- * The node says a period's start: number, reservation R, length T. Tokens of the reservation are spent first. What the
- * client has no demand for decays: at time t a reservation of X = R * (1 - t/T) at most is left, and the rest belongs
- * to the node again, as far as a report tells. Pooled tokens come by FAA, and may be spent until the next period.
+ * The node says a period's start: number, reservation R, length T. Tokens of the reservation are spent first. Tokens
+ * without demand decay: at time t a reservation of X = R * (1 - t/T) at most is left, and the rest belongs to the node
+ * again, as far as a report tells. Pooled tokens come by FAA, and may be spent until the next period.
  *
  * A paced reservation (beyond the paper) is spent in proportion to time: R * t/T and a little more. So a client of a
  * small reservation does not take the node's capacity first, when one of a large one could not catch up any more.
@@ -24,7 +24,7 @@
 /* The largest reservation, and the most pooled tokens that an account holds. */
 #define SHUNT_ACCOUNT_MOST ((1u << 28) - 1)
 
-/* What concerns one period; the next is in the other of two, by the tag's lowest bit. */
+/* One period's words; the next period has the other of two entries, by the tag's lowest bit. */
 struct shunt_account_period {
 	_Atomic uint64_t began, period_ns; /* ns */
 	_Atomic uint64_t reservation; /* R, tokens */

@@ -178,20 +178,16 @@ static void report(struct shunt_throttle *throttle, struct shunt_task *task, uin
 	shunt_task_at(task, fetch->report_at);
 }
 
-bool shunt_fetch_run(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
+void shunt_fetch_run(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	struct shunt_fetch *fetch = &throttle->fetch;
 	enum shunt_fetch_state first = atomic_load(&fetch->state), state = first, then;
-	bool more = false;
 
 	report(throttle, task, now);
-	while ((then = next(throttle, state, now)) != state) {
-		more |= state == SHUNT_FETCH_POSTED && then == SHUNT_FETCH_IDLE;
+	while ((then = next(throttle, state, now)) != state)
 		state = then;
-	}
 	if (state != first) /* which was not IDLE: that one is left to others */
 		atomic_store(&fetch->state, state);
 	if (state != SHUNT_FETCH_IDLE)
 		shunt_task_at(task, fetch->at);
-	return more;
 }

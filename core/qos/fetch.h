@@ -44,7 +44,7 @@ struct shunt_fetch {
 bool shunt_fetch_want(struct shunt_fetch *fetch);
 /* A period has begun: what was empty may be full. */
 void shunt_fetch_begin(struct shunt_fetch *fetch, uint32_t batch, uint64_t now);
-/* What is due: a fetch, its answer, a report. `task` is told when to look again. True: there are more tokens. */
-bool shunt_fetch_run(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
+/* Does the fetch, the answer and the report that are due. `task` is told when to look again. */
+void shunt_fetch_run(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now);
 
 #endif

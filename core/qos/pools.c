@@ -154,7 +154,7 @@ bool shunt_pools_by_device(const struct shunt_monitor *monitor)
 {
 	const struct shunt_pool *pool;
 
-	each_pool(monitor, pool) if (pool->page.atomic) return true;
+	each_pool(monitor, pool) if (pool->page.cas) return true;
 	return false;
 }
 

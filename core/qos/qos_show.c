@@ -144,6 +144,7 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 		put(writer,
 		    "%s{\"peer\":%u,\"class\":\"%s\",\"told\":%s,\"limit\":%llu,\"tokens\":%llu,\"bytes\":%llu,"
 		    "\"waits\":%llu,\"achieved\":%llu,\"arrived\":%llu,\"held\":%llu,"
+		    "\"fetches\":%llu,\"reports\":%llu,"
 		    "\"tcp\":{\"connections\":%u,\"limit\":%llu}}",
 		    count++ ? "," : "", lane->link->peer_pid, throttle->name,
 		    lane->link->initiator ? "true" : "false",
@@ -151,7 +152,9 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 		    N(shunt_throttle_bytes(throttle)), N(atomic_load(&throttle->waits)),
 		    N(shunt_pace_look(&throttle->pace, tokens, throttle->since, shunt_now(engine))),
 		    N(atomic_load(&throttle->holding.meter.arrived)), N(throttle->holding.times),
-		    throttle->paced.count, N(throttle->paced.rate));
+		    N(atomic_load(&throttle->fetch.fetches)),
+		    N(atomic_load(&throttle->fetch.reports)), throttle->paced.count,
+		    N(throttle->paced.rate));
 	}
 	put(writer, "]");
 }

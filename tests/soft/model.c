@@ -4,33 +4,6 @@
 #include <sched.h>
 #include "tests/soft/rig.h"
 
-static struct rig *modelled(const char *model)
-{
-	return rig_make(&(struct rig_options){ .model = model, .receives = 64, .rnr_retry = 7 });
-}
-
-/* Plain writes of `bytes` with wr_ids from `first` on, in one post_send, and no time passes. */
-static void post_chain(struct rig *rig, uint64_t first, int count, uint32_t bytes)
-{
-	struct ibv_sge sge[32];
-	struct ibv_send_wr wr[32], *bad;
-
-	for (int i = 0; i < count; i++) {
-		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE, bytes);
-		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
-	}
-	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
-}
-
-/* The WR completes `ns` after `start`, and not earlier. */
-static void expect_at(struct rig *rig, uint64_t start, uint64_t ns, uint64_t wr_id)
-{
-	rig_clock = start + ns - 1;
-	rig_expect_none(rig->a.send_cq);
-	rig_clock++;
-	rig_expect(rig->a.send_cq, wr_id, IBV_WC_SUCCESS);
-}
-
 static struct soft_gauges gauges_of(struct rig *rig)
 {
 	struct soft_gauges gauges;
@@ -41,11 +14,11 @@ static struct soft_gauges gauges_of(struct rig *rig)
 
 static void SD_04_without_a_model_a_post_executes(void **state)
 {
-	struct rig *rig = modelled("");
+	struct rig *rig = rig_modelled("");
 
 	(void)state;
 	rig->a.memory[0] = 'x';
-	post_chain(rig, 1, 1, 1);
+	rig_post_chain(rig, 1, 1, 1);
 	assert_int_equal(rig->b.memory[0], 'x');
 	assert_int_equal(soft_qp_settled(rig->a.qp), 1);
 	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
@@ -55,41 +28,41 @@ static void SD_04_without_a_model_a_post_executes(void **state)
 
 static void SD_04_a_doorbell_is_paid_once_a_chain(void **state)
 {
-	struct rig *rig = modelled("doorbell=1000");
+	struct rig *rig = rig_modelled("doorbell=1000");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 3, 8);
-	post_chain(rig, 4, 1, 8);
-	expect_at(rig, start, 1000, 1);
+	rig_post_chain(rig, 1, 3, 8);
+	rig_post_chain(rig, 4, 1, 8);
+	rig_expect_at(rig, start, 1000, 1);
 	rig_expect(rig->a.send_cq, 2, IBV_WC_SUCCESS);
 	rig_expect(rig->a.send_cq, 3, IBV_WC_SUCCESS);
-	expect_at(rig, start, 2000, 4);
+	rig_expect_at(rig, start, 2000, 4);
 	assert_int_equal(gauges_of(rig).busy_ns, 2000);
 	rig_free(rig);
 }
 
 static void SD_04_every_wqe_takes_its_time(void **state)
 {
-	struct rig *rig = modelled("wqe=10,doorbell=100");
+	struct rig *rig = rig_modelled("wqe=10,doorbell=100");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 3, 8);
-	expect_at(rig, start, 110, 1);
-	expect_at(rig, start, 120, 2);
-	expect_at(rig, start, 130, 3);
+	rig_post_chain(rig, 1, 3, 8);
+	rig_expect_at(rig, start, 110, 1);
+	rig_expect_at(rig, start, 120, 2);
+	rig_expect_at(rig, start, 130, 3);
 	/* An idle device owes nothing: the next one starts when it is posted. */
 	start = rig_clock += 5000;
-	post_chain(rig, 4, 1, 8);
-	expect_at(rig, start, 110, 4);
+	rig_post_chain(rig, 4, 1, 8);
+	rig_expect_at(rig, start, 110, 4);
 	assert_int_equal(gauges_of(rig).busy_ns, 240);
 	rig_free(rig);
 }
 
 static void SD_04_a_registration_takes_its_time(void **state)
 {
-	struct rig *rig = modelled("mr=1000,page=10");
+	struct rig *rig = rig_modelled("mr=1000,page=10");
 	uint64_t before = gauges_of(rig).mr_ns;
 	struct ibv_mr *mr = rig->a.verbs->register_mr(rig->a.pd, rig->a.memory + 1, 4096, 0);
 
@@ -102,48 +75,48 @@ static void SD_04_a_registration_takes_its_time(void **state)
 
 static void SD_04_bytes_take_the_time_of_the_link(void **state)
 {
-	struct rig *rig = modelled("gbit=56");
+	struct rig *rig = rig_modelled("gbit=56");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 2, 56 * 1024);
-	expect_at(rig, start, 8 * 1024, 1);
-	expect_at(rig, start, 2 * 8 * 1024, 2);
+	rig_post_chain(rig, 1, 2, 56 * 1024);
+	rig_expect_at(rig, start, 8 * 1024, 1);
+	rig_expect_at(rig, start, 2 * 8 * 1024, 2);
 	rig_free(rig);
 }
 
 static void SD_04_the_delay_is_no_work(void **state)
 {
-	struct rig *rig = modelled("wqe=10,delay=700");
+	struct rig *rig = rig_modelled("wqe=10,delay=700");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 2, 8);
+	rig_post_chain(rig, 1, 2, 8);
 	rig->a.memory[0] = 'x'; /* what is not inline is read when it is due */
-	expect_at(rig, start, 710, 1);
+	rig_expect_at(rig, start, 710, 1);
 	assert_int_equal(rig->b.memory[0], 'x');
 	assert_int_equal(gauges_of(rig).wr, 1);
-	expect_at(rig, start, 720, 2);
+	rig_expect_at(rig, start, 720, 2);
 	assert_int_equal(gauges_of(rig).busy_ns, 20);
 	rig_free(rig);
 }
 
 static void RB_27_wrs_beyond_the_cache_pay_their_share(void **state)
 {
-	struct rig *rig = modelled("wqe=10,cache=4,miss=400");
+	struct rig *rig = rig_modelled("wqe=10,cache=4,miss=400");
 	/* 400 * 1/5, 2/6, 3/7 and 4/8 for the four that find the cache full */
 	static const uint64_t due[] = { 10, 20, 30, 40, 130, 273, 454, 664 };
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 8, 8);
+	rig_post_chain(rig, 1, 8, 8);
 	assert_int_equal(gauges_of(rig).misses, 4);
 	for (uint64_t i = 0; i < 8; i++)
-		expect_at(rig, start, due[i], i + 1);
+		rig_expect_at(rig, start, due[i], i + 1);
 	start = rig_clock;
-	post_chain(rig, 9, 4, 8);
+	rig_post_chain(rig, 9, 4, 8);
 	for (uint64_t i = 0; i < 4; i++)
-		expect_at(rig, start, 10 * (i + 1), i + 9);
+		rig_expect_at(rig, start, 10 * (i + 1), i + 9);
 	assert_int_equal(gauges_of(rig).misses, 4);
 	assert_int_equal(gauges_of(rig).wr_max, 8);
 	assert_int_equal(gauges_of(rig).busy_ns, 704);
@@ -153,16 +126,16 @@ static void RB_27_wrs_beyond_the_cache_pay_their_share(void **state)
 /* What is due but was not polled for is not outstanding when the next one is posted. */
 static void RB_27_what_is_due_leaves_the_cache(void **state)
 {
-	struct rig *rig = modelled("wqe=10,cache=1,miss=400");
+	struct rig *rig = rig_modelled("wqe=10,cache=1,miss=400");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 1, 8);
+	rig_post_chain(rig, 1, 1, 8);
 	rig_clock += 10;
-	post_chain(rig, 2, 1, 8);
+	rig_post_chain(rig, 2, 1, 8);
 	assert_int_equal(gauges_of(rig).misses, 0);
 	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
-	expect_at(rig, start, 20, 2);
+	rig_expect_at(rig, start, 20, 2);
 	rig_free(rig);
 }
 
@@ -184,33 +157,33 @@ static struct ibv_qp *second_qp(struct rig *rig)
 
 static void RB_27_the_qps_of_a_device_share_it(void **state)
 {
-	struct rig *rig = modelled("wqe=10,cache=1,miss=400");
+	struct rig *rig = rig_modelled("wqe=10,cache=1,miss=400");
 	struct ibv_qp *first = rig->a.qp, *second = second_qp(rig);
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 1, 8);
+	rig_post_chain(rig, 1, 1, 8);
 	rig->a.qp = second;
-	post_chain(rig, 2, 1, 8); /* two outstanding, room for one: half a miss, and it waits its turn */
+	rig_post_chain(rig, 2, 1, 8); /* two outstanding, room for one: half a miss, and it waits its turn */
 	rig->a.qp = first;
-	expect_at(rig, start, 10, 1);
-	expect_at(rig, start, 220, 2);
+	rig_expect_at(rig, start, 10, 1);
+	rig_expect_at(rig, start, 220, 2);
 	assert_int_equal(rig->a.verbs->destroy_qp(second), 0);
 	rig_free(rig);
 }
 
 static void XR_E5_bytes_beyond_the_queue_pause_the_sender(void **state)
 {
-	struct rig *rig = modelled("wqe=10,queue=4K,pause=1000");
+	struct rig *rig = rig_modelled("wqe=10,queue=4K,pause=1000");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 2, 2048);
-	post_chain(rig, 3, 1, 1);
-	expect_at(rig, start, 10, 1);
-	expect_at(rig, start, 20, 2);
+	rig_post_chain(rig, 1, 2, 2048);
+	rig_post_chain(rig, 3, 1, 1);
+	rig_expect_at(rig, start, 10, 1);
+	rig_expect_at(rig, start, 20, 2);
 	assert_int_equal(gauges_of(rig).bytes, 1);
-	expect_at(rig, start, 1030, 3);
+	rig_expect_at(rig, start, 1030, 3);
 	assert_int_equal(gauges_of(rig).bytes_max, 4097);
 	assert_int_equal(gauges_of(rig).pauses, 1);
 	assert_int_equal(gauges_of(rig).bytes, 0);
@@ -219,7 +192,7 @@ static void XR_E5_bytes_beyond_the_queue_pause_the_sender(void **state)
 
 static void SD_03_the_arrival_is_not_early(void **state)
 {
-	struct rig *rig = modelled("delay=50");
+	struct rig *rig = rig_modelled("delay=50");
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 7, IBV_WR_RDMA_WRITE_WITH_IMM, 1), *bad;
 
@@ -243,13 +216,13 @@ static void SD_03_the_arrival_is_not_early(void **state)
 
 static void SD_04_counters_do_not_wait_for_the_device(void **state)
 {
-	struct rig *rig = modelled("delay=1000");
+	struct rig *rig = rig_modelled("delay=1000");
 	const struct soft_counters *counters = soft_qp_counters(rig->a.qp);
 	struct soft_trace ring[4];
 
 	(void)state;
 	soft_qp_trace(rig->a.qp, ring, 4);
-	post_chain(rig, 1, 3, 10);
+	rig_post_chain(rig, 1, 3, 10);
 	assert_int_equal(counters->doorbells, 1);
 	assert_int_equal(counters->wr, 3);
 	assert_int_equal(counters->wr_bytes, 30);
@@ -263,7 +236,7 @@ static void SD_04_counters_do_not_wait_for_the_device(void **state)
 
 static void SD_05_what_post_send_refuses_costs_nothing(void **state)
 {
-	struct rig *rig = modelled("doorbell=100");
+	struct rig *rig = rig_modelled("doorbell=100");
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 8), *bad;
 
@@ -298,14 +271,14 @@ static void SD_06_rnr_is_met_when_due(void **state)
 
 static void SD_09_the_pipeline_is_flushed_in_order(void **state)
 {
-	struct rig *rig = modelled("delay=1000");
+	struct rig *rig = rig_modelled("delay=1000");
 
 	(void)state;
-	post_chain(rig, 1, 3, 10);
+	rig_post_chain(rig, 1, 3, 10);
 	soft_qp_fault(rig->a.qp, SOFT_FAULT_KILL);
 	for (uint64_t i = 1; i <= 3; i++)
 		rig_expect_flushed(rig->a.send_cq, i);
-	post_chain(rig, 4, 1, 10);
+	rig_post_chain(rig, 4, 1, 10);
 	rig_expect_flushed(rig->a.send_cq, 4);
 	assert_int_equal(gauges_of(rig).wr, 0);
 	assert_int_equal(gauges_of(rig).bytes, 0);
@@ -315,10 +288,10 @@ static void SD_09_the_pipeline_is_flushed_in_order(void **state)
 
 static void SD_09_a_reset_empties_the_pipeline(void **state)
 {
-	struct rig *rig = modelled("delay=1000");
+	struct rig *rig = rig_modelled("delay=1000");
 
 	(void)state;
-	post_chain(rig, 1, 3, 10);
+	rig_post_chain(rig, 1, 3, 10);
 	rig_end_state(&rig->a, &rig->options, IBV_QPS_RESET);
 	assert_int_equal(gauges_of(rig).wr, 0);
 	assert_int_equal(gauges_of(rig).bytes, 0);
@@ -329,14 +302,14 @@ static void SD_09_a_reset_empties_the_pipeline(void **state)
 
 static void SD_10_a_violation_fails_when_due(void **state)
 {
-	struct rig *rig = modelled("delay=1000");
+	struct rig *rig = rig_modelled("delay=1000");
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE, 8), *bad;
 
 	(void)state;
 	wr.wr.rdma.rkey ^= 1u << 31;
 	assert_int_equal(ibv_post_send(rig->a.qp, &wr, &bad), 0);
-	post_chain(rig, 2, 1, 8);
+	rig_post_chain(rig, 2, 1, 8);
 	rig_clock += 999;
 	rig_expect_none(rig->a.send_cq);
 	rig_clock++;
@@ -363,7 +336,7 @@ static void SD_14_the_thread_keeps_the_times(void **state)
 		char *last = &rig->b.memory[0];
 
 		rig->a.memory[0] = (char)i;
-		post_chain(rig, i, 1, 1);
+		rig_post_chain(rig, i, 1, 1);
 		if (soft_qp_settled(rig->a.qp))
 			continue;
 		while (!__atomic_load_n(&told, __ATOMIC_ACQUIRE))

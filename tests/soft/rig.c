@@ -419,3 +419,29 @@ void rig_laps(struct rig *rig, uint64_t count,
 		taken(rig->a.send_cq, i, IBV_WC_SUCCESS);
 	}
 }
+
+struct rig *rig_modelled(const char *model)
+{
+	return rig_make(&(struct rig_options){ .model = model, .receives = 64, .rnr_retry = 7 });
+}
+
+void rig_post_chain(struct rig *rig, uint64_t first, int count, uint32_t bytes)
+{
+	struct ibv_sge sge[32];
+	struct ibv_send_wr wr[32], *bad;
+
+	for (int i = 0; i < count; i++) {
+		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i,
+				  IBV_WR_RDMA_WRITE, bytes);
+		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
+	}
+	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
+}
+
+void rig_expect_at(struct rig *rig, uint64_t start, uint64_t ns, uint64_t wr_id)
+{
+	rig_clock = start + ns - 1;
+	rig_expect_none(rig->a.send_cq);
+	rig_clock++;
+	rig_expect(rig->a.send_cq, wr_id, IBV_WC_SUCCESS);
+}

@@ -175,4 +175,12 @@ extern const size_t basic_count, error_count, event_count, process_count, fault_
 	const struct CMUnitTest name##_tests[] = { __VA_ARGS__ }; \
 	const size_t name##_count = sizeof(name##_tests) / sizeof(name##_tests[0])
 
+/* --- with the cost model; rig_clock is all the time there is --- */
+
+struct rig *rig_modelled(const char *model);
+/* Plain writes of `bytes` with wr_ids from `first` on, in one post_send, and no time passes. */
+void rig_post_chain(struct rig *rig, uint64_t first, int count, uint32_t bytes);
+/* The WR completes `ns` after `start`, and not earlier. */
+void rig_expect_at(struct rig *rig, uint64_t start, uint64_t ns, uint64_t wr_id);
+
 #endif

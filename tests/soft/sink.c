@@ -8,34 +8,6 @@
 #include <unistd.h>
 #include "tests/soft/rig.h"
 
-static struct rig *modelled(const char *model)
-{
-	return rig_make(&(struct rig_options){ .model = model, .receives = 64, .rnr_retry = 7 });
-}
-
-/* Plain writes of `bytes` with wr_ids from `first` on, in one post_send, and no time passes. */
-static void post_chain(struct rig *rig, uint64_t first, int count, uint32_t bytes)
-{
-	struct ibv_sge sge[32];
-	struct ibv_send_wr wr[32], *bad;
-
-	for (int i = 0; i < count; i++) {
-		wr[i] = rig_write(&rig->a, &rig->b, &sge[i], first + (uint64_t)i, IBV_WR_RDMA_WRITE,
-				  bytes);
-		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
-	}
-	assert_int_equal(ibv_post_send(rig->a.qp, wr, &bad), 0);
-}
-
-/* The WR completes `ns` after `start`, and not earlier. */
-static void expect_at(struct rig *rig, uint64_t start, uint64_t ns, uint64_t wr_id)
-{
-	rig_clock = start + ns - 1;
-	rig_expect_none(rig->a.send_cq);
-	rig_clock++;
-	rig_expect(rig->a.send_cq, wr_id, IBV_WC_SUCCESS);
-}
-
 enum { MODEL = 2 * SOFT_SINKFILE };
 
 static char folder[] = "/tmp/shunt-sink.XXXXXX";
@@ -77,35 +49,35 @@ static uint32_t complete_by(struct rig *rig, uint64_t when, uint32_t most)
 
 static void SD_04_a_node_takes_its_time_for_each_4_kib(void **state)
 {
-	struct rig *rig = modelled("sink=100,wqe=10");
+	struct rig *rig = rig_modelled("sink=100,wqe=10");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 1, 4096);
-	post_chain(rig, 2, 1, 4097);
-	post_chain(rig, 3, 1, 8); /* takes nothing, and does not overtake */
-	expect_at(rig, start, 100, 1);
-	expect_at(rig, start, 300, 2);
+	rig_post_chain(rig, 1, 1, 4096);
+	rig_post_chain(rig, 2, 1, 4097);
+	rig_post_chain(rig, 3, 1, 8); /* takes nothing, and does not overtake */
+	rig_expect_at(rig, start, 100, 1);
+	rig_expect_at(rig, start, 300, 2);
 	rig_expect(rig->a.send_cq, 3, IBV_WC_SUCCESS);
 	start = rig_clock += 1000;
-	post_chain(rig, 4, 1, 9);
-	expect_at(rig, start, 100, 4);
+	rig_post_chain(rig, 4, 1, 9);
+	rig_expect_at(rig, start, 100, 4);
 	rig_free(rig);
 }
 
 /* The same at the sender's NIC, beside what each WR takes there. */
 static void SD_04_a_nic_takes_its_time_for_each_4_kib(void **state)
 {
-	struct rig *rig = modelled("block=100,wqe=10");
+	struct rig *rig = rig_modelled("block=100,wqe=10");
 	uint64_t start = rig_clock;
 
 	(void)state;
-	post_chain(rig, 1, 1, 4096);
-	post_chain(rig, 2, 1, 4097);
-	post_chain(rig, 3, 1, 8);
-	expect_at(rig, start, 110, 1);
-	expect_at(rig, start, 320, 2);
-	expect_at(rig, start, 330, 3);
+	rig_post_chain(rig, 1, 1, 4096);
+	rig_post_chain(rig, 2, 1, 4097);
+	rig_post_chain(rig, 3, 1, 8);
+	rig_expect_at(rig, start, 110, 1);
+	rig_expect_at(rig, start, 320, 2);
+	rig_expect_at(rig, start, 330, 3);
 	rig_free(rig);
 }
 
@@ -120,12 +92,12 @@ static void SD_04_clients_share_a_node(void **state)
 	(void)state;
 	in_scratch("file", path);
 	snprintf(model, sizeof(model), "sink=100,sinkfile=%s", path);
-	one = modelled(model);
-	two = modelled(model);
+	one = rig_modelled(model);
+	two = rig_modelled(model);
 	start = rig_clock;
 	for (uint64_t i = 0; i < 16; i++) {
-		post_chain(one, i, 1, 4096);
-		post_chain(two, i, 1, 4096);
+		rig_post_chain(one, i, 1, 4096);
+		rig_post_chain(two, i, 1, 4096);
 	}
 	assert_int_equal(complete_by(one, start + 1600, 16), 8);
 	assert_int_equal(complete_by(two, start + 1600, 16), 8);
@@ -135,8 +107,8 @@ static void SD_04_clients_share_a_node(void **state)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, &extra, sizeof(extra), sizeof(extra)), sizeof(extra));
 	for (uint64_t i = 0; i < 4; i++) {
-		post_chain(one, i, 1, 4096);
-		post_chain(two, i, 1, 4096);
+		rig_post_chain(one, i, 1, 4096);
+		rig_post_chain(two, i, 1, 4096);
 	}
 	assert_int_equal(complete_by(one, start + 4800, 16), 2);
 	assert_int_equal(complete_by(two, start + 4800, 16), 2);
@@ -145,12 +117,12 @@ static void SD_04_clients_share_a_node(void **state)
 
 	extra = 0;
 	assert_int_equal(pwrite(fd, &extra, sizeof(extra), sizeof(extra)), sizeof(extra));
-	post_chain(one, 1, 1, 4096);
+	rig_post_chain(one, 1, 1, 4096);
 	assert_int_equal(complete_by(one, start + 6500, 16), 1);
 
 	extra = UINT64_MAX; /* of another clock: nobody waits for it */
 	assert_int_equal(pwrite(fd, &extra, sizeof(extra), 0), sizeof(extra));
-	post_chain(one, 1, 1, 4096);
+	rig_post_chain(one, 1, 1, 4096);
 	assert_int_equal(complete_by(one, start + 6600, 16), 1);
 	close(fd);
 	rig_free(one);

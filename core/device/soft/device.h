@@ -329,7 +329,7 @@ void soft_pending_free(struct soft_qp *qp);
 uint64_t soft_pending_due(struct soft_qp *qp);
 
 /* nic.c */
-/* What the model charges: of each started 4 KiB; words and atomics are free. */
+/* The blocks that the model charges for: each started 4 KiB is one. Words and atomics are free. */
 static inline uint64_t soft_nic_blocks(uint64_t bytes)
 {
 	return bytes <= 8 ? 0 : (bytes + 4095) / 4096;
