@@ -78,6 +78,13 @@ void shunt_config_defaults(struct shunt_config *c);
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg);
 
+/* One value, of a variable of that name; 0. Or -1, `why` is one line, and nothing has changed. Before there is an engine. */
+int shunt_config_set(struct shunt_config *c, const char *name, const char *text, char *why,
+		     size_t len);
+/* Values that exclude each other give way to their defaults; the number of such pairs. As above. */
+int shunt_config_check(struct shunt_config *c, void (*complain)(const char *line, void *arg),
+		       void *carg);
+
 /*
  * A new value for a running engine, whose other threads read it. 0; or -1, `why` is one line, and nothing has
  * changed.

@@ -18,6 +18,9 @@
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
+FORM(CONF, conf, conf_check, "none|PATH", "", FIXED,
+	"file with settings that counts in the place of /etc/shunt.conf and ~/.config/shunt.conf: an absolute name, or none. "
+	"It counts in the environment alone; shunt.conf(5) has what such a file holds")
 FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"the device that carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, "
 	"and none offers and takes no links. Auto is soft to peers on this host, and verbs to others. Verbs takes "
