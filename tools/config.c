@@ -68,9 +68,11 @@ static void print_table(const struct shunt_config *c, const struct shunt_conf_or
 		shunt_config_value_text(row, c, value, sizeof(value));
 		shunt_config_default_text(row, def, sizeof(def));
 		printf("%c%c%-20s %-10s %-10s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
-		       row->live ? '+' : ' ', row->name, *value ? value : "-", *def ? def : "-",
-		       row->type == SHUNT_CONFIG_PATH ? "a path" :
-		       shunt_config_range_text(row, range, sizeof(range)));
+		       row->live == SHUNT_CONFIG_LIVE ? '+' : ' ', row->name, *value ? value : "-",
+		       *def ? def : "-",
+		       row->type == SHUNT_CONFIG_PATH ?
+			       "a path" :
+			       shunt_config_range_text(row, range, sizeof(range)));
 		print_origin(&origins[i]);
 		shunt_print_wrapped(6, printf("      "), row->help);
 	}
@@ -94,11 +96,11 @@ static json_t *row_json(const struct shunt_config_row *row, const struct shunt_c
 {
 	char range[128];
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}",
-			 "name", row->name, "type", type_names[row->type],
-			 "value", value_json(row, c), "default", value_json(row, defaults),
-			 "unit", row->unit, "allowed", shunt_config_range_text(row, range, sizeof(range)),
-			 "live", row->live, "changed", shunt_config_changed(row, c),
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}", "name", row->name, "type",
+			 type_names[row->type], "value", value_json(row, c), "default",
+			 value_json(row, defaults), "unit", row->unit, "allowed",
+			 shunt_config_range_text(row, range, sizeof(range)), "live",
+			 row->live == SHUNT_CONFIG_LIVE, "changed", shunt_config_changed(row, c),
 			 "help", row->help);
 }
 

@@ -4,4 +4,5 @@ admin_sources = \
 	core/admin/admin.c core/admin/admin.h \
 	core/admin/command.c core/admin/command.h \
 	core/admin/doors.c core/admin/doors.h \
+	core/admin/live.c core/admin/live.h \
 	core/admin/stats.c core/admin/stats.h

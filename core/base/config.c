@@ -12,8 +12,9 @@
 #define K (1ULL << 10)
 #define M (1ULL << 20)
 #define G (1ULL << 30)
-#define LIVE 1
-#define FIXED 0
+#define LIVE SHUNT_CONFIG_LIVE
+#define FIXED SHUNT_CONFIG_AT_START
+#define LINK SHUNT_CONFIG_AT_LINK
 #define SIZE SHUNT_CONFIG_SIZE
 #define POW2 SHUNT_CONFIG_POW2
 #define AUTO SHUNT_CONFIG_AUTO
@@ -427,8 +428,10 @@ int shunt_config_change(struct shunt_config *c, const char *name, const char *te
 		snprintf(why, len, "there is no variable %s", quotable(name, quoted, sizeof(quoted)));
 		return -1;
 	}
-	if (!row->live || is_text(row)) {
-		snprintf(why, len, "%s is decided when a program starts", name);
+	if (row->live != SHUNT_CONFIG_LIVE || is_text(row)) {
+		snprintf(why, len, "%s is read when %s, and stays: restart the program with it",
+			 name,
+			 row->live == SHUNT_CONFIG_AT_LINK ? "a link is made" : "a program starts");
 		return -1;
 	}
 	if (parse_value(row, text, &fresh)) {
