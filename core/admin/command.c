@@ -2,6 +2,7 @@
 #include "core/admin/command.h"
 #include "core/base/answer.h"
 #include "core/recovery/failover.h"
+#include "core/recovery/probe.h"
 #include <stdio.h>
 #include <string.h>
 #include "core/device/fault.h"
@@ -95,6 +96,9 @@ static const struct shunt_command commands[] = {
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
+	{ "probe", "",
+	  "asks the peer's device of each link for a sign of life, and tells how long it took; as JSON", 0, 0,
+	  shunt_probe_command },
 	{ "qos", "[RULES | off | rules | periods]",
 	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
 	  "rules: says them again; periods: what classes had in the last ones",

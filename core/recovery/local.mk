@@ -3,4 +3,5 @@
 recovery_sources = \
 	core/recovery/failover.c core/recovery/failover.h \
 	core/recovery/keepalive.c core/recovery/keepalive.h \
+	core/recovery/probe.c core/recovery/probe.h \
 	core/recovery/reclaim.c core/recovery/reclaim.h
