@@ -20,7 +20,10 @@ tools_shunt_SOURCES = \
 	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
 	tools/perf_worker.c \
 	tools/perf_qos.c tools/perf_qos.h tools/perf_qos_demand.c tools/perf_qos_run.c \
-	tools/perf_qos_show.c tools/perf_qos_client.c
+	tools/perf_qos_show.c tools/perf_qos_client.c \
+	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \
+	tools/ping_ask.c tools/ping_client.c tools/ping_server.c tools/ping_cause.c tools/ping_way.c \
+	tools/ping_show.c tools/ping_matrix.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm

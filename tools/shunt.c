@@ -19,6 +19,8 @@ static const struct {
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
 	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
 	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */
+	{ "ping", shunt_ping, "measure the way to a host, and say why it is not on the link" },
+	{ "ping-end", shunt_ping_end, NULL },	/* what ping starts */
 };
 
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);

@@ -24,6 +24,8 @@ int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
+int shunt_ping(int argc, char **argv);
+int shunt_ping_end(int argc, char **argv);
 
 /* seconds.c: the monotonic clock. */
 double shunt_seconds(void);
