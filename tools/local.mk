@@ -23,7 +23,7 @@ tools_shunt_SOURCES = \
 	tools/perf_qos_show.c tools/perf_qos_client.c \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \
 	tools/ping_ask.c tools/ping_client.c tools/ping_server.c tools/ping_cause.c tools/ping_way.c \
-	tools/ping_show.c tools/ping_matrix.c
+	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
