@@ -163,6 +163,28 @@ static bool other_version(const struct ping_way *way, char *says)
 	       say(says, "%s", shunt_reason_text(SHUNT_REASON_OTHER_VERSION));
 }
 
+/* Does the other end see the connection with the addresses that it has here? */
+static bool differs(const struct ping_way *way, const char *there, const char *here)
+{
+	const char *ours = ping_json_text(way->end, here);
+
+	return way->far && *ours && strcmp(ping_json_text(way->far, there), ours);
+}
+
+static bool translated(const struct ping_way *way, char *says)
+{
+	char text[64];
+
+	if (differs(way, "local", "peer"))
+		return say(says, "addresses are translated in between: this end asks for %s, and reaches %s",
+			   ping_json_text(way->end, "peer"), word(way->far, "local", text));
+	if (differs(way, "peer", "local"))
+		return say(says, "addresses are translated in between: the peer sees %s, this end has %s",
+			   word(way->far, "peer", text), ping_json_text(way->end, "local"));
+	return (has_reason(way, SHUNT_REASON_ELSEWHERE) || has_reason(way, SHUNT_REASON_TRANSLATED)) &&
+	       say(says, "addresses are translated in between");
+}
+
 static bool other_namespace(const struct ping_way *way, char *says)
 {
 	if (!way->far || strcmp(ping_json_text(way->far, "boot"), ping_json_text(way->here, "boot")) ||
@@ -260,18 +282,6 @@ static bool memory_there(const struct ping_way *way, char *says)
 	       lacks_memory(way->far, "there", has_reason(way, SHUNT_REASON_NOT_LOCKED), says);
 }
 
-static bool translated(const struct ping_way *way, char *says)
-{
-	char peer[64];
-
-	if (way->far && strcmp(ping_json_text(way->far, "peer"), ping_json_text(way->end, "local")) &&
-	    *ping_json_text(way->end, "local"))
-		return say(says, "addresses are translated in between: the peer sees %s, this end has %s",
-			   word(way->far, "peer", peer), ping_json_text(way->end, "local"));
-	return (has_reason(way, SHUNT_REASON_ELSEWHERE) || has_reason(way, SHUNT_REASON_TRANSLATED)) &&
-	       say(says, "addresses are translated in between");
-}
-
 static bool shut(const struct ping_way *way, char *says)
 {
 	if (way->rendezvous.answer == PING_SHUT)
@@ -330,6 +340,7 @@ static const struct rule link_rules[] = {
 	{ "mtu", large_lost, "give both ends and all switches between one MTU: ip link set INTERFACE mtu N" },
 	{ "no-ack", no_ack, "let UDP port 4791 pass in both directions, and check the MTU of the path" },
 	{ "other-version", other_version, "install one version of Shunt at both ends, and start the programs anew" },
+	{ "translated", translated, "use the address that the host itself has" },
 	{ "namespace", other_namespace, "mount one directory in both, and name it in SHUNT_DIR" },
 	{ "no-device", no_device_here,
 	  "add one: rdma link add rxe0 type rxe netdev INTERFACE, or the driver of the card" },
@@ -344,7 +355,6 @@ static const struct rule link_rules[] = {
 	{ "host-silent", host_silent, "run `shunt ping --serve` there: the answering end can tell" },
 	{ "memlock", memory_here, "raise the limit: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
 	{ "memlock", memory_there, "raise the limit there: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
-	{ "translated", translated, "use the address that the host itself has" },
 	{ "other-user", shut, "run both as one user, or with SHUNT_TRUST=host" },
 	{ "no-shunt", nobody, "start the program there with `shunt run`" },
 	{ "unasked", unasked, "load rdma_ucm and install librdmacm" },

@@ -108,6 +108,7 @@ way() {
 		esac
 	done
 	if [ "$lab_self" = one ]; then
+		"$one"	# first: a device that a process uses is not let go of
 		(
 			[ ${#settings[@]} = 0 ] || export "${settings[@]}"
 			exec >"$work/said" 2>"$work/err"
@@ -118,8 +119,6 @@ way() {
 		[ "$serve" = nobody_answers ] || within somebody_listens $port
 	fi
 	meet listens
-	[ "$lab_self" = two ] || "$one"
-	meet broken
 	if [ "$lab_self" = two ]; then
 		"$two"
 		(
@@ -134,6 +133,7 @@ way() {
 	fi
 	meet asked
 	if [ "$lab_self" = one ]; then
+		check "$name: the answering end has lived" kill -0 "$server"
 		"${one}_undo"
 		kill "$server"
 		wait "$server"
