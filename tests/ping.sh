@@ -100,6 +100,7 @@ done
 # Another wire version.
 start python3 "$top_srcdir/tests/calls/older.py" stay
 expect 1 "$shunt" ping --json -c 1 "127.0.0.1:${said#port }"
+# shellcheck disable=SC2016 # variables of jq
 is '.targets[0] | .cause == "other-version" and .rendezvous.version > 0 and (.rendezvous.version as $v | .says | test("version \($v)"))'
 
 # Ends that lie.
@@ -118,6 +119,45 @@ if [ "$(id -u)" = 0 ]; then
 	serve 127.0.0.1 env SHUNT_TRUST=user
 	expect 1 env TMPDIR=/tmp setpriv --reuid 65534 --regid 65534 --clear-groups "$shunt" ping --json "127.0.0.1:$port"
 	is '.targets[0] | .verdict == "tcp" and .cause == "other-user"'
+	port=$plain_port
+fi
+
+# network: a network namespace; its process is $made.
+network() {
+	# shellcheck disable=SC2016 # of that shell
+	start unshare --net bash -c 'ip link set lo up; echo $$; read -r _ <"$0"' "$work/never"
+	made=$said
+}
+
+# Two network namespaces with a wire: without a device that leads from one to the other, and with a directory that both see.
+if [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null; then
+	mkfifo "$work/never"
+	network
+	near=$made
+	network
+	far=$made
+	in_near=(nsenter "--net=/proc/$near/ns/net")
+	in_far=(nsenter "--net=/proc/$far/ns/net")
+fi
+if [ "${far-}" ] && "${in_near[@]}" ip link add near type veth peer name far netns "$far" 2>/dev/null; then
+	"${in_near[@]}" ip address add 10.99.0.1/24 dev near && "${in_near[@]}" ip link set near up
+	"${in_far[@]}" ip address add 10.99.0.2/24 dev far && "${in_far[@]}" ip link set far up
+	serve 10.99.0.2 "${in_far[@]}"
+	expect 1 "${in_near[@]}" "$shunt" ping --json "10.99.0.2:$port"
+	is '.targets[0] | .verdict == "tcp" and .cause == "namespace" and .interface == "near"'
+	mkdir -m 1777 "$work/both"
+	export SHUNT_DIR=$work/both
+	serve 10.99.0.2 "${in_far[@]}"
+	there=$port
+	expect 0 "${in_near[@]}" "$shunt" ping --json "10.99.0.2:$port"
+	is '.targets[0] | .verdict == "link" and .link.echo_ns > 0'
+	serve 10.99.0.1 "${in_near[@]}"
+	printf '%s\n' "10.99.0.1:$port" "10.99.0.2:$there" >"$work/list"
+	printf '#!/bin/bash\nshift 2\nexec nsenter --net=/proc/%s/ns/net %s "$@"\n' "$far" "$shunt" >"$work/enter"
+	chmod +x "$work/enter"
+	expect 0 "${in_near[@]}" "$shunt" ping --matrix "$work/list" --ssh "$work/enter" --json
+	is '[.ways[].verdict] == ["link", "link"]'
+	unset SHUNT_DIR
 	port=$plain_port
 fi
 

@@ -103,7 +103,9 @@ static int take(struct request *request, int option)
 	union ping_address address;
 
 	switch (option) {
-	case 'c': case 'i': case 'W':
+	case 'c':
+	case 'i':
+	case 'W':
 		return take_number(request, option);
 	case 'B':
 		request->options.from = optarg;
@@ -157,7 +159,8 @@ static int parse(struct request *request, int argc, char **argv)
 		return take_where(request);
 	if (!request->matrix.file == !request->count)
 		return usage(request->count ? "either hosts or --matrix" : "no host", "");
-	return request->matrix.html && !request->matrix.file ? usage("--html is of --matrix", "") : 0;
+	return request->matrix.html && !request->matrix.file ? usage("--html is of --matrix", "") :
+							       0;
 }
 
 static int one(const char *text, const struct ping_options *options, json_t *list, int *failed)
@@ -181,7 +184,8 @@ static int one(const char *text, const struct ping_options *options, json_t *lis
 
 static int ping_all(const struct request *request)
 {
-	json_t *root = request->matrix.json ? json_object() : NULL, *list = root ? json_array() : NULL;
+	json_t *root = request->matrix.json ? json_object() : NULL,
+	       *list = root ? json_array() : NULL;
 	int failed = 0, rc = 0;
 
 	for (int i = 0; i < request->count && !rc; i++)
@@ -212,7 +216,8 @@ static int prepare(struct ping_options *options)
 
 int shunt_ping(int argc, char **argv)
 {
-	static struct request request = { .options = { .count = 5, .wait_ms = 5000 }, .matrix = { .ssh = "ssh" } };
+	static struct request request = { .options = { .count = 5, .wait_ms = 5000 },
+					  .matrix = { .ssh = "ssh" } };
 	struct ping_target target;
 	int rc = parse(&request, argc, argv);
 
@@ -233,7 +238,8 @@ int shunt_ping(int argc, char **argv)
 		return EXIT_USAGE;
 	rc = prepare(&request.options);
 	if (!rc)
-		rc = request.matrix.file ? ping_matrix(&request.matrix, &request.options) : ping_all(&request);
+		rc = request.matrix.file ? ping_matrix(&request.matrix, &request.options) :
+					   ping_all(&request);
 	if (request.options.scratch[0])
 		shunt_scratch_remove(request.options.scratch);
 	return rc;

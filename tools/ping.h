@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 #include "core/base/config.h"
 
-#define PING_PORT 4792		/* where `shunt ping --serve` answers unless told otherwise */
+#define PING_PORT 4792 /* where `shunt ping --serve` answers unless told otherwise */
 #define PING_COUNT_MAX 1000
-#define PING_NEVER UINT64_MAX	/* a time that was not measured */
+#define PING_NEVER UINT64_MAX /* a time that was not measured */
 
 union ping_address {
 	struct sockaddr any;
@@ -28,28 +28,28 @@ union ping_address {
 };
 
 struct ping_options {
-	unsigned int count;	/* samples of each time */
-	unsigned int interval_ms;	/* between two of them */
-	unsigned int wait_ms;	/* the longest that a step may take */
-	const char *from;	/* address of ours that connections begin at; NULL: the kernel's choice */
-	char program[4096];	/* this command */
-	char library[4096];	/* libshunt.so */
-	char scratch[4096];	/* a folder for files of the shunted end; "": none yet */
-	struct shunt_config config;	/* as the shunted end will have it */
+	unsigned int count; /* samples of each time */
+	unsigned int interval_ms; /* between two of them */
+	unsigned int wait_ms; /* the longest that a step may take */
+	const char *from; /* address of ours that connections begin at; NULL: the kernel's choice */
+	char program[4096]; /* this command */
+	char library[4096]; /* libshunt.so */
+	char scratch[4096]; /* a folder for files of the shunted end; "": none yet */
+	struct shunt_config config; /* as the shunted end will have it */
 };
 
 /* ---- ping_target.c ---- */
 
-#define PING_TARGET_MAX 300	/* bytes of HOST[:PORT] */
+#define PING_TARGET_MAX 300 /* bytes of HOST[:PORT] */
 #define PING_ADDRESS_TEXT 64
 
 struct ping_target {
-	char text[PING_TARGET_MAX];	/* as it was given */
+	char text[PING_TARGET_MAX]; /* as it was given */
 	char host[PING_TARGET_MAX];
-	uint16_t port;			/* host order */
-	bool given;			/* the port was: anything may listen there */
+	uint16_t port; /* host order */
+	bool given; /* the port was: anything may listen there */
 	union ping_address address;
-	const char *why;		/* it has no address, because */
+	const char *why; /* it has no address, because */
 };
 
 /* HOST, HOST:PORT, [V6]:PORT or an IPv6 address: 0, or -1 where it is none of them. */
@@ -77,35 +77,36 @@ const char *ping_json_text(const json_t *object, const char *key);
 /* ---- ping_tcp.c ---- */
 
 struct ping_tcp {
-	int error;		/* 0, or an errno */
-	uint64_t connect_ns;	/* median: SYN and its answer, and what this host needs */
-	uint64_t rtt_ns;	/* as the kernel measured it, TCP_INFO; median */
+	int error; /* 0, or an errno */
+	uint64_t connect_ns; /* median: SYN and its answer, and what this host needs */
+	uint64_t rtt_ns; /* as the kernel measured it, TCP_INFO; median */
 };
 
-void ping_tcp(const struct ping_target *target, const struct ping_options *options, struct ping_tcp *tcp);
+void ping_tcp(const struct ping_target *target, const struct ping_options *options,
+	      struct ping_tcp *tcp);
 /* A connection of the target's address, or -errno. */
 int ping_connect(const union ping_address *to, const char *from, unsigned int wait_ms);
 
 /* ---- ping_ask.c ---- */
 
 enum ping_answer {
-	PING_UNASKED,		/* there is no way to ask: `why` */
+	PING_UNASKED, /* there is no way to ask: `why` */
 	PING_SOUND,
-	PING_NOBODY,		/* no shunted process listens there */
+	PING_NOBODY, /* no shunted process listens there */
 	PING_SILENT,
-	PING_NO_DEVICE,		/* no RDMA device leads there */
+	PING_NO_DEVICE, /* no RDMA device leads there */
 	PING_OTHER_VERSION,
 	PING_OTHER_KEY,
-	PING_NO_KEY,		/* here */
-	PING_SHUT,		/* somebody hung up: another user's (SHUNT_TRUST) */
+	PING_NO_KEY, /* here */
+	PING_SHUT, /* somebody hung up: another user's (SHUNT_TRUST) */
 };
 
 struct ping_rendezvous {
 	enum ping_answer answer;
-	bool host;		/* asked by a name of this host; else by the connection manager */
-	uint32_t version;	/* of the wire; 0: not known */
-	uint64_t ns;		/* median of those that answered */
-	char device[64];	/* by which the connection manager asked */
+	bool host; /* asked by a name of this host; else by the connection manager */
+	uint32_t version; /* of the wire; 0: not known */
+	uint64_t ns; /* median of those that answered */
+	char device[64]; /* by which the connection manager asked */
 	char why[160];
 };
 
@@ -119,18 +120,18 @@ enum ping_verdict { PING_LINK, PING_TCP, PING_UNREACHABLE };
 #define PING_SAYS_MAX 512
 
 struct ping_cause {
-	const char *key;	/* a word for scripts */
+	const char *key; /* a word for scripts */
 	char says[PING_SAYS_MAX];
-	const char *help;	/* an advice, or "" */
+	const char *help; /* an advice, or "" */
 };
 
 struct ping_way {
 	struct ping_target target;
 	struct ping_tcp tcp;
 	struct ping_rendezvous rendezvous;
-	json_t *here;		/* ping_machine() */
-	json_t *end;		/* what the shunted end here found (ping_client.c); NULL: it did not run */
-	const json_t *far;	/* what the answering end said of itself, part of `end`; NULL */
+	json_t *here; /* ping_machine() */
+	json_t *end; /* what the shunted end here found (ping_client.c); NULL: it did not run */
+	const json_t *far; /* what the answering end said of itself, part of `end`; NULL */
 	char interface[32];
 	enum ping_verdict verdict;
 	struct ping_cause cause;
@@ -156,8 +157,8 @@ extern const char *const ping_verdict_words[];
 
 struct ping_matrix_options {
 	const char *file;
-	const char *ssh;	/* what is put before a host and a command */
-	const char *html;	/* NULL: no page */
+	const char *ssh; /* what is put before a host and a command */
+	const char *html; /* NULL: no page */
 	bool json;
 };
 
@@ -167,7 +168,7 @@ int ping_matrix(const struct ping_matrix_options *matrix, struct ping_options *o
 struct ping_cell {
 	bool self, known;
 	enum ping_verdict verdict;
-	uint64_t ns;		/* the time that is shown */
+	uint64_t ns; /* the time that is shown */
 	char cause[32];
 	char says[PING_SAYS_MAX];
 };
@@ -175,7 +176,7 @@ struct ping_cell {
 struct ping_mesh {
 	size_t count;
 	char (*names)[PING_TARGET_MAX];
-	struct ping_cell *cells;	/* of row * count + column */
+	struct ping_cell *cells; /* of row * count + column */
 };
 
 /* ping_table.c, ping_page.c */
@@ -191,14 +192,14 @@ int ping_server(int argc, char **argv);
 int ping_serve(const char *where);
 
 /* What the two say to each other, on a connection that begins with the server's banner. */
-#define PING_BANNER "shunt-ping 1 "	/* then JSON of one line */
+#define PING_BANNER "shunt-ping 1 " /* then JSON of one line */
 #define PING_BANNER_MAX 65536
-#define PING_BYTES_MAX (256u << 10)	/* of an echo */
+#define PING_BYTES_MAX (256u << 10) /* of an echo */
 
 struct ping_request {
-	uint8_t magic[3];	/* "SPG" */
-	uint8_t kind;		/* 'e': the bytes behind it come back; 's': what the server knows of the connection */
-	uint32_t bytes;		/* behind it, network order */
+	uint8_t magic[3]; /* "SPG" */
+	uint8_t kind; /* 'e': the bytes behind it come back; 's': what the server knows of the connection */
+	uint32_t bytes; /* behind it, network order */
 };
 
 #define PING_MAGIC "SPG"

@@ -110,7 +110,8 @@ static enum ping_answer answer_of(int status)
 	}
 }
 
-static enum ping_answer read_answer(const struct asking *asking, const uint8_t *given, unsigned int bytes)
+static enum ping_answer read_answer(const struct asking *asking, const uint8_t *given,
+				    unsigned int bytes)
 {
 	struct remote_answer answer;
 
@@ -145,8 +146,8 @@ static void answered(void *arg, int status, const uint8_t *given, unsigned int b
 		snprintf(rendezvous->device, sizeof(rendezvous->device), "%s", route->device);
 }
 
-static void ask_once(struct cm *cm, const struct ping_target *target, const struct ping_options *options,
-		     struct asking *asking, unsigned int bytes)
+static void ask_once(struct cm *cm, const struct ping_target *target,
+		     const struct ping_options *options, struct asking *asking, unsigned int bytes)
 {
 	union ping_address from;
 	bool bound = options->from && !ping_address_parse(options->from, &from);
@@ -190,7 +191,8 @@ static void ask_remote(const struct ping_target *target, const struct ping_optio
 		rendezvous->answer = PING_NO_KEY;
 		return;
 	}
-	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance) || cm_open(&cm, &callbacks, NULL)) {
+	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance) ||
+	    cm_open(&cm, &callbacks, NULL)) {
 		rendezvous->answer = PING_UNASKED;
 		snprintf(rendezvous->why, sizeof(rendezvous->why), "%s", cm.error);
 		return;
@@ -205,7 +207,7 @@ static void ask_remote(const struct ping_target *target, const struct ping_optio
 void ping_ask(const struct ping_target *target, const struct ping_options *options,
 	      struct ping_rendezvous *rendezvous)
 {
-	*rendezvous = (struct ping_rendezvous){ .ns = PING_NEVER };
+	*rendezvous = (struct ping_rendezvous) { .ns = PING_NEVER };
 	if (ping_address_is_ours(&target->address))
 		ask_host(target, options->wait_ms, rendezvous);
 	else

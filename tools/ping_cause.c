@@ -13,7 +13,7 @@
 #include "shunt/wire.h"
 #include "tools/output.h"
 
-#define LOCK_LEAST (8u << 20)	/* bytes: a link's first memory regions, and the queues of its lanes */
+#define LOCK_LEAST (8u << 20) /* bytes: a link's first memory regions, and the queues of its lanes */
 
 struct rule {
 	const char *key;
@@ -21,7 +21,8 @@ struct rule {
 	const char *help;
 };
 
-static bool say(char says[PING_SAYS_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool say(char says[PING_SAYS_MAX], const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static bool say(char says[PING_SAYS_MAX], const char *format, ...)
 {
@@ -65,25 +66,28 @@ static bool unresolved(const struct ping_way *way, char *says)
 }
 
 /* The interface to the target, and the RDMA device over it, at one end. */
-static bool port_is_down(const json_t *machine, const char *interface, const char *where, char *says)
+static bool port_is_down(const json_t *machine, const char *interface, const char *where,
+			 char *says)
 {
 	const json_t *device = ping_device_on(machine, interface);
 	char name[64], state[64];
 
 	if (!device || !strcmp(ping_json_text(device, "state"), "ACTIVE"))
 		return false;
-	return say(says, "the port of RDMA device %s on interface %s %s is %s", word(device, "device", name),
-		   interface, where, word(device, "state", state));
+	return say(says, "the port of RDMA device %s on interface %s %s is %s",
+		   word(device, "device", name), interface, where, word(device, "state", state));
 }
 
 static bool down_here(const struct ping_way *way, char *says)
 {
-	return (way->tcp.error || is_remote(way)) && port_is_down(way->here, way->interface, "here", says);
+	return (way->tcp.error || is_remote(way)) &&
+	       port_is_down(way->here, way->interface, "here", says);
 }
 
 static bool refused(const struct ping_way *way, char *says)
 {
-	return way->tcp.error == ECONNREFUSED && say(says, "nobody listens at port %u", way->target.port);
+	return way->tcp.error == ECONNREFUSED &&
+	       say(says, "nobody listens at port %u", way->target.port);
 }
 
 static bool silent(const struct ping_way *way, char *says)
@@ -109,7 +113,8 @@ static bool no_end(const struct ping_way *way, char *says)
 
 static bool end_failed(const struct ping_way *way, char *says)
 {
-	return *ping_json_text(way->end, "error") && say(says, "%s", ping_json_text(way->end, "error"));
+	return *ping_json_text(way->end, "error") &&
+	       say(says, "%s", ping_json_text(way->end, "error"));
 }
 
 static bool without_here(const struct ping_way *way, char *says)
@@ -133,22 +138,26 @@ static bool without_there(const struct ping_way *way, char *says)
 static bool large_lost(const struct ping_way *way, char *says)
 {
 	const json_t *here = ping_device_on(way->here, way->interface);
-	const json_t *there = way->far ? ping_device_on(way->far, ping_json_text(way->far, "interface")) : NULL;
+	const json_t *there = way->far ? ping_device_on(way->far,
+							ping_json_text(way->far, "interface")) :
+					 NULL;
 	long long ours = json_integer_value(json_object_get(here, "mtu"));
 	long long theirs = json_integer_value(json_object_get(there, "mtu"));
 
 	if (!is_true(way->end, "on_link") || is_true(way->end, "large_on_link"))
 		return false;
 	if (here && there && ours != theirs)
-		return say(says, "small packets pass and large ones are lost: MTU %lld here, %lld there", ours,
-			   theirs);
-	return say(says, "small packets pass and large ones are lost%s", here && there ?
-		   ": the path takes less than the MTU of both ends" : "");
+		return say(says,
+			   "small packets pass and large ones are lost: MTU %lld here, %lld there",
+			   ours, theirs);
+	return say(says, "small packets pass and large ones are lost%s",
+		   here && there ? ": the path takes less than the MTU of both ends" : "");
 }
 
 static bool no_ack(const struct ping_way *way, char *says)
 {
-	return ping_time(way->end, "setup_ns") != PING_NEVER && ping_time(way->end, "write_ns") == PING_NEVER &&
+	return ping_time(way->end, "setup_ns") != PING_NEVER &&
+	       ping_time(way->end, "write_ns") == PING_NEVER &&
 	       say(says, "the link came up, and the peer's device does not acknowledge a WRITE");
 }
 
@@ -157,8 +166,8 @@ static bool no_ack(const struct ping_way *way, char *says)
 static bool other_version(const struct ping_way *way, char *says)
 {
 	if (way->rendezvous.answer == PING_OTHER_VERSION)
-		return say(says, "the peer speaks wire version %u, this end %u", way->rendezvous.version,
-			   SHUNT_WIRE_VERSION);
+		return say(says, "the peer speaks wire version %u, this end %u",
+			   way->rendezvous.version, SHUNT_WIRE_VERSION);
 	return has_reason(way, SHUNT_REASON_OTHER_VERSION) &&
 	       say(says, "%s", shunt_reason_text(SHUNT_REASON_OTHER_VERSION));
 }
@@ -176,24 +185,30 @@ static bool translated(const struct ping_way *way, char *says)
 	char text[64];
 
 	if (differs(way, "local", "peer"))
-		return say(says, "addresses are translated in between: this end asks for %s, and reaches %s",
-			   ping_json_text(way->end, "peer"), word(way->far, "local", text));
+		return say(
+			says,
+			"addresses are translated in between: this end asks for %s, and reaches %s",
+			ping_json_text(way->end, "peer"), word(way->far, "local", text));
 	if (differs(way, "peer", "local"))
-		return say(says, "addresses are translated in between: the peer sees %s, this end has %s",
+		return say(says,
+			   "addresses are translated in between: the peer sees %s, this end has %s",
 			   word(way->far, "peer", text), ping_json_text(way->end, "local"));
-	return (has_reason(way, SHUNT_REASON_ELSEWHERE) || has_reason(way, SHUNT_REASON_TRANSLATED)) &&
+	return (has_reason(way, SHUNT_REASON_ELSEWHERE) ||
+		has_reason(way, SHUNT_REASON_TRANSLATED)) &&
 	       say(says, "addresses are translated in between");
 }
 
 static bool other_namespace(const struct ping_way *way, char *says)
 {
-	if (!way->far || strcmp(ping_json_text(way->far, "boot"), ping_json_text(way->here, "boot")) ||
+	if (!way->far ||
+	    strcmp(ping_json_text(way->far, "boot"), ping_json_text(way->here, "boot")) ||
 	    json_equal(json_object_get(way->far, "network"), json_object_get(way->here, "network")))
 		return false;
 	return say(says, "the peer is on this host, in another network namespace");
 }
 
-static bool lacks_device(const json_t *machine, const char *interface, const char *where, char *says)
+static bool lacks_device(const json_t *machine, const char *interface, const char *where,
+			 char *says)
 {
 	char name[64];
 
@@ -226,11 +241,12 @@ static bool down_there(const struct ping_way *way, char *says)
 static bool no_key(const struct ping_way *way, char *says)
 {
 	if (way->rendezvous.answer == PING_NO_KEY)
-		return say(says, "there is no usable key here%s%s", way->rendezvous.why[0] ? ": " : "",
-			   way->rendezvous.why);
+		return say(says, "there is no usable key here%s%s",
+			   way->rendezvous.why[0] ? ": " : "", way->rendezvous.why);
 	if (way->far && is_true(way->far, "wants_key") && !is_true(way->far, "key"))
 		return say(says, "there is no key there, where SHUNT_TRUST=key wants one");
-	return has_reason(way, SHUNT_REASON_NO_KEY) && say(says, "%s", shunt_reason_text(SHUNT_REASON_NO_KEY));
+	return has_reason(way, SHUNT_REASON_NO_KEY) &&
+	       say(says, "%s", shunt_reason_text(SHUNT_REASON_NO_KEY));
 }
 
 static bool other_key(const struct ping_way *way, char *says)
@@ -240,7 +256,8 @@ static bool other_key(const struct ping_way *way, char *says)
 	if (way->rendezvous.answer != PING_OTHER_KEY && !has_reason(way, SHUNT_REASON_OTHER_KEY))
 		return false;
 	if (way->far && is_true(way->far, "key") != is_true(way->here, "key"))
-		return say(says, "this end has %s key, the other %s", is_true(way->here, "key") ? "a" : "no",
+		return say(says, "this end has %s key, the other %s",
+			   is_true(way->here, "key") ? "a" : "no",
 			   is_true(way->far, "key") ? "has one" : "has none");
 	return say(says, "the peer's host has another key, or none; this end has %s", ours);
 }
@@ -254,8 +271,9 @@ static bool firewall(const struct ping_way *way, char *says)
 static bool host_silent(const struct ping_way *way, char *says)
 {
 	return way->rendezvous.answer == PING_SILENT && is_remote(way) &&
-	       say(says, "TCP works and RDMA gets no answer: there is no RDMA device there, or UDP port 4791 "
-			 "(RoCE) does not pass");
+	       say(says,
+		   "TCP works and RDMA gets no answer: there is no RDMA device there, or UDP port 4791 "
+		   "(RoCE) does not pass");
 }
 
 static bool lacks_memory(const json_t *machine, const char *where, bool said, char *says)
@@ -271,7 +289,8 @@ static bool lacks_memory(const json_t *machine, const char *where, bool said, ch
 
 static bool memory_here(const struct ping_way *way, char *says)
 {
-	bool said = !strcmp(ping_json_text(way->end, "reason"), shunt_reason_text(SHUNT_REASON_NOT_LOCKED));
+	bool said = !strcmp(ping_json_text(way->end, "reason"),
+			    shunt_reason_text(SHUNT_REASON_NOT_LOCKED));
 
 	return is_remote(way) && lacks_memory(way->here, "here", said, says);
 }
@@ -308,8 +327,9 @@ static bool unasked(const struct ping_way *way, char *says)
 
 static bool unused(const struct ping_way *way, char *says)
 {
-	return has_reason(way, SHUNT_REASON_PEER_UNUSED) && say(says, "the program there has not used the "
-								      "connection in time");
+	return has_reason(way, SHUNT_REASON_PEER_UNUSED) &&
+	       say(says, "the program there has not used the "
+			 "connection in time");
 }
 
 static bool engine_says(const struct ping_way *way, char *says)
@@ -337,9 +357,12 @@ static const struct rule link_rules[] = {
 	{ "end", no_end, "" },
 	{ "end", end_failed, "" },
 	{ "device-none", without_here, "unset the variable" },
-	{ "mtu", large_lost, "give both ends and all switches between one MTU: ip link set INTERFACE mtu N" },
-	{ "no-ack", no_ack, "let UDP port 4791 pass in both directions, and check the MTU of the path" },
-	{ "other-version", other_version, "install one version of Shunt at both ends, and start the programs anew" },
+	{ "mtu", large_lost,
+	  "give both ends and all switches between one MTU: ip link set INTERFACE mtu N" },
+	{ "no-ack", no_ack,
+	  "let UDP port 4791 pass in both directions, and check the MTU of the path" },
+	{ "other-version", other_version,
+	  "install one version of Shunt at both ends, and start the programs anew" },
 	{ "translated", translated, "use the address that the host itself has" },
 	{ "namespace", other_namespace, "mount one directory in both, and name it in SHUNT_DIR" },
 	{ "no-device", no_device_here,
@@ -349,16 +372,22 @@ static const struct rule link_rules[] = {
 	{ "no-device", no_device_there,
 	  "add one there: rdma link add rxe0 type rxe netdev INTERFACE, or the driver of the card" },
 	{ "port-down", down_there, "bring the interface up there: ip link set INTERFACE up" },
-	{ "no-key", no_key, "name a file with mode 600 in SHUNT_KEY, with the same bytes at both ends" },
+	{ "no-key", no_key,
+	  "name a file with mode 600 in SHUNT_KEY, with the same bytes at both ends" },
 	{ "other-key", other_key, "give both ends the same file in SHUNT_KEY, or neither" },
-	{ "firewall", firewall, "let UDP port 4791 pass in both directions at both hosts and in between" },
-	{ "host-silent", host_silent, "run `shunt ping --serve` there: the answering end can tell" },
-	{ "memlock", memory_here, "raise the limit: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
-	{ "memlock", memory_there, "raise the limit there: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
+	{ "firewall", firewall,
+	  "let UDP port 4791 pass in both directions at both hosts and in between" },
+	{ "host-silent", host_silent,
+	  "run `shunt ping --serve` there: the answering end can tell" },
+	{ "memlock", memory_here,
+	  "raise the limit: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
+	{ "memlock", memory_there,
+	  "raise the limit there: ulimit -l unlimited, or LimitMEMLOCK= of the unit" },
 	{ "other-user", shut, "run both as one user, or with SHUNT_TRUST=host" },
 	{ "no-shunt", nobody, "start the program there with `shunt run`" },
 	{ "unasked", unasked, "load rdma_ucm and install librdmacm" },
-	{ "unused", unused, "let the program accept and use its connections, or raise SHUNT_CLAIM_MS" },
+	{ "unused", unused,
+	  "let the program accept and use its connections, or raise SHUNT_CLAIM_MS" },
 	{ "reason", engine_says, "README.md lists the reasons" },
 };
 

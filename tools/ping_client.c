@@ -20,22 +20,23 @@
 #include "tools/shunt.h"
 #include "tools/stat.h"
 
-#define LOOK_MS 2		/* between two looks at our own engine, which cannot be waited for */
-#define BANNER_MS 500		/* in which the answering end has spoken, where anything may listen */
-#define SMALL 64		/* bytes of the echo that is timed */
-#define LARGE (64u << 10)	/* bytes of one that needs the largest packets of the path */
+#define LOOK_MS 2 /* between two looks at our own engine, which cannot be waited for */
+#define BANNER_MS 500 /* in which the answering end has spoken, where anything may listen */
+#define ENGINE_MS 1000		/* in which our own engine has let us in, if there is one */
+#define SMALL 64 /* bytes of the echo that is timed */
+#define LARGE (64u << 10) /* bytes of one that needs the largest packets of the path */
 
 static struct {
 	int fd;
 	unsigned int count, interval_ms, wait_ms;
-	bool given;		/* the port was: anything may listen */
+	bool given; /* the port was: anything may listen */
 	struct shunt_door self;
-	json_t *result;		/* what is said at the end */
-	json_t *stream, *process;	/* at the last look at our engine; NULL */
+	json_t *result; /* what is said at the end */
+	json_t *stream, *process; /* at the last look at our engine; NULL */
 	char banner[PING_BANNER_MAX];
 	size_t heard;
-	bool ours;		/* the answering end is there */
-	bool foreign;		/* somebody else is, who has spoken */
+	bool ours; /* the answering end is there */
+	bool foreign; /* somebody else is, who has spoken */
 } end;
 
 static void put(const char *key, json_t *value)
@@ -89,9 +90,9 @@ static void look(void)
 		end.self = look.processes[n].door;
 	}
 	shunt_look_free(&look);
-	json_array_foreach(json_object_get(end.process, "streams"), i, stream)
-		if (json_integer_value(json_object_get(stream, "fd")) == end.fd)
-			end.stream = stream;
+	json_array_foreach(json_object_get(end.process, "streams"), i,
+			   stream) if (json_integer_value(json_object_get(stream, "fd")) == end.fd)
+		end.stream = stream;
 }
 
 static bool is_state(const char *state)
@@ -106,12 +107,15 @@ static bool is_on_link(const char *direction)
 
 static uint64_t counter(const char *name)
 {
-	return (uint64_t)json_integer_value(json_object_get(json_object_get(end.process, "counters"), name));
+	return (uint64_t)json_integer_value(
+		json_object_get(json_object_get(end.process, "counters"), name));
 }
 
 static void tell_stream(void)
 {
-	static const char *const texts[] = { "state", "reason", "waits_for", "left", "local", "peer" };
+	static const char *const texts[] = {
+		"state", "reason", "waits_for", "left", "local", "peer"
+	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		put(texts[i], json_string(ping_json_text(end.stream, texts[i])));
@@ -165,6 +169,17 @@ static bool knows_who(uint64_t waited_ms)
 	return end.ours || end.foreign || (end.given && waited_ms >= BANNER_MS);
 }
 
+static bool is_settled(void)
+{
+	return is_state("linked") || is_state("plain");
+}
+
+/* Nothing says anything of this process: its variables have left the engine out. */
+static bool has_no_engine(uint64_t waited_ms)
+{
+	return !end.process && waited_ms >= ENGINE_MS;
+}
+
 /* Until it is known who is there, and whether the connection is on a link or stays on TCP. */
 static void await_link(void)
 {
@@ -181,9 +196,10 @@ static void await_link(void)
 			put_time("upgrade_ns", perf_now() - begun);
 			seen = true;
 		}
-		if ((is_state("linked") || is_state("plain")) && knows_who(waited))
+		if ((is_settled() || has_no_engine(waited)) && knows_who(waited))
 			return;
-		if (waited >= end.wait_ms || (end.foreign && !listens && json_object_get(end.result, "ended")))
+		if (waited >= end.wait_ms ||
+		    (end.foreign && !listens && json_object_get(end.result, "ended")))
 			return;
 		if (poll(&wait, 1, LOOK_MS) > 0)
 			hear_banner();
@@ -211,9 +227,9 @@ static json_t *ask_probe(void)
 		if (replies.of[n].text && !replies.of[n].refused)
 			answer = json_loads(replies.of[n].text, JSON_REJECT_DUPLICATES, NULL);
 	shunt_ask_free(&replies);
-	json_array_foreach(json_object_get(answer, "links"), i, link)
-		if (!found && json_is_true(json_object_get(link, "initiator")))
-			found = json_incref(link);
+	json_array_foreach(json_object_get(answer, "links"), i,
+			   link) if (!found && json_is_true(json_object_get(link, "initiator")))
+		found = json_incref(link);
 	json_decref(answer);
 	return found;
 }
@@ -224,7 +240,8 @@ static void measure_writes(void)
 	size_t have = 0;
 	json_t *link;
 
-	while (have < end.count && (perf_now() - begun) / 1000000 < end.wait_ms && (link = ask_probe())) {
+	while (have < end.count && (perf_now() - begun) / 1000000 < end.wait_ms &&
+	       (link = ask_probe())) {
 		uint64_t ns = ping_time(link, "write_ns");
 
 		put("device", json_string(ping_json_text(link, "device")));
@@ -249,8 +266,10 @@ static bool move(bool sends, void *bytes, size_t count, uint64_t until)
 	for (size_t done = 0; done < count;) {
 		struct pollfd wait = { .fd = end.fd, .events = sends ? POLLOUT : POLLIN };
 		uint64_t now = perf_now();
-		ssize_t got = sends ? send(end.fd, (char *)bytes + done, count - done, MSG_NOSIGNAL | MSG_DONTWAIT) :
-				      recv(end.fd, (char *)bytes + done, count - done, MSG_DONTWAIT);
+		ssize_t got = sends ? send(end.fd, (char *)bytes + done, count - done,
+					   MSG_NOSIGNAL | MSG_DONTWAIT) :
+				      recv(end.fd, (char *)bytes + done, count - done,
+					   MSG_DONTWAIT);
 
 		if (got > 0)
 			done += (size_t)got;
@@ -274,10 +293,13 @@ static uint64_t echo(uint32_t bytes)
 	uint64_t begun = perf_now(), until = begun + end.wait_ms * UINT64_C(1000000);
 	size_t all = sizeof(out.head) + bytes;
 
-	out.head = (struct ping_request){ .magic = PING_MAGIC, .kind = 'e', .bytes = htonl(bytes) };
+	out.head = (struct ping_request) { .magic = PING_MAGIC,
+					   .kind = 'e',
+					   .bytes = htonl(bytes) };
 	for (uint32_t i = 0; i < bytes; i++)
 		out.bytes[i] = (uint8_t)(begun + i * 7);
-	if (!move(true, &out, all, until) || !move(false, &in, all, until) || memcmp(&in, &out, all))
+	if (!move(true, &out, all, until) || !move(false, &in, all, until) ||
+	    memcmp(&in, &out, all))
 		return PING_NEVER;
 	return perf_now() - begun;
 }
@@ -321,8 +343,8 @@ static void try_large(void)
 	ns = echo(LARGE);
 	put_time("large_ns", ns);
 	look();
-	put("large_on_link", json_boolean(ns != PING_NEVER && is_on_link("tx") && is_on_link("rx") &&
-					  counter("failovers") == before));
+	put("large_on_link", json_boolean(ns != PING_NEVER && is_on_link("tx") &&
+					  is_on_link("rx") && counter("failovers") == before));
 }
 
 /* What the answering end's engine knows of this connection. */

@@ -54,8 +54,9 @@ static void add_interface(json_t *port, const char *name)
 	if (!ioctl(fd, SIOCGIFMTU, &request))
 		json_object_set_new(port, "mtu", json_integer(request.ifr_mtu));
 	if (!ioctl(fd, SIOCGIFFLAGS, &request))
-		json_object_set_new(port, "up", json_boolean((request.ifr_flags & (IFF_UP | IFF_RUNNING)) ==
-							     (IFF_UP | IFF_RUNNING)));
+		json_object_set_new(port, "up",
+				    json_boolean((request.ifr_flags & (IFF_UP | IFF_RUNNING)) ==
+						 (IFF_UP | IFF_RUNNING)));
 	close(fd);
 }
 
@@ -82,7 +83,7 @@ static json_t *look_at_port(const char *device, const char *number)
 	json_object_set_new(port, "layer", json_string(line));
 	snprintf(path, sizeof(path), CLASS "/%s/ports/%s/gid_attrs/ndevs/0", device, number);
 	read_line(path, line, sizeof(line));
-	if (!line[0]) {	/* a port without addresses; rxe and siw tell */
+	if (!line[0]) { /* a port without addresses; rxe and siw tell */
 		snprintf(path, sizeof(path), CLASS "/%s/parent", device);
 		read_line(path, line, sizeof(line));
 	}
@@ -125,9 +126,9 @@ const json_t *ping_device_on(const json_t *machine, const char *interface)
 	const json_t *devices = json_object_get(machine, "devices"), *device;
 	size_t i;
 
-	json_array_foreach(devices, i, device)
-		if (interface[0] && !strcmp(ping_json_text(device, "interface"), interface))
-			return device;
+	json_array_foreach(devices, i,
+			   device) if (interface[0] && !strcmp(ping_json_text(device, "interface"),
+							       interface)) return device;
 	return NULL;
 }
 

@@ -15,10 +15,10 @@
 #include "tools/shunt.h"
 
 #define HOSTS_MAX 256
-#define ABREAST 16		/* other hosts that measure at the same time */
-#define WORDS_MAX 32		/* of the command that runs another */
-#define ROW_MAX (16u << 20)	/* bytes of a row */
-#define PATIENCE 60.0		/* seconds of a row beyond the steps of its pings */
+#define ABREAST 16 /* other hosts that measure at the same time */
+#define WORDS_MAX 32 /* of the command that runs another */
+#define ROW_MAX (16u << 20) /* bytes of a row */
+#define PATIENCE 60.0 /* seconds of a row beyond the steps of its pings */
 #define STEPS 4
 
 struct row {
@@ -32,7 +32,9 @@ struct row {
 static bool is_plain(const char *name)
 {
 	return *name && *name != '-' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-[]") == strlen(name);
+	       strspn(name,
+		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-[]") ==
+		       strlen(name);
 }
 
 static int add(struct ping_mesh *mesh, const char *name, const char *file, int number)
@@ -118,8 +120,9 @@ static void fill(struct ping_cell *cell, const json_t *target)
 		cell->ns = ping_time(link, "echo_ns") != PING_NEVER ? ping_time(link, "echo_ns") :
 								      ping_time(link, "write_ns");
 	else if (cell->verdict == PING_TCP)
-		cell->ns = ping_time(link, "tcp_echo_ns") != PING_NEVER ? ping_time(link, "tcp_echo_ns") :
-									  ping_time(tcp, "rtt_ns");
+		cell->ns = ping_time(link, "tcp_echo_ns") != PING_NEVER ?
+				   ping_time(link, "tcp_echo_ns") :
+				   ping_time(tcp, "rtt_ns");
 	shunt_escape(ping_json_text(target, "cause"), cell->cause, sizeof(cell->cause));
 	shunt_escape(ping_json_text(target, "says"), cell->says, sizeof(cell->says));
 }
@@ -166,13 +169,15 @@ static int start_row(const struct ping_mesh *mesh, size_t row, const char *ssh,
 	char *words = strdup(ssh), *save = NULL, count[16], wait[16], interval[16];
 	char *argv[WORDS_MAX + HOSTS_MAX + 12];
 	struct ping_target target;
-	struct shunt_child_start start = { .argv = argv, .out = started->out, .err = started->err,
-					   .dir = options->scratch };
+	struct shunt_child_start start = {
+		.argv = argv, .out = started->out, .err = started->err, .dir = "."
+	};
 	int argc = 0, rc;
 
 	if (!words)
 		abort();
-	for (char *word = strtok_r(words, " ", &save); word && argc < WORDS_MAX; word = strtok_r(NULL, " ", &save))
+	for (char *word = strtok_r(words, " ", &save); word && argc < WORDS_MAX;
+	     word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	ping_target_parse(&target, mesh->names[row]);
 	snprintf(count, sizeof(count), "%u", options->count);
@@ -202,7 +207,9 @@ static json_t *read_row(const char *path)
 	FILE *file = fopen(path, "re");
 	char *text = malloc(ROW_MAX);
 	size_t length = file && text ? fread(text, 1, ROW_MAX, file) : 0;
-	json_t *root = length && length < ROW_MAX ? json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_t *root = length && length < ROW_MAX ?
+			       json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) :
+			       NULL;
 
 	if (file)
 		fclose(file);
@@ -224,17 +231,19 @@ static void take_row(const struct ping_mesh *mesh, size_t row, const struct row 
 			fill(cell_of(mesh, row, column), json_array_get(targets, i));
 	}
 	if (!json_is_array(targets))
-		shunt_child_explain("command there", -ECHILD, &started->child, started->out, started->err, why);
+		shunt_child_explain("command there", -ECHILD, &started->child, started->out,
+				    started->err, why);
 	else
 		strcpy(why, "the command there has not answered for it");
 	fail_row(mesh, row, shunt_escape(why, shown, sizeof(shown)));
 	json_decref(root);
 }
 
-static int await_rows(const struct ping_mesh *mesh, const size_t *rows, struct row *started, size_t count,
-		      const struct ping_options *options)
+static int await_rows(const struct ping_mesh *mesh, const size_t *rows, struct row *started,
+		      size_t count, const struct ping_options *options)
 {
-	double each = options->wait_ms / 1000.0 * STEPS + options->count * options->interval_ms / 1000.0;
+	double each = options->wait_ms / 1000.0 * STEPS +
+		      options->count * options->interval_ms / 1000.0;
 	double until = shunt_seconds() + PATIENCE + each * (double)mesh->count;
 	int rc = 0;
 
@@ -261,8 +270,10 @@ static int ask_rows(const struct ping_mesh *mesh, const size_t *rows, size_t cou
 	if (!started)
 		abort();
 	for (size_t i = 0; i < count; i++) {
-		snprintf(started[i].out, sizeof(started[i].out), "%s/row-%zu.out", options->scratch, rows[i]);
-		snprintf(started[i].err, sizeof(started[i].err), "%s/row-%zu.err", options->scratch, rows[i]);
+		snprintf(started[i].out, sizeof(started[i].out), "%s/row-%zu.out", options->scratch,
+			 rows[i]);
+		snprintf(started[i].err, sizeof(started[i].err), "%s/row-%zu.err", options->scratch,
+			 rows[i]);
 		rc = start_row(mesh, rows[i], ssh, options, &started[i]);
 		if (rc)
 			fail_row(mesh, rows[i], strerror(-rc));
@@ -288,7 +299,8 @@ static int measure(const struct ping_mesh *mesh, const char *ssh, struct ping_op
 			others[count++] = i;
 	}
 	for (size_t i = 0; i < count && !rc; i += ABREAST)
-		rc = ask_rows(mesh, others + i, count - i < ABREAST ? count - i : ABREAST, ssh, options);
+		rc = ask_rows(mesh, others + i, count - i < ABREAST ? count - i : ABREAST, ssh,
+			      options);
 	return rc;
 }
 

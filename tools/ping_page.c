@@ -20,11 +20,20 @@ static void put_text(FILE *file, const char *text)
 {
 	for (; *text; text++)
 		switch (*text) {
-		case '&': fputs("&amp;", file); break;
-		case '<': fputs("&lt;", file); break;
-		case '>': fputs("&gt;", file); break;
-		case '"': fputs("&quot;", file); break;
-		default: fputc(*text, file);
+		case '&':
+			fputs("&amp;", file);
+			break;
+		case '<':
+			fputs("&lt;", file);
+			break;
+		case '>':
+			fputs("&gt;", file);
+			break;
+		case '"':
+			fputs("&quot;", file);
+			break;
+		default:
+			fputc(*text, file);
 		}
 }
 
@@ -43,8 +52,9 @@ static void put_cell(FILE *file, const struct ping_cell *cell)
 	}
 	fprintf(file, "<td class=\"%s\" title=\"", class_of(cell));
 	put_text(file, cell->says);
-	fprintf(file, "\">%s</td>", cell->known && cell->ns != PING_NEVER ? ping_time_text(cell->ns, time) :
-									   class_of(cell));
+	fprintf(file, "\">%s</td>",
+		cell->known && cell->ns != PING_NEVER ? ping_time_text(cell->ns, time) :
+							class_of(cell));
 }
 
 static void put_table(FILE *file, const struct ping_mesh *mesh)
@@ -65,7 +75,8 @@ static void put_table(FILE *file, const struct ping_mesh *mesh)
 	fputs("</tr></table>\n<p><span class=\"link\">&nbsp;on the link&nbsp;</span> "
 	      "<span class=\"tcp\">&nbsp;on TCP&nbsp;</span> "
 	      "<span class=\"unreachable\">&nbsp;unreachable&nbsp;</span> "
-	      "<span class=\"unknown\">&nbsp;not known&nbsp;</span> Round trips of 64 bytes.</p>\n", file);
+	      "<span class=\"unknown\">&nbsp;not known&nbsp;</span> Round trips of 64 bytes.</p>\n",
+	      file);
 }
 
 static void put_causes(FILE *file, const struct ping_mesh *mesh)

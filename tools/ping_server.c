@@ -24,13 +24,13 @@
 #define EVENTS 32
 
 struct conn {
-	int fd;			/* -1: free */
-	uint64_t heard;		/* ns: when it did something last */
-	uint8_t *in;		/* a request */
+	int fd; /* -1: free */
+	uint64_t heard; /* ns: when it did something last */
+	uint8_t *in; /* a request */
 	size_t in_bytes;
-	char *out;		/* what has not been sent */
+	char *out; /* what has not been sent */
 	size_t out_bytes, out_sent;
-	bool waits;		/* for room to send */
+	bool waits; /* for room to send */
 	char peer[SHUNT_ADDRESS_ROOM];
 };
 
@@ -45,7 +45,7 @@ static void drop(struct conn *conn)
 	close(conn->fd);
 	free(conn->in);
 	free(conn->out);
-	*conn = (struct conn){ .fd = -1 };
+	*conn = (struct conn) { .fd = -1 };
 }
 
 static void watch(int op, struct conn *conn)
@@ -60,8 +60,8 @@ static void watch(int op, struct conn *conn)
 static bool flush(struct conn *conn)
 {
 	while (conn->out_sent < conn->out_bytes) {
-		ssize_t sent = send(conn->fd, conn->out + conn->out_sent, conn->out_bytes - conn->out_sent,
-				    MSG_NOSIGNAL);
+		ssize_t sent = send(conn->fd, conn->out + conn->out_sent,
+				    conn->out_bytes - conn->out_sent, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EAGAIN)
 			return true;
@@ -88,7 +88,8 @@ static bool say(struct conn *conn, char *text, size_t bytes)
 /* --- what it says of itself --- */
 
 static void put_address(json_t *object, const char *key, int fd,
-			int (*name)(int, struct sockaddr *, socklen_t *), char text[SHUNT_ADDRESS_ROOM])
+			int (*name)(int, struct sockaddr *, socklen_t *),
+			char text[SHUNT_ADDRESS_ROOM])
 {
 	struct sockaddr_storage address;
 	socklen_t length = sizeof(address);
@@ -96,7 +97,8 @@ static void put_address(json_t *object, const char *key, int fd,
 	uint16_t port;
 
 	text[0] = '\0';
-	if (!name(fd, (struct sockaddr *)&address, &length) && !shunt_address_of(&address, ip, &port))
+	if (!name(fd, (struct sockaddr *)&address, &length) &&
+	    !shunt_address_of(&address, ip, &port))
 		shunt_address_text(ip, port, text);
 	json_object_set_new(object, key, json_string(text));
 }
@@ -140,11 +142,12 @@ static json_t *ask_engine(const struct conn *conn)
 
 		if (!process)
 			continue;
-		json_object_set_new(status, "engine_reason", json_string(ping_json_text(process, "reason")));
+		json_object_set_new(status, "engine_reason",
+				    json_string(ping_json_text(process, "reason")));
 		json_object_set(status, "reasons", json_object_get(process, "reasons"));
-		json_array_foreach(json_object_get(process, "streams"), i, stream)
-			if (!strcmp(ping_json_text(stream, "peer"), conn->peer))
-				json_object_set(status, "stream", stream);
+		json_array_foreach(json_object_get(process, "streams"), i,
+				   stream) if (!strcmp(ping_json_text(stream, "peer"), conn->peer))
+			json_object_set(status, "stream", stream);
 	}
 	shunt_look_free(&look);
 	return status;
@@ -262,7 +265,9 @@ static struct conn *seat(void)
 
 static void take_connection(void)
 {
-	int fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	union ping_address peer;
+	socklen_t length = sizeof(peer);
+	int fd = accept4(server.listener, &peer.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *conn;
 
 	if (fd < 0) {
@@ -271,7 +276,7 @@ static void take_connection(void)
 		return;
 	}
 	conn = seat();
-	*conn = (struct conn){ .fd = fd, .heard = perf_now() };
+	*conn = (struct conn) { .fd = fd, .heard = perf_now() };
 	if (!say_banner(conn)) {
 		drop(conn);
 		return;
@@ -292,15 +297,16 @@ static int listen_at(const char *address, const char *port)
 		perf_end_fail(PERF_END_FAILED, "shunt ping: '%s' is no address", address);
 	at.v4.sin_port = htons((uint16_t)atoi(port));
 	server.listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (server.listener < 0 && !*address) {	/* a kernel without IPv6 */
-		at = (union ping_address){ .v4 = { .sin_family = AF_INET, .sin_port = at.v4.sin_port } };
+	if (server.listener < 0 && !*address) { /* a kernel without IPv6 */
+		at = (union ping_address) { .v4 = { .sin_family = AF_INET,
+						    .sin_port = at.v4.sin_port } };
 		server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	}
 	setsockopt(server.listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (!*address && at.any.sa_family == AF_INET6)
 		setsockopt(server.listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (bind(server.listener, &at.any, ping_address_length(&at)) || listen(server.listener, CONNS) ||
-	    getsockname(server.listener, &at.any, &length))
+	if (bind(server.listener, &at.any, ping_address_length(&at)) ||
+	    listen(server.listener, CONNS) || getsockname(server.listener, &at.any, &length))
 		perf_end_fail(PERF_END_FAILED, "shunt ping: cannot listen at %s port %s: %m",
 			      *address ? address : "*", port);
 	put_address(said, "local", server.listener, getsockname, text);
@@ -361,8 +367,8 @@ static int cut(const char *where, char host[PING_ADDRESS_TEXT], char port[8])
 	if (*where) {
 		const char *digits = colon ? colon + 1 : where;
 
-		if (!*digits || strlen(digits) > 5 || strspn(digits, "0123456789") != strlen(digits) ||
-		    atoi(digits) > 65535)
+		if (!*digits || strlen(digits) > 5 ||
+		    strspn(digits, "0123456789") != strlen(digits) || atoi(digits) > 65535)
 			return -1;
 		strcpy(port, digits);
 	}

@@ -10,12 +10,20 @@
 const char *const ping_verdict_words[] = { "link", "tcp", "unreachable" };
 
 static const char *const answer_words[] = {
-	"not asked", "answers", "no shunted process listens there", "no answer", "no RDMA device leads there",
-	"another wire version", "another key", "no key here", "does not let us in",
+	"not asked",
+	"answers",
+	"no shunted process listens there",
+	"no answer",
+	"no RDMA device leads there",
+	"another wire version",
+	"another key",
+	"no key here",
+	"does not let us in",
 };
 
 static const char *const answer_keys[] = {
-	"unasked", "sound", "nobody", "silent", "no-device", "other-version", "other-key", "no-key", "shut",
+	"unasked",	 "sound",     "nobody", "silent", "no-device",
+	"other-version", "other-key", "no-key", "shut",
 };
 
 const char *ping_time_text(uint64_t ns, char text[24])
@@ -64,11 +72,13 @@ static void show_link(const struct ping_way *way)
 	char name[64], note[128];
 
 	snprintf(note, sizeof(note), "device %s, %lld queue pair%s",
-		 shunt_escape(ping_json_text(way->end, "device"), name, sizeof(name)), lanes, lanes == 1 ? "" : "s");
+		 shunt_escape(ping_json_text(way->end, "device"), name, sizeof(name)), lanes,
+		 lanes == 1 ? "" : "s");
 	line("link set-up", ping_time(way->end, "setup_ns"), note);
 	line("empty WRITE", ping_time(way->end, "write_ns"), "");
 	if (ping_time(way->end, "echo_ns") != PING_NEVER)
-		line("64 bytes by the link", ping_time(way->end, "echo_ns"), "there and back, through both programs");
+		line("64 bytes by the link", ping_time(way->end, "echo_ns"),
+		     "there and back, through both programs");
 }
 
 void ping_show(const struct ping_way *way)
@@ -80,7 +90,8 @@ void ping_show(const struct ping_way *way)
 	printf("%s (%s port %u): %s\n", shunt_escape(way->target.text, name, sizeof(name)),
 	       *address ? address : "no address", way->target.port,
 	       way->verdict == PING_LINK ? "on the link" :
-	       way->verdict == PING_TCP ? "on TCP" : "unreachable");
+	       way->verdict == PING_TCP	 ? "on TCP" :
+					   "unreachable");
 	if (way->verdict != PING_UNREACHABLE) {
 		show_tcp(way);
 		show_rendezvous(way);
@@ -103,14 +114,15 @@ void ping_show(const struct ping_way *way)
 
 static void put_time(json_t *object, const char *key, uint64_t ns)
 {
-	json_object_set_new(object, key, ns == PING_NEVER ? json_null() : json_integer((json_int_t)ns));
+	json_object_set_new(object, key,
+			    ns == PING_NEVER ? json_null() : json_integer((json_int_t)ns));
 }
 
 /* What the shunted end measured, and nothing that it only heard. */
 static void copy_times(json_t *object, const json_t *end)
 {
-	static const char *const times[] = { "setup_ns", "upgrade_ns", "write_ns", "echo_ns", "tcp_echo_ns",
-					     "large_ns" };
+	static const char *const times[] = { "setup_ns", "upgrade_ns",	"write_ns",
+					     "echo_ns",	 "tcp_echo_ns", "large_ns" };
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		put_time(object, times[i], ping_time(end, times[i]));
@@ -122,8 +134,10 @@ static json_t *link_json(const struct ping_way *way)
 	json_t *link = json_object();
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		json_object_set_new(link, texts[i], json_string(ping_json_text(way->end, texts[i])));
-	json_object_set_new(link, "lanes", json_integer(json_integer_value(json_object_get(way->end, "lanes"))));
+		json_object_set_new(link, texts[i],
+				    json_string(ping_json_text(way->end, texts[i])));
+	json_object_set_new(link, "lanes",
+			    json_integer(json_integer_value(json_object_get(way->end, "lanes"))));
 	copy_times(link, way->end);
 	return link;
 }
@@ -147,7 +161,10 @@ json_t *ping_json(const struct ping_way *way)
 	put_time(tcp, "rtt_ns", way->tcp.rtt_ns);
 	json_object_set_new(object, "tcp", tcp);
 	json_object_set_new(rendezvous, "answer", json_string(answer_keys[way->rendezvous.answer]));
-	json_object_set_new(rendezvous, "way", json_string(way->rendezvous.host ? "host" : way->tcp.error || way->target.why ? "none" : "rdma_cm"));
+	json_object_set_new(rendezvous, "way",
+			    json_string(way->rendezvous.host		  ? "host" :
+					way->tcp.error || way->target.why ? "none" :
+									    "rdma_cm"));
 	json_object_set_new(rendezvous, "version", json_integer(way->rendezvous.version));
 	put_time(rendezvous, "ns", way->rendezvous.ns);
 	json_object_set_new(object, "rendezvous", rendezvous);

@@ -7,8 +7,8 @@
 #include "core/api.h"
 #include "tools/output.h"
 
-#define WIDTH 9		/* columns of a cell */
-#define NAME 30		/* of a row's name, at most */
+#define WIDTH 9 /* columns of a cell */
+#define NAME 30 /* of a row's name, at most */
 
 enum { GREEN = 32, YELLOW = 33, RED = 31, DIM = 2 };
 
@@ -39,7 +39,8 @@ static void text_of(const struct ping_cell *cell, char text[16])
 	else if (us < 1000)
 		snprintf(text, 16, "%c %.*fus", mark, us < 100, us);
 	else
-		snprintf(text, 16, "%c %.*fms", mark, us < 100000, us / 1000 < 99999 ? us / 1000 : 99999);
+		snprintf(text, 16, "%c %.*fms", mark, us < 100000,
+			 us / 1000 < 99999 ? us / 1000 : 99999);
 }
 
 static void put_cell(const struct ping_cell *cell, bool colours)
@@ -73,8 +74,9 @@ static void put_causes(const struct ping_mesh *mesh)
 			if (cell->self || (cell->known && cell->verdict == PING_LINK))
 				continue;
 			printf("%s to %s: %s\n    ", mesh->names[row], mesh->names[column],
-			       !cell->known ? "not known" :
-			       cell->verdict == PING_TCP ? "on TCP" : "unreachable");
+			       !cell->known		 ? "not known" :
+			       cell->verdict == PING_TCP ? "on TCP" :
+							   "unreachable");
 			shunt_print_wrapped(4, 4, cell->says);
 		}
 }
@@ -106,12 +108,15 @@ static json_t *cell_json(const struct ping_mesh *mesh, size_t row, size_t column
 
 	json_object_set_new(object, "from", json_string(mesh->names[row]));
 	json_object_set_new(object, "to", json_string(mesh->names[column]));
-	json_object_set_new(object, "verdict",
-			    json_string(cell->known ? ping_verdict_words[cell->verdict] : "unknown"));
+	json_object_set_new(
+		object, "verdict",
+		json_string(cell->known ? ping_verdict_words[cell->verdict] : "unknown"));
 	json_object_set_new(object, "cause", json_string(cell->cause));
 	json_object_set_new(object, "says", json_string(cell->says));
-	json_object_set_new(object, "ns", cell->known && cell->ns != PING_NEVER ? json_integer((json_int_t)cell->ns) :
-										  json_null());
+	json_object_set_new(object, "ns",
+			    cell->known && cell->ns != PING_NEVER ?
+				    json_integer((json_int_t)cell->ns) :
+				    json_null());
 	return object;
 }
 
@@ -123,7 +128,8 @@ json_t *ping_mesh_json(const struct ping_mesh *mesh)
 		json_array_append_new(hosts, json_string(mesh->names[i]));
 	for (size_t i = 0; i < mesh->count * mesh->count; i++)
 		if (!mesh->cells[i].self)
-			json_array_append_new(ways, cell_json(mesh, i / mesh->count, i % mesh->count));
+			json_array_append_new(ways,
+					      cell_json(mesh, i / mesh->count, i % mesh->count));
 	json_object_set_new(root, "schema", json_integer(SHUNT_JSON_SCHEMA));
 	json_object_set_new(root, "hosts", hosts);
 	json_object_set_new(root, "ways", ways);

@@ -38,7 +38,7 @@ int ping_target_parse(struct ping_target *target, const char *text)
 {
 	const char *colon = strchr(text, ':'), *close;
 
-	*target = (struct ping_target){ 0 };
+	*target = (struct ping_target) { 0 };
 	if (strlen(text) >= sizeof(target->text) || text[0] == '-')
 		return -1;
 	strcpy(target->text, text);
@@ -49,7 +49,7 @@ int ping_target_parse(struct ping_target *target, const char *text)
 		return cut(target, text + 1, close, close[1] ? close + 1 : NULL);
 	}
 	if (colon && strchr(colon + 1, ':'))
-		colon = NULL;	/* an address of IPv6 */
+		colon = NULL; /* an address of IPv6 */
 	return cut(target, text, colon ? colon : text + strlen(text), colon);
 }
 
@@ -68,14 +68,15 @@ void ping_target_resolve(struct ping_target *target)
 		return;
 	}
 	memcpy(&target->address, found->ai_addr,
-	       found->ai_addrlen < sizeof(target->address) ? found->ai_addrlen : sizeof(target->address));
-	target->address.v4.sin_port = htons(target->port);	/* both families have it in one place */
+	       found->ai_addrlen < sizeof(target->address) ? found->ai_addrlen :
+							     sizeof(target->address));
+	target->address.v4.sin_port = htons(target->port); /* both families have it in one place */
 	freeaddrinfo(found);
 }
 
 int ping_address_parse(const char *text, union ping_address *address)
 {
-	*address = (union ping_address){ 0 };
+	*address = (union ping_address) { 0 };
 	if (inet_pton(AF_INET, text, &address->v4.sin_addr) == 1)
 		address->any.sa_family = AF_INET;
 	else if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1)
@@ -107,7 +108,8 @@ static bool is_equal(const union ping_address *address, const struct sockaddr *o
 	if (!other || other->sa_family != address->any.sa_family)
 		return false;
 	if (other->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)other)->sin_addr.s_addr == address->v4.sin_addr.s_addr;
+		return ((const struct sockaddr_in *)other)->sin_addr.s_addr ==
+		       address->v4.sin_addr.s_addr;
 	return !memcmp(&((const struct sockaddr_in6 *)other)->sin6_addr, &address->v6.sin6_addr,
 		       sizeof(address->v6.sin6_addr));
 }

@@ -31,7 +31,8 @@ int ping_connect(const union ping_address *to, const char *from, unsigned int wa
 	union ping_address ours;
 	int rc = fd < 0 ? -errno : 0;
 
-	if (!rc && from && !ping_address_parse(from, &ours) && bind(fd, &ours.any, ping_address_length(&ours)))
+	if (!rc && from && !ping_address_parse(from, &ours) &&
+	    bind(fd, &ours.any, ping_address_length(&ours)))
 		rc = -errno;
 	if (!rc && connect(fd, &to->any, ping_address_length(to)))
 		rc = errno == EINPROGRESS ? await(fd, wait_ms) : -errno;
@@ -52,11 +53,12 @@ static uint64_t kernel_rtt(int fd)
 	return (uint64_t)info.tcpi_rtt * 1000;
 }
 
-void ping_tcp(const struct ping_target *target, const struct ping_options *options, struct ping_tcp *tcp)
+void ping_tcp(const struct ping_target *target, const struct ping_options *options,
+	      struct ping_tcp *tcp)
 {
 	uint64_t connects[PING_COUNT_MAX], rtts[PING_COUNT_MAX];
 
-	*tcp = (struct ping_tcp){ .connect_ns = PING_NEVER, .rtt_ns = PING_NEVER };
+	*tcp = (struct ping_tcp) { .connect_ns = PING_NEVER, .rtt_ns = PING_NEVER };
 	for (unsigned int i = 0; i < options->count; i++) {
 		uint64_t begun = perf_now();
 		int fd = ping_connect(&target->address, options->from, options->wait_ms);

@@ -10,16 +10,17 @@
 #include "tools/output.h"
 #include "tools/shunt.h"
 
-#define SAID_MAX (1 << 20)	/* bytes that a shunted end may say */
-#define PATIENCE 30.0		/* seconds of a shunted end beyond its own steps */
-#define STEPS 8			/* of a shunted end, each of which waits */
+#define SAID_MAX (1 << 20) /* bytes that a shunted end may say */
+#define PATIENCE 30.0 /* seconds of a shunted end beyond its own steps */
+#define STEPS 8 /* of a shunted end, each of which waits */
 
 uint64_t ping_time(const json_t *object, const char *key)
 {
 	const json_t *number = json_object_get(object, key);
 
 	return json_is_integer(number) && json_integer_value(number) >= 0 ?
-		       (uint64_t)json_integer_value(number) : PING_NEVER;
+		       (uint64_t)json_integer_value(number) :
+		       PING_NEVER;
 }
 
 static json_t *read_said(const char *path)
@@ -53,9 +54,13 @@ static void make_start(struct shunt_child_start *start, const struct shunt_pair_
 	static char brief[] = "SHUNT_BRIEF=0", refused[] = "SHUNT_REFUSED_MS=0";
 	static char *const variables[] = { brief, refused, NULL };
 
-	*start = (struct shunt_child_start){
-		.argv = argv, .library = options->library, .stats = files->client_stats,
-		.variables = variables, .out = files->client_out, .err = files->client_err,
+	*start = (struct shunt_child_start) {
+		.argv = argv,
+		.library = options->library,
+		.stats = files->client_stats,
+		.variables = variables,
+		.out = files->client_out,
+		.err = files->client_err,
 		.dir = options->scratch,
 	};
 }
@@ -64,9 +69,17 @@ static void make_start(struct shunt_child_start *start, const struct shunt_pair_
 static int run_end(struct ping_way *way, const struct ping_options *options)
 {
 	struct arguments text;
-	char *argv[] = { (char *)options->program, "ping-end", "client", text.address, text.port,
-			 options->from ? (char *)options->from : "-", text.count, text.interval,
-			 text.wait, way->target.given ? "1" : "0", NULL };
+	char *argv[] = { (char *)options->program,
+			 "ping-end",
+			 "client",
+			 text.address,
+			 text.port,
+			 options->from ? (char *)options->from : "-",
+			 text.count,
+			 text.interval,
+			 text.wait,
+			 way->target.given ? "1" : "0",
+			 NULL };
 	double seconds = PATIENCE + options->wait_ms / 1000.0 * STEPS +
 			 2.0 * options->count * options->interval_ms / 1000.0;
 	struct shunt_child_start start;

@@ -6,17 +6,18 @@
 #include "core/lane/wr.h"
 #include "core/recovery/keepalive.h"
 
-#define MOST 64		/* links that one command asks; the others are not in the answer */
+#define MOST 64 /* links that one command asks; the others are not in the answer */
 
 /* One link that is asked. The service thread alone ends links, so it lives as long as the command. */
 struct probe {
 	struct shunt_link *link;
-	uint64_t took;		/* ns; 0: not answered yet */
+	uint64_t took; /* ns; 0: not answered yet */
 };
 
 static bool can_answer(struct shunt_link *link)
 {
-	return link->lane_count && atomic_load(&link->state) == SHUNT_LINK_UP && !atomic_load(&link->failed);
+	return link->lane_count && atomic_load(&link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&link->failed);
 }
 
 /* A WRITE of an earlier command that is still under way is the one that is waited for. */
@@ -33,7 +34,7 @@ static void ask(struct shunt_lane *lane)
 			lane->asked_at = 0;
 	}
 	shunt_lock_leave(&lane->lock);
-	shunt_lane_kick(lane);	/* for who has found it locked */
+	shunt_lane_kick(lane); /* for who has found it locked */
 }
 
 /* How many have not been answered. */
@@ -97,14 +98,16 @@ static int tell(const struct probe *probes, int count, struct shunt_answer *answ
 	return 0;
 }
 
-int shunt_probe_command(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
+int shunt_probe_command(struct shunt_engine *engine, int count, char **words,
+			struct shunt_answer *answer)
 {
 	uint64_t until = shunt_now(engine) + SHUNT_PROBE_WAIT_NS;
 	struct probe probes[MOST];
 
 	(void)words;
 	count = 0;
-	for (struct shunt_link *link = engine->service->links; link && count < MOST; link = link->next)
+	for (struct shunt_link *link = engine->service->links; link && count < MOST;
+	     link = link->next)
 		if (can_answer(link)) {
 			ask(&link->lanes[0]);
 			probes[count++] = (struct probe) { .link = link };

@@ -14,7 +14,8 @@ struct shunt_engine;
  * write_ns of null is a WRITE that has not been answered yet: the next `probe` waits for the same one. The service
  * thread waits for SHUNT_PROBE_WAIT_NS at most.
  */
-int shunt_probe_command(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer);
+int shunt_probe_command(struct shunt_engine *engine, int count, char **words,
+			struct shunt_answer *answer);
 
 #define SHUNT_PROBE_WAIT_NS 10000000ull
 

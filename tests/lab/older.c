@@ -22,8 +22,8 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int on_question(void *arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
-		       uint8_t *out)
+static int on_question(void *arg, const uint8_t *question, unsigned int bytes,
+		       const struct cm_route *route, uint8_t *out)
 {
 	struct remote_answer answer;
 	unsigned int length = shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);
@@ -41,12 +41,13 @@ int main(int argc, char **argv)
 {
 	static const struct cm_callbacks callbacks = { .question = on_question };
 	struct sockaddr_in address = { .sin_family = AF_INET };
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	static int listener;
 	struct cm_listener *asked;
 	struct cm cm = { 0 };
 
 	if (argc != 3 || inet_pton(AF_INET, argv[1], &address.sin_addr) != 1)
 		return 2;
+	listener = socket(AF_INET, SOCK_STREAM, 0);
 	address.sin_port = htons((uint16_t)atoi(argv[2]));
 	if (cm_open(&cm, &callbacks, NULL) ||
 	    cm_listen(&cm, (struct sockaddr *)&address, false, NULL, &asked)) {

@@ -39,6 +39,10 @@ asks() {
 	"$shunt" ping --json -c 5 -W 15 "10.78.0.1:$port"
 }
 
+asks_elsewhere() {
+	"$shunt" ping --json -c 5 -W 5 "10.78.0.77:$port"
+}
+
 # Another user than root, who may lock little memory.
 asks_unlocked() {
 	chmod 666 /dev/infiniband/*
@@ -78,6 +82,17 @@ block() {
 block_undo() {
 	fault_off block
 }
+# Another address of machine one's wire, which leads to the one that it has.
+translate() {
+	nft -f - <<-END
+		table ip lab {
+			chain out { type nat hook output priority -100; ip daddr 10.78.0.77 dnat to 10.78.0.1; }
+		}
+	END
+}
+translate_undo() {
+	nft delete table ip lab
+}
 nothing() { :; }
 nothing_undo() { :; }
 
@@ -95,13 +110,13 @@ ends_with() {
 # way NAME STATUS FILTER [one=FAULT] [two=FAULT] [answers=FUNCTION] [asks=FUNCTION] [1SETTING…] [2SETTING…]: a setting
 # is VARIABLE=VALUE of that machine's end.
 way() {
-	local name=$1 wanted=$2 filter=$3 one=nothing two=nothing serve=answers ask=asks word settings=() server
+	local name=$1 wanted=$2 filter=$3 one=nothing two=nothing end=answers ask=asks word settings=() server
 	shift 3
 	for word in "$@"; do
 		case $word in
 		one=*) one=${word#*=} ;;
 		two=*) two=${word#*=} ;;
-		answers=*) serve=${word#*=} ;;
+		answers=*) end=${word#*=} ;;
 		asks=*) ask=${word#*=} ;;
 		1*) [ "$lab_self" = two ] || settings+=("${word#1}") ;;
 		2*) [ "$lab_self" = one ] || settings+=("${word#2}") ;;
@@ -112,11 +127,11 @@ way() {
 		(
 			[ ${#settings[@]} = 0 ] || export "${settings[@]}"
 			exec >"$work/said" 2>"$work/err"
-			"$serve"
+			"$end"
 		) &
 		server=$!
 		children+=("$server")
-		[ "$serve" = nobody_answers ] || within somebody_listens $port
+		[ "$end" = nobody_answers ] || within somebody_listens $port
 	fi
 	meet listens
 	if [ "$lab_self" = two ]; then
@@ -160,5 +175,6 @@ way "another key" 1 '.cause == "other-key"' "1SHUNT_KEY=$work/good" "2SHUNT_KEY=
 way "a key there alone" 1 '.cause == "other-key"' "1SHUNT_KEY=$work/good"
 way "a key here alone" 1 '.cause == "other-key"' "2SHUNT_KEY=$work/good"
 way "a key is wanted here" 1 '.cause == "no-key"' 2SHUNT_TRUST=key
+way "translated" 1 '.cause == "translated" and (.says | test("10.78.0.77"))' two=translate asks=asks_elsewhere
 way "one key, measured," 0 "$sound" "1SHUNT_KEY=$work/good" "2SHUNT_KEY=$work/good"
 plan
