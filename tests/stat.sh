@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
+# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams and of what waits; processes that
 # answer with escapes, slowly or not at all; the width of its tables; rates; an output that is full.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -24,6 +24,9 @@ has "$out" '^\['
 for shunted in client server; do
 	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
 done
+
+# What waits, on the link.
+expect 0 env SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
 
 # fake KIND: starts one; its process id is $fake.
 fake() {

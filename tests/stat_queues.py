@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What waits in a connection, by `shunt stat`: the bytes that its ends have counted themselves.
+
+stat_queues.py SHUNT           both ends shunted: what one has sent and the other has not read, on the link
+stat_queues.py end server|client [PORT]   one end, which does what its lines say
+"""
+import json
+import socket
+import subprocess
+import sys
+import time
+
+CHUNK = 8192
+
+
+def fill(stream):
+    """Sends until there is no room; how many bytes."""
+    stream.setblocking(False)
+    sent = 0
+    try:
+        while True:
+            sent += stream.send(b"x" * CHUNK)
+    except BlockingIOError:
+        pass
+    stream.setblocking(True)
+    return sent
+
+
+def read(stream, count):
+    while count:
+        count -= len(stream.recv(min(count, 65536)))
+    return 0
+
+
+def end(role, port=0):
+    if role == "server":
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        stream, _ = listener.accept()
+    else:
+        stream = socket.create_connection(("127.0.0.1", port))
+    deeds = {"fill": lambda: fill(stream), "read": lambda n: read(stream, n),
+             "write": lambda n: stream.sendall(b"x" * n) or n}
+    for line in sys.stdin:
+        deed, *count = line.split()
+        print(deeds[deed](*map(int, count)), flush=True)
+
+
+class End:
+    def __init__(self, wrap, *arguments):
+        self.process = subprocess.Popen([*wrap, sys.executable, __file__, "end", *arguments], text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def do(self, line):
+        self.process.stdin.write(line + "\n")
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        check("an exit status", self.process.wait(), 0)
+
+
+def check(what, got, wanted):
+    if got != wanted:
+        sys.exit("%s: %r, not %r" % (what, got, wanted))
+
+
+def main(shunt):
+    server = End([shunt, "run"], "server")
+    client = End([shunt, "run"], "client", server.process.stdout.readline().strip())
+
+    def said(which):
+        return json.loads(subprocess.check_output([shunt, "stat", "--json", str(which.process.pid)]))[0]
+
+    def stream(which):
+        (only,) = said(which)["streams"]
+        return only
+
+    def exchange():
+        client.do("write 10")
+        server.do("read 10")
+        server.do("write 10")
+        client.do("read 10")
+
+    exchange()
+    while [stream(which)[way]["track"] for which in (client, server) for way in ("tx", "rx")] != 4 * ["link"]:
+        exchange()
+        time.sleep(0.01)
+    for which in client, server:
+        check("idle queues", [stream(which)[queue] for queue in ("sendq", "recvq", "staged")], [0, 0, 0])
+
+    sent = client.do("fill")
+    at_client, at_server = stream(client), stream(server)
+    check("what waits at both ends", at_client["sendq"] + at_server["recvq"], sent)
+    check("what waits the other way", (at_server["sendq"], at_client["recvq"]), (0, 0))
+    check("what the queue pair was not given", at_client["staged"], at_client["sendq"])
+    check("the ring", at_client["ring_fill"] + at_client["credit"], at_client["ring_bytes"])
+    check("room in the ring", at_client["credit"], 0)
+    check("the state of TCP", at_client["tcp_state"], "ESTAB")
+    server.do("read %d" % (sent - 1))
+    check("the last byte", stream(client)["sendq"] + stream(server)["recvq"], 1)
+    server.do("read 1")
+    for which in client, server:
+        check("queues that were read", [stream(which)[queue] for queue in ("sendq", "recvq", "staged")], [0, 0, 0])
+
+    everything = said(client)
+    (link,), (lane,) = everything["links"], everything["lanes"]
+    check("the peer", [link["peer"], lane["peer"], at_client["peer_pid"]], 3 * [server.process.pid])
+    check("the lane", (at_client["lane"], lane["lane"], link["lanes"]), (0, 0, 1))
+    check("streams of the link", (link["streams"], lane["streams"]), (1, 1))
+    check("its memory", link["memory_registered"], everything["counters"]["memory_registered"])
+    check("in flight", (lane["inflight_bytes"], lane["inflight_wr"]), (0, 0))
+    check("is there a window", lane["window_bytes"] > 0 and lane["window_wr"] > 0, True)
+    client.end()
+    server.end()
+
+
+if sys.argv[1] == "end":
+    end(sys.argv[2], *map(int, sys.argv[3:]))
+else:
+    main(sys.argv[1])
