@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What waits in a connection, by `shunt stat`: the bytes that its ends have counted themselves.
 
-stat_queues.py SHUNT           both ends shunted: what one has sent and the other has not read, on the link
+stat_queues.py SHUNT           both ends shunted: what one has sent and the other has not read, on the link; how many
+                               bytes were sent, and in how many sends of which size
 stat_queues.py end server|client [PORT]   one end, which does what its lines say
 """
 import json
@@ -11,6 +12,20 @@ import sys
 import time
 
 CHUNK = 8192
+BUCKETS = 24
+
+
+class Counted:
+    """A socket that counts its sends by powers of two."""
+
+    def __init__(self, stream):
+        self.stream, self.counts = stream, BUCKETS * [0]
+        self.recv, self.setblocking, self.close = stream.recv, stream.setblocking, stream.close
+
+    def send(self, data):
+        sent = self.stream.send(data)
+        self.counts[min(sent.bit_length() - 1, BUCKETS - 1)] += 1
+        return sent
 
 
 def fill(stream):
@@ -39,8 +54,9 @@ def end(role, port=0):
         stream, _ = listener.accept()
     else:
         stream = socket.create_connection(("127.0.0.1", port))
-    deeds = {"fill": lambda: fill(stream), "read": lambda n: read(stream, n),
-             "write": lambda n: stream.sendall(b"x" * n) or n}
+    stream = Counted(stream)
+    deeds = {"fill": lambda: fill(stream), "read": lambda n: read(stream, n), "write": lambda n: stream.send(b"x" * n),
+             "counts": lambda: json.dumps(stream.counts), "close": lambda: stream.close() or 0}
     for line in sys.stdin:
         deed, *count = line.split()
         print(deeds[deed](*map(int, count)), flush=True)
@@ -51,9 +67,15 @@ class End:
         self.process = subprocess.Popen([*wrap, sys.executable, __file__, "end", *arguments], text=True, bufsize=1,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def do(self, line):
+    def tell(self, line):
         self.process.stdin.write(line + "\n")
-        return int(self.process.stdout.readline())
+
+    def hear(self):
+        return json.loads(self.process.stdout.readline())
+
+    def do(self, line):
+        self.tell(line)
+        return self.hear()
 
     def end(self):
         self.process.stdin.close()
@@ -76,7 +98,11 @@ def main(shunt):
         (only,) = said(which)["streams"]
         return only
 
+    exchanged = 0
+
     def exchange():
+        nonlocal exchanged
+        exchanged += 10
         client.do("write 10")
         server.do("read 10")
         server.do("write 10")
@@ -111,6 +137,26 @@ def main(shunt):
     check("its memory", link["memory_registered"], everything["counters"]["memory_registered"])
     check("in flight", (lane["inflight_bytes"], lane["inflight_wr"]), (0, 0))
     check("is there a window", lane["window_bytes"] > 0 and lane["window_wr"] > 0, True)
+
+    for size in (1, 2, 3, 4095, 4096, 65536, 9000000):
+        for _ in range(40 if size < 9000000 else 1):
+            client.tell("write %d" % size)
+            server.do("read %d" % size)
+            check("a send", client.hear(), size)
+    for closed in False, True:
+        for which in client, server:
+            everything = said(which)
+            sums, times = everything["totals"]["tx"], everything["histograms"]["link_ns"]
+            check("the bytes", sums["tcp"] + sums["link"], sent + 40 * (6 + 2 * 4096 - 1 + 65536) + 9000000 +
+                  exchanged if which is client else exchanged)
+            check("the sends by size", everything["histograms"]["send_bytes"], which.do("counts"))
+            if which is client:
+                signaled = everything["counters"]["wr_signaled"]
+                check("one of 32 is timed", 0 < sum(times) <= min(signaled, everything["counters"]["wr"] // 32), True)
+            check("streams", len(everything["streams"]), 0 if closed else 1)
+        if not closed:
+            for which in client, server:
+                which.do("close")
     client.end()
     server.end()
 

@@ -53,14 +53,16 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 	shunt_carried_add(stream, &tx, &rx);
 	add(&sum->totals.tx, &tx);
 	add(&sum->totals.rx, &rx);
+	shunt_histogram_merge(sum->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
 	shunt_stats_put_stream(sum->text, stream, &tx, &rx);
 	return 0;
 }
 
-static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
+/* `lanes` becomes the sum of all. group.lock held. */
+static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
+			 struct shunt_lane_stats *lanes)
 {
 	struct shunt_group *group = &engine->group;
-	uint64_t stalls[SHUNT_LIMITS] = { 0 };
 
 	shunt_json_put(text, "\"counters\":{");
 	text->comma = false;
@@ -100,10 +102,10 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_number(text, "spin_hits", group->spin_hits);
 	shunt_json_number(text, "spin_misses", group->spins);
 	shunt_json_number(text, "spin_backoffs", group->backoffs);
-	shunt_stats_put_lanes(text, engine, stalls);
+	shunt_stats_put_lanes(text, engine, lanes);
 	shunt_stats_put_gauges(text, group);
 	shunt_json_put(text, "},");
-	shunt_stats_put_stalls(text, stalls);
+	shunt_stats_put_stalls(text, lanes->counters.stalls);
 	shunt_stats_put_each_lane(text, group);
 	shunt_stats_put_links(text, group);
 }
@@ -178,9 +180,29 @@ static void put_totals(struct shunt_json *text, const struct shunt_totals *total
 	shunt_json_put(text, "},");
 }
 
+static void put_histogram(struct shunt_json *text, const char *name, const uint64_t *counts,
+			  uint32_t buckets)
+{
+	shunt_json_put(text, "\"%s\":[", name);
+	for (uint32_t i = 0; i < buckets; i++)
+		shunt_json_put(text, "%s%llu", i ? "," : "", (unsigned long long)counts[i]);
+	shunt_json_put(text, "]");
+}
+
+static void put_histograms(struct shunt_json *text, const struct shunt_totals *totals,
+			   const struct shunt_lane_stats *lanes)
+{
+	shunt_json_put(text, "\"histograms\":{");
+	put_histogram(text, "send_bytes", totals->sizes, SHUNT_SIZE_BUCKETS);
+	shunt_json_put(text, ",");
+	put_histogram(text, "link_ns", lanes->link_ns, SHUNT_TIME_BUCKETS);
+	shunt_json_put(text, "},");
+}
+
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
 	struct shunt_json text, list;
+	struct shunt_lane_stats lanes;
 	struct sum sum = { .text = &list };
 
 	shunt_json_begin(&text);
@@ -195,10 +217,11 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_qos(&text, engine);
-	put_counters(&text, engine);
+	put_counters(&text, engine, &lanes);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
 	shunt_streams_each(engine, list_stream, &sum);
 	put_totals(&text, &sum.totals);
+	put_histograms(&text, &sum.totals, &lanes);
 	put_reasons(&text, engine);
 	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/stats_lane.h"
-#include <string.h>
 #include "core/engine.h"
 
 /* The limit that binds is what was short most. */
@@ -32,10 +31,12 @@ static uint64_t limit(uint64_t most)
 /* What is in flight, and may be. */
 static void put_window(struct shunt_json *text, struct shunt_lane *lane)
 {
-	uint64_t retired = atomic_load(&lane->retired), sent = __atomic_load_n(&lane->sent, __ATOMIC_RELAXED);
+	uint64_t retired = atomic_load(&lane->retired),
+		 sent = __atomic_load_n(&lane->sent, __ATOMIC_RELAXED);
 	bool arrived = shunt_lane_arrived(lane);
 
-	shunt_json_number(text, "inflight_bytes", arrived ? 0 : shunt_window_inflight(&lane->window));
+	shunt_json_number(text, "inflight_bytes",
+			  arrived ? 0 : shunt_window_inflight(&lane->window));
 	shunt_json_number(text, "inflight_wr", arrived || sent < retired ? 0 : sent - retired);
 	shunt_json_number(text, "window_bytes", limit(lane->window.bytes));
 	shunt_json_number(text, "window_wr", limit(lane->window.wrs));
@@ -45,8 +46,10 @@ void shunt_stats_put_each_lane(struct shunt_json *text, const struct shunt_group
 {
 	shunt_json_put(text, "\"lanes\":[");
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
-		shunt_json_put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
-		    lane->link->device->context->device->name, bound_by(lane->counters.stalls));
+		shunt_json_put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"",
+			       lane == group->lanes ? "" : ",",
+			       lane->link->device->context->device->name,
+			       bound_by(lane->counters.stalls));
 		text->comma = true;
 		shunt_json_number(text, "peer", lane->link->peer_pid);
 		shunt_json_number(text, "lane", lane->number);
@@ -60,32 +63,33 @@ void shunt_stats_put_each_lane(struct shunt_json *text, const struct shunt_group
 	shunt_json_put(text, "],");
 }
 
-void shunt_stats_put_lanes(struct shunt_json *text, struct shunt_engine *engine, uint64_t *stalls)
+void shunt_stats_put_lanes(struct shunt_json *text, struct shunt_engine *engine,
+			   struct shunt_lane_stats *tally)
 {
-	struct shunt_lane_stats tally = engine->group.ended;
-	const struct shunt_lane_counters *sum = &tally.counters;
+	const struct shunt_lane_counters *sum = &tally->counters;
 	uint64_t lanes = 0;
 
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
-		shunt_lane_stats_add(&tally, lane);
+	*tally = engine->group.ended;
+	for (struct shunt_lane *lane = engine->group.lanes; lane;
+	     lane = lane->next_in_group, lanes++)
+		shunt_lane_stats_add(tally, lane);
 	shunt_json_number(text, "lanes", lanes);
-	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
 	shunt_json_number(text, "doorbells", sum->doorbells);
-	shunt_json_number(text, "wr", tally.wrs);
-	shunt_json_number(text, "wr_bytes", tally.bytes);
-	shunt_json_number(text, "wr_inline", tally.wrs - sum->gathered);
+	shunt_json_number(text, "wr", tally->wrs);
+	shunt_json_number(text, "wr_bytes", tally->bytes);
+	shunt_json_number(text, "wr_inline", tally->wrs - sum->gathered);
 	shunt_json_number(text, "wr_signaled", sum->signaled);
 	shunt_json_number(text, "wr_direct", sum->direct);
 	shunt_json_number(text, "wr_merged", sum->merged);
 	shunt_json_number(text, "wr_control", sum->control);
 	shunt_json_number(text, "sends_staged", sum->staged_sends);
-	shunt_json_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
+	shunt_json_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally->wrs > 0);
 	shunt_json_number(text, "sends_held", sum->held);
 	shunt_json_number(text, "queue_stalls", sum->queue_stalls);
 	shunt_json_number(text, "post_failures", sum->post_failures);
-	shunt_json_number(text, "inflight_bytes_max", tally.most_bytes);
-	shunt_json_number(text, "inflight_wr_max", tally.most_wrs);
-	shunt_json_number(text, "window_cuts", tally.cuts);
+	shunt_json_number(text, "inflight_bytes_max", tally->most_bytes);
+	shunt_json_number(text, "inflight_wr_max", tally->most_wrs);
+	shunt_json_number(text, "window_cuts", tally->cuts);
 }
 
 void shunt_stats_put_memory(struct shunt_json *text, struct shunt_group *group)
@@ -128,7 +132,8 @@ void shunt_stats_put_links(struct shunt_json *text, const struct shunt_group *gr
 
 		if (lane->number)
 			continue;
-		shunt_json_put(text, "%s{\"device\":\"%s\"", any ? "," : "", link->device->context->device->name);
+		shunt_json_put(text, "%s{\"device\":\"%s\"", any ? "," : "",
+			       link->device->context->device->name);
 		text->comma = any = true;
 		shunt_json_number(text, "peer", link->peer_pid);
 		shunt_json_number(text, "lanes", link->lane_count);

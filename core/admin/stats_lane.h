@@ -7,9 +7,11 @@
 
 struct shunt_engine;
 struct shunt_group;
+struct shunt_lane_stats;
 
-/* Counters of all lanes, those of ended links with them. Fills `stalls`, which has SHUNT_LIMITS. */
-void shunt_stats_put_lanes(struct shunt_json *text, struct shunt_engine *engine, uint64_t *stalls);
+/* Counters of all lanes, those of ended links with them, which become `tally`. */
+void shunt_stats_put_lanes(struct shunt_json *text, struct shunt_engine *engine,
+			   struct shunt_lane_stats *tally);
 /* "stalls":{…},"bound_by":"…", with what was short how often. */
 void shunt_stats_put_stalls(struct shunt_json *text, const uint64_t *stalls);
 /* "lanes":[…], with a row for each lane: whether they share the work. */

@@ -8,7 +8,8 @@
 #include "core/stream/left.h"
 #include "core/stream/queued.h"
 
-void shunt_stats_put_bytes(struct shunt_json *text, const char *name, const char *track, const struct shunt_bytes *bytes)
+void shunt_stats_put_bytes(struct shunt_json *text, const char *name, const char *track,
+			   const struct shunt_bytes *bytes)
 {
 	shunt_json_put(text, ",\"%s\":{", name);
 	if (track)
@@ -18,7 +19,8 @@ void shunt_stats_put_bytes(struct shunt_json *text, const char *name, const char
 	    (unsigned long long)bytes->late, (unsigned long long)bytes->late_tcp);
 }
 
-static void put_address(struct shunt_json *text, const char *name, const uint8_t address[16], uint16_t port)
+static void put_address(struct shunt_json *text, const char *name, const uint8_t address[16],
+			uint16_t port)
 {
 	char host[SHUNT_ADDRESS_ROOM];
 
@@ -98,13 +100,15 @@ static void put_kernel(struct shunt_json *text, struct shunt_stream *stream)
 
 	if (stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
 		return;
-	idle = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent : info.tcpi_last_data_recv;
+	idle = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent :
+								     info.tcpi_last_data_recv;
 	shunt_json_put(text, ",\"tcp_state\":\"%s\"", state_of_tcp(info.tcpi_state));
-	put_known(text, "idle_ms", atomic_load(&stream->state) == SHUNT_LINKED ? SHUNT_NEVER : idle);
+	put_known(text, "idle_ms",
+		  atomic_load(&stream->state) == SHUNT_LINKED ? SHUNT_NEVER : idle);
 }
 
-void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
-			    const struct shunt_bytes *rx)
+void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream,
+			    const struct shunt_bytes *tx, const struct shunt_bytes *rx)
 {
 	shunt_json_put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
 	text->comma = true;
@@ -114,11 +118,15 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
-	shunt_json_put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
-	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
-	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
+	shunt_json_put(text,
+		       "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"",
+		       state_word(stream), waits_for(stream), shunt_reason_text(stream->reason),
+		       shunt_mock_text(atomic_load(&stream->tx.held)));
+	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left),
+		       stream->left_times);
 	if (atomic_load(&stream->pacing.rate))
-		shunt_json_put(text, ",\"paced\":%llu", (unsigned long long)atomic_load(&stream->pacing.rate));
+		shunt_json_put(text, ",\"paced\":%llu",
+			       (unsigned long long)atomic_load(&stream->pacing.rate));
 	put_queues(text, stream);
 	put_kernel(text, stream);
 	shunt_stats_put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);

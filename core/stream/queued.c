@@ -24,7 +24,8 @@ static uint64_t ask_kernel(struct shunt_stream *stream, unsigned long request)
  * Given to the queue pair, and not known to have arrived. Completions are of the lane, so this is the most that it can
  * be of one stream. group.lock held.
  */
-static uint64_t under_way(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t consumed, uint64_t posted)
+static uint64_t under_way(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t consumed,
+			  uint64_t posted)
 {
 	uint64_t arrived = larger(consumed, atomic_load(&tx->upgrade_at));
 	uint64_t lanes = shunt_window_inflight(&lane->window);
@@ -41,7 +42,8 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 	struct shunt_lane *lane = stream->lane;
 	/* In this order: each is at least the one before it. */
 	uint64_t consumed = atomic_load(&tx->consumed), posted = atomic_load(&tx->posted);
-	uint64_t staged = larger(atomic_load(&tx->staged), posted), read = larger(consumed, atomic_load(&tx->ring_from));
+	uint64_t staged = larger(atomic_load(&tx->staged), posted),
+		 read = larger(consumed, atomic_load(&tx->ring_from));
 
 	queued->linked = true;
 	queued->staged = staged - posted;
@@ -94,6 +96,8 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 	if (plain)
 		queued->recvq = ask_kernel(stream, SIOCINQ);
 	else
-		queued->recvq = shunt_peek_unread(rx, rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ?
-							      ask_kernel(stream, SIOCINQ) : 0);
+		queued->recvq = shunt_peek_unread(
+			rx, rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ?
+				    ask_kernel(stream, SIOCINQ) :
+				    0);
 }

@@ -18,6 +18,7 @@
 #include "core/loop/loop.h"
 #include "core/qos/pacing.h"
 #include "core/stream/marks.h"
+#include "core/trace/histogram.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -178,6 +179,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t fin;	/* value of FIN */
 	_Atomic uint64_t left_at;	/* P: the peer has closed, and the link had brought more than it has read, which is up to here; SHUNT_NEVER */
 	struct shunt_bytes bytes;
+	uint64_t sizes[SHUNT_SIZE_BUCKETS];	/* histogram of what each send took */
 };
 
 struct shunt_rx {	/* rx.lock, except P */
