@@ -15,6 +15,8 @@ expect 2 "$shunt" stat abc
 expect 2 "$shunt" stat 0
 expect 2 "$shunt" stat --watch never
 expect 2 "$shunt" stat --wrong
+expect 2 "$shunt" stat --json --tcp
+has "$err" 'one or the other'
 expect 0 "$shunt" stat --help
 expect 0 "$shunt" stat
 expect 0 "$shunt" stat --json
@@ -27,6 +29,13 @@ done
 
 # What waits, on the link.
 expect 0 env SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+
+# Beside ss(8).
+if command -v ss >"$work/out"; then
+	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_tcp.py" "$shunt"
+else
+	echo "no ss: its lines are not compared"
+fi
 
 # fake KIND: starts one; its process id is $fake.
 fake() {
@@ -58,6 +67,11 @@ expect 0 "$shunt" stat --json "$hostile"
 plain "$out"
 [ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["program"][4])' <<<"$out" | od -An -c | tr -d ' ')" = '033\n' ] ||
 	problem "the JSON has lost something: $out"
+
+expect 0 "$shunt" stat --tcp "$hostile" "$growing"
+plain "$out$err"
+has "$out" '^State +Recv-Q +Send-Q +Local Address:Port +Peer Address:Port +Process +Track$'
+[ "$(wc -l <<<"$out")" = 7 ] || problem "not a line for each of six connections: $out"
 
 # Rates, from the second look on.
 exec {watch}< <(exec "$shunt" stat --watch 0.02 "$growing")
@@ -108,6 +122,7 @@ full --help
 full --version
 full stat "$growing"
 full stat --json "$growing"
+full stat --tcp "$growing"
 full stat --watch 0.01 "$growing"
 full stat --help
 full config

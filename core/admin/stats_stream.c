@@ -54,6 +54,16 @@ static const char *waits_for(struct shunt_stream *stream)
 	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
 }
 
+/* The socket's: IPv4 addresses may be those of a socket of AF_INET6. */
+static void put_family(struct shunt_json *text, struct shunt_stream *stream)
+{
+	socklen_t length = sizeof(int);
+	int family = AF_UNSPEC;
+
+	if (!stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_DOMAIN, &family, &length))
+		shunt_json_put(text, "\"family\":\"%s\",", family == AF_INET6 ? "inet6" : "inet");
+}
+
 /* As a number, or null for what is not known now. */
 static void put_known(struct shunt_json *text, const char *name, uint64_t value)
 {
@@ -114,6 +124,7 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 	text->comma = true;
 	if (!stream->tuple_known)
 		shunt_rendezvous_learn(stream);
+	put_family(text, stream);
 	if (stream->tuple_known) {
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
