@@ -74,14 +74,16 @@ static void put_process(char cell[CELL], const json_t *process, const json_t *st
 	char program[48];
 	const char *name = json_string_value(json_object_get(process, "program"));
 
-	snprintf(cell, CELL, "users:((\"%s\",pid=%lld,fd=%lld))", shunt_escape(name ? name : "", program, sizeof(program)),
+	snprintf(cell, CELL, "users:((\"%s\",pid=%lld,fd=%lld))",
+		 shunt_escape(name ? name : "", program, sizeof(program)),
 		 (long long)json_integer_value(json_object_get(process, "pid")),
 		 (long long)json_integer_value(json_object_get(stream, "fd")));
 }
 
 static const char *track_of(const json_t *stream, const char *direction)
 {
-	const char *track = json_string_value(json_object_get(json_object_get(stream, direction), "track"));
+	const char *track = json_string_value(
+		json_object_get(json_object_get(stream, direction), "track"));
 
 	return track && !strcmp(track, "link") ? "link" : "tcp";
 }
@@ -133,7 +135,8 @@ static void print(const struct table *table)
 void shunt_stat_show_tcp(const struct shunt_look *look)
 {
 	static const char *const titles[COLUMNS] = {
-		"State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port", "Process", "Track",
+		"State",   "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port",
+		"Process", "Track",
 	};
 	struct table table = { 0 };
 	struct row *head = add_row(&table);

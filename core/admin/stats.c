@@ -225,6 +225,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	put_reasons(&text, engine);
 	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);
+	shunt_stats_put_devices(&text, engine);
 	shunt_json_put(&text, "\"streams\":[%s]}\n", list.failed ? "" : list.start);
 	text.failed |= list.failed;
 	free(list.start);
