@@ -18,8 +18,11 @@ BUCKETS = 24
 class Counted:
     """A socket that counts its sends by powers of two."""
 
-    def __init__(self, stream):
-        self.stream, self.counts = stream, BUCKETS * [0]
+    def __init__(self, counts):
+        self.counts = counts
+
+    def use(self, stream):
+        self.stream = stream
         self.recv, self.setblocking, self.close = stream.recv, stream.setblocking, stream.close
 
     def send(self, data):
@@ -51,12 +54,14 @@ def end(role, port=0):
     if role == "server":
         listener = socket.create_server(("127.0.0.1", 0))
         print(listener.getsockname()[1], flush=True)
-        stream, _ = listener.accept()
-    else:
-        stream = socket.create_connection(("127.0.0.1", port))
-    stream = Counted(stream)
+    stream = Counted(BUCKETS * [0])
+
+    def connect():
+        stream.use(listener.accept()[0] if role == "server" else socket.create_connection(("127.0.0.1", port)))
+        return 0
+
     deeds = {"fill": lambda: fill(stream), "read": lambda n: read(stream, n), "write": lambda n: stream.send(b"x" * n),
-             "counts": lambda: json.dumps(stream.counts), "close": lambda: stream.close() or 0}
+             "counts": lambda: json.dumps(stream.counts), "close": lambda: stream.close() or 0, "connect": connect}
     for line in sys.stdin:
         deed, *count = line.split()
         print(deeds[deed](*map(int, count)), flush=True)
@@ -100,6 +105,10 @@ def main(shunt):
 
     exchanged = 0
 
+    def connect():
+        client.do("connect")
+        server.do("connect")
+
     def exchange():
         nonlocal exchanged
         exchanged += 10
@@ -108,6 +117,7 @@ def main(shunt):
         server.do("write 10")
         client.do("read 10")
 
+    connect()
     exchange()
     while [stream(which)[way]["track"] for which in (client, server) for way in ("tx", "rx")] != 4 * ["link"]:
         exchange()
@@ -143,7 +153,7 @@ def main(shunt):
             client.tell("write %d" % size)
             server.do("read %d" % size)
             check("a send", client.hear(), size)
-    for closed in False, True:
+    for closed in False, True, False:  # the last is another connection, perhaps in the memory of the first
         for which in client, server:
             everything = said(which)
             sums, times = everything["totals"]["tx"], everything["histograms"]["link_ns"]
@@ -154,7 +164,10 @@ def main(shunt):
                 signaled = everything["counters"]["wr_signaled"]
                 check("one of 32 is timed", 0 < sum(times) <= min(signaled, everything["counters"]["wr"] // 32), True)
             check("streams", len(everything["streams"]), 0 if closed else 1)
-        if not closed:
+        if closed:
+            connect()
+            exchange()
+        else:
             for which in client, server:
                 which.do("close")
     client.end()

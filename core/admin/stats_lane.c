@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/stats_lane.h"
 #include "core/engine.h"
+#include "core/recovery/idle.h"
 
 /* The limit that binds is what was short most. */
 static const char *bound_by(const uint64_t *stalls)
@@ -141,6 +142,8 @@ void shunt_stats_put_links(struct shunt_json *text, const struct shunt_group *gr
 		shunt_json_number(text, "memory_regions", atomic_load(&link->arena.regions));
 		shunt_json_number(text, "memory_registered", atomic_load(&link->arena.registered));
 		shunt_json_number(text, "memory_mapped", mapped(link));
+		shunt_json_number(text, "idle_ms",
+				  shunt_idle_link(link, shunt_now(link->engine)) / 1000000);
 		shunt_json_put(text, "}");
 	}
 	shunt_json_put(text, "],");

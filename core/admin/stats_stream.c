@@ -4,6 +4,7 @@
 #include <linux/tcp.h>
 #include "core/base/address.h"
 #include "core/peer/mock.h"
+#include "core/recovery/idle.h"
 #include "core/service.h"
 #include "core/stream/left.h"
 #include "core/stream/queued.h"
@@ -101,20 +102,26 @@ static const char *state_of_tcp(uint8_t state)
 	return names[state < sizeof(names) / sizeof(names[0]) ? state : 0];
 }
 
-/* The state, and the time since the kernel has carried a byte. */
-static void put_kernel(struct shunt_json *text, struct shunt_stream *stream)
+static uint64_t least(uint64_t a, uint64_t b)
 {
+	return a < b ? a : b;
+}
+
+/* The state of TCP, and the time since a byte has moved either way on either track. */
+static void put_signs(struct shunt_json *text, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
-	uint32_t idle;
+	uint64_t idle = SHUNT_NEVER;
 
-	if (stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
-		return;
-	idle = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent :
-								     info.tcpi_last_data_recv;
-	shunt_json_put(text, ",\"tcp_state\":\"%s\"", state_of_tcp(info.tcpi_state));
-	put_known(text, "idle_ms",
-		  atomic_load(&stream->state) == SHUNT_LINKED ? SHUNT_NEVER : idle);
+	if (!engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length)) {
+		shunt_json_put(text, ",\"tcp_state\":\"%s\"", state_of_tcp(info.tcpi_state));
+		idle = least(info.tcpi_last_data_sent, info.tcpi_last_data_recv);
+	}
+	if (atomic_load(&stream->state) == SHUNT_LINKED)
+		idle = least(idle, shunt_idle_stream(stream, shunt_now(engine)) / 1000000);
+	put_known(text, "idle_ms", idle);
 }
 
 void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream,
@@ -139,7 +146,7 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 		shunt_json_put(text, ",\"paced\":%llu",
 			       (unsigned long long)atomic_load(&stream->pacing.rate));
 	put_queues(text, stream);
-	put_kernel(text, stream);
+	put_signs(text, stream);
 	shunt_stats_put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
 	shunt_stats_put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
 	shunt_json_put(text, "}");
