@@ -4,4 +4,5 @@ admin_sources = \
 	core/admin/admin.c core/admin/admin.h \
 	core/admin/command.c core/admin/command.h \
 	core/admin/doors.c core/admin/doors.h \
+	core/admin/events.c core/admin/events.h \
 	core/admin/stats.c core/admin/stats.h

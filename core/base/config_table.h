@@ -38,6 +38,12 @@ UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
 	"to SHUNT_SPIN_US")
 UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", FIXED,
 	"most completions taken from a CQ at once")
+UINT(POLL_WARN_US, poll_warn_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
+	"`shunt log` keeps polls that find arrived bytes so long after the poll before. A thread that slept until they "
+	"came is not late. With 0 no poll reads the clock")
+UINT(SLOW_US, slow_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
+	"`shunt log` keeps steps that take so long: a send that waits for room, a completion, a claim and others. With 0 "
+	"no step reads the clock")
 UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
 	"completion queues; lanes take them in turn")
 UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,

@@ -116,6 +116,11 @@ static inline void shunt_window_return(struct shunt_window *window, uint32_t byt
 }
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now);
+/* When it was posted; 0: it was not timed. */
+static inline uint64_t shunt_window_marked(const struct shunt_window *window, uint64_t number)
+{
+	return window->marks[number & window->mask].time;
+}
 /* WR number `number` has completed. group.lock held. True: the device's window has opened. */
 bool shunt_window_completed(struct shunt_window *window, uint64_t number, uint64_t now);
 enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, uint64_t ahead, uint32_t bytes);

@@ -82,7 +82,10 @@ static inline void shunt_wr_signal(struct shunt_lane *lane, uint64_t number, uin
 	lane->counters.signaled++;
 	if (number - lane->retired > window->most_wrs)
 		window->most_wrs = number - lane->retired;
-	shunt_window_mark(window, number, posted, window->policy->completed ? shunt_now(lane->link->engine) : 0);
+	shunt_window_mark(window, number, posted,
+			  window->policy->completed || lane->link->engine->config.slow_us ?
+				  shunt_now(lane->link->engine) :
+				  0);
 }
 
 /* `must`: somebody waits for it to be done. */

@@ -25,6 +25,7 @@
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
+#include "core/stream/slow_stream.h"
 #include "core/stream/uring.h"
 
 #define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
@@ -33,6 +34,7 @@ static void begin_claim(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
 	stream->claimed = true;
+	stream->claim_begun = shunt_slow_begin(stream->engine);
 }
 
 static void end_claim(struct shunt_stream *stream)
@@ -40,6 +42,8 @@ static void end_claim(struct shunt_stream *stream)
 	if (!stream->claimed)
 		return;
 	stream->claimed = false;
+	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim_begun,
+			  stream->link ? stream->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }
 

@@ -19,6 +19,7 @@
 #include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -288,8 +289,11 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 			enum shunt_reason reason)
 {
 	int state = shunt_cancel_off();
+	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
 	int result = retire(engine, fd, stream, reason);
 
+	shunt_slow_stream(stream, SHUNT_STEP_RETIRE, begun, 0);
 	shunt_cancel_restore(state);
 	return result;
 }

@@ -21,6 +21,7 @@
 #include "core/stream/reset_unread.h"
 #include "core/stream/retire.h"
 #include "core/stream/rx.h"
+#include "core/stream/slow_stream.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
@@ -45,15 +46,18 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t until;
+	uint64_t begun, until;
 
 	tx->grow_asked = true;
 	if (shunt_link_send(stream->link, &message, NULL, 0))
 		return;
-	until = shunt_now(engine) + GROW_PATIENCE;
+	begun = shunt_now(engine);
+	until = begun + GROW_PATIENCE;
 	do {
 		shunt_group_poll(engine);
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
+	shunt_slow_stream(stream, SHUNT_STEP_GROW, engine->config.slow_us ? begun : 0,
+			  tx->ring_bytes);
 }
 
 /*
@@ -294,11 +298,15 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
 			 uint64_t *deadline, bool moved)
 {
+	uint64_t begun;
 	int result;
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
+	begun = shunt_slow_begin(engine);
 	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
+	shunt_slow_stream(stream, SHUNT_STEP_ROOM, begun,
+			  atomic_load(&stream->tx.staged) - atomic_load(&stream->tx.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 

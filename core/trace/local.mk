@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: MIT
 # Time stamps, rings of records, histograms. Knows nothing of streams.
-trace_sources =
+trace_sources = \
+	core/trace/slow.c core/trace/slow.h \
+	core/trace/slow_step.c core/trace/slow_step.h
