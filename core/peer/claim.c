@@ -27,6 +27,7 @@
 #include "core/stream/rings.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/uring.h"
+#include "core/trace/probe.h"
 
 #define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
 
@@ -49,6 +50,7 @@ static void end_claim(struct shunt_stream *stream)
 
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
+	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0, shunt_reason_text(reason));
 	shunt_streams_vacate(stream);
 	if (!shunt_reconnect_later(stream))
 		shunt_streams_plain(engine, stream, reason);

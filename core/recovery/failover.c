@@ -17,6 +17,7 @@
 #include "core/stream/track.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
+#include "core/trace/probe.h"
 #include "core/trace/slow_step.h"
 
 #define FLUSH_NS 1000000000ull	/* that a device may take to give back the receives of a dead QP */
@@ -154,6 +155,7 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 	bool ours = atomic_load(&link->failed);
 
 	link->broke_at = shunt_slow_begin(engine);
+	SHUNT_PROBE2(failover, link->peer_pid, why);
 	atomic_fetch_add(&engine->breaking, 1);
 	shunt_lanes_stop(link);
 	await_flush(engine, link);

@@ -7,6 +7,7 @@
 #include "core/base/address.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
+#include "core/trace/probe.h"
 
 /* "[::1]:40000 to [::1]:6379" */
 #define PAIR_ROOM (2 * SHUNT_ADDRESS_ROOM + 4)
@@ -115,6 +116,7 @@ static const struct {
 
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why)
 {
+	SHUNT_PROBE3(claim_refused, -1, link->peer_pid, refusals[why].text);
 	if (shunt_log_wants(SHUNT_LOG_INFO))
 		say_claim(SHUNT_LOG_INFO, link, claimed, refusals[why].text);
 }

@@ -26,6 +26,7 @@
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
+#include "core/trace/probe.h"
 
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
@@ -95,6 +96,8 @@ static size_t place(struct shunt_stream *stream, const struct iovec *iov, int io
 {
 	if (__builtin_expect(!has_room(&stream->tx, bytes), 0)) {
 		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
+		SHUNT_PROBE4(stall, atomic_load(&stream->fd), stream->lane->link->peer_pid,
+			     stream->lane->number, shunt_limit_names[SHUNT_LIMIT_RING]);
 		return 0;
 	}
 	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Time stamps, rings of records, histograms. Knows nothing of streams.
 trace_sources = \
+	core/trace/probe.h \
 	core/trace/slow.c core/trace/slow.h \
 	core/trace/slow_step.c core/trace/slow_step.h
