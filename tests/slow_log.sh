@@ -49,8 +49,22 @@ number() { # MEMBER FILE
 }
 
 # Nothing is noted by itself, and who waits for what comes is never late.
+export SHUNT_LOG=info SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/log.%p"
 start calm once SHUNT_SLOW_US=0 SHUNT_SLOW_US=0
+unset SHUNT_LOG SHUNT_LOG_FORMAT SHUNT_LOG_FILE
 wait "$client" "$server"
+"$python" - "$work/log.$client" "$work/log.$server" "$port" <<'PYTHON' || problem "lines of the log: $(cat "$work"/log.*)"
+import json, sys
+ends = []
+for path in sys.argv[1:3]:
+    lines = [json.loads(line) for line in open(path)]
+    line, = [line for line in lines if line["text"].startswith("on a link to process ")]
+    assert line["level"] == "info" and line["pid"] == int(path.rpartition(".")[2]), line
+    assert line["stream"]["fd"] > 2 and "descriptor" not in line["text"], line
+    ends.append(line["stream"])
+assert ends[0]["local"] == ends[1]["peer"] and ends[0]["peer"] == ends[1]["local"], ends
+assert ends[1]["local"] == "127.0.0.1:" + sys.argv[3], ends
+PYTHON
 for file in server client; do
 	[ "$(number poll_gaps "$work/$file.json")" = 0 ] || problem "$file: $(cat "$work/$file.json")"
 	[ "$(number slow_steps "$work/$file.json")" = 0 ] || problem "$file: $(cat "$work/$file.json")"

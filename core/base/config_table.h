@@ -24,6 +24,9 @@ FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"the device by which the route to a peer leads")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
+ENUM(LOG_FORMAT, log_format, "text|json", 0, FIXED,
+	"how messages are written: a line of text, or a JSON object a line. Both have the time (UTC), the process id and "
+	"the stream. Text in systemd's journal has no time, because the journal notes it")
 PATH(LOG_FILE, log_file, FIXED,
 	"file that messages are appended to instead of standard error; %p is the process id. It must be a regular "
 	"file of the process's user and no symbolic link. Only that user should be able to write in its folder")

@@ -14,6 +14,7 @@
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/again.h"
+#include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
 #include "core/stream/loss.h"
@@ -174,8 +175,9 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
-		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
-			  stream->fd);
+		shunt_decision_say(SHUNT_LOG_WARN, stream,
+				   "it cannot be handed to another program: its peer has ended the "
+				   "stream, and unread bytes are here");
 	shunt_fork_handover_answer(engine, stream);
 }
 
