@@ -345,7 +345,7 @@ static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane
 static __attribute__((noinline)) void look_at_time(struct shunt_engine *engine,
 						   struct shunt_lane *lane, uint64_t number)
 {
-	uint64_t posted = shunt_window_marked(&lane->window, number);
+	uint64_t posted = shunt_window_time(&lane->window, number);
 	uint64_t seen = engine->group.gap.none_at;
 	uint64_t least = engine->config.slow_us * 1000;
 	const struct shunt_slow_about about = { .step = SHUNT_STEP_COMPLETION,
@@ -359,9 +359,12 @@ static __attribute__((noinline)) void look_at_time(struct shunt_engine *engine,
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
 static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
 {
-	uint64_t now = lane->window.policy->completed ? shunt_now(engine) : 0;
+	uint64_t since = shunt_window_time(&lane->window, number),
+		 now = since ? shunt_now(engine) : 0;
 	bool device = shunt_window_completed(&lane->window, number, now);
 
+	if (since)
+		shunt_histogram_add(lane->link_ns, SHUNT_TIME_BUCKETS, now - since);
 	if (__builtin_expect(engine->config.slow_us != 0, 0))
 		look_at_time(engine, lane, number);
 	atomic_store_explicit(&lane->retired, number, memory_order_release);
