@@ -27,6 +27,7 @@
 #include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
+#include "core/peer/tracing.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
 #include "core/qos/pacing.h"
@@ -85,6 +86,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->mock, shunt_mock_run, false },
 		{ &tasks->pacing, shunt_pacing_run, false },
 		{ &tasks->qos, shunt_qos_run, false },
+		{ &tasks->trace, shunt_tracing_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
 

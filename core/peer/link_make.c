@@ -12,6 +12,7 @@
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/recovery/keepalive.h"
 #include "core/stream/nonce.h"
@@ -306,5 +307,6 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
 	shunt_qos_introduce(link);
+	shunt_tracing_introduce(link);
 	link->engine->link_hooks->up(link);
 }

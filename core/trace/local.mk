@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Time stamps, rings of records, histograms. Knows nothing of streams.
-trace_sources =
+trace_sources = \
+	core/trace/book.c core/trace/book.h \
+	core/trace/clock.c core/trace/clock.h \
+	core/trace/followed.c core/trace/followed.h \
+	core/trace/pending.c core/trace/pending.h
