@@ -129,7 +129,7 @@ static bool is_sound(struct shunt_lane *lane, const struct shunt_trace_record *r
 	struct shunt_stream *stream = shunt_link_stream(lane->link, record->stream);
 	uint64_t tail;
 
-	if (!record->number || !stream || stream->lane != lane || !stream->rx.link_open ||
+	if (!stream || stream->lane != lane || !stream->rx.link_open ||
 	    atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
 		return false;
 	tail = atomic_load(&stream->rx.tail);
@@ -150,7 +150,7 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, s
 		if (is_sound(lane, &record))
 			shunt_followed_tell(followed, &record, now);
 		else
-			shunt_trace_count(followed->book, SHUNT_TRACE_REFUSED, record.number != 0);
+			shunt_trace_count(followed->book, SHUNT_TRACE_REFUSED, 1);
 	}
 	atomic_store(&stream->rx.followed, shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);

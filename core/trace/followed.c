@@ -4,6 +4,7 @@
 #include "core/trace/clock.h"
 
 #define TIME_MAX (1ull << 62)	/* ns; no clock has come so far */
+#define NUMBER_MAX (1ull << 62)	/* no lane has so many records */
 
 struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book, const struct shunt_trace_record *ring,
 					   uint32_t peer)
@@ -44,22 +45,32 @@ static bool copy(const struct shunt_trace_record *from, struct shunt_trace_recor
 	return to->number == words[1];
 }
 
+/* Of a slot that has a later record than the one that is due: those before the last SHUNT_TRACE_SLOTS were replaced. */
+static void skip(struct shunt_followed *followed, uint64_t later)
+{
+	uint64_t next = followed->next + 1;
+
+	if (later < NUMBER_MAX && later - (SHUNT_TRACE_SLOTS - 1) > next)
+		next = later - (SHUNT_TRACE_SLOTS - 1);
+	shunt_trace_count(followed->book, SHUNT_TRACE_MISSED, next - followed->next);
+	followed->next = next;
+}
+
 bool shunt_followed_next(struct shunt_followed *followed, struct shunt_trace_record *record)
 {
-	uint64_t next = followed->next;
+	for (int i = 0; i < SHUNT_TRACE_SLOTS; i++) {
+		const struct shunt_trace_record *slot = &followed->ring[followed->next % SHUNT_TRACE_SLOTS];
 
-	if (peek(&followed->ring[next % SHUNT_TRACE_SLOTS].number) < next)
-		return false;
-	if (!copy(&followed->ring[next % SHUNT_TRACE_SLOTS], record) || record->number >= TIME_MAX) {
-		followed->next = next + 1;
-		shunt_trace_count(followed->book, SHUNT_TRACE_MISSED, 1);
-		record->number = 0;
-		return true;
+		if (peek(&slot->number) < followed->next)
+			return false;
+		if (copy(slot, record) && record->number == followed->next) {
+			followed->next++;
+			return true;
+		}
+		if (record->number > followed->next)
+			skip(followed, record->number);
 	}
-	if (record->number > next)
-		shunt_trace_count(followed->book, SHUNT_TRACE_MISSED, record->number - next);
-	followed->next = record->number + 1;
-	return true;
+	return false;
 }
 
 static uint64_t to_ours(uint64_t theirs, int64_t offset)
