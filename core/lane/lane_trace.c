@@ -114,10 +114,16 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream, cons
 
 void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto)
 {
+	uint64_t posted = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
 	struct shunt_pending pending;
 
-	while (shunt_pendings_take(stream->tx.pendings, upto, &pending))
-		shunt_trace_count(book_of(lane), write_one(lane, stream, &pending) ? SHUNT_TRACE_WRITTEN : SHUNT_TRACE_LOST, 1);
+	while (shunt_pendings_take(stream->tx.pendings, upto, &pending)) {
+		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED;	/* TCP has carried its end */
+
+		if (pending.end > posted)
+			what = write_one(lane, stream, &pending) ? SHUNT_TRACE_WRITTEN : SHUNT_TRACE_LOST;
+		shunt_trace_count(book_of(lane), what, 1);
+	}
 }
 
 void shunt_lane_trace_stamp(struct shunt_lane *lane)

@@ -28,6 +28,7 @@ struct shunt_link_tracing {
 	bool taken;		/* they have been offered */
 	bool wanted;		/* the peer: for ours */
 	bool offered;		/* they have been, or there is no memory for them */
+	uint64_t bytes;		/* of the arena: our rings, and the page for the peer's */
 	uint32_t questions;	/* about the time, so far */
 	uint64_t asked_at;	/* ns: the one that is not answered; 0: all are */
 	uint64_t ask_at;	/* ns: when the next one is due */

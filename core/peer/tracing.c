@@ -33,11 +33,13 @@ static struct shunt_trace_record *take_rings(struct shunt_link *link, const stru
 	if (offset == UINT64_MAX)
 		return NULL;
 	memset(link->arena_base + offset, 0, bytes);
+	link->tracing.bytes += bytes;
 	return (struct shunt_trace_record *)(link->arena_base + offset);
 }
 
 static void give_rings(struct shunt_link *link, struct shunt_trace_record *rings)
 {
+	link->tracing.bytes -= ring_bytes(link);
 	shunt_link_give_ring(link, (uint8_t *)rings, shunt_narrow_u32(ring_bytes(link)));
 }
 

@@ -103,8 +103,11 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 		pendings->sends++;
 		shunt_trace_count(book, SHUNT_TRACE_SENDS, 1);
 	}
-	if (!open)
+	if (!open) {
+		if (pendings && stream->tx.track != SHUNT_LINK && shunt_pendings_any(pendings))
+			shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
 		return;
+	}
 	pendings->open = false;
 	if (taken <= 0) {
 		if (!pendings->lost)
@@ -123,17 +126,35 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* --- receiving --- */
 
-/* Its last byte has not come, and has room in the ring that the sender uses. */
-static bool is_sound(struct shunt_lane *lane, const struct shunt_trace_record *record)
+/* The program has closed it, or reads it from TCP: nobody reads the link's bytes. */
+static bool is_over(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
+	       atomic_load(&stream->rx.retired);
+}
+
+/*
+ * Its last byte has not come. A record is seen as soon as it is written, before completions that were there earlier: an
+ * UPGRADE, or a larger ring, may be among those. So nothing is known of how far away its end may be.
+ */
+static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane *lane,
+		     const struct shunt_trace_record *record)
+{
+	return stream->lane == lane && record->end > atomic_load(&stream->rx.tail) && record->end < SHUNT_NEVER;
+}
+
+/* followed->lock held. */
+static void follow(struct shunt_followed *followed, struct shunt_lane *lane, const struct shunt_trace_record *record,
+		   uint64_t now)
 {
 	struct shunt_stream *stream = shunt_link_stream(lane->link, record->stream);
-	uint64_t tail;
 
-	if (!stream || stream->lane != lane || !stream->rx.link_open ||
-	    atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released))
-		return false;
-	tail = atomic_load(&stream->rx.tail);
-	return record->end > tail && record->end - tail <= stream->rx.link_bytes;
+	if (!stream || is_over(stream))
+		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
+	else if (!is_sound(stream, lane, record))
+		shunt_trace_count(followed->book, SHUNT_TRACE_REFUSED, 1);
+	else
+		shunt_followed_tell(followed, record, now);
 }
 
 void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, struct shunt_stream *stream, uint64_t tail)
@@ -146,12 +167,8 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, s
 		return;
 	now = shunt_now(engine);
 	shunt_lock_take(&followed->lock);
-	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++) {
-		if (is_sound(lane, &record))
-			shunt_followed_tell(followed, &record, now);
-		else
-			shunt_trace_count(followed->book, SHUNT_TRACE_REFUSED, 1);
-	}
+	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
+		follow(followed, lane, &record, now);
 	atomic_store(&stream->rx.followed, shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);
 	if (followed->zone.at && now - followed->zone.at > STALE)
