@@ -290,7 +290,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 			part_of = SHUNT_WR_AHEAD;
 		if (part_of == SHUNT_WR_WHOLE && !room(chain, piece, lane->reserve))
 			return SHUNT_CHAIN_STALLED;
-		if (__builtin_expect(stream->tx.pendings != NULL, 0) && !behind) {
+		if (__builtin_expect(shunt_lane_trace_due(stream), 0) && !behind) {
 			uint32_t both = part_of == SHUNT_WR_AHEAD ? whole : piece;
 
 			if (!write_records(chain, stream, offset + both, both))

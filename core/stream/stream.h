@@ -167,7 +167,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */
 	_Atomic uint64_t gathered_at;	/* when the first of it came */
-	struct shunt_pendings *pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
+	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
 	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
