@@ -101,6 +101,7 @@ static void load_config(void)
 	read_files(&quiet);
 	shunt_conf_load(&conf, &config, &quiet, NULL);
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
+	shunt_log_set_format((enum shunt_log_format)config.log_format);
 	shunt_conf_load(&conf, &config, &asker, NULL);
 	review_config();
 	read_key();

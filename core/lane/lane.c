@@ -4,6 +4,7 @@
 #include "core/lane/chain.h"
 #include "core/lane/wr.h"
 #include "core/lane/direct.h"
+#include "core/lane/lane_trace.h"
 #include "core/engine.h"
 #include "core/stream/gather.h"
 #include "core/lane/zero_copy.h"
@@ -80,6 +81,7 @@ void shunt_lane_fini(struct shunt_lane *lane)
 {
 	shunt_window_fini(&lane->window);
 	shunt_chain_fini(lane);
+	shunt_lane_trace_free(lane);
 }
 
 /* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
