@@ -104,8 +104,6 @@ static void take_line(const struct shunt_conf_line *line, void *arg)
 	struct layer *layer = arg;
 	char why[SHUNT_CONFIG_LINE_MAX];
 
-	if (!line->name)
-		return; /* shunt_conf_rules() */
 	if (!strcmp(line->name, VARIABLE))
 		complain_line(line->number, VARIABLE " counts in the environment alone", layer);
 	else if (shunt_config_set(layer->config, line->name, line->value, why, sizeof(why)))
@@ -170,35 +168,4 @@ struct shunt_conf_wrong shunt_conf_load(const struct shunt_conf *conf, struct sh
 	take_environment(&layer, conf->missing);
 	layer.wrong.values += shunt_config_check(config, asker->complain, asker->carg);
 	return layer.wrong;
-}
-
-/* --- the rules --- */
-
-struct rules {
-	const char *path;
-	void (*take)(const char *path, const struct shunt_conf_line *line, void *arg);
-	void *arg;
-};
-
-static void take_rule(const struct shunt_conf_line *line, void *arg)
-{
-	struct rules *rules = arg;
-
-	if (!line->name)
-		rules->take(rules->path, line, rules->arg);
-}
-
-void shunt_conf_rules(const struct shunt_conf *conf,
-		      void (*take)(const char *path, const struct shunt_conf_line *line, void *arg),
-		      void *arg)
-{
-	struct rules rules = { .take = take, .arg = arg };
-	const struct shunt_conf_reader reader = { .take = take_rule, .arg = &rules };
-
-	for (unsigned int i = conf->count; i-- > 0;) {
-		if (conf->file[i].why)
-			continue;
-		rules.path = conf->file[i].path;
-		shunt_conf_lines(conf->file[i].text, conf->file[i].bytes, &reader);
-	}
 }

@@ -58,9 +58,4 @@ struct shunt_conf_wrong shunt_conf_load(const struct shunt_conf *conf, struct sh
 					const struct shunt_conf_asker *asker,
 					struct shunt_conf_origin *origins);
 
-/* The rules of the files, those that come first before the others: the user's, then /etc's. */
-void shunt_conf_rules(const struct shunt_conf *conf,
-		      void (*take)(const char *path, const struct shunt_conf_line *line, void *arg),
-		      void *arg);
-
 #endif

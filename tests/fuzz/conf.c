@@ -22,10 +22,8 @@ static void take(const struct shunt_conf_line *line, void *arg)
 	fuzz_check(line->number > last);
 	last = line->number;
 	check_text(line->value);
-	if (line->name) {
-		check_text(line->name);
-		fuzz_check(!strncmp(line->name, "SHUNT_", 6));
-	}
+	check_text(line->name);
+	fuzz_check(!strncmp(line->name, "SHUNT_", 6));
 }
 
 static void wrong(unsigned int number, const char *why, void *arg)

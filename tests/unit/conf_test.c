@@ -20,7 +20,7 @@ static char folder[] = "/tmp/shunt-conf-test.XXXXXX";
 /* --- lines --- */
 
 struct heard {
-	int lines, rules, wrong;
+	int lines, wrong;
 	unsigned int number; /* of the last */
 	char name[SHUNT_CONF_LINE_MAX], value[SHUNT_CONF_LINE_MAX], why[128];
 };
@@ -29,10 +29,9 @@ static void take(const struct shunt_conf_line *line, void *arg)
 {
 	struct heard *heard = arg;
 
-	heard->lines += line->name != NULL;
-	heard->rules += !line->name;
+	heard->lines++;
 	heard->number = line->number;
-	snprintf(heard->name, sizeof(heard->name), "%s", line->name ? line->name : "");
+	snprintf(heard->name, sizeof(heard->name), "%s", line->name);
 	snprintf(heard->value, sizeof(heard->value), "%s", line->value);
 }
 
@@ -65,20 +64,14 @@ static void test_lines(void **state)
 
 	(void)state;
 	heard = hear_text("");
-	assert_int_equal(heard.lines + heard.rules + heard.wrong, 0);
+	assert_int_equal(heard.lines + heard.wrong, 0);
 	heard = hear_text("# one\n\n  \t# two\r\n \r\n");
-	assert_int_equal(heard.lines + heard.rules + heard.wrong, 0);
+	assert_int_equal(heard.lines + heard.wrong, 0);
 	heard = hear_text("\n SHUNT_A\t=  b = c#d \r");
 	assert_int_equal(heard.lines, 1);
 	assert_int_equal(heard.number, 2);
 	assert_string_equal(heard.name, "SHUNT_A");
 	assert_string_equal(heard.value, "b = c#d");
-	heard = hear_text("SHUNT_A=1\nrule  program=a port=1 tcp \nSHUNT_B=2\n");
-	assert_int_equal(heard.lines, 2);
-	assert_int_equal(heard.rules, 1);
-	heard = hear_text("rule\tprogram=a = b");
-	assert_int_equal(heard.rules, 1);
-	assert_string_equal(heard.value, "program=a = b");
 }
 
 static void test_wrong_lines(void **state)
@@ -325,32 +318,12 @@ static void test_where(void **state)
 	assert_int_equal(config.spin_us, 25);
 }
 
-static void count_rule(const char *path, const struct shunt_conf_line *line, void *arg)
-{
-	assert_non_null(path);
-	assert_int_equal(line->number, ++*(unsigned int *)arg);
-}
-
-static void test_rules(void **state)
-{
-	static const char text[] = "rule tcp\nrule link\n";
-	unsigned int count = 0;
-	char path[300];
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s", write_file("r", text, strlen(text), 0644));
-	assert_int_equal(load((const char *[]) { "SHUNT_CONF", path, NULL }).lines, 0);
-	shunt_conf_rules(&conf, count_rule, &count);
-	assert_int_equal(count, 2);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),	      cmocka_unit_test(test_wrong_lines),
 		cmocka_unit_test(test_hostile_lines), cmocka_unit_test(test_files),
 		cmocka_unit_test(test_layers),	      cmocka_unit_test(test_where),
-		cmocka_unit_test(test_rules),
 	};
 	char command[300];
 	int failed;
