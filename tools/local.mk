@@ -6,7 +6,7 @@ tools_shunt_SOURCES = \
 	tools/library.c tools/program.c tools/door.c tools/door.h tools/enter.c tools/absence.c tools/seconds.c \
 	tools/variables.c \
 	tools/ask.c tools/ask.h \
-	tools/run.c tools/adm.c \
+	tools/run.c tools/adm.c tools/adm_who.c tools/adm_who.h \
 	tools/config.c \
 	tools/log.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
