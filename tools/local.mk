@@ -23,8 +23,16 @@ tools_shunt_SOURCES = \
 	tools/perf_worker.c \
 	tools/perf_qos.c tools/perf_qos.h tools/perf_qos_demand.c tools/perf_qos_run.c \
 	tools/perf_qos_show.c tools/perf_qos_client.c
+if HAVE_MICROHTTPD
+tools_shunt_SOURCES += \
+	tools/monitor.c tools/monitor.h tools/monitor_gate.c tools/monitor_html.c tools/monitor_http.c \
+	tools/monitor_log.c tools/monitor_look.c tools/monitor_matrix.c tools/monitor_options.c \
+	tools/monitor_page.c tools/monitor_rows.c tools/monitor_user.c
+else
+tools_shunt_SOURCES += tools/monitor_lacks.c
+endif
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
-tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
+tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
+tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) $(MICROHTTPD_LIBS) -lm
 EXTRA_DIST += \
 	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

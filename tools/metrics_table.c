@@ -183,8 +183,7 @@ const struct shunt_metric shunt_metrics[] = {
 		"Work requests that could not be posted"),
 	COUNTER("poll_gaps", "counters.poll_gaps",
 		"Times that ready bytes waited too long for a poll"),
-	COUNTER("slow_operations", "counters.slow_operations",
-		"Steps that took longer than SHUNT_SLOW_US"),
+	COUNTER("slow_steps", "counters.slow_steps", "Steps that took longer than SHUNT_SLOW_US"),
 
 	/* Memory. */
 	GAUGE("memory_regions", "counters.memory_regions", "Memory regions that are registered"),
