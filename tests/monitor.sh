@@ -15,4 +15,6 @@ has "$out" '^Usage: shunt monitor'
 narrow "$out"
 expect 0 timeout 300 python3 "$top_srcdir/tests/monitor_client.py" "$shunt" "$top_srcdir/tests/stat_fake.py"
 echo "$out"
+expect 0 timeout 300 python3 "$top_srcdir/tests/fuzz/monitor.py" 1 1 "$shunt" monitor --json --listen 127.0.0.1:0
+echo "$out"
 finish

@@ -74,7 +74,7 @@ void monitor_look_close(struct monitor *monitor)
 static void copy(struct shunt_look *to, const struct shunt_look *from)
 {
 	*to = (struct shunt_look) { .count = from->count, .shut = from->shut };
-	to->processes = calloc(from->count + 1, sizeof(*to->processes));
+	to->processes = calloc(from->count, sizeof(*to->processes));
 	if (!to->processes)
 		abort();
 	memcpy(to->processes, from->processes, from->count * sizeof(*to->processes));
@@ -93,7 +93,7 @@ static void look_now(struct monitor *monitor, enum monitor_kind kind, struct mon
 		shunt_look_within(&look->look, NULL, 0, PATIENCE);
 	look->at = shunt_seconds();
 	look->took = look->at - start;
-	if (last)
+	if (last && last->look.count)
 		copy(&look->before, &last->look);
 	monitor_look_leave(monitor, last);
 }
