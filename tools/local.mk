@@ -8,7 +8,7 @@ tools_shunt_SOURCES = \
 	tools/ask.c tools/ask.h \
 	tools/run.c tools/adm.c \
 	tools/config.c \
-	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c \
+	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c \
 	tools/metrics_text.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \

@@ -225,7 +225,7 @@ static void put_info(const struct shunt_metrics_row *row)
 	put(row, &labels, 1);
 }
 
-/* Bucket i has values below 2^(i+1), so that what `le` names is the last of them. */
+/* Bucket i has values below 2^(i+1), so that what `le` names is the last of them; the last one has no end. */
 static void put_bucket(const struct shunt_metrics_row *row, size_t i, json_int_t sum)
 {
 	uint64_t last = (2ULL << i) - 1;
@@ -255,7 +255,7 @@ static void put_buckets(const struct shunt_metrics_row *row)
 		json_int_t more = number_at(json_array_get(array, i), "");
 
 		sum += more > 0 && more < INT64_MAX / SHUNT_METRICS_BUCKETS ? more : 0;
-		if (i >= row->metric->first && i < row->metric->last)
+		if (i >= row->metric->first && i < row->metric->last && i + 1 < count)
 			put_bucket(row, i, sum);
 	}
 	begin(&labels, row);

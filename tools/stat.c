@@ -14,13 +14,14 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt stat [--json] [--watch SECONDS] [PROCESS...]\n"
+	"Usage: shunt stat [--json | --tcp] [--watch SECONDS] [PROCESS...]\n"
 	"       shunt stat --openmetrics[=text|strict|list] [--streams] [PROCESS...]\n\n"
 	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
 	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
 	"A process is a process id or an identity, 32 hexadecimal digits, which is shown in place of a\n"
 	"process id that is not visible here. Without one: all that may be asked.\n\n"
 	"  --json           an array with an object for each process, as the processes say it\n"
+	"  --tcp            a line for each connection, in the columns of `ss -tnp` and the track\n"
 	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
 	"                   rates, of the time since the last look, and so have totals and counters;\n"
 	"                   an array a line with --json\n"
@@ -29,7 +30,7 @@ static const char help[] =
 	"  --streams        with --openmetrics: also series of each stream, queue pair and link\n\n"
 	"Exit status: 0, or 1 if a process has no statistics to give.\n";
 
-enum view { TEXT, JSON, METRICS, METRICS_STRICT, METRICS_LIST };
+enum view { TEXT, JSON, TCP, METRICS, METRICS_STRICT, METRICS_LIST };
 
 struct options {
 	enum view view;
@@ -80,6 +81,10 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 
 	if (options->watch > 0 && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
+	if (options->view == TCP) {
+		shunt_stat_show_tcp(look);
+		return;
+	}
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i], *then = shunt_look_find(before, stat);
 
@@ -110,6 +115,7 @@ static void show(const struct options *options, const struct shunt_look *look,
 {
 	switch (options->view) {
 	case TEXT:
+	case TCP:
 		show_text(options, look, before);
 		break;
 	case JSON:
@@ -154,17 +160,23 @@ static int parse_wanted(struct options *options, int count, char **words)
 	return 0;
 }
 
+static int choose(struct options *options, enum view view)
+{
+	if (options->view != TEXT && options->view != view)
+		return usage_error("one or the other:", "--json, --tcp, --openmetrics");
+	options->view = view;
+	return 0;
+}
+
 static int parse_metrics(struct options *options, const char *format)
 {
 	if (!format || !strcmp(format, "text"))
-		options->view = METRICS;
-	else if (!strcmp(format, "strict"))
-		options->view = METRICS_STRICT;
-	else if (!strcmp(format, "list"))
-		options->view = METRICS_LIST;
-	else
-		return usage_error("a format of metrics is text, strict or list, not", format);
-	return 0;
+		return choose(options, METRICS);
+	if (!strcmp(format, "strict"))
+		return choose(options, METRICS_STRICT);
+	if (!strcmp(format, "list"))
+		return choose(options, METRICS_LIST);
+	return usage_error("a format of metrics is text, strict or list, not", format);
 }
 
 static int parse(struct options *options, int argc, char **argv)
@@ -173,6 +185,7 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "openmetrics", optional_argument, NULL, 'o' },
 		{ "streams", no_argument, NULL, 's' },
+		{ "tcp", no_argument, NULL, 't' },
 		{ "watch", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -183,7 +196,8 @@ static int parse(struct options *options, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
 		case 'j':
-			options->view = JSON;
+			if (choose(options, JSON))
+				return EXIT_USAGE;
 			break;
 		case 'o':
 			if (parse_metrics(options, optarg))
@@ -191,6 +205,10 @@ static int parse(struct options *options, int argc, char **argv)
 			break;
 		case 's':
 			options->streams = true;
+			break;
+		case 't':
+			if (choose(options, TCP))
+				return EXIT_USAGE;
 			break;
 		case 'w':
 			options->watch = strtod(optarg, &end);
