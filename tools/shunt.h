@@ -22,6 +22,7 @@ int shunt_stat(int argc, char **argv);
 int shunt_trace(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_log_show(int argc, char **argv);
+int shunt_monitor(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
