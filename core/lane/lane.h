@@ -104,6 +104,7 @@ struct shunt_lane {
 	/* service thread: keepalive.c */
 	uint64_t seen_sent, seen_received;	/* at the last look */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
+	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 };
 
 /* Bytes of a stage stay until their WRs are complete; so does a seat. */
