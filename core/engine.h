@@ -24,6 +24,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/streams.h"
+#include "core/trace/slow.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -34,6 +35,7 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
 	uint64_t uncounted;	/* ended as plain ones: what the kernel carried of them is not known */
 	struct shunt_bytes tx, rx;
+	uint64_t sizes[SHUNT_SIZE_BUCKETS];	/* of their sends */
 };
 
 struct shunt_engine {
@@ -121,6 +123,7 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	/* ns: all that was there then has been polled; while group.metered. group.lock */
 	uint64_t emptied_at;
+	shunt_slow_log slow;	/* what `shunt log` shows */
 };
 
 /* The hooks that its polls call. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
+#include "core/admin/events.h"
 #include "core/admin/trace_show.h"
 #include "core/base/answer.h"
 #include "core/recovery/failover.h"
+#include "core/recovery/probe.h"
 #include <stdio.h>
 #include <string.h>
 #include "core/device/fault.h"
@@ -106,9 +108,15 @@ static const struct shunt_command commands[] = {
 	  "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults",
 	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
+	{ "log", "[NUMBER]",
+	  "slow steps and gaps between polls (SHUNT_SLOW_US, SHUNT_POLL_WARN_US) as JSON, behind that number if there is one",
+	  0, 1, shunt_events_command },
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
+	{ "probe", "",
+	  "asks the peer's device of each link for a sign of life, and tells how long it took; as JSON", 0, 0,
+	  shunt_probe_command },
 	{ "qos", "[RULES | off | rules | periods]",
 	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
 	  "rules: says them again; periods: what classes had in the last ones",

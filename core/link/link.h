@@ -74,12 +74,14 @@ struct shunt_link {
 	_Atomic bool failed;	/* of no use any more; so are all its lanes */
 	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	uint64_t broke_at;	/* its streams are going over to TCP since then; 0: that is not timed; service thread */
 	bool resumed;		/* the peer has told of all streams; service thread */
 
 	struct shunt_line line;	/* which it is of, and the name of its rendezvous without the leading NUL */
 	bool on_trial, tried;	/* the queue pair's predecessor has died: it has to show that it works */
 	uint64_t bring_at;	/* when streams of the line are looked at again; SHUNT_NEVER: they all are here */
 	bool wants_write;
+	struct shunt_idle idle;
 	struct shunt_lock send_lock;
 	struct shunt_link *next;
 	struct shunt_arrivals *arrivals; /* group.lock; asked where lanes are metered */
