@@ -40,6 +40,7 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.notify = shunt_epset_notify,
 	.repost = shunt_roster_post,
 	.stalls = shunt_roster_stalls,
+	.late = shunt_inbound_late,
 	.settle = shunt_settle_all,
 };
 

@@ -24,6 +24,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/streams.h"
+#include "core/trace/slow.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -119,6 +120,7 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	/* ns: all that was there then has been polled; while group.metered. group.lock */
 	uint64_t emptied_at;
+	shunt_slow_log slow;	/* what `shunt log` shows */
 };
 
 /* The hooks that its polls call. */

@@ -15,6 +15,7 @@ static const struct {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
+	{ "log", shunt_log_show, "show what took long in shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
 	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },

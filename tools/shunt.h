@@ -20,6 +20,7 @@ enum {
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
+int shunt_log_show(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
+#include "core/admin/events.h"
 #include "core/base/answer.h"
 #include "core/recovery/failover.h"
 #include "core/recovery/probe.h"
@@ -93,6 +94,9 @@ static const struct shunt_command commands[] = {
 	  "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults",
 	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
+	{ "log", "[NUMBER]",
+	  "slow steps and gaps between polls (SHUNT_SLOW_US, SHUNT_POLL_WARN_US) as JSON, behind that number if there is one",
+	  0, 1, shunt_events_command },
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/lane/send_buffer.h"
 #include "core/lane/wr.h"
+#include "core/trace/probe.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 
@@ -72,6 +73,7 @@ static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint3
 	if (!limit)
 		return true;
 	lane->counters.stalls[limit]++;
+	SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number, shunt_limit_names[limit]);
 	return false;
 }
 

@@ -3,6 +3,7 @@
 #include "core/engine.h"
 #include "core/lane/wr.h"
 #include "core/lane/zero_copy.h"
+#include "core/trace/probe.h"
 
 #define SGES 16	/* at most lane.max_sges are used */
 
@@ -13,8 +14,11 @@ static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint
 
 	shunt_group_poll(lane->link->engine);
 	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
-	if (limit)
+	if (limit) {
 		lane->counters.stalls[limit]++;
+		SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number,
+			     shunt_limit_names[limit]);
+	}
 	return !limit;
 }
 

@@ -77,7 +77,8 @@ static inline bool shunt_wr_admit_two(struct shunt_lane *lane, uint32_t ahead, u
 /* When a signaled WR is posted, if it is timed; else 0. */
 static inline uint64_t shunt_wr_time(struct shunt_lane *lane, uint64_t number)
 {
-	if (!lane->window.policy->completed && number - lane->last_timed < SHUNT_WR_TIMED_EVERY)
+	if (!lane->window.policy->completed && !lane->link->engine->config.slow_us &&
+	    number - lane->last_timed < SHUNT_WR_TIMED_EVERY)
 		return 0;
 	lane->last_timed = number;
 	return shunt_now(lane->link->engine);

@@ -60,6 +60,7 @@ struct shunt_link {
 	_Atomic bool failed;	/* of no use any more; so are all its lanes */
 	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	uint64_t broke_at;	/* its streams are going over to TCP since then; 0: that is not timed; service thread */
 	bool resumed;		/* the peer has told of all streams; service thread */
 
 	struct shunt_line line;	/* which it is of, and the name of its rendezvous without the leading NUL */

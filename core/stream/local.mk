@@ -28,6 +28,7 @@ stream_sources = \
 	core/stream/short_lived.c core/stream/short_lived.h \
 	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
+	core/stream/slow_stream.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \
 	core/stream/stream_error.c core/stream/stream_error.h \

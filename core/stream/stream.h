@@ -297,7 +297,8 @@ struct shunt_stream {
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
-	bool claimed;		/* service thread: a claim is under way */
+	bool claimed;		/* service thread: a claim is under way, */
+	uint64_t claim_begun;	/* since then; 0: it is not timed (core/trace/slow_step.h) */
 	uint64_t named_until;	/* the same: it was refused, and messages of its lane up to this one may name its seat */
 	uint32_t line;		/* the same: of links, one of which has died under it (reconnect.h); 0 none */
 	uint32_t return_tries;	/* how often its claim has failed since, */

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Time stamps, rings of records, histograms. Knows nothing of streams.
 trace_sources = \
-	core/trace/histogram.c core/trace/histogram.h
+	core/trace/histogram.c core/trace/histogram.h \
+	core/trace/probe.h \
+	core/trace/slow.c core/trace/slow.h \
+	core/trace/slow_step.c core/trace/slow_step.h
