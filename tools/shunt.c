@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
+	{ "top", shunt_top, "show processes and streams by their rates, live" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },

@@ -19,6 +19,7 @@ enum {
 /* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
+int shunt_top(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
