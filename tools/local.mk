@@ -5,6 +5,7 @@ tools_shunt_SOURCES = \
 	tools/shunt.c tools/shunt.h tools/output.c tools/output.h \
 	tools/library.c tools/program.c tools/door.c tools/door.h tools/enter.c tools/absence.c tools/seconds.c \
 	tools/variables.c \
+	tools/ask.c tools/ask.h \
 	tools/run.c tools/adm.c \
 	tools/config.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c \

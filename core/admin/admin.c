@@ -5,6 +5,8 @@
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/admin/command.h"
 #include "core/link/trust.h"
@@ -25,6 +27,8 @@ static void end(struct shunt_engine *engine, struct shunt_admin_client *client)
 {
 	shunt_own_fds_close(engine, client->fd);
 	client->fd = -1;
+	free(client->text);
+	client->text = NULL;
 }
 
 void shunt_admin_close(struct shunt_service *service)
@@ -51,6 +55,8 @@ static struct shunt_admin_client *place(struct shunt_service *service)
 	return oldest;
 }
 
+static void hear(struct shunt_source *source, uint32_t events);
+
 static void welcome(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, admin.source);
@@ -68,17 +74,66 @@ static void welcome(struct shunt_source *source, uint32_t events)
 	client = place(service);
 	client->fd = fd;
 	client->number = ++service->admin.came;
+	client->source.ready = hear;
 	if (shunt_loop_add(&engine->loop, fd, &client->source, EPOLLIN))
 		end(engine, client);
 }
 
-/* A new socket has room for an answer; who does not take it does without. */
-static void reply(struct shunt_engine *engine, int fd, char sign, struct shunt_answer *answer)
+/* One packet. 1: there are more; 0: it was the last one; or -errno. */
+static int send_packet(struct shunt_admin_client *client)
 {
-	struct iovec iov[] = { { &sign, 1 }, { answer->text, answer->length } };
+	size_t left = client->length - client->sent;
+	size_t bytes = left < SHUNT_ADMIN_PACKET - 1 ? left : SHUNT_ADMIN_PACKET - 1;
+	char sign = bytes < left ? '*' : client->sign;
+	struct iovec iov[] = { { &sign, 1 }, { client->text + client->sent, bytes } };
 	struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	engine->sys->sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (client->engine->sys->sendmsg(client->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -errno;
+	client->sent += bytes;
+	return bytes < left;
+}
+
+/* A client that takes no more for now is asked again when there is room. */
+static void send_packets(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_admin_client *client = shunt_loop_owner(source, struct shunt_admin_client, source);
+	int rc;
+
+	(void)events;
+	if (client->fd < 0)
+		return;
+	do {
+		rc = send_packet(client);
+	} while (rc > 0);
+	if (rc != -EAGAIN)
+		end(client->engine, client);
+}
+
+/* Text and what follows it as one. NULL: no memory. */
+static char *whole(struct shunt_answer *answer, size_t *length)
+{
+	char *text = malloc(answer->length + answer->more_length + 1);
+
+	*length = answer->length + answer->more_length;
+	if (text) {
+		memcpy(text, answer->text, answer->length);
+		if (answer->more)
+			memcpy(text + answer->length, answer->more, answer->more_length);
+	}
+	return text;
+}
+
+static void reply(struct shunt_admin_client *client, char sign, struct shunt_answer *answer)
+{
+	client->sign = sign;
+	client->text = whole(answer, &client->length);
+	client->sent = 0;
+	client->source.ready = send_packets;
+	if (!client->text || shunt_loop_change(&client->engine->loop, client->fd, &client->source, EPOLLOUT))
+		end(client->engine, client);
+	else
+		send_packets(&client->source, EPOLLOUT);
 }
 
 static void hear(struct shunt_source *source, uint32_t events)
@@ -96,11 +151,15 @@ static void hear(struct shunt_source *source, uint32_t events)
 	if (client->fd < 0)
 		return;
 	got = engine->sys->recvmsg(client->fd, &message, MSG_DONTWAIT);
-	if (got > 0) {
-		refused = shunt_command_run(engine, line, got, &answer);
-		reply(engine, client->fd, refused ? '-' : '+', &answer);
+	if (got < 0 && errno == EAGAIN)
+		return;
+	if (got <= 0) {
+		end(engine, client);
+		return;
 	}
-	end(engine, client);
+	refused = shunt_command_run(engine, line, (size_t)got, &answer);
+	reply(client, refused ? '-' : '+', &answer);
+	shunt_answer_end(&answer);
 }
 
 void shunt_admin_open(struct shunt_service *service)
@@ -109,7 +168,7 @@ void shunt_admin_open(struct shunt_service *service)
 
 	admin->source.ready = welcome;
 	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++) {
-		admin->clients[i] = (struct shunt_admin_client) { .source.ready = hear, .engine = service->engine, .fd = -1 };
+		admin->clients[i] = (struct shunt_admin_client) { .engine = service->engine, .fd = -1 };
 	}
 	admin->fd = listen_as(service->engine);
 	if (admin->fd >= 0)

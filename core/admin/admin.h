@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The control socket of a process, "shunt/adm/IDENTITY": its user and root send a command as one
- * packet and get one back, '+' and what was done or '-' and why not. A silent client costs a
- * descriptor, and the next client but some ends it; nobody is ever waited for. Service thread.
+ * packet. The answer is packets of at most SHUNT_ADMIN_PACKET bytes: '+' and what was done, or '-'
+ * and why not, and before that '*' and text that goes on in the next packet. A silent client costs
+ * a descriptor, and the next client but some ends it; nobody is ever waited for. Service thread.
  */
 #ifndef SHUNT_CORE_ADMIN_ADMIN_H
 #define SHUNT_CORE_ADMIN_ADMIN_H
@@ -14,12 +15,16 @@
 struct shunt_service;
 
 #define SHUNT_ADMIN_CLIENTS 4
+#define SHUNT_ADMIN_PACKET 4097	/* the first byte says whether it is the last one */
 
 struct shunt_admin_client {
 	struct shunt_source source;
 	struct shunt_engine *engine;
 	int fd;			/* -1: nobody */
 	uint64_t number;	/* of those that have come */
+	char sign;		/* of the last packet */
+	char *text;		/* what is still to be sent begins at `sent`; malloc'ed, or NULL: the command is awaited */
+	size_t length, sent;
 };
 
 struct shunt_admin {

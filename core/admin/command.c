@@ -155,8 +155,7 @@ int shunt_command_run(struct shunt_engine *engine, const char *line, size_t byte
 	const struct shunt_command *command;
 	int count = -1;
 
-	answer->length = 0;
-	answer->text[0] = '\0';
+	shunt_answer_begin(answer);
 	if (bytes <= SHUNT_COMMAND_MAX) {
 		memcpy(copy, line, bytes);
 		count = cut(copy, bytes, words);

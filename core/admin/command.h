@@ -16,7 +16,7 @@ struct shunt_engine;
 
 /*
  * Carries out a line: printable ASCII, words with one space between them. 0, or -1 if it was refused, and nothing
- * has changed; the answer says why. Service thread.
+ * has changed; the answer says why. The caller ends the answer. Service thread.
  */
 int shunt_command_run(struct shunt_engine *engine, const char *line, size_t bytes, struct shunt_answer *answer);
 

@@ -3,13 +3,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/identity.h"
+#include "core/base/json.h"
 #include "core/base/outfile.h"
 #include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
@@ -26,62 +26,23 @@
 
 #define PATIENCE_US 500000	/* with a reader, on the service thread */
 
-struct text {
-	char *start;
-	size_t length, room;
-	bool failed;
-	bool comma;
-};
-
-__attribute__((format(printf, 2, 3)))
-static void put(struct text *text, const char *format, ...)
-{
-	va_list args;
-	int wanted;
-
-	for (;;) {
-		va_start(args, format);
-		wanted = vsnprintf(text->start + text->length, text->room - text->length, format, args);
-		va_end(args);
-		if (wanted < 0 || text->failed)
-			return;
-		if ((size_t)wanted < text->room - text->length)
-			break;
-		char *more = realloc(text->start, text->room * 2 + wanted);
-
-		if (!more) {
-			text->failed = true;
-			return;
-		}
-		text->start = more;
-		text->room = text->room * 2 + wanted;
-	}
-	text->length += wanted;
-}
-
-static void put_number(struct text *text, const char *name, uint64_t value)
-{
-	put(text, "%s\"%s\":%llu", text->comma ? "," : "", name, (unsigned long long)value);
-	text->comma = true;
-}
-
-static void put_bytes(struct text *text, const char *name, const char *track,
+static void put_bytes(struct shunt_json *text, const char *name, const char *track,
 		      const struct shunt_bytes *bytes)
 {
-	put(text, ",\"%s\":{", name);
+	shunt_json_put(text, ",\"%s\":{", name);
 	if (track)
-		put(text, "\"track\":\"%s\",", track);
-	put(text, "\"tcp\":%llu,\"link\":%llu,\"late\":%llu,\"late_tcp\":%llu}",
+		shunt_json_put(text, "\"track\":\"%s\",", track);
+	shunt_json_put(text, "\"tcp\":%llu,\"link\":%llu,\"late\":%llu,\"late_tcp\":%llu}",
 	    (unsigned long long)bytes->tcp, (unsigned long long)bytes->link,
 	    (unsigned long long)bytes->late, (unsigned long long)bytes->late_tcp);
 }
 
-static void put_address(struct text *text, const char *name, const uint8_t address[16], uint16_t port)
+static void put_address(struct shunt_json *text, const char *name, const uint8_t address[16], uint16_t port)
 {
 	char host[SHUNT_ADDRESS_ROOM];
 
 	shunt_address_text(address, port, host);
-	put(text, "\"%s\":\"%s\",", name, host);
+	shunt_json_put(text, "\"%s\":\"%s\",", name, host);
 }
 
 static const char *state_word(const struct shunt_stream *stream)
@@ -110,10 +71,10 @@ static const char *waits_for(struct shunt_stream *stream)
 	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
 }
 
-static void put_stream(struct text *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
+static void put_stream(struct shunt_json *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
 		       const struct shunt_bytes *rx)
 {
-	put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
+	shunt_json_put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
 	text->comma = true;
 	if (!stream->tuple_known)
 		shunt_rendezvous_learn(stream);
@@ -121,18 +82,18 @@ static void put_stream(struct text *text, struct shunt_stream *stream, const str
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
-	put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
+	shunt_json_put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
 	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
-	put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
+	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
 	if (atomic_load(&stream->pacing.rate))
-		put(text, ",\"paced\":%llu", (unsigned long long)atomic_load(&stream->pacing.rate));
+		shunt_json_put(text, ",\"paced\":%llu", (unsigned long long)atomic_load(&stream->pacing.rate));
 	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
 	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
-	put(text, "}");
+	shunt_json_put(text, "}");
 }
 
 struct sum {
-	struct text *text;
+	struct shunt_json *text;
 	struct shunt_totals totals;
 };
 
@@ -176,35 +137,35 @@ static const char *bound_by(const uint64_t *stalls)
 }
 
 /* What was short how often. */
-static void put_stalls(struct text *text, const uint64_t *stalls)
+static void put_stalls(struct shunt_json *text, const uint64_t *stalls)
 {
-	put(text, "\"stalls\":{");
+	shunt_json_put(text, "\"stalls\":{");
 	text->comma = false;
 	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
-		put_number(text, shunt_limit_names[i], stalls[i]);
-	put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
+		shunt_json_number(text, shunt_limit_names[i], stalls[i]);
+	shunt_json_put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
 }
 
 /* Of each lane, what shows whether they share the work. group.lock held. */
-static void put_each_lane(struct text *text, const struct shunt_group *group)
+static void put_each_lane(struct shunt_json *text, const struct shunt_group *group)
 {
-	put(text, "\"lanes\":[");
+	shunt_json_put(text, "\"lanes\":[");
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
-		put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
+		shunt_json_put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
 		    lane->link->device->context->device->name, bound_by(lane->counters.stalls));
 		text->comma = true;
-		put_number(text, "peer", lane->link->peer_pid);
-		put_number(text, "lane", lane->number);
-		put_number(text, "streams", lane->seats);
-		put_number(text, "wr", lane->sent);
-		put_number(text, "wr_bytes", lane->window.posted);
-		put_number(text, "doorbells", lane->counters.doorbells);
-		put(text, "}");
+		shunt_json_number(text, "peer", lane->link->peer_pid);
+		shunt_json_number(text, "lane", lane->number);
+		shunt_json_number(text, "streams", lane->seats);
+		shunt_json_number(text, "wr", lane->sent);
+		shunt_json_number(text, "wr_bytes", lane->window.posted);
+		shunt_json_number(text, "doorbells", lane->counters.doorbells);
+		shunt_json_put(text, "}");
 	}
-	put(text, "],");
+	shunt_json_put(text, "],");
 }
 
-static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *stalls)
+static void put_lanes(struct shunt_json *text, struct shunt_engine *engine, uint64_t *stalls)
 {
 	struct shunt_lane_stats tally = engine->group.ended;
 	const struct shunt_lane_counters *sum = &tally.counters;
@@ -213,28 +174,28 @@ static void put_lanes(struct text *text, struct shunt_engine *engine, uint64_t *
 	/* group.lock held */
 	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
 		shunt_lane_stats_add(&tally, lane);
-	put_number(text, "lanes", lanes);
+	shunt_json_number(text, "lanes", lanes);
 	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
-	put_number(text, "doorbells", sum->doorbells);
-	put_number(text, "wr", tally.wrs);
-	put_number(text, "wr_bytes", tally.bytes);
-	put_number(text, "wr_inline", tally.wrs - sum->gathered);
-	put_number(text, "wr_signaled", sum->signaled);
-	put_number(text, "wr_direct", sum->direct);
-	put_number(text, "wr_merged", sum->merged);
-	put_number(text, "wr_control", sum->control);
-	put_number(text, "sends_staged", sum->staged_sends);
-	put_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
-	put_number(text, "sends_held", sum->held);
-	put_number(text, "queue_stalls", sum->queue_stalls);
-	put_number(text, "post_failures", sum->post_failures);
-	put_number(text, "inflight_bytes_max", tally.most_bytes);
-	put_number(text, "inflight_wr_max", tally.most_wrs);
-	put_number(text, "window_cuts", tally.cuts);
+	shunt_json_number(text, "doorbells", sum->doorbells);
+	shunt_json_number(text, "wr", tally.wrs);
+	shunt_json_number(text, "wr_bytes", tally.bytes);
+	shunt_json_number(text, "wr_inline", tally.wrs - sum->gathered);
+	shunt_json_number(text, "wr_signaled", sum->signaled);
+	shunt_json_number(text, "wr_direct", sum->direct);
+	shunt_json_number(text, "wr_merged", sum->merged);
+	shunt_json_number(text, "wr_control", sum->control);
+	shunt_json_number(text, "sends_staged", sum->staged_sends);
+	shunt_json_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
+	shunt_json_number(text, "sends_held", sum->held);
+	shunt_json_number(text, "queue_stalls", sum->queue_stalls);
+	shunt_json_number(text, "post_failures", sum->post_failures);
+	shunt_json_number(text, "inflight_bytes_max", tally.most_bytes);
+	shunt_json_number(text, "inflight_wr_max", tally.most_wrs);
+	shunt_json_number(text, "window_cuts", tally.cuts);
 }
 
 /* Of the cost model: nothing without one. */
-static void put_gauges(struct text *text, struct shunt_group *group)
+static void put_gauges(struct shunt_json *text, struct shunt_group *group)
 {
 	struct soft_gauges gauges = { 0 };
 
@@ -242,18 +203,18 @@ static void put_gauges(struct text *text, struct shunt_group *group)
 		soft_read_gauges(group->devices[SHUNT_SOFT].context, &gauges);
 	if (!gauges.wr_max)
 		return;
-	put_number(text, "model_wr", gauges.wr);
-	put_number(text, "model_wr_max", gauges.wr_max);
-	put_number(text, "model_bytes", gauges.bytes);
-	put_number(text, "model_bytes_max", gauges.bytes_max);
-	put_number(text, "model_misses", gauges.misses);
-	put_number(text, "model_pauses", gauges.pauses);
-	put_number(text, "model_busy_ns", gauges.busy_ns);
-	put_number(text, "model_mr_ns", gauges.mr_ns);
+	shunt_json_number(text, "model_wr", gauges.wr);
+	shunt_json_number(text, "model_wr_max", gauges.wr_max);
+	shunt_json_number(text, "model_bytes", gauges.bytes);
+	shunt_json_number(text, "model_bytes_max", gauges.bytes_max);
+	shunt_json_number(text, "model_misses", gauges.misses);
+	shunt_json_number(text, "model_pauses", gauges.pauses);
+	shunt_json_number(text, "model_busy_ns", gauges.busy_ns);
+	shunt_json_number(text, "model_mr_ns", gauges.mr_ns);
 }
 
 /* Memory regions that are registered now. group.lock held. */
-static void put_memory(struct text *text, struct shunt_group *group)
+static void put_memory(struct shunt_json *text, struct shunt_group *group)
 {
 	uint64_t regions = 0, bytes = 0;
 
@@ -263,106 +224,104 @@ static void put_memory(struct text *text, struct shunt_group *group)
 		regions += atomic_load(&lane->link->arena.regions);
 		bytes += atomic_load(&lane->link->arena.registered);
 	}
-	put_number(text, "memory_regions", regions);
-	put_number(text, "memory_registered", bytes);
+	shunt_json_number(text, "memory_regions", regions);
+	shunt_json_number(text, "memory_registered", bytes);
 }
 
-static void put_counters(struct text *text, struct shunt_engine *engine)
+static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 	uint64_t stalls[SHUNT_LIMITS] = { 0 };
 
-	put(text, "\"counters\":{");
+	shunt_json_put(text, "\"counters\":{");
 	text->comma = false;
-	put_number(text, "links", atomic_load(&engine->links_up));
-	put_number(text, "failovers", atomic_load(&engine->failovers));
-	put_number(text, "keepalive_probes", atomic_load(&engine->probes));
-	put_number(text, "comebacks", atomic_load(&engine->comebacks));
-	put_number(text, "streams_returned", atomic_load(&engine->returns));
-	put_number(text, "mocked", atomic_load(&engine->mocked));
-	put_number(text, "slow_looks", atomic_load(&engine->slow_looks));
-	put_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
-	put_number(text, "faults", atomic_load(&engine->fault.struck));
-	put_number(text, "upgrades", atomic_load(&engine->upgrades));
-	put_number(text, "handbacks", atomic_load(&engine->handbacks));
-	put_number(text, "claims", atomic_load(&engine->claims));
-	put_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
-	put_number(text, "claims_refused", atomic_load(&engine->refused_claims));
-	put_number(text, "claims_strayed", atomic_load(&engine->strayed_claims));
-	put_number(text, "gate_turned_away", atomic_load(&engine->turned_away));
-	put_number(text, "gate_other_keys", atomic_load(&engine->other_keys));
-	put_number(text, "connections_proven", atomic_load(&engine->proven));
-	put_number(text, "connections_disproven", atomic_load(&engine->disproven));
-	put_number(text, "claims_redirected", atomic_load(&engine->redirects));
-	put_number(text, "connections_told", atomic_load(&engine->haves));
-	put_number(text, "rings_grown", atomic_load(&engine->grows));
-	put_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
-	put_number(text, "sends_registered", atomic_load(&engine->pins));
-	put_number(text, "links_distrusted", atomic_load(&engine->distrusted));
+	shunt_json_number(text, "links", atomic_load(&engine->links_up));
+	shunt_json_number(text, "failovers", atomic_load(&engine->failovers));
+	shunt_json_number(text, "keepalive_probes", atomic_load(&engine->probes));
+	shunt_json_number(text, "comebacks", atomic_load(&engine->comebacks));
+	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
+	shunt_json_number(text, "mocked", atomic_load(&engine->mocked));
+	shunt_json_number(text, "slow_looks", atomic_load(&engine->slow_looks));
+	shunt_json_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
+	shunt_json_number(text, "faults", atomic_load(&engine->fault.struck));
+	shunt_json_number(text, "upgrades", atomic_load(&engine->upgrades));
+	shunt_json_number(text, "handbacks", atomic_load(&engine->handbacks));
+	shunt_json_number(text, "claims", atomic_load(&engine->claims));
+	shunt_json_number(text, "claims_accepted", atomic_load(&engine->accepted_claims));
+	shunt_json_number(text, "claims_refused", atomic_load(&engine->refused_claims));
+	shunt_json_number(text, "claims_strayed", atomic_load(&engine->strayed_claims));
+	shunt_json_number(text, "gate_turned_away", atomic_load(&engine->turned_away));
+	shunt_json_number(text, "gate_other_keys", atomic_load(&engine->other_keys));
+	shunt_json_number(text, "connections_proven", atomic_load(&engine->proven));
+	shunt_json_number(text, "connections_disproven", atomic_load(&engine->disproven));
+	shunt_json_number(text, "claims_redirected", atomic_load(&engine->redirects));
+	shunt_json_number(text, "connections_told", atomic_load(&engine->haves));
+	shunt_json_number(text, "rings_grown", atomic_load(&engine->grows));
+	shunt_json_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
+	shunt_json_number(text, "sends_registered", atomic_load(&engine->pins));
+	shunt_json_number(text, "links_distrusted", atomic_load(&engine->distrusted));
 	put_memory(text, group);
-	put_number(text, "polls", group->polls);
-	put_number(text, "polls_empty", group->empty_polls);
-	put_number(text, "completions", group->completions);
-	put_number(text, "arms", group->arms);
-	put_number(text, "events", group->events);
-	put_number(text, "sleeps", group->sleeps);
-	put_number(text, "kicks", group->kicks);
-	put_number(text, "spin_hits", group->spin_hits);
-	put_number(text, "spin_misses", group->spins);
-	put_number(text, "spin_backoffs", group->backoffs);
+	shunt_json_number(text, "polls", group->polls);
+	shunt_json_number(text, "polls_empty", group->empty_polls);
+	shunt_json_number(text, "completions", group->completions);
+	shunt_json_number(text, "arms", group->arms);
+	shunt_json_number(text, "events", group->events);
+	shunt_json_number(text, "sleeps", group->sleeps);
+	shunt_json_number(text, "kicks", group->kicks);
+	shunt_json_number(text, "spin_hits", group->spin_hits);
+	shunt_json_number(text, "spin_misses", group->spins);
+	shunt_json_number(text, "spin_backoffs", group->backoffs);
 	put_lanes(text, engine, stalls);
 	put_gauges(text, group);
-	put(text, "},");
+	shunt_json_put(text, "},");
 	put_stalls(text, stalls);
 	put_each_lane(text, group);
 }
 
-static void put_polling(struct text *text, struct shunt_engine *engine)
+static void put_polling(struct shunt_json *text, struct shunt_engine *engine)
 {
-	put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(engine)->name);
+	shunt_json_put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(engine)->name);
 	text->comma = false;
-	put_number(text, "cqs", engine->config.cqs);
-	put_number(text, "sleep_cost_ns", atomic_load(&engine->group.sleep_cost));
-	put(text, "},");
+	shunt_json_number(text, "cqs", engine->config.cqs);
+	shunt_json_number(text, "sleep_cost_ns", atomic_load(&engine->group.sleep_cost));
+	shunt_json_put(text, "},");
 }
 
 /* Nothing where no class is known. */
-static void put_qos(struct text *text, struct shunt_engine *engine)
+static void put_qos(struct shunt_json *text, struct shunt_engine *engine)
 {
 	char *member = shunt_qos_json(engine);
 
 	if (member)
-		put(text, "%s", member);
+		shunt_json_put(text, "%s", member);
 	free(member);
 }
 
-static void put_reasons(struct text *text, struct shunt_engine *engine)
+static void put_reasons(struct shunt_json *text, struct shunt_engine *engine)
 {
-	put(text, "\"reasons\":{");
+	shunt_json_put(text, "\"reasons\":{");
 	text->comma = false;
 	for (int i = SHUNT_REASON_NONE + 1; i < SHUNT_REASONS; i++)
 		if (engine->reasons[i])
-			put_number(text, shunt_reason_text(i), engine->reasons[i]);
-	put(text, "},");
+			shunt_json_number(text, shunt_reason_text(i), engine->reasons[i]);
+	shunt_json_put(text, "},");
 }
 
 /* Directions that left the link, by cause. */
-static void put_left(struct text *text, struct shunt_engine *engine)
+static void put_left(struct shunt_json *text, struct shunt_engine *engine)
 {
-	put(text, "\"left\":{");
+	shunt_json_put(text, "\"left\":{");
 	text->comma = false;
 	for (int i = 1; i < SHUNT_LEFTS; i++)
-		put_number(text, shunt_left_text((uint8_t)i), atomic_load(&engine->left[i]));
-	put(text, "},");
+		shunt_json_number(text, shunt_left_text((uint8_t)i), atomic_load(&engine->left[i]));
+	shunt_json_put(text, "},");
 }
 
-/* A name that may hold anything, as a JSON string. */
-static void put_program(struct text *text)
+static void put_program(struct shunt_json *text)
 {
-	put(text, "\"program\":\"");
-	for (const char *c = program_invocation_short_name; *c; c++)
-		put(text, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < 32 ? "?" : "%c", *c);
-	put(text, "\",");
+	shunt_json_put(text, "\"program\":");
+	shunt_json_string(text, program_invocation_short_name);
+	shunt_json_put(text, ",");
 }
 
 static const char *device_name(struct shunt_engine *engine)
@@ -377,53 +336,46 @@ static const char *device_reason(struct shunt_engine *engine)
 	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
 }
 
-static void put_totals(struct text *text, const struct shunt_totals *totals)
+static void put_totals(struct shunt_json *text, const struct shunt_totals *totals)
 {
-	put(text, "\"totals\":{");
+	shunt_json_put(text, "\"totals\":{");
 	text->comma = false;
-	put_number(text, "streams", totals->streams);
-	put_number(text, "linked", totals->linked);
-	put_number(text, "uncounted", totals->uncounted);
+	shunt_json_number(text, "streams", totals->streams);
+	shunt_json_number(text, "linked", totals->linked);
+	shunt_json_number(text, "uncounted", totals->uncounted);
 	put_bytes(text, "tx", NULL, &totals->tx);
 	put_bytes(text, "rx", NULL, &totals->rx);
-	put(text, "},");
+	shunt_json_put(text, "},");
 }
 
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
-	struct text text = { .start = malloc(8192), .room = 8192 }, list = { .start = malloc(8192), .room = 8192 };
+	struct shunt_json text, list;
 	struct sum sum = { .text = &list };
 
-	if (!text.start || !list.start)
-		goto fail;
+	shunt_json_begin(&text);
+	shunt_json_begin(&list);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	sum.totals = engine->totals;
-	put(&text, "{\"schema\":%d,\"pid\":%d,", SHUNT_JSON_SCHEMA, (int)engine->pid);
+	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,", SHUNT_JSON_SCHEMA, (int)engine->pid);
 	put_program(&text);
-	put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
+	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
-	put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
+	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_qos(&text, engine);
 	put_counters(&text, engine);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
-	list.start[0] = '\0';
 	shunt_streams_each(engine, list_stream, &sum);
 	put_totals(&text, &sum.totals);
 	put_reasons(&text, engine);
 	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);
-	put(&text, "\"streams\":[%s]}\n", list.start);
-	*bytes = text.length;
-	if (text.failed || list.failed)
-		goto fail;
+	shunt_json_put(&text, "\"streams\":[%s]}\n", list.failed ? "" : list.start);
+	text.failed |= list.failed;
 	free(list.start);
-	return text.start;
-fail:
-	free(list.start);
-	free(text.start);
-	return NULL;
+	return shunt_json_end(&text, bytes);
 }
 
 /* --- to a file --- */

@@ -2,6 +2,27 @@
 #include "core/base/answer.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+void shunt_answer_begin(struct shunt_answer *answer)
+{
+	answer->length = answer->more_length = 0;
+	answer->more = NULL;
+	answer->text[0] = '\0';
+}
+
+void shunt_answer_give(struct shunt_answer *answer, char *text, size_t length)
+{
+	answer->more = text;
+	answer->more_length = length;
+}
+
+void shunt_answer_end(struct shunt_answer *answer)
+{
+	free(answer->more);
+	answer->more = NULL;
+	answer->more_length = 0;
+}
 
 void shunt_answer_put(struct shunt_answer *answer, const char *format, ...)
 {

@@ -11,6 +11,7 @@ base_sources = \
 	core/base/hmac.c core/base/hmac.h \
 	core/base/identity.c core/base/identity.h \
 	core/base/iov.h \
+	core/base/json.c core/base/json.h \
 	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \

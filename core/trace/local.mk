@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+# Time stamps, rings of records, histograms. Knows nothing of streams.
+trace_sources =
