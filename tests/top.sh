@@ -113,9 +113,9 @@ typed() {
 typed "PS1='ready> '; clear; stty -a >$work/stty; echo BEFO''RE"
 shows '^BEFORE'
 title=$(tmux display-message -p -t top '#{pane_title}')
-# top ARGUMENTS: starts it, and afterwards says the exit status.
+# top: starts it, and afterwards says the exit status.
 top() {
-	typed "'$shunt' top -d 0.1 $*; echo \"ended \$?\""
+	typed "'$shunt' top -d 0.1; echo \"ended \$?\""
 	shows '^processes by|^FROZEN'
 }
 endings=0

@@ -32,7 +32,10 @@ static void print_help(void)
 {
 	fputs(help, stdout);
 	for (enum shunt_top_column column = 0; column < SHUNT_TOP_COLUMNS; column++)
-		printf("%s%s", !column ? "" : column == SHUNT_TOP_STALLS ? ",\n                    " : ", ",
+		printf("%s%s",
+		       !column			  ? "" :
+		       column == SHUNT_TOP_STALLS ? ",\n                    " :
+						    ", ",
 		       shunt_top_name(column));
 	putchar('\n');
 	fputs(help_end, stdout);
@@ -52,7 +55,9 @@ static int parse_looks(struct shunt_top_options *options, const char *text)
 	char *end;
 
 	options->looks = strtoul(text, &end, 10);
-	return *text < '0' || *text > '9' || *end || !options->looks ? usage_error("not a number of looks:", text) : 0;
+	return *text < '0' || *text > '9' || *end || !options->looks ?
+		       usage_error("not a number of looks:", text) :
+		       0;
 }
 
 static int parse_wanted(struct shunt_top_options *options, int count, char **words)
@@ -85,13 +90,18 @@ static int set_filter(struct shunt_top_model *model, const char *text)
 	return 0;
 }
 
-static int parse(struct shunt_top_options *options, struct shunt_top_model *model, int argc, char **argv)
+static int parse(struct shunt_top_options *options, struct shunt_top_model *model, int argc,
+		 char **argv)
 {
 	static const struct option names[] = {
-		{ "batch", no_argument, NULL, 'b' },	 { "looks", required_argument, NULL, 'n' },
-		{ "delay", required_argument, NULL, 'd' }, { "streams", no_argument, NULL, 's' },
-		{ "sort", required_argument, NULL, 'o' }, { "filter", required_argument, NULL, 'f' },
-		{ "json", no_argument, NULL, 'j' },	 { "help", no_argument, NULL, 'h' },
+		{ "batch", no_argument, NULL, 'b' },
+		{ "looks", required_argument, NULL, 'n' },
+		{ "delay", required_argument, NULL, 'd' },
+		{ "streams", no_argument, NULL, 's' },
+		{ "sort", required_argument, NULL, 'o' },
+		{ "filter", required_argument, NULL, 'f' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	const char *sort = NULL;
@@ -110,7 +120,8 @@ static int parse(struct shunt_top_options *options, struct shunt_top_model *mode
 			break;
 		case 'd':
 			if (!shunt_top_interval(optarg, &options->interval))
-				rc = usage_error("not a number of seconds from 0.1 to 86400:", optarg);
+				rc = usage_error("not a number of seconds from 0.1 to 86400:",
+						 optarg);
 			break;
 		case 's':
 			model->view = SHUNT_TOP_STREAMS;

@@ -11,25 +11,38 @@
 #include <stdbool.h>
 #include "tools/stat.h"
 
-#define SHUNT_TOP_LINE 512	/* bytes: a line is cut to one less */
-#define SHUNT_TOP_WORD 64	/* bytes: a filter, an answer to a prompt */
-#define SHUNT_TOP_UNKNOWN (-1.0)	/* a number that a process does not say, or that no look has a value of */
+#define SHUNT_TOP_LINE 512 /* bytes: a line is cut to one less */
+#define SHUNT_TOP_WORD 64 /* bytes: a filter, an answer to a prompt */
+#define SHUNT_TOP_UNKNOWN                                                                          \
+	(-1.0) /* a number that a process does not say, or that no look has a value of */
 
 enum shunt_top_view { SHUNT_TOP_PROCESSES, SHUNT_TOP_STREAMS };
 
 enum shunt_top_column {
-	SHUNT_TOP_PID, SHUNT_TOP_PROGRAM, SHUNT_TOP_FD, SHUNT_TOP_LOCAL, SHUNT_TOP_PEER,
-	SHUNT_TOP_TX, SHUNT_TOP_RX, SHUNT_TOP_SHARE, SHUNT_TOP_CONNECTIONS, SHUNT_TOP_STALLS, SHUNT_TOP_BOUND,
-	SHUNT_TOP_SENDQ, SHUNT_TOP_RECVQ, SHUNT_TOP_TRACK, SHUNT_TOP_WHY,
+	SHUNT_TOP_PID,
+	SHUNT_TOP_PROGRAM,
+	SHUNT_TOP_FD,
+	SHUNT_TOP_LOCAL,
+	SHUNT_TOP_PEER,
+	SHUNT_TOP_TX,
+	SHUNT_TOP_RX,
+	SHUNT_TOP_SHARE,
+	SHUNT_TOP_CONNECTIONS,
+	SHUNT_TOP_STALLS,
+	SHUNT_TOP_BOUND,
+	SHUNT_TOP_SENDQ,
+	SHUNT_TOP_RECVQ,
+	SHUNT_TOP_TRACK,
+	SHUNT_TOP_WHY,
 	SHUNT_TOP_COLUMNS
 };
 
 /* A process, or a stream of it. It points into the look that it was made of. */
 struct shunt_top_row {
 	const struct shunt_stat *stat;
-	const json_t *stream;	/* NULL: the row is the process's */
-	const char *bound;	/* the limit that was met most since the last look; "": none was */
-	double number[SHUNT_TOP_COLUMNS];	/* of columns that are numbers; rates are per second */
+	const json_t *stream; /* NULL: the row is the process's */
+	const char *bound; /* the limit that was met most since the last look; "": none was */
+	double number[SHUNT_TOP_COLUMNS]; /* of columns that are numbers; rates are per second */
 };
 
 /* Of all processes, filter or not. Rates are bytes a second. */
@@ -40,23 +53,23 @@ struct shunt_top_sum {
 
 struct shunt_top_model {
 	enum shunt_top_view view;
-	enum shunt_top_column sort[2];	/* by view */
+	enum shunt_top_column sort[2]; /* by view */
 	bool reversed;
-	char filter[SHUNT_TOP_WORD];	/* "": none */
-	char only[SHUNT_DOOR_IDENTITY];	/* streams of this process only; "": of all */
-	bool named;	/* the processes were named: those without statistics have a row that says why */
+	char filter[SHUNT_TOP_WORD]; /* "": none */
+	char only[SHUNT_DOOR_IDENTITY]; /* streams of this process only; "": of all */
+	bool named; /* the processes were named: those without statistics have a row that says why */
 
-	const struct shunt_look *before, *now;	/* NULL until the first look; the caller's */
+	const struct shunt_look *before, *now; /* NULL until the first look; the caller's */
 	struct shunt_top_row *rows;
 	size_t count;
 	struct shunt_top_sum sum;
 
 	/* What is selected, known again in a later look; `stream` is a reference, or NULL. */
 	struct {
-		char identity[SHUNT_DOOR_IDENTITY];	/* "": nothing is selected */
+		char identity[SHUNT_DOOR_IDENTITY]; /* "": nothing is selected */
 		json_t *stream;
 	} picked;
-	ssize_t selected;	/* its row, or -1 */
+	ssize_t selected; /* its row, or -1 */
 };
 
 /* ---- top_model.c ---- */
@@ -64,7 +77,8 @@ struct shunt_top_model {
 void shunt_top_init(struct shunt_top_model *model);
 void shunt_top_fini(struct shunt_top_model *model);
 /* New looks. The model uses them until the next; the former ones are not looked at any more. */
-void shunt_top_take(struct shunt_top_model *model, const struct shunt_look *before, const struct shunt_look *now);
+void shunt_top_take(struct shunt_top_model *model, const struct shunt_look *before,
+		    const struct shunt_look *now);
 /* Rows anew, after a change of view, sort, filter or only. */
 void shunt_top_arrange(struct shunt_top_model *model);
 /* Selects a row, the last where there are fewer; -1: none. */
@@ -84,46 +98,56 @@ enum shunt_top_column shunt_top_find(enum shunt_top_view view, const char *name)
 int shunt_top_rank(enum shunt_top_view view, enum shunt_top_column column);
 bool shunt_top_numeric(enum shunt_top_column column);
 /* A cell, escaped, cut to `room`; "" where there is nothing to say. Returns buf. */
-const char *shunt_top_text(const struct shunt_top_row *row, enum shunt_top_column column, char *buf, size_t room);
+const char *shunt_top_text(const struct shunt_top_row *row, enum shunt_top_column column, char *buf,
+			   size_t room);
 /* "17", "12.3K", "1023M": at most six columns. */
 const char *shunt_top_human(double n, char buf[16]);
 
 /* ---- top_line.c ---- */
 
 /* Columns that fit `width`, the one that sorts among them. Their number. */
-int shunt_top_fit(const struct shunt_top_model *model, int width, enum shunt_top_column columns[SHUNT_TOP_COLUMNS]);
+int shunt_top_fit(const struct shunt_top_model *model, int width,
+		  enum shunt_top_column columns[SHUNT_TOP_COLUMNS]);
 /* Each writes a line of at most `width` columns. */
 void shunt_top_titles(const struct shunt_top_model *model, int width, char line[SHUNT_TOP_LINE]);
 void shunt_top_line(const struct shunt_top_model *model, const struct shunt_top_row *row, int width,
 		    char line[SHUNT_TOP_LINE]);
 /* The two lines at the top. */
-void shunt_top_head(const struct shunt_top_model *model, int line, int width, char text[SHUNT_TOP_LINE]);
+void shunt_top_head(const struct shunt_top_model *model, int line, int width,
+		    char text[SHUNT_TOP_LINE]);
 /* All that is known of a row, in one line. */
 void shunt_top_detail(const struct shunt_top_row *row, int width, char line[SHUNT_TOP_LINE]);
 
 /* ---- top_keys.c ---- */
 
 enum {
-	SHUNT_TOP_KEY_UP = 0x1000, SHUNT_TOP_KEY_DOWN, SHUNT_TOP_KEY_PAGE_UP, SHUNT_TOP_KEY_PAGE_DOWN,
-	SHUNT_TOP_KEY_HOME, SHUNT_TOP_KEY_END, SHUNT_TOP_KEY_ENTER, SHUNT_TOP_KEY_BACKSPACE, SHUNT_TOP_KEY_ESCAPE,
+	SHUNT_TOP_KEY_UP = 0x1000,
+	SHUNT_TOP_KEY_DOWN,
+	SHUNT_TOP_KEY_PAGE_UP,
+	SHUNT_TOP_KEY_PAGE_DOWN,
+	SHUNT_TOP_KEY_HOME,
+	SHUNT_TOP_KEY_END,
+	SHUNT_TOP_KEY_ENTER,
+	SHUNT_TOP_KEY_BACKSPACE,
+	SHUNT_TOP_KEY_ESCAPE,
 };
 
 enum shunt_top_mode {
 	SHUNT_TOP_LIST,
-	SHUNT_TOP_HELP,		/* any key ends it */
-	SHUNT_TOP_FILTER,	/* a word is being typed */
-	SHUNT_TOP_INTERVAL,	/* seconds are being typed */
+	SHUNT_TOP_HELP, /* any key ends it */
+	SHUNT_TOP_FILTER, /* a word is being typed */
+	SHUNT_TOP_INTERVAL, /* seconds are being typed */
 	SHUNT_TOP_END,
 };
 
 struct shunt_top_keys {
 	struct shunt_top_model *model;
 	enum shunt_top_mode mode;
-	bool frozen;		/* no looks are taken */
-	double interval;	/* seconds between looks */
-	size_t page;		/* rows on the screen, for the page keys */
+	bool frozen; /* no looks are taken */
+	double interval; /* seconds between looks */
+	size_t page; /* rows on the screen, for the page keys */
 	char typed[SHUNT_TOP_WORD];
-	char message[SHUNT_TOP_WORD];	/* until the next key */
+	char message[SHUNT_TOP_WORD]; /* until the next key */
 };
 
 #define SHUNT_TOP_SHORTEST 0.1
@@ -143,10 +167,10 @@ extern const char *const shunt_top_help[];
 
 struct shunt_top_options {
 	bool batch, json;
-	double interval;	/* seconds */
-	unsigned long looks;	/* 0: until interrupted */
+	double interval; /* seconds */
+	unsigned long looks; /* 0: until interrupted */
 	struct shunt_door *wanted;
-	size_t count;		/* 0: all */
+	size_t count; /* 0: all */
 };
 
 /* top_text.c: plain text, or a line of JSON for each look. The exit status. */

@@ -9,13 +9,13 @@
 
 enum kind { WORD, NUMBER, BYTES, SHARE };
 
-#define NOT -1	/* a view that has not the column */
+#define NOT -1 /* a view that has not the column */
 
 static const struct column {
 	const char *name, *title;
 	int width;
 	enum kind kind;
-	int rank[2];	/* by view; of columns with a rank, the smallest outlive others */
+	int rank[2]; /* by view; of columns with a rank, the smallest outlive others */
 } columns[SHUNT_TOP_COLUMNS] = {
 	[SHUNT_TOP_PID] = { "pid", "PID", 7, NUMBER, { 1, 2 } },
 	[SHUNT_TOP_PROGRAM] = { "program", "PROGRAM", 12, WORD, { 2, 8 } },
@@ -151,7 +151,8 @@ static const char *put_why(const struct shunt_top_row *row, char *buf, size_t ro
 	char text[SHUNT_TOP_LINE];
 
 	if (!row->stream)
-		return shunt_escape(row->stat->process ? text_of(row->stat->process, "reason") : row->stat->why,
+		return shunt_escape(row->stat->process ? text_of(row->stat->process, "reason") :
+							 row->stat->why,
 				    buf, room);
 	for (size_t i = 0; i < sizeof(whys) / sizeof(whys[0]); i++) {
 		const char *why = text_of(row->stream, whys[i].key);
@@ -164,7 +165,8 @@ static const char *put_why(const struct shunt_top_row *row, char *buf, size_t ro
 	return shunt_escape("", buf, room);
 }
 
-const char *shunt_top_text(const struct shunt_top_row *row, enum shunt_top_column column, char *buf, size_t room)
+const char *shunt_top_text(const struct shunt_top_row *row, enum shunt_top_column column, char *buf,
+			   size_t room)
 {
 	switch (column) {
 	case SHUNT_TOP_PID:

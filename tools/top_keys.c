@@ -148,7 +148,8 @@ static bool order_key(struct shunt_top_model *model, int key)
 		show(model, SHUNT_TOP_STREAMS);
 		return true;
 	case '\t':
-		show(model, model->view == SHUNT_TOP_STREAMS ? SHUNT_TOP_PROCESSES : SHUNT_TOP_STREAMS);
+		show(model,
+		     model->view == SHUNT_TOP_STREAMS ? SHUNT_TOP_PROCESSES : SHUNT_TOP_STREAMS);
 		return true;
 	case SHUNT_TOP_KEY_ENTER:
 		show_selected(model);
@@ -203,7 +204,8 @@ static void answered(struct shunt_top_keys *keys)
 		memcpy(keys->model->filter, keys->typed, sizeof(keys->typed));
 		shunt_top_arrange(keys->model);
 	} else if (!shunt_top_interval(keys->typed, &keys->interval)) {
-		snprintf(keys->message, sizeof(keys->message), "not a number of seconds from 0.1 to 86400");
+		snprintf(keys->message, sizeof(keys->message),
+			 "not a number of seconds from 0.1 to 86400");
 	}
 	keys->mode = SHUNT_TOP_LIST;
 }
@@ -258,8 +260,9 @@ void shunt_top_status(const struct shunt_top_keys *keys, int width, char line[SH
 
 	snprintf(line, SHUNT_TOP_LINE, "%s%s by %s%s, %gs%s%s%s", keys->frozen ? "FROZEN " : "",
 		 model->view == SHUNT_TOP_STREAMS ? "streams" : "processes",
-		 shunt_top_title(model->sort[model->view]), model->reversed ? " (r)" : "", keys->interval,
-		 *model->only ? ", one process" : "", *model->filter ? ", with " : "", model->filter);
+		 shunt_top_title(model->sort[model->view]), model->reversed ? " (r)" : "",
+		 keys->interval, *model->only ? ", one process" : "",
+		 *model->filter ? ", with " : "", model->filter);
 	cut(width, line);
 }
 
@@ -273,6 +276,7 @@ void shunt_top_prompt(const struct shunt_top_keys *keys, int width, char line[SH
 		snprintf(line, SHUNT_TOP_LINE, "any key goes back");
 	else
 		snprintf(line, SHUNT_TOP_LINE, "%s",
-			 *keys->message ? keys->message : "q quit  h help  Tab view  <> sort  / filter  f freeze");
+			 *keys->message ? keys->message :
+					  "q quit  h help  Tab view  <> sort  / filter  f freeze");
 	cut(width, line);
 }

@@ -13,8 +13,8 @@ static int bounded(int width)
 	return width < 0 ? 0 : width < SHUNT_TOP_LINE ? width : SHUNT_TOP_LINE - 1;
 }
 
-__attribute__((format(printf, 3, 4)))
-static void append(char line[SHUNT_TOP_LINE], int width, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void append(char line[SHUNT_TOP_LINE], int width,
+							 const char *format, ...)
 {
 	size_t length = strlen(line), room = (size_t)bounded(width) + 1;
 	va_list args;
@@ -46,7 +46,8 @@ static enum shunt_top_column next_in_rank(const struct shunt_top_model *model, c
 	return best;
 }
 
-int shunt_top_fit(const struct shunt_top_model *model, int width, enum shunt_top_column columns[SHUNT_TOP_COLUMNS])
+int shunt_top_fit(const struct shunt_top_model *model, int width,
+		  enum shunt_top_column columns[SHUNT_TOP_COLUMNS])
 {
 	bool seen[SHUNT_TOP_COLUMNS] = { false }, in[SHUNT_TOP_COLUMNS] = { false };
 	enum shunt_top_column column;
@@ -66,14 +67,16 @@ int shunt_top_fit(const struct shunt_top_model *model, int width, enum shunt_top
 }
 
 /* Numbers at the right, words at the left; the last column takes what is left. */
-static void put_cell(char line[SHUNT_TOP_LINE], int width, enum shunt_top_column column, bool last, const char *text)
+static void put_cell(char line[SHUNT_TOP_LINE], int width, enum shunt_top_column column, bool last,
+		     const char *text)
 {
 	int wide = shunt_top_width(column);
 
 	if (last && !shunt_top_numeric(column))
 		append(line, width, "%s", text);
 	else
-		append(line, width, shunt_top_numeric(column) ? "%*.*s" : "%-*.*s", wide, wide, text);
+		append(line, width, shunt_top_numeric(column) ? "%*.*s" : "%-*.*s", wide, wide,
+		       text);
 	if (!last)
 		append(line, width, " ");
 }
@@ -117,7 +120,8 @@ void shunt_top_line(const struct shunt_top_model *model, const struct shunt_top_
 		bool last = i == count - 1;
 
 		put_cell(line, width, columns[i], last,
-			 shunt_top_text(row, columns[i], cell, (size_t)room_of(line, width, columns[i], last) + 1));
+			 shunt_top_text(row, columns[i], cell,
+					(size_t)room_of(line, width, columns[i], last) + 1));
 	}
 	trim(line);
 }
@@ -128,8 +132,9 @@ static void put_sums(const struct shunt_top_sum *sum, int width, char line[SHUNT
 {
 	double share = shunt_top_share(sum->tx_tcp + sum->rx_tcp, sum->tx_link + sum->rx_link);
 
-	append(line, width, "%zu process%s, %zu stream%s, %zu linked", sum->processes, sum->processes == 1 ? "" : "es",
-	       sum->streams, sum->streams == 1 ? "" : "s", sum->linked);
+	append(line, width, "%zu process%s, %zu stream%s, %zu linked", sum->processes,
+	       sum->processes == 1 ? "" : "es", sum->streams, sum->streams == 1 ? "" : "s",
+	       sum->linked);
 	if (share >= 0)
 		append(line, width, "; %.1f%% of bytes by link", (double)(long)(share * 1000) / 10);
 }
@@ -138,11 +143,14 @@ static void put_rates(const struct shunt_top_sum *sum, int width, char line[SHUN
 {
 	char a[16], b[16];
 
-	append(line, width, "link tx %s rx %s", shunt_top_human(sum->tx_link, a), shunt_top_human(sum->rx_link, b));
-	append(line, width, ", tcp tx %s rx %s /s", shunt_top_human(sum->tx_tcp, a), shunt_top_human(sum->rx_tcp, b));
+	append(line, width, "link tx %s rx %s", shunt_top_human(sum->tx_link, a),
+	       shunt_top_human(sum->rx_link, b));
+	append(line, width, ", tcp tx %s rx %s /s", shunt_top_human(sum->tx_tcp, a),
+	       shunt_top_human(sum->rx_tcp, b));
 }
 
-void shunt_top_head(const struct shunt_top_model *model, int line, int width, char text[SHUNT_TOP_LINE])
+void shunt_top_head(const struct shunt_top_model *model, int line, int width,
+		    char text[SHUNT_TOP_LINE])
 {
 	text[0] = '\0';
 	if (line == 0)
@@ -155,17 +163,18 @@ void shunt_top_head(const struct shunt_top_model *model, int line, int width, ch
 
 void shunt_top_detail(const struct shunt_top_row *row, int width, char line[SHUNT_TOP_LINE])
 {
-	static const enum shunt_top_column named[] = { SHUNT_TOP_LOCAL, SHUNT_TOP_PEER, SHUNT_TOP_BOUND,
-						       SHUNT_TOP_WHY };
+	static const enum shunt_top_column named[] = { SHUNT_TOP_LOCAL, SHUNT_TOP_PEER,
+						       SHUNT_TOP_BOUND, SHUNT_TOP_WHY };
 	char cell[SHUNT_TOP_LINE], more[SHUNT_TOP_LINE];
 
 	line[0] = '\0';
 	append(line, width, "%s %s", shunt_top_text(row, SHUNT_TOP_PROGRAM, cell, sizeof(cell)),
 	       shunt_top_text(row, SHUNT_TOP_PID, more, sizeof(more)));
 	if (row->stream)
-		append(line, width, " fd %s", shunt_top_text(row, SHUNT_TOP_FD, cell, sizeof(cell)));
+		append(line, width, " fd %s",
+		       shunt_top_text(row, SHUNT_TOP_FD, cell, sizeof(cell)));
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		if (*shunt_top_text(row, named[i], cell, sizeof(cell)))
-			append(line, width, "%s %s%s", i ? "," : "", named[i] == SHUNT_TOP_BOUND ? "bound by " : "",
-			       cell);
+			append(line, width, "%s %s%s", i ? "," : "",
+			       named[i] == SHUNT_TOP_BOUND ? "bound by " : "", cell);
 }

@@ -6,18 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_MAX 256	/* a stream's descriptor and addresses */
+#define KEY_MAX 256 /* a stream's descriptor and addresses */
 
 /* A process now and at the last look. */
 struct pair {
 	const struct shunt_stat *stat;
-	const json_t *then;	/* NULL: there is none, and no rate */
+	const json_t *then; /* NULL: there is none, and no rate */
 	double seconds;
 };
 
 void shunt_top_init(struct shunt_top_model *model)
 {
-	*model = (struct shunt_top_model){ .sort = { SHUNT_TOP_TX, SHUNT_TOP_TX }, .selected = -1 };
+	*model = (struct shunt_top_model) { .sort = { SHUNT_TOP_TX, SHUNT_TOP_TX },
+					    .selected = -1 };
 }
 
 void shunt_top_fini(struct shunt_top_model *model)
@@ -42,8 +43,8 @@ static double number_of(const json_t *object, const char *key)
 }
 
 /* Bytes a second of a direction, by the two tracks. */
-static void rate(const struct pair *pair, const json_t *then, const json_t *now, const char *way, double *tcp,
-		 double *link)
+static void rate(const struct pair *pair, const json_t *then, const json_t *now, const char *way,
+		 double *tcp, double *link)
 {
 	const json_t *before = json_object_get(then, way), *after = json_object_get(now, way);
 
@@ -52,8 +53,8 @@ static void rate(const struct pair *pair, const json_t *then, const json_t *now,
 }
 
 /* `then`, `now`: a stream, or the totals of a process. */
-static void fill_rates(struct shunt_top_row *row, const struct pair *pair, const json_t *then, const json_t *now,
-		       struct shunt_top_sum *sum)
+static void fill_rates(struct shunt_top_row *row, const struct pair *pair, const json_t *then,
+		       const json_t *now, struct shunt_top_sum *sum)
 {
 	struct shunt_top_sum own;
 
@@ -61,7 +62,8 @@ static void fill_rates(struct shunt_top_row *row, const struct pair *pair, const
 	rate(pair, then, now, "rx", &own.rx_tcp, &own.rx_link);
 	row->number[SHUNT_TOP_TX] = pair->then ? own.tx_tcp + own.tx_link : SHUNT_TOP_UNKNOWN;
 	row->number[SHUNT_TOP_RX] = pair->then ? own.rx_tcp + own.rx_link : SHUNT_TOP_UNKNOWN;
-	row->number[SHUNT_TOP_SHARE] = shunt_top_share(own.tx_tcp + own.rx_tcp, own.tx_link + own.rx_link);
+	row->number[SHUNT_TOP_SHARE] = shunt_top_share(own.tx_tcp + own.rx_tcp,
+						       own.tx_link + own.rx_link);
 	if (!sum)
 		return;
 	sum->tx_tcp += own.tx_tcp;
@@ -78,7 +80,8 @@ static void fill_stalls(struct shunt_top_row *row, const struct pair *pair)
 	double most = 0, all = 0;
 	const char *name;
 
-	json_object_foreach(stalls, name, number) {
+	json_object_foreach(stalls, name, number)
+	{
 		double met = shunt_rate(then, stalls, name, pair->seconds);
 
 		all += met;
@@ -97,19 +100,24 @@ static void add_known(double *sum, double number)
 		*sum = (*sum > 0 ? *sum : 0) + number;
 }
 
-static void fill_process(struct shunt_top_row *row, const struct pair *pair, struct shunt_top_sum *sum)
+static void fill_process(struct shunt_top_row *row, const struct pair *pair,
+			 struct shunt_top_sum *sum)
 {
-	const json_t *process = pair->stat->process, *streams = json_object_get(process, "streams"), *stream;
+	const json_t *process = pair->stat->process, *streams = json_object_get(process, "streams"),
+		     *stream;
 	const char *state;
 	size_t i;
 
-	*row = (struct shunt_top_row){ .stat = pair->stat, .bound = "" };
+	*row = (struct shunt_top_row) { .stat = pair->stat, .bound = "" };
 	row->number[SHUNT_TOP_PID] = pair->stat->door.pid;
-	fill_rates(row, pair, json_object_get(pair->then, "totals"), json_object_get(process, "totals"), sum);
+	fill_rates(row, pair, json_object_get(pair->then, "totals"),
+		   json_object_get(process, "totals"), sum);
 	fill_stalls(row, pair);
-	row->number[SHUNT_TOP_CONNECTIONS] = process ? (double)json_array_size(streams) : SHUNT_TOP_UNKNOWN;
+	row->number[SHUNT_TOP_CONNECTIONS] = process ? (double)json_array_size(streams) :
+						       SHUNT_TOP_UNKNOWN;
 	row->number[SHUNT_TOP_SENDQ] = row->number[SHUNT_TOP_RECVQ] = SHUNT_TOP_UNKNOWN;
-	json_array_foreach(streams, i, stream) {
+	json_array_foreach(streams, i, stream)
+	{
 		add_known(&row->number[SHUNT_TOP_SENDQ], number_of(stream, "sendq"));
 		add_known(&row->number[SHUNT_TOP_RECVQ], number_of(stream, "recvq"));
 		state = json_string_value(json_object_get(stream, "state"));
@@ -119,9 +127,10 @@ static void fill_process(struct shunt_top_row *row, const struct pair *pair, str
 	sum->processes += process != NULL;
 }
 
-static void fill_stream(struct shunt_top_row *row, const struct pair *pair, const json_t *stream, const json_t *then)
+static void fill_stream(struct shunt_top_row *row, const struct pair *pair, const json_t *stream,
+			const json_t *then)
 {
-	*row = (struct shunt_top_row){ .stat = pair->stat, .stream = stream, .bound = "" };
+	*row = (struct shunt_top_row) { .stat = pair->stat, .stream = stream, .bound = "" };
 	row->number[SHUNT_TOP_PID] = pair->stat->door.pid;
 	row->number[SHUNT_TOP_FD] = number_of(stream, "fd");
 	row->number[SHUNT_TOP_SENDQ] = number_of(stream, "sendq");
@@ -140,8 +149,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 static const char *key_of(const json_t *stream, char key[KEY_MAX])
 {
-	snprintf(key, KEY_MAX, "%.0f %.100s %.100s", number_of(stream, "fd"), text_of(stream, "local"),
-		 text_of(stream, "peer"));
+	snprintf(key, KEY_MAX, "%.0f %.100s %.100s", number_of(stream, "fd"),
+		 text_of(stream, "local"), text_of(stream, "peer"));
 	return key;
 }
 
@@ -189,7 +198,8 @@ static void add_streams(struct shunt_top_model *model, const struct pair *pair)
 	if (*model->only && strcmp(model->only, pair->stat->door.identity))
 		return;
 	index = index_of(pair->then);
-	json_array_foreach(streams, i, stream) {
+	json_array_foreach(streams, i, stream)
+	{
 		fill_stream(&row, pair, stream, json_object_get(index, key_of(stream, key)));
 		add(model, &row);
 	}
@@ -201,7 +211,8 @@ static void make_room(struct shunt_top_model *model)
 	size_t most = model->now->count;
 
 	for (size_t i = 0; i < model->now->count; i++)
-		most += json_array_size(json_object_get(model->now->processes[i].process, "streams"));
+		most += json_array_size(
+			json_object_get(model->now->processes[i].process, "streams"));
 	model->rows = reallocarray(model->rows, most + 1, sizeof(*model->rows));
 	if (!model->rows)
 		abort();
@@ -229,7 +240,8 @@ static int compare_numbers(double a, double b)
 }
 
 /* The largest number first, and the first word. */
-static int compare_by(const struct shunt_top_row *a, const struct shunt_top_row *b, enum shunt_top_column column)
+static int compare_by(const struct shunt_top_row *a, const struct shunt_top_row *b,
+		      enum shunt_top_column column)
 {
 	char x[SHUNT_TOP_LINE], y[SHUNT_TOP_LINE];
 
@@ -237,7 +249,8 @@ static int compare_by(const struct shunt_top_row *a, const struct shunt_top_row 
 		return compare_numbers(a->number[column], b->number[column]);
 	if (shunt_top_numeric(column))
 		return compare_numbers(b->number[column], a->number[column]);
-	return strcasecmp(shunt_top_text(a, column, x, sizeof(x)), shunt_top_text(b, column, y, sizeof(y)));
+	return strcasecmp(shunt_top_text(a, column, x, sizeof(x)),
+			  shunt_top_text(b, column, y, sizeof(y)));
 }
 
 /* What is equal has always the same order. */
@@ -263,7 +276,8 @@ static bool is_picked(const struct shunt_top_model *model, const struct shunt_to
 {
 	char a[KEY_MAX], b[KEY_MAX];
 
-	if (strcmp(row->stat->door.identity, model->picked.identity) || !row->stream != !model->picked.stream)
+	if (strcmp(row->stat->door.identity, model->picked.identity) ||
+	    !row->stream != !model->picked.stream)
 		return false;
 	return !row->stream || !strcmp(key_of(row->stream, a), key_of(model->picked.stream, b));
 }
@@ -279,7 +293,7 @@ static void find_picked(struct shunt_top_model *model)
 		if (is_picked(model, &model->rows[i]))
 			model->selected = (ssize_t)i;
 	if (model->selected < 0)
-		shunt_top_select(model, last);	/* it is gone: the row that has its place */
+		shunt_top_select(model, last); /* it is gone: the row that has its place */
 }
 
 void shunt_top_select(struct shunt_top_model *model, ssize_t row)
@@ -294,7 +308,8 @@ void shunt_top_select(struct shunt_top_model *model, ssize_t row)
 	if (model->selected >= 0) {
 		const struct shunt_top_row *now = &model->rows[row];
 
-		memcpy(model->picked.identity, now->stat->door.identity, sizeof(model->picked.identity));
+		memcpy(model->picked.identity, now->stat->door.identity,
+		       sizeof(model->picked.identity));
 		model->picked.stream = json_incref((json_t *)now->stream);
 	}
 	json_decref(old);
@@ -305,7 +320,7 @@ void shunt_top_select(struct shunt_top_model *model, ssize_t row)
 void shunt_top_arrange(struct shunt_top_model *model)
 {
 	model->count = 0;
-	model->sum = (struct shunt_top_sum){ 0 };
+	model->sum = (struct shunt_top_sum) { 0 };
 	if (!model->now)
 		return;
 	make_room(model);
@@ -315,7 +330,8 @@ void shunt_top_arrange(struct shunt_top_model *model)
 	find_picked(model);
 }
 
-void shunt_top_take(struct shunt_top_model *model, const struct shunt_look *before, const struct shunt_look *now)
+void shunt_top_take(struct shunt_top_model *model, const struct shunt_look *before,
+		    const struct shunt_look *now)
 {
 	model->before = before;
 	model->now = now;

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 static struct {
-	int asked, done;	/* eventfds */
+	int asked, done; /* eventfds */
 	const struct shunt_top_options *options;
 	pthread_mutex_t lock;
-	struct shunt_look look;	/* under the lock, until it is taken */
-	bool there;		/* under the lock */
+	struct shunt_look look; /* under the lock, until it is taken */
+	bool there; /* under the lock */
 } sampler = { .asked = -1, .done = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void count_up(int fd)
@@ -39,7 +39,8 @@ static void *sample(void *unused)
 	(void)unused;
 	while (count_down(sampler.asked)) {
 		struct shunt_look look = { 0 };
-		bool there = !shunt_look_ask(&look, sampler.options->wanted, sampler.options->count);
+		bool there = !shunt_look_ask(&look, sampler.options->wanted,
+					     sampler.options->count);
 
 		pthread_mutex_lock(&sampler.lock);
 		shunt_look_free(&sampler.look);
@@ -82,7 +83,7 @@ int shunt_top_sampler_take(struct shunt_look *look)
 	pthread_mutex_lock(&sampler.lock);
 	if (sampler.there) {
 		*look = sampler.look;
-		sampler.look = (struct shunt_look){ 0 };
+		sampler.look = (struct shunt_look) { 0 };
 		sampler.there = false;
 		rc = 0;
 	}

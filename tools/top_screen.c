@@ -22,19 +22,19 @@
 #include <term.h>
 #include <unistd.h>
 
-#define HEAD 4		/* lines above the rows: two of sums, the status, the titles */
-#define FOOT 2		/* below: the selected row, the prompt */
+#define HEAD 4 /* lines above the rows: two of sums, the status, the titles */
+#define FOOT 2 /* below: the selected row, the prompt */
 #define NO_SIGNAL 0
 
 struct screen {
 	struct shunt_top_keys keys;
 	struct shunt_look looks[2];
-	int now;		/* the index of the newer look */
-	size_t taken;		/* looks so far */
-	size_t top;		/* the first row shown */
-	bool asked;		/* a look is under way */
-	double last;		/* when the last look had come, by shunt_seconds() */
-	int ended_by;		/* a signal */
+	int now; /* the index of the newer look */
+	size_t taken; /* looks so far */
+	size_t top; /* the first row shown */
+	bool asked; /* a look is under way */
+	double last; /* when the last look had come, by shunt_seconds() */
+	int ended_by; /* a signal */
 };
 
 bool shunt_top_has_screen(const char **why)
@@ -71,7 +71,8 @@ static void put_line(int y, const char *text, attr_t look)
 static void scroll_to_selected(struct screen *screen)
 {
 	const struct shunt_top_model *model = screen->keys.model;
-	size_t page = screen->keys.page, selected = model->selected < 0 ? 0 : (size_t)model->selected;
+	size_t page = screen->keys.page,
+	       selected = model->selected < 0 ? 0 : (size_t)model->selected;
 
 	if (selected < screen->top || model->selected < 0)
 		screen->top = selected;
@@ -95,10 +96,13 @@ static void draw_rows(struct screen *screen)
 		size_t row = screen->top + i;
 
 		shunt_top_line(model, &model->rows[row], COLS, line);
-		put_line(HEAD + (int)i, line, (ssize_t)row == model->selected ? A_REVERSE : A_NORMAL);
+		put_line(HEAD + (int)i, line,
+			 (ssize_t)row == model->selected ? A_REVERSE : A_NORMAL);
 	}
 	if (model->now && !model->count)
-		put_line(HEAD, *model->filter ? "nothing has that" : "no shunted process of yours has a connection",
+		put_line(HEAD,
+			 *model->filter ? "nothing has that" :
+					  "no shunted process of yours has a connection",
 			 A_DIM);
 }
 
@@ -147,12 +151,12 @@ static void draw(struct screen *screen)
 static const struct {
 	int theirs, ours;
 } key_names[] = {
-	{ KEY_UP, SHUNT_TOP_KEY_UP },		  { KEY_DOWN, SHUNT_TOP_KEY_DOWN },
-	{ KEY_PPAGE, SHUNT_TOP_KEY_PAGE_UP },	  { KEY_NPAGE, SHUNT_TOP_KEY_PAGE_DOWN },
-	{ KEY_HOME, SHUNT_TOP_KEY_HOME },	  { KEY_END, SHUNT_TOP_KEY_END },
-	{ KEY_ENTER, SHUNT_TOP_KEY_ENTER },	  { '\n', SHUNT_TOP_KEY_ENTER },
-	{ '\r', SHUNT_TOP_KEY_ENTER },		  { KEY_BACKSPACE, SHUNT_TOP_KEY_BACKSPACE },
-	{ 127, SHUNT_TOP_KEY_BACKSPACE },	  { '\b', SHUNT_TOP_KEY_BACKSPACE },
+	{ KEY_UP, SHUNT_TOP_KEY_UP },	      { KEY_DOWN, SHUNT_TOP_KEY_DOWN },
+	{ KEY_PPAGE, SHUNT_TOP_KEY_PAGE_UP }, { KEY_NPAGE, SHUNT_TOP_KEY_PAGE_DOWN },
+	{ KEY_HOME, SHUNT_TOP_KEY_HOME },     { KEY_END, SHUNT_TOP_KEY_END },
+	{ KEY_ENTER, SHUNT_TOP_KEY_ENTER },   { '\n', SHUNT_TOP_KEY_ENTER },
+	{ '\r', SHUNT_TOP_KEY_ENTER },	      { KEY_BACKSPACE, SHUNT_TOP_KEY_BACKSPACE },
+	{ 127, SHUNT_TOP_KEY_BACKSPACE },     { '\b', SHUNT_TOP_KEY_BACKSPACE },
 	{ 27, SHUNT_TOP_KEY_ESCAPE },
 };
 
@@ -192,7 +196,8 @@ static void take_look(struct screen *screen)
 	screen->now = !screen->now;
 	shunt_look_free(&screen->looks[screen->now]);
 	screen->looks[screen->now] = look;
-	shunt_top_take(screen->keys.model, &screen->looks[!screen->now], &screen->looks[screen->now]);
+	shunt_top_take(screen->keys.model, &screen->looks[!screen->now],
+		       &screen->looks[screen->now]);
 }
 
 /* The first two come soon, because it takes two for rates. */
@@ -274,7 +279,7 @@ static int end_by(int number, const sigset_t *signals)
 {
 	if (!number || number == SIGINT)
 		return 0;
-	signal(number, SIG_DFL);	/* ncurses has a handler of its own */
+	signal(number, SIG_DFL); /* ncurses has a handler of its own */
 	raise(number);
 	sigprocmask(SIG_UNBLOCK, signals, NULL);
 	return EXIT_FAILED;
@@ -291,8 +296,9 @@ int shunt_top_screen(const struct shunt_top_options *options, struct shunt_top_m
 	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
 		sigaddset(&signals, caught[i]);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	sources[SIGNALS] = (struct pollfd){ signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0 };
-	sources[LOOK] = (struct pollfd){ shunt_top_sampler_begin(options), POLLIN, 0 };
+	sources[SIGNALS] = (struct pollfd) { signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK),
+					     POLLIN, 0 };
+	sources[LOOK] = (struct pollfd) { shunt_top_sampler_begin(options), POLLIN, 0 };
 	if (sources[SIGNALS].fd < 0 || sources[LOOK].fd < 0) {
 		fprintf(stderr, "shunt top: no thread or no descriptor: %s\n", strerror(errno));
 		return EXIT_FAILED;

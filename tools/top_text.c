@@ -18,7 +18,8 @@ static int width_of_output(void)
 {
 	struct winsize size;
 
-	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : SHUNT_COLUMNS;
+	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col :
+									 SHUNT_COLUMNS;
 }
 
 static void show_text(const struct shunt_top_model *model, bool first)
@@ -44,7 +45,8 @@ static void show_text(const struct shunt_top_model *model, bool first)
 
 static const char *text_of(const struct shunt_top_row *row, const char *key)
 {
-	const char *text = json_string_value(json_object_get(row->stream ? row->stream : row->stat->process, key));
+	const char *text = json_string_value(
+		json_object_get(row->stream ? row->stream : row->stat->process, key));
 
 	return text ? text : "";
 }
@@ -55,27 +57,33 @@ static void put_numbers(json_t *object, const struct shunt_top_row *row, enum sh
 	for (enum shunt_top_column column = 0; column < SHUNT_TOP_COLUMNS; column++) {
 		double number = row->number[column];
 
-		if (!shunt_top_numeric(column) || shunt_top_rank(view, column) < 0 || number < 0 || number > 9e18)
+		if (!shunt_top_numeric(column) || shunt_top_rank(view, column) < 0 || number < 0 ||
+		    number > 9e18)
 			continue;
-		json_object_set_new(object, shunt_top_name(column),
-				    json_integer((json_int_t)(column == SHUNT_TOP_SHARE ? number * 1000 : number)));
+		json_object_set_new(
+			object, shunt_top_name(column),
+			json_integer(
+				(json_int_t)(column == SHUNT_TOP_SHARE ? number * 1000 : number)));
 	}
 }
 
 static void put_words(json_t *object, const struct shunt_top_row *row)
 {
-	static const char *const of_streams[] = { "local", "peer", "state", "waits_for", "reason", "held", "left" };
+	static const char *const of_streams[] = { "local",  "peer", "state", "waits_for",
+						  "reason", "held", "left" };
 
 	json_object_set_new(object, "identity", json_string(row->stat->door.identity));
 	if (!row->stream) {
 		json_object_set_new(object, "program", json_string(text_of(row, "program")));
-		json_object_set_new(object, "reason",
-				    json_string(row->stat->process ? text_of(row, "reason") : row->stat->why));
+		json_object_set_new(
+			object, "reason",
+			json_string(row->stat->process ? text_of(row, "reason") : row->stat->why));
 		json_object_set_new(object, "bound", json_string(row->bound));
 		return;
 	}
 	for (size_t i = 0; i < sizeof(of_streams) / sizeof(of_streams[0]); i++)
-		json_object_set_new(object, of_streams[i], json_string(text_of(row, of_streams[i])));
+		json_object_set_new(object, of_streams[i],
+				    json_string(text_of(row, of_streams[i])));
 }
 
 static json_t *rows_of(struct shunt_top_model *model, enum shunt_top_view view)
@@ -129,7 +137,8 @@ static bool name_silent(const struct shunt_look *look)
 		if (stat->process)
 			continue;
 		any = true;
-		fprintf(stderr, "shunt top: process %s: %s\n", shunt_door_text(&stat->door, name), stat->why);
+		fprintf(stderr, "shunt top: process %s: %s\n", shunt_door_text(&stat->door, name),
+			stat->why);
 	}
 	return any;
 }
@@ -140,8 +149,8 @@ int shunt_top_plain(const struct shunt_top_options *options, struct shunt_top_mo
 	struct shunt_look looks[2] = { { 0 }, { 0 } };
 	int now = 0, failed = shunt_look_ask(&looks[0], options->wanted, options->count);
 
-	for (unsigned long shown = 0; !failed && !ferror(stdout) && (!options->looks || shown < options->looks);
-	     shown++) {
+	for (unsigned long shown = 0;
+	     !failed && !ferror(stdout) && (!options->looks || shown < options->looks); shown++) {
 		wait_for(options->interval);
 		now = !now;
 		shunt_look_free(&looks[now]);

@@ -9,25 +9,35 @@
 #include <cmocka.h>
 #include "tools/top.h"
 
-#define STREAM(FD, PEER, TX_TCP, TX_LINK, RX_LINK, STATE, MORE) \
-	"{\"fd\":" #FD ",\"local\":\"127.0.0.1:1\",\"peer\":\"" PEER "\",\"state\":\"" STATE "\"," \
-	"\"tx\":{\"track\":\"link\",\"tcp\":" #TX_TCP ",\"link\":" #TX_LINK "}," \
-	"\"rx\":{\"track\":\"link\",\"tcp\":0,\"link\":" #RX_LINK "}" MORE "}"
-#define TOTALS(TCP, LINK) \
-	"\"totals\":{\"tx\":{\"tcp\":" #TCP ",\"link\":" #LINK "},\"rx\":{\"tcp\":0,\"link\":0}}"
-#define STALLS(RING, CREDIT) "\"stalls\":{\"ring\":" #RING ",\"credit\":" #CREDIT "}"
-
-static const char *const small_then = "{\"program\":\"small\"," TOTALS(0, 0) "," STALLS(0, 0) ",\"streams\":["
-	STREAM(3, "10.0.0.1:1", 0, 0, 0, "linked", "") "]}";
-static const char *const small_now = "{\"program\":\"small\"," TOTALS(100, 300) "," STALLS(2, 8) ",\"streams\":["
-	STREAM(3, "10.0.0.1:1", 100, 300, 0, "linked", ",\"sendq\":5,\"recvq\":7") "]}";
-static const char *const large_then = "{\"program\":\"large\"," TOTALS(0, 0) ",\"streams\":["
-	STREAM(4, "10.0.0.2:1", 0, 0, 0, "linked", "") ","
-	STREAM(5, "10.0.0.3:1", 1000, 0, 0, "plain", "") "]}";
-static const char *const large_now = "{\"program\":\"large\"," TOTALS(1000, 8000) ",\"streams\":["
-	STREAM(4, "10.0.0.2:1", 0, 8000, 400, "linked", ",\"sendq\":6") ","
-	STREAM(5, "10.0.0.3:1", 2000, 0, 0, "plain", ",\"reason\":\"no peer\"") ","
-	STREAM(6, "10.0.0.4:1", 0, 0, 0, "candidate", ",\"waits_for\":\"its first use\"") "]}";
+/* As JSON, with other quotes. */
+static const char small_then[] =
+	"{'program':'small','totals':{'tx':{'tcp':0,'link':0},'rx':{'tcp':0,'link':0}},"
+	"'stalls':{'ring':0,'credit':0},"
+	"'streams':["
+	"{'fd':3,'local':'127.0.0.1:1','peer':'10.0.0.1:1','state':'linked',"
+	"'tx':{'track':'link','tcp':0,'link':0},'rx':{'track':'link','tcp':0,'link':0}}]}";
+static const char small_now[] =
+	"{'program':'small','totals':{'tx':{'tcp':100,'link':300},'rx':{'tcp':0,'link':0}},"
+	"'stalls':{'ring':2,'credit':8},"
+	"'streams':["
+	"{'fd':3,'local':'127.0.0.1:1','peer':'10.0.0.1:1','state':'linked',"
+	"'tx':{'track':'link','tcp':100,'link':300},'rx':{'track':'link','tcp':0,'link':0},'sendq':5,'recvq':7}]}";
+static const char large_then[] =
+	"{'program':'large','totals':{'tx':{'tcp':0,'link':0},'rx':{'tcp':0,'link':0}},"
+	"'streams':["
+	"{'fd':4,'local':'127.0.0.1:1','peer':'10.0.0.2:1','state':'linked',"
+	"'tx':{'track':'link','tcp':0,'link':0},'rx':{'track':'link','tcp':0,'link':0}},"
+	"{'fd':5,'local':'127.0.0.1:1','peer':'10.0.0.3:1','state':'plain',"
+	"'tx':{'track':'link','tcp':1000,'link':0},'rx':{'track':'link','tcp':0,'link':0}}]}";
+static const char large_now[] =
+	"{'program':'large','totals':{'tx':{'tcp':1000,'link':8000},'rx':{'tcp':0,'link':0}},"
+	"'streams':["
+	"{'fd':4,'local':'127.0.0.1:1','peer':'10.0.0.2:1','state':'linked',"
+	"'tx':{'track':'link','tcp':0,'link':8000},'rx':{'track':'link','tcp':0,'link':400},'sendq':6},"
+	"{'fd':5,'local':'127.0.0.1:1','peer':'10.0.0.3:1','state':'plain',"
+	"'tx':{'track':'link','tcp':2000,'link':0},'rx':{'track':'link','tcp':0,'link':0},'reason':'no peer'},"
+	"{'fd':6,'local':'127.0.0.1:1','peer':'10.0.0.4:1','state':'candidate',"
+	"'tx':{'track':'link','tcp':0,'link':0},'rx':{'track':'link','tcp':0,'link':0},'waits_for':'its first use'}]}";
 
 /* Two processes, two seconds apart. */
 struct test {
@@ -36,11 +46,18 @@ struct test {
 	struct shunt_look before, after;
 };
 
-static void fill(struct shunt_stat *stat, int pid, const char *identity, const char *text, double at)
+static void fill(struct shunt_stat *stat, int pid, const char *identity, const char *text,
+		 double at)
 {
-	*stat = (struct shunt_stat){ .door.pid = pid, .at = at };
+	char json[1024];
+
+	*stat = (struct shunt_stat) { .door.pid = pid, .at = at };
 	snprintf(stat->door.identity, sizeof(stat->door.identity), "%s", identity);
-	stat->process = json_loads(text, 0, NULL);
+	assert_true(strlen(text) < sizeof(json));
+	strcpy(json, text);
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	stat->process = json_loads(json, 0, NULL);
 	assert_non_null(stat->process);
 }
 
@@ -48,14 +65,14 @@ static int begin(void **state)
 {
 	static struct test test;
 
-	test = (struct test){ 0 };
+	test = (struct test) { 0 };
 	shunt_top_init(&test.model);
 	fill(&test.then[0], 10, "a", small_then, 1);
 	fill(&test.then[1], 20, "b", large_then, 1);
 	fill(&test.now[0], 10, "a", small_now, 3);
 	fill(&test.now[1], 20, "b", large_now, 3);
-	test.before = (struct shunt_look){ test.then, 2, 0 };
-	test.after = (struct shunt_look){ test.now, 2, 0 };
+	test.before = (struct shunt_look) { test.then, 2, 0 };
+	test.after = (struct shunt_look) { test.now, 2, 0 };
 	*state = &test;
 	return 0;
 }
@@ -94,7 +111,8 @@ static void has_number(const struct shunt_top_row *row, enum shunt_top_column co
 	assert_true(row->number[column] == number);
 }
 
-static void has_text(const struct shunt_top_row *row, enum shunt_top_column column, const char *text)
+static void has_text(const struct shunt_top_row *row, enum shunt_top_column column,
+		     const char *text)
 {
 	char cell[SHUNT_TOP_LINE];
 
@@ -170,14 +188,14 @@ static void a_reused_descriptor_is_another_stream(void **state)
 	json_object_set_new(stream, "peer", json_string("10.9.9.9:9"));
 	json_object_set_new(json_object_get(stream, "tx"), "link", json_integer(7000));
 	show_streams(test);
-	has_number(row(test, 0), SHUNT_TOP_TX, 4000);	/* all of its bytes are new */
+	has_number(row(test, 0), SHUNT_TOP_TX, 4000); /* all of its bytes are new */
 }
 
 static void the_silent_have_a_row_if_named_or_late(void **state)
 {
 	struct test *test = *state;
 
-	test->now[2] = (struct shunt_stat){ .door.pid = 30, .why = "it gave no answer" };
+	test->now[2] = (struct shunt_stat) { .door.pid = 30, .why = "it gave no answer" };
 	test->after.count = 3;
 	take(test);
 	assert_int_equal(test->model.count, 2);
@@ -199,9 +217,10 @@ static void lies_are_harmless(void **state)
 
 	json_decref(test->now[1].process);
 	fill(&test->now[1], 20, "b",
-	     "{\"program\":7,\"totals\":[],\"stalls\":{\"\\u001b[2J\":9,\"x\":\"y\"},\"reason\":{},\"streams\":[1,\"two\",[],"
-	     "{\"fd\":\"x\",\"peer\":\"\\u001b[31m\\n\",\"sendq\":-9223372036854775807,\"recvq\":9223372036854775807,"
-	     "\"tx\":{\"track\":\"\\u001b\",\"tcp\":-5,\"link\":[]},\"rx\":3}]}", 3);
+	     "{'program':7,'totals':[],'stalls':{'\\u001b[2J':9,'x':'y'},'reason':{},"
+	     "'streams':[1,'two',[],{'fd':'x','peer':'\\u001b[31m\\n','sendq':-9223372036854775807,"
+	     "'recvq':9223372036854775807,'tx':{'track':'\\u001b','tcp':-5,'link':[]},'rx':3}]}",
+	     3);
 	for (int view = 0; view < 2; view++) {
 		test->model.view = view ? SHUNT_TOP_STREAMS : SHUNT_TOP_PROCESSES;
 		take(test);
@@ -224,7 +243,7 @@ static void order_follows_the_column(void **state)
 
 	test->model.sort[SHUNT_TOP_PROCESSES] = SHUNT_TOP_PROGRAM;
 	take(test);
-	has_number(row(test, 0), SHUNT_TOP_PID, 20);	/* large */
+	has_number(row(test, 0), SHUNT_TOP_PID, 20); /* large */
 	test->model.reversed = true;
 	shunt_top_arrange(&test->model);
 	has_number(row(test, 0), SHUNT_TOP_PID, 10);
@@ -234,7 +253,7 @@ static void order_follows_the_column(void **state)
 	has_number(row(test, 0), SHUNT_TOP_PID, 10);
 	test->model.sort[SHUNT_TOP_PROCESSES] = SHUNT_TOP_STALLS;
 	shunt_top_arrange(&test->model);
-	has_number(row(test, 0), SHUNT_TOP_PID, 10);	/* known before unknown */
+	has_number(row(test, 0), SHUNT_TOP_PID, 10); /* known before unknown */
 }
 
 static void a_filter_looks_into_columns_of_the_view(void **state)
@@ -256,16 +275,17 @@ static void a_selected_row_is_found_again(void **state)
 	struct test *test = *state;
 
 	show_streams(test);
-	shunt_top_select(&test->model, 2);	/* of process 10, by rate */
+	shunt_top_select(&test->model, 2); /* of process 10, by rate */
 	has_number(row(test, 2), SHUNT_TOP_PID, 10);
 	test->model.sort[SHUNT_TOP_STREAMS] = SHUNT_TOP_PID;
 	shunt_top_arrange(&test->model);
 	assert_int_equal(test->model.selected, 0);
-	shunt_top_take(&test->model, &test->after, &test->before);	/* the same streams, without the last */
+	shunt_top_take(&test->model, &test->after,
+		       &test->before); /* the same streams, without the last */
 	assert_int_equal(test->model.selected, 0);
 	shunt_top_select(&test->model, 99);
 	assert_int_equal(test->model.selected, 2);
-	test->before.count = 1;	/* its process is gone */
+	test->before.count = 1; /* its process is gone */
 	shunt_top_take(&test->model, &test->after, &test->before);
 	assert_int_equal(test->model.selected, 0);
 	test->before.count = 0;
@@ -295,7 +315,7 @@ static void lines_fit(void **state)
 	assert_string_equal(line, "    PID PROGRAM        TX/s   RX/s  LINK");
 	test->model.sort[SHUNT_TOP_PROCESSES] = SHUNT_TOP_WHY;
 	shunt_top_titles(&test->model, 40, line);
-	assert_non_null(strstr(line, "WHY"));	/* the column that sorts */
+	assert_non_null(strstr(line, "WHY")); /* the column that sorts */
 }
 
 /* ---- keys ---- */
@@ -326,7 +346,7 @@ static void keys_change_the_model(void **state)
 	has_text(row(test, 0), SHUNT_TOP_PROGRAM, "small");
 	type(&keys, "r");
 	shunt_top_key(&keys, SHUNT_TOP_KEY_DOWN);
-	shunt_top_key(&keys, SHUNT_TOP_KEY_ENTER);	/* "large" */
+	shunt_top_key(&keys, SHUNT_TOP_KEY_ENTER); /* "large" */
 	assert_int_equal(test->model.view, SHUNT_TOP_STREAMS);
 	assert_int_equal(test->model.count, 3);
 	type(&keys, "G");
@@ -371,7 +391,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_silent_have_a_row_if_named_or_late, begin, end),
 		cmocka_unit_test_setup_teardown(lies_are_harmless, begin, end),
 		cmocka_unit_test_setup_teardown(order_follows_the_column, begin, end),
-		cmocka_unit_test_setup_teardown(a_filter_looks_into_columns_of_the_view, begin, end),
+		cmocka_unit_test_setup_teardown(a_filter_looks_into_columns_of_the_view, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_selected_row_is_found_again, begin, end),
 		cmocka_unit_test_setup_teardown(lines_fit, begin, end),
 		cmocka_unit_test_setup_teardown(keys_change_the_model, begin, end),
