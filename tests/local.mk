@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of the built products as wholes.
-whole_tests = tests/alone_test.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/harmless.sh tests/config.sh tests/stat.sh tests/top.sh tests/example.sh tests/adm.sh tests/log.sh tests/compare.sh \
+whole_tests = tests/alone_test.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/harmless.sh tests/config.sh tests/stat.sh tests/top.sh tests/dump.sh tests/example.sh tests/adm.sh tests/log.sh tests/compare.sh \
 	tests/perf.sh tests/perf_qos.sh tests/mechanisms.sh tests/prose.sh
 EXTRA_DIST += $(whole_tests) tests/stat_fake.py tests/stat_plain.py tests/top_load.py tests/harmless/leaves.c tests/harmless/other.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/units.sh tests/documents.sh tests/prose.py
 TESTS += $(whole_tests)
