@@ -12,6 +12,7 @@ tools_shunt_SOURCES = \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/trace.c tools/trace.h tools/trace_ask.c tools/trace_perfetto.c tools/trace_show.c \
 	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \
+	tools/top.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c tools/top_keys.c tools/top_text.c tools/top_screen.c tools/top_sampler.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
@@ -38,5 +39,11 @@ endif
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) $(MICROHTTPD_LIBS) -lm
+# The screen of shunt top.
+if HAVE_NCURSES
+tools_shunt_CPPFLAGS += -DSHUNT_NCURSES
+tools_shunt_CFLAGS += $(NCURSES_CFLAGS)
+tools_shunt_LDADD += $(NCURSES_LIBS)
+endif
 EXTRA_DIST += \
 	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

@@ -16,6 +16,7 @@ static const struct {
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
 	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
+	{ "top", shunt_top, "show processes and streams by their rates, live" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
 	{ "log", shunt_log_show, "show what took long in shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },

@@ -20,6 +20,7 @@ enum {
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_trace(int argc, char **argv);
+int shunt_top(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_log_show(int argc, char **argv);
 int shunt_monitor(int argc, char **argv);
