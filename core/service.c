@@ -27,6 +27,7 @@
 #include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
+#include "core/peer/tracing.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
 #include "core/qos/pacing.h"
@@ -88,6 +89,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ "pacing", &tasks->pacing, shunt_pacing_run, false },
 		{ "qos", &tasks->qos, shunt_qos_run, false },
 		{ "idle", &tasks->idle, shunt_idle_run, false },
+		{ "trace", &tasks->trace, shunt_tracing_run, false },
 		{ "fault", &tasks->fault, shunt_fault_run, true },
 	};
 

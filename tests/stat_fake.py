@@ -4,6 +4,7 @@
 
 hostile  a whole answer, full of what moves cursors, and as long as it may be
 growing  more bytes on the link each time
+metrics  names and numbers that would break a text of metrics
 trickle  a byte now and then, for ever
 full     accepts nobody, and so many have come that no more can
 silent   on the control socket: accepts, and says nothing
@@ -45,10 +46,21 @@ def process(link, text=""):
                         stream(8, "l" + text, "p" + text, link, state="s" + text, reason=text + 60 * "why ")]}
 
 
+def metrics():
+    stream = {"fd": 1, "local": "a\\\"b", "peer": "c\n", "state": "linked", "sendq": 7, "recvq": -1, "ring_fill": 2**63 - 1}
+    return {"pid": 1, "program": '"}\\\n', "device": "d" * 500, "uptime_ms": 1005, "totals": {"tx": {"tcp": 5, "late": "x"}, "rx": 3},
+            "counters": {"upgrades": 5, "failovers": -1, "wr": 1.5, "polls": None, "lanes": [1]},
+            "reasons": {"why %d\u202e\n" % i: i for i in range(1000)} | {"long" * 100: 1}, "left": [1, 2], "stalls": {"": 1},
+            "streams": 3 * [stream] + [5, None, "x"], "lanes": 2 * [{"peer": 1, "lane": 0, "device": "x", "streams": 1}],
+            "histograms": {"send_bytes": [1, 2, -5, "x", 3], "link_ns": 64 * [1]}, "qos": {"classes": 2 * [{"name": "gold", "clients": 1}]},
+            "links": [{"peer": "p", "memory_mapped": 2**63 - 1}] * 9, "devices": [{"name": "x", "hw_counters": {"rnr\n": 1}}]}
+
+
 def answers(kind):
     link = 1 << 30
     while True:
-        text = json.dumps(process(link, ESCAPES if kind == "hostile" else ""), ensure_ascii=False)
+        said = metrics() if kind == "metrics" else process(link, ESCAPES if kind == "hostile" else "")
+        text = json.dumps(said, ensure_ascii=False)
         yield text.encode("utf-8", "surrogateescape")
         link += 1 << 30
 

@@ -19,8 +19,10 @@ enum {
 /* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
+int shunt_trace(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_log_show(int argc, char **argv);
+int shunt_monitor(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);

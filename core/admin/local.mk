@@ -9,4 +9,5 @@ admin_sources = \
 	core/admin/stats.c core/admin/stats.h \
 	core/admin/stats_device.c core/admin/stats_device.h \
 	core/admin/stats_lane.c core/admin/stats_lane.h \
-	core/admin/stats_stream.c core/admin/stats_stream.h
+	core/admin/stats_stream.c core/admin/stats_stream.h \
+	core/admin/trace_show.c core/admin/trace_show.h

@@ -27,6 +27,7 @@
 struct sum {
 	struct shunt_json *text;
 	struct shunt_totals totals;
+	struct shunt_bytes plain_tx, plain_rx;	/* of the totals, what the kernel says of open plain streams */
 };
 
 static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
@@ -35,6 +36,14 @@ static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
 	sum->link += more->link;
 	sum->late += more->late;
 	sum->late_tcp += more->late_tcp;
+}
+
+static void subtract(struct shunt_bytes *sum, const struct shunt_bytes *less)
+{
+	sum->tcp -= less->tcp;
+	sum->link -= less->link;
+	sum->late -= less->late;
+	sum->late_tcp -= less->late_tcp;
 }
 
 static bool is_connection(struct shunt_stream *stream)
@@ -50,7 +59,11 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 
 	if (!is_connection(stream))
 		return 0;
+	subtract(&sum->plain_tx, &tx);
+	subtract(&sum->plain_rx, &rx);
 	shunt_carried_add(stream, &tx, &rx);
+	add(&sum->plain_tx, &tx);
+	add(&sum->plain_rx, &rx);
 	add(&sum->totals.tx, &tx);
 	add(&sum->totals.rx, &rx);
 	shunt_histogram_merge(sum->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
@@ -170,8 +183,11 @@ static const char *device_reason(struct shunt_engine *engine)
 	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
 }
 
-static void put_totals(struct shunt_json *text, const struct shunt_totals *totals)
+/* The kernel's part goes with its stream, so that only the rest never becomes less. */
+static void put_totals(struct shunt_json *text, const struct sum *sum)
 {
+	const struct shunt_totals *totals = &sum->totals;
+
 	shunt_json_put(text, "\"totals\":{");
 	text->comma = false;
 	shunt_json_number(text, "streams", totals->streams);
@@ -179,6 +195,8 @@ static void put_totals(struct shunt_json *text, const struct shunt_totals *total
 	shunt_json_number(text, "uncounted", totals->uncounted);
 	shunt_stats_put_bytes(text, "tx", NULL, &totals->tx);
 	shunt_stats_put_bytes(text, "rx", NULL, &totals->rx);
+	shunt_stats_put_bytes(text, "plain_tx", NULL, &sum->plain_tx);
+	shunt_stats_put_bytes(text, "plain_rx", NULL, &sum->plain_rx);
 	shunt_json_put(text, "},");
 }
 
@@ -222,7 +240,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	put_counters(&text, engine, &lanes);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
 	shunt_streams_each(engine, list_stream, &sum);
-	put_totals(&text, &sum.totals);
+	put_totals(&text, &sum);
 	put_histograms(&text, &sum.totals, &lanes);
 	put_reasons(&text, engine);
 	put_left(&text, engine);

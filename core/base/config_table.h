@@ -160,6 +160,9 @@ BOOL(QOS_CONVERT, qos_convert, 1, FIXED,
 BOOL(QOS_PACE, qos_pace, 1, FIXED,
 	"whether tokens of a node with a capacity come in proportion to time, as the period goes on. 0 is the paper's way: "
 	"a period begins with all of them")
+ENUM(TRACE, trace, "off|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16", 0, LIVE,
+	"how many sends are followed to the program that reads them: one in 2^K of each stream. `shunt trace` shows where "
+	"their time went")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
 	"unless that is another user's, a symbolic link or no regular file")

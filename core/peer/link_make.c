@@ -12,6 +12,7 @@
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
@@ -308,5 +309,6 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	shunt_keepalive_begin(link);
 	shunt_idle_begin(link->engine->service);
 	shunt_qos_introduce(link);
+	shunt_tracing_introduce(link);
 	link->engine->link_hooks->up(link);
 }

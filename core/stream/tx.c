@@ -22,6 +22,7 @@
 #include "core/stream/retire.h"
 #include "core/stream/rx.h"
 #include "core/stream/slow_stream.h"
+#include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
@@ -426,6 +427,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 {
 	size_t bytes = 0;
 	ssize_t taken;
+	bool traced;
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
@@ -440,6 +442,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->tx.lock);
 		return kernel_send(engine, fd, iov, iovcnt, flags);
 	}
+	traced = __builtin_expect(atomic_load_explicit(&engine->traces, memory_order_relaxed), 0);
+	if (__builtin_expect(traced, 0))
+		shunt_traced_call(engine, stream, bytes);
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
@@ -449,6 +454,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
+	if (__builtin_expect(traced, 0))
+		shunt_traced_sent(engine, stream, taken);
 	shunt_lock_leave(&stream->tx.lock);
 	if (__builtin_expect(stream->orphan, 0))
 		shunt_streams_end_orphan(engine, stream);
