@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Settings of services: examples, with the path at which the library is installed.
+# Examples with the path at which the library is installed: settings of services, and probes for bpftrace.
 service_examples = \
+	contrib/bpftrace/shunt.bt \
 	contrib/postgresql/environment \
 	contrib/systemd/apache2.service.d/shunt.conf \
 	contrib/systemd/haproxy.service.d/shunt.conf \
