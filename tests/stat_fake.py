@@ -36,7 +36,12 @@ def process(link, text=""):
             "totals": {"streams": 3, "linked": 2, "tx": bytes_, "rx": bytes_},
             "lanes": 2 * [{"peer": 1, "lane": 0, "streams": 1, "wr": link, "doorbells": 1, "wr_bytes": link,
                            "bound_by": "ring" + text}],
-            "streams": [stream(7, "127.0.0.1:40000", "255.255.255.255:65535", link),
+            "links": [{"peer": 1, "device": "soft" + text, "lanes": 2, "streams": 3, "memory_registered": 1 << 50,
+                       "memory_mapped": 1 << 50, "idle_ms": 1500}],
+            "devices": [{"name": "rxe0" + text, "port": 1, "hw_counters": {"rcvd_rnr_err" + text: link, "idle": 0}}],
+            "histograms": {"send_bytes": [0, 1, 0, 1, 98], "link_ns": 12 * [0] + [5, text]},
+            "streams": [stream(7, "127.0.0.1:40000", "255.255.255.255:65535", link, recvq=1 << 50, sendq=1 << 50, staged=1 << 50,
+                               ring_bytes=4, ring_fill=1, idle_ms=12345678),
                         stream(12345, LONG, LONG, link, state="candidate", held="operator" + text),
                         stream(8, "l" + text, "p" + text, link, state="s" + text, reason=text + 60 * "why ")]}
 

@@ -11,6 +11,7 @@ tools_shunt_SOURCES = \
 	tools/log.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/trace.c tools/trace.h tools/trace_ask.c tools/trace_perfetto.c tools/trace_show.c \
+	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
@@ -26,9 +27,6 @@ tools_shunt_SOURCES = \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \
 	tools/ping_ask.c tools/ping_client.c tools/ping_server.c tools/ping_cause.c tools/ping_way.c \
 	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c
-tools_shunt_SOURCES += \
-	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c \
-	tools/metrics_text.c
 if HAVE_MICROHTTPD
 tools_shunt_SOURCES += \
 	tools/monitor.c tools/monitor.h tools/monitor_gate.c tools/monitor_html.c tools/monitor_http.c \

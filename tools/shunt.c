@@ -14,8 +14,8 @@ static const struct {
 } commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
-	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
 	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
+	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
 	{ "log", shunt_log_show, "show what took long in shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },

@@ -310,6 +310,16 @@ static bool has_left(struct shunt_engine *engine, int fd)
 	return engine->sys->ppoll(&reader, 1, &at_once, NULL) > 0 && reader.revents & POLLHUP;
 }
 
+/*
+ * What has arrived is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
+ * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
+ */
+static void hear(struct shunt_engine *engine)
+{
+	if (!__atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED))
+		shunt_group_poll(engine);
+}
+
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
@@ -324,7 +334,7 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		return;
 	}
 	if (!has_left(engine, asking)) {
-		shunt_group_poll(engine);	/* what has arrived is in the receive queue, whether the program polls or not */
+		hear(engine);
 		answer(engine, asking);
 	}
 	shunt_own_fds_close(engine, asking);
