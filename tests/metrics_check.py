@@ -81,8 +81,8 @@ def known(path):
     with open(path, encoding="ascii") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     need(len({row[0] for row in rows}) == len(rows), "a family twice", path)
-    need(all(len(row) == 3 for row in rows), "a list", path)
-    return {name: kind for name, kind, _ in rows}
+    need(all(len(row) == 4 for row in rows), "a list", path)
+    return {name: kind for name, kind, *_ in rows}
 
 
 def check(kind, path, table):

@@ -4,6 +4,7 @@
 metrics_count.py SHUNT          two shunted programs, of which one has a plain stream, too
 metrics_count.py end ROLE...    one of them: what it has sent and received, a line for each step
 """
+import json
 import os
 import socket
 import subprocess
@@ -105,6 +106,22 @@ def check(what, sums, line, linked):
     print("ok %s: %d sent, %d received, %d of them by the link" % (what, tx, rx, sums["link"]))
 
 
+def nothing_is_left_out(shunt, process):
+    """Each number of these objects is a metric."""
+    said = json.loads(subprocess.check_output([shunt, "stat", "--json", str(process.pid)]))[0]
+    rows = subprocess.check_output([shunt, "stat", "--openmetrics=list"], text=True).splitlines()
+    paths = {row.split("\t")[3] for row in rows}
+    for name in said["counters"]:
+        if "counters." + name not in paths:
+            sys.exit("no metric is of counters.%s" % name)
+    for name in "reasons", "left", "stalls", "lanes", "links", "devices", "streams":
+        if name not in paths:
+            sys.exit("no metric is of " + name)
+    for name in said["histograms"]:
+        if "histograms." + name not in paths:
+            sys.exit("no metric is of histograms." + name)
+
+
 def pair(shunt, plain):
     run = [shunt, "run"]
     server = start([] if plain else run, "server")
@@ -112,6 +129,7 @@ def pair(shunt, plain):
     line = client.stdout.readline()
     check("open", bytes_of(shunt, client), line, not plain)
     if not plain:
+        nothing_is_left_out(shunt, client)
         server.stdin.write("\n")
         line = server.stdout.readline()
         check("at the server", bytes_of(shunt, server), line, True)

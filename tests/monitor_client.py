@@ -221,19 +221,33 @@ def token(scratch):
     end(monitor)
 
 
-def shunted():
-    """A real one: it refuses other users itself, as the fake ones do not."""
+def shunted(*role):
+    """A real one: it refuses other users itself, as the fake ones do not. And what it says."""
     counts = os.path.join(os.path.dirname(os.path.abspath(__file__)), "metrics_count.py")
-    process = subprocess.Popen([SHUNT, "run", sys.executable, counts, "end", "server"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([SHUNT, "run", sys.executable, counts, "end", *role], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env={**os.environ, "SHUNT_SLOW_US": "1"})
     started.append(process)
-    process.stdout.readline()
-    return process
+    return process, process.stdout.readline().strip()
+
+
+def log(monitor):
+    """Events of two processes in one stream, in the order of time."""
+    server, port = shunted("server")
+    client, _ = shunted("client", port)
+    code, headers, text = ask(monitor, "/log")
+    check("the log", (code, headers["content-type"]), (200, "application/x-ndjson"))
+    events = [json.loads(line) for line in text.splitlines()]
+    check("processes in the log", {event["pid"] for event in events}, {server.pid, client.pid})
+    times = [event["time_ns"] for event in events]
+    check("the order", times, sorted(times))
+    for process in client, server:
+        process.kill()
+        process.wait()
 
 
 def other_user(monitor, scratch):
     """As root only."""
-    ours = shunted()
+    ours, _ = shunted("server")
     program = os.path.join(scratch, "shunt")
     subprocess.check_call(["cp", SHUNT, program])
     os.chmod(scratch, 0o755)
@@ -294,6 +308,7 @@ def main():
         monitor = start()
         endpoints(monitor, growing)
         refusals(monitor)
+        log(start())
         one_look_for_many(growing)
         crowds(monitor)
         token(scratch)

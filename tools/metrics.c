@@ -124,8 +124,9 @@ static void list(FILE *file, const struct shunt_metric *metric)
 {
 	static const char *const types[] = { "counter", "gauge", "histogram" };
 
-	fprintf(file, "%s%s\t%s\t%s\n", metric->name, metric->type == SHUNT_COUNTER ? "_total" : "",
-		types[metric->type], metric->help);
+	fprintf(file, "%s%s\t%s\t%s\t%s\n", metric->name,
+		metric->type == SHUNT_COUNTER ? "_total" : "", types[metric->type], metric->help,
+		metric->path ? metric->path : "");
 }
 
 void shunt_metrics_list(FILE *file)

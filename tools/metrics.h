@@ -67,7 +67,7 @@ extern const size_t shunt_metric_count;
 /* All processes of a look. The text is to be freed; its length is in `bytes`. */
 char *shunt_metrics_text(const struct shunt_look *look, enum shunt_metrics_format format,
 			 bool detail, size_t *bytes);
-/* The name, type and meaning of each family, a line each, separated by tabs. */
+/* The name, type and meaning of each family and the member of the JSON, a line each, separated by tabs. */
 void shunt_metrics_list(FILE *file);
 
 /* ---- metrics_row.c ---- */

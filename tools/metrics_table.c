@@ -238,6 +238,13 @@ const struct shunt_metric shunt_metrics[] = {
 	/* The cost model of the soft device. */
 	COUNTER("model_work_requests", "counters.model_wr", "Work requests of the cost model"),
 	COUNTER("model_bytes", "counters.model_bytes", "Bytes of the cost model"),
+	GAUGE("model_work_requests_max", "counters.model_wr_max",
+	      "Work requests a second that the model allows"),
+	GAUGE("model_bytes_max", "counters.model_bytes_max",
+	      "Bytes a second that the model allows"),
+	{ ROW("model_registering_seconds", COUNTER, ONE, "counters.model_mr_ns",
+	      "Time that the cost model took for memory regions"),
+	  .scale = SHUNT_NS },
 	COUNTER("model_misses", "counters.model_misses", "Misses of the cost model's cache"),
 	COUNTER("model_pauses", "counters.model_pauses", "Pauses of the cost model"),
 	{ ROW("model_busy_seconds", COUNTER, ONE, "counters.model_busy_ns",
@@ -245,6 +252,11 @@ const struct shunt_metric shunt_metrics[] = {
 	  .scale = SHUNT_NS },
 
 	/* Links and devices. */
+	{ ROW("inflight_bytes", GAUGE, SUM, "lanes", "Bytes in flight on all queue pairs"),
+	  .member = "inflight_bytes" },
+	{ ROW("inflight_work_requests", GAUGE, SUM, "lanes",
+	      "Work requests in flight on all queue pairs"),
+	  .member = "inflight_wr" },
 	LINK_SUM("link_memory_registered_bytes", "memory_registered", "Registered memory of links"),
 	LINK_SUM("link_memory_mapped_bytes", "memory_mapped", "Mapped memory of links"),
 	LINK("link_queue_pairs", "lanes", "Queue pairs of a link"),
@@ -252,7 +264,7 @@ const struct shunt_metric shunt_metrics[] = {
 
 	{ ROW("device_events", COUNTER, EACH_KEYS, "devices",
 	      "The kernel's counters of a device, which all processes share"),
-	  .member = "hw_counters", .labels = "device=name", .key = "event" },
+	  .member = "hw_counters", .labels = "device=name port=port", .key = "event" },
 
 	/* Classes of service. */
 	CLASS("class_clients", GAUGE, "clients", "Clients of a class"),
@@ -300,6 +312,13 @@ const struct shunt_metric shunt_metrics[] = {
 	LANE("lane_streams", GAUGE, "streams", "Streams of a queue pair"),
 	LANE("lane_work_requests", COUNTER, "wr", "Work requests of a queue pair"),
 	LANE("lane_work_request_bytes", COUNTER, "wr_bytes", "Bytes of a queue pair"),
+	LANE("lane_inflight_bytes", GAUGE, "inflight_bytes", "Bytes in flight on a queue pair"),
+	LANE("lane_inflight_work_requests", GAUGE, "inflight_wr",
+	     "Work requests in flight on a queue pair"),
+	LANE("lane_window_bytes", GAUGE, "window_bytes",
+	     "Bytes that a queue pair may have in flight"),
+	LANE("lane_window_work_requests", GAUGE, "window_wr",
+	     "Work requests that a queue pair may have in flight"),
 	LANE("lane_doorbells", COUNTER, "doorbells", "Doorbells of a queue pair"),
 };
 
