@@ -33,6 +33,7 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
 	uint64_t uncounted;	/* ended as plain ones: what the kernel carried of them is not known */
 	struct shunt_bytes tx, rx;
+	uint64_t sizes[SHUNT_SIZE_BUCKETS];	/* of their sends */
 };
 
 struct shunt_engine {

@@ -31,6 +31,7 @@
 #include "core/poll/polling.h"
 #include "core/qos/pacing.h"
 #include "core/qos/qos.h"
+#include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
@@ -85,6 +86,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ &tasks->mock, shunt_mock_run, false },
 		{ &tasks->pacing, shunt_pacing_run, false },
 		{ &tasks->qos, shunt_qos_run, false },
+		{ &tasks->idle, shunt_idle_run, false },
 		{ &tasks->fault, shunt_fault_run, true },
 	};
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Tests of the built products as wholes.
-whole_tests = tests/alone_test.sh tests/devices.sh tests/doctor.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/harmless.sh tests/config.sh tests/stat.sh tests/example.sh tests/adm.sh tests/log.sh tests/compare.sh \
+whole_tests = tests/alone_test.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/harmless.sh tests/config.sh tests/stat.sh tests/example.sh tests/adm.sh tests/log.sh tests/compare.sh \
 	tests/perf.sh tests/perf_qos.sh tests/mechanisms.sh tests/prose.sh
-EXTRA_DIST += $(whole_tests) tests/stat_fake.py tests/stat_plain.py tests/doctor_end.py tests/doctor_plain.c tests/harmless/leaves.c tests/harmless/other.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/units.sh tests/documents.sh tests/prose.py
+EXTRA_DIST += $(whole_tests) tests/stat_fake.py tests/stat_plain.py tests/stat_queues.py tests/stat_tcp.py tests/harmless/leaves.c tests/harmless/other.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/units.sh tests/documents.sh tests/prose.py
 TESTS += $(whole_tests)
+# What the doctor looks at.
+doctor_tests = tests/devices.sh tests/doctor.sh
+EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c
+TESTS += $(doctor_tests)
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
 EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
+# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams and of what waits; processes that
 # answer with escapes, slowly or not at all; the width of its tables; rates; an output that is full.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -15,6 +15,8 @@ expect 2 "$shunt" stat abc
 expect 2 "$shunt" stat 0
 expect 2 "$shunt" stat --watch never
 expect 2 "$shunt" stat --wrong
+expect 2 "$shunt" stat --json --tcp
+has "$err" 'one or the other'
 expect 0 "$shunt" stat --help
 expect 0 "$shunt" stat
 expect 0 "$shunt" stat --json
@@ -24,6 +26,16 @@ has "$out" '^\['
 for shunted in client server; do
 	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
 done
+
+# What waits, on the link.
+expect 0 env SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+
+# Beside ss(8).
+if command -v ss >"$work/out"; then
+	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_tcp.py" "$shunt"
+else
+	echo "no ss: its lines are not compared"
+fi
 
 # fake KIND: starts one; its process id is $fake.
 fake() {
@@ -55,6 +67,11 @@ expect 0 "$shunt" stat --json "$hostile"
 plain "$out"
 [ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["program"][4])' <<<"$out" | od -An -c | tr -d ' ')" = '033\n' ] ||
 	problem "the JSON has lost something: $out"
+
+expect 0 "$shunt" stat --tcp "$hostile" "$growing"
+plain "$out$err"
+has "$out" '^State +Recv-Q +Send-Q +Local Address:Port +Peer Address:Port +Process +Track$'
+[ "$(wc -l <<<"$out")" = 7 ] || problem "not a line for each of six connections: $out"
 
 # Rates, from the second look on.
 exec {watch}< <(exec "$shunt" stat --watch 0.02 "$growing")
@@ -105,6 +122,7 @@ full --help
 full --version
 full stat "$growing"
 full stat --json "$growing"
+full stat --tcp "$growing"
 full stat --watch 0.01 "$growing"
 full stat --help
 full config

@@ -14,7 +14,7 @@ tools_shunt_SOURCES = \
 	tools/advice.c tools/advice.h tools/advice_table.h \
 	tools/run.c tools/adm.c \
 	tools/config.c \
-	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c \
+	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \

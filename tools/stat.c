@@ -12,12 +12,13 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt stat [--json] [--watch SECONDS] [PROCESS...]\n\n"
+	"Usage: shunt stat [--json | --tcp] [--watch SECONDS] [PROCESS...]\n\n"
 	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
 	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
 	"A process is a process id or an identity, 32 hexadecimal digits, which is shown in place of a\n"
 	"process id that is not visible here. Without one: all that may be asked.\n\n"
 	"  --json           an array with an object for each process, as the processes say it\n"
+	"  --tcp            a line for each connection, in the columns of `ss -tnp` and the track\n"
 	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
 	"                   rates, of the time since the last look, and so have totals and counters;\n"
 	"                   an array a line with --json\n\n"
@@ -25,6 +26,7 @@ static const char help[] =
 
 struct options {
 	int json;
+	bool tcp;
 	double watch;
 	struct shunt_door *wanted;
 	size_t count;	/* 0: all */
@@ -71,6 +73,10 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 
 	if (options->watch > 0 && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
+	if (options->tcp) {
+		shunt_stat_show_tcp(look);
+		return;
+	}
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i], *then = shunt_look_find(before, stat);
 
@@ -122,6 +128,7 @@ static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "tcp", no_argument, NULL, 't' },
 		{ "watch", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -133,6 +140,9 @@ static int parse(struct options *options, int argc, char **argv)
 		switch (c) {
 		case 'j':
 			options->json = 1;
+			break;
+		case 't':
+			options->tcp = true;
 			break;
 		case 'w':
 			options->watch = strtod(optarg, &end);
@@ -148,6 +158,8 @@ static int parse(struct options *options, int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
+	if (options->json && options->tcp)
+		return usage_error("one or the other:", "--json --tcp");
 	return parse_wanted(options, argc - optind, argv + optind);
 }
 

@@ -66,6 +66,7 @@ struct shunt_lane {
 	uint64_t sent;			/* WRs posted to the SQ: messages to the peer, and READs */
 	uint64_t reads;			/* of them: READs, probes and WRITEs without a word, which take no receive of the peer's */
 	uint64_t last_signaled;		/* the number of one of them */
+	uint64_t last_timed;		/* and of one that is timed */
 	_Atomic uint64_t retired;	/* P: WRs known to be complete */
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
 	struct shunt_lane_counters counters;
@@ -88,6 +89,7 @@ struct shunt_lane {
 	uint32_t seats;		/* streams that it carries */
 	bool repost_due;	/* in group.repost_lanes */
 	bool metered; /* link.arrivals has a say in data messages */
+	uint64_t link_ns[SHUNT_TIME_BUCKETS];	/* histogram: timed WRs, from posting until a poll has found them complete */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
 	bool kicked;			/* in group.kick_lanes */

@@ -72,6 +72,17 @@ static inline bool shunt_wr_admit_two(struct shunt_lane *lane, uint32_t ahead, u
 	return false;
 }
 
+#define SHUNT_WR_TIMED_EVERY 32	/* WRs; the clock is read twice for one of so many */
+
+/* When a signaled WR is posted, if it is timed; else 0. */
+static inline uint64_t shunt_wr_time(struct shunt_lane *lane, uint64_t number)
+{
+	if (!lane->window.policy->completed && number - lane->last_timed < SHUNT_WR_TIMED_EVERY)
+		return 0;
+	lane->last_timed = number;
+	return shunt_now(lane->link->engine);
+}
+
 /* WR `number` says when it is complete; `posted`: all data up to and with it. */
 static inline void shunt_wr_signal(struct shunt_lane *lane, uint64_t number, uint64_t posted)
 {
@@ -82,7 +93,7 @@ static inline void shunt_wr_signal(struct shunt_lane *lane, uint64_t number, uin
 	lane->counters.signaled++;
 	if (number - lane->retired > window->most_wrs)
 		window->most_wrs = number - lane->retired;
-	shunt_window_mark(window, number, posted, window->policy->completed ? shunt_now(lane->link->engine) : 0);
+	shunt_window_mark(window, number, posted, shunt_wr_time(lane, number));
 }
 
 /* `must`: somebody waits for it to be done. */

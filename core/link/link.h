@@ -66,6 +66,7 @@ struct shunt_link {
 	bool on_trial, tried;	/* the queue pair's predecessor has died: it has to show that it works */
 	uint64_t bring_at;	/* when streams of the line are looked at again; SHUNT_NEVER: they all are here */
 	bool wants_write;
+	struct shunt_idle idle;
 	struct shunt_lock send_lock;
 	struct shunt_link *next;
 	struct shunt_arrivals *arrivals; /* group.lock; asked where lanes are metered */

@@ -13,6 +13,7 @@
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
 #include "core/qos/qos.h"
+#include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
 #include "core/stream/nonce.h"
 
@@ -305,6 +306,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
+	shunt_idle_begin(link->engine->service);
 	shunt_qos_introduce(link);
 	link->engine->link_hooks->up(link);
 }

@@ -343,9 +343,12 @@ static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
 static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
 {
-	uint64_t now = lane->window.policy->completed ? shunt_now(engine) : 0;
+	uint64_t since = shunt_window_time(&lane->window, number),
+		 now = since ? shunt_now(engine) : 0;
 	bool device = shunt_window_completed(&lane->window, number, now);
 
+	if (since)
+		shunt_histogram_add(lane->link_ns, SHUNT_TIME_BUCKETS, now - since);
 	atomic_store_explicit(&lane->retired, number, memory_order_release);
 	kick_if_waiting(engine, lane);
 	for (lane = device ? engine->group.lanes : NULL; lane; lane = lane->next_in_group)

@@ -18,6 +18,7 @@ stream_sources = \
 	core/stream/peek.c core/stream/peek.h \
 	core/stream/pinned.c core/stream/pinned.h \
 	core/stream/proof.c core/stream/proof.h \
+	core/stream/queued.c core/stream/queued.h \
 	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
 	core/stream/retire.c core/stream/retire.h \

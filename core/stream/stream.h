@@ -18,6 +18,7 @@
 #include "core/loop/loop.h"
 #include "core/qos/pacing.h"
 #include "core/stream/marks.h"
+#include "core/trace/histogram.h"
 #include "shunt/wire.h"
 
 struct shunt_link;
@@ -100,6 +101,11 @@ struct shunt_bytes {	/* by track, for statistics */
 	uint64_t late_tcp;
 };
 
+struct shunt_idle {	/* service thread, and exit(): core/recovery/idle.h */
+	_Atomic uint64_t moved;	/* how far it had moved when somebody looked */
+	_Atomic uint64_t since;	/* ns; the look that found it there first; 0: nobody has looked */
+};
+
 struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 	uint8_t *bytes;		/* NULL: none yet; changed under tx.lock and lane.lock */
 	_Atomic uint32_t size;	/* bytes at `bytes`, a power of two; changed with it */
@@ -178,6 +184,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t fin;	/* value of FIN */
 	_Atomic uint64_t left_at;	/* P: the peer has closed, and the link had brought more than it has read, which is up to here; SHUNT_NEVER */
 	struct shunt_bytes bytes;
+	uint64_t sizes[SHUNT_SIZE_BUCKETS];	/* histogram of what each send took */
 };
 
 struct shunt_rx {	/* rx.lock, except P */
@@ -302,6 +309,7 @@ struct shunt_stream {
 	uint32_t proven_on;	/* service thread: number of the channel whose other end holds its peer, too; 0 none */
 	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */
 	struct shunt_marks marks;
+	struct shunt_idle idle;	/* on the link */
 	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses;	/* before the owner of that address was told of it */

@@ -4,6 +4,7 @@
 #include "core/stream/marks.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
@@ -141,6 +142,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
 	stream->pacing = (struct shunt_pacing) { 0 };
+	set(&stream->idle.since, 0);
 	stream->claimed = false;
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;
@@ -179,6 +181,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->resent = 0;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
+	memset(tx->sizes, 0, sizeof(tx->sizes));
 
 	set(&rx->proof_fd, -1);
 	rx->end_reading = false;

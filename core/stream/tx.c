@@ -436,6 +436,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
 	else
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
+	if (__builtin_expect(taken > 0, 1))
+		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
 	shunt_lock_leave(&stream->tx.lock);
 	if (__builtin_expect(stream->orphan, 0))
 		shunt_streams_end_orphan(engine, stream);
