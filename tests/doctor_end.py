@@ -5,11 +5,15 @@ doctor_end.py server               says its port, and sends back what comes
 doctor_end.py client PORT [TEXT]   sends TEXT until 1 MiB has come back, says so and its addresses, and ends with its input
 doctor_end.py exec PORT            the same, and then is another program, which inherits the connection
 doctor_end.py hold FD              that program
+
+Addresses are 127.0.0.1, or END_HOST.
 """
 import os
 import socket
 import sys
 import threading
+
+HOST = os.environ.get("END_HOST", "127.0.0.1")
 
 
 def serve(stream):
@@ -27,7 +31,7 @@ def wait(stream):
 
 
 def exchange(port, text):
-    stream = socket.create_connection(("127.0.0.1", port))
+    stream = socket.create_connection((HOST, port))
     for _ in range(64):
         data = (text * (16384 // len(text) + 1))[:16384]
         stream.sendall(data)
@@ -40,7 +44,7 @@ def exchange(port, text):
 def main(what, *rest):
     text = (rest[1] if len(rest) > 1 else "x").encode()
     if what == "server":
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server((HOST, 0))
         print(listener.getsockname()[1], flush=True)
         while True:
             threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()

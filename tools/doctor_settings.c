@@ -71,20 +71,21 @@ static void check_key(struct shunt_findings *findings, const struct shunt_config
 		      const char *inside)
 {
 	char path[PATH_MAX];
-	const char *why = NULL;
+	const char *why = NULL, *shown = config->key_file;
 
 	if (!config->key_file[0])
 		return;
+	if (*shown != '/')
+		shown = "(not shown)"; /* perhaps the secret itself, by mistake */
 	snprintf(path, sizeof(path), "%s%s", config->key_file[0] == '/' ? inside : "",
 		 config->key_file);
 	if (shunt_keyfile_read(path, &why)) {
 		shunt_findings_add(findings, SHUNT_WELL, "key", "SHUNT_KEY=%s is a good file",
-				   config->key_file);
+				   shown);
 		return;
 	}
 	shunt_findings_add(findings, SHUNT_BAD, "key",
-			   "SHUNT_KEY=%s: %s; there are no links between hosts", config->key_file,
-			   why);
+			   "SHUNT_KEY=%s: %s; there are no links between hosts", shown, why);
 	shunt_findings_advise(
 		findings,
 		"a regular file of at least 16 bytes, of this user with mode 600 or of root with 640");

@@ -12,6 +12,8 @@ tools_shunt_SOURCES = \
 	tools/doctor_devices.c tools/doctor_settings.c tools/doctor_program.c tools/doctor_process.c \
 	tools/doctor_ward.c tools/doctor_streams.c tools/doctor_peer.c tools/sockets.c tools/sockets.h \
 	tools/advice.c tools/advice.h tools/advice_table.h \
+	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
+	tools/anonymous.c tools/anonymous.h \
 	tools/run.c tools/adm.c \
 	tools/config.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \

@@ -23,6 +23,7 @@ int shunt_adm(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_doctor(int argc, char **argv);
 int shunt_devices(int argc, char **argv);
+int shunt_report(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
