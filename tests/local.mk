@@ -13,6 +13,10 @@ TESTS += $(whole_tests)
 # shunt ping.
 TESTS += tests/ping.sh
 EXTRA_DIST += tests/ping.sh tests/ping_liar.py tests/ping_service.py
+# What the doctor looks at.
+doctor_tests = tests/devices.sh tests/doctor.sh tests/report.sh
+EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c
+TESTS += $(doctor_tests)
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
 EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py

@@ -6,6 +6,14 @@ tools_shunt_SOURCES = \
 	tools/library.c tools/program.c tools/door.c tools/door.h tools/enter.c tools/absence.c tools/seconds.c \
 	tools/variables.c \
 	tools/ask.c tools/ask.h \
+	tools/proc.c tools/proc.h tools/findings.c tools/findings.h \
+	tools/devices.c tools/devices.h tools/devices_read.c tools/devices_verbs.c tools/devices_judge.c \
+	tools/doctor.c tools/doctor.h tools/doctor_run.c tools/doctor_machine.c tools/doctor_kernel.c \
+	tools/doctor_devices.c tools/doctor_settings.c tools/doctor_program.c tools/doctor_process.c \
+	tools/doctor_ward.c tools/doctor_streams.c tools/doctor_peer.c tools/sockets.c tools/sockets.h \
+	tools/advice.c tools/advice.h tools/advice_table.h \
+	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
+	tools/anonymous.c tools/anonymous.h \
 	tools/run.c tools/adm.c \
 	tools/config.c \
 	tools/log.c \
