@@ -80,8 +80,10 @@ static void print_answer(int indent, const char *text, size_t length)
 static void print_row(const struct shunt_reply *reply)
 {
 	char name[SHUNT_DOOR_TEXT], program[ADM_PROGRAM], shown[4 * ADM_PROGRAM];
-	int indent = printf("%-8s %-15s %-7s ", shunt_door_text(&reply->door, name),
-			    shunt_escape(adm_program(reply->door.pid, program), shown, sizeof(shown)), outcome(reply));
+	int indent = printf(
+		"%-8s %-15s %-7s ", shunt_door_text(&reply->door, name),
+		shunt_escape(adm_program(reply->door.pid, program), shown, sizeof(shown)),
+		outcome(reply));
 
 	if (!reply->text)
 		print_answer(indent, reply->why, strlen(reply->why));
@@ -117,12 +119,15 @@ static json_t *text_json(const char *text, size_t length)
 static json_t *row_json(const struct shunt_reply *reply)
 {
 	char program[ADM_PROGRAM], shown[4 * ADM_PROGRAM];
-	json_t *row = json_pack("{s:i, s:s, s:s, s:s}", "pid", (int)reply->door.pid, "identity", reply->door.identity,
-				"program", shunt_escape(adm_program(reply->door.pid, program), shown, sizeof(shown)),
-				"outcome", outcome(reply));
+	json_t *row = json_pack(
+		"{s:i, s:s, s:s, s:s}", "pid", (int)reply->door.pid, "identity",
+		reply->door.identity, "program",
+		shunt_escape(adm_program(reply->door.pid, program), shown, sizeof(shown)),
+		"outcome", outcome(reply));
 
 	json_object_set_new(row, "answer",
-			    reply->text ? text_json(reply->text, reply->length) : json_string(reply->why));
+			    reply->text ? text_json(reply->text, reply->length) :
+					  json_string(reply->why));
 	return row;
 }
 
@@ -187,7 +192,8 @@ int shunt_adm(int argc, char **argv)
 		return 0;
 	}
 	used = adm_who_parse(argc, argv, &who);
-	if (used < 0 || used >= argc || !shunt_ask_line(argc - used, argv + used, line, sizeof(line))) {
+	if (used < 0 || used >= argc ||
+	    !shunt_ask_line(argc - used, argv + used, line, sizeof(line))) {
 		if (used >= 0)
 			adm_who_free(&who);
 		fprintf(stderr,

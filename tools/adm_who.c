@@ -15,7 +15,7 @@
 struct wish {
 	bool all, by_user;
 	uid_t user;
-	const char *program;	/* a pattern; NULL: any */
+	const char *program; /* a pattern; NULL: any */
 };
 
 const char *adm_program(pid_t pid, char name[ADM_PROGRAM])
@@ -137,7 +137,8 @@ int adm_who_parse(int argc, char **argv, struct adm_who *who)
 	bool chosen;
 
 	memset(who, 0, sizeof(*who));
-	for (; at < argc && (taken = parse_option(argv + at, argc - at, &wish, who)) > 0; at += taken)
+	for (; at < argc && (taken = parse_option(argv + at, argc - at, &wish, who)) > 0;
+	     at += taken)
 		;
 	chosen = wish.all || wish.by_user || wish.program;
 	for (; !chosen && taken == 0 && at < argc && shunt_door_parse(argv[at], &door); at++)

@@ -50,7 +50,7 @@ static void skip(struct shunt_followed *followed, uint64_t later)
 {
 	uint64_t next = followed->next + 1;
 
-	if (later < NUMBER_MAX && later - (SHUNT_TRACE_SLOTS - 1) > next)
+	if (later < NUMBER_MAX && later > next + (SHUNT_TRACE_SLOTS - 1))
 		next = later - (SHUNT_TRACE_SLOTS - 1);
 	shunt_trace_count(followed->book, SHUNT_TRACE_MISSED, next - followed->next);
 	followed->next = next;
