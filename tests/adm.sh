@@ -131,7 +131,7 @@ mkfifo "$work/second"
 "$shunt" run "$transfer" server -n 0 >"$work/second" 2>/dev/null &
 second=$!
 exec {second_fd}<"$work/second"
-read -r _ second_port <&"$second_fd"
+read -r _ _ <&"$second_fd"
 expect 0 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
 has "$out" '^PROCESS +PROGRAM +OUTCOME +ANSWER$'
 has "$out" "^$server +transfer +done +SHUNT_SPIN_US=8$"

@@ -92,7 +92,7 @@ rm "$conf"
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null && [ ! -e /etc/shunt.conf ]; then
 	strace -f -o "$work/trace" env -u SHUNT_CONF LD_PRELOAD="$library" bash -c 'trap : TERM' 2>/dev/null
 	tried=$(grep -c 'shunt\.conf.*ENOENT' "$work/trace")
-	[ "$tried" = 2 ] && [ "$(grep -c 'shunt\.conf' "$work/trace")" = 2 ] ||
+	[ "$tried $(grep -c 'shunt\.conf' "$work/trace")" = "2 2" ] ||
 		problem "not two failed opens: $(grep 'shunt\.conf' "$work/trace")"
 fi
 

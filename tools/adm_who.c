@@ -38,7 +38,7 @@ const char *adm_program(pid_t pid, char name[ADM_PROGRAM])
 
 static bool parse_user(const char *word, uid_t *user)
 {
-	const struct passwd *entry = getpwnam(word);
+	const struct passwd *entry = getpwnam(word); /* cppcheck-suppress getpwnamCalled ; one thread */
 	unsigned long number;
 	char *end;
 
