@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include "core/trace/clock.h"
 
-#define TIME_MAX (1ull << 62)	/* ns; no clock has come so far */
-#define NUMBER_MAX (1ull << 62)	/* no lane has so many records */
+#define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
+#define NUMBER_MAX (1ull << 62) /* no lane has so many records */
 
-struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book, const struct shunt_trace_record *ring,
-					   uint32_t peer)
+struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
+					   const struct shunt_trace_record *ring, uint32_t peer)
 {
 	struct shunt_followed *followed = calloc(1, sizeof(*followed));
 
@@ -59,7 +59,8 @@ static void skip(struct shunt_followed *followed, uint64_t later)
 bool shunt_followed_next(struct shunt_followed *followed, struct shunt_trace_record *record)
 {
 	for (int i = 0; i < SHUNT_TRACE_SLOTS; i++) {
-		const struct shunt_trace_record *slot = &followed->ring[followed->next % SHUNT_TRACE_SLOTS];
+		const struct shunt_trace_record *slot =
+			&followed->ring[followed->next % SHUNT_TRACE_SLOTS];
 
 		if (peek(&slot->number) < followed->next)
 			return false;
@@ -79,11 +80,13 @@ static uint64_t to_ours(uint64_t theirs, int64_t offset)
 }
 
 /* Of the sender's time and what must have been before it. */
-static bool is_sound(const struct shunt_trace_record *record, const struct shunt_trace_zone *zone, uint64_t error,
-		     uint64_t now)
+static bool is_sound(const struct shunt_trace_record *record, const struct shunt_trace_zone *zone,
+		     uint64_t error, uint64_t now)
 {
-	if (record->called > record->posted || record->posted >= TIME_MAX || record->accepted > record->posted ||
-	    (record->accepted && record->accepted < record->called) || !record->called || !record->id)
+	if (record->called > record->posted || record->posted >= TIME_MAX ||
+	    record->accepted > record->posted ||
+	    (record->accepted && record->accepted < record->called) || !record->called ||
+	    !record->id)
 		return false;
 	return to_ours(record->called, zone->offset) < TIME_MAX &&
 	       to_ours(record->posted, zone->offset) <= now + error;
@@ -104,7 +107,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* Each stage ends no later than it began to be known to have ended. */
-static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t posted, uint64_t placed)
+static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t posted,
+		       uint64_t placed)
 {
 	struct shunt_followed_slot *slot = &followed->slots[at];
 	struct shunt_trace *trace = &slot->trace;
@@ -127,7 +131,8 @@ static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t po
 }
 
 /* The two words that the sender writes again; 0 in *placed: it has not, or the slot has another record by now. */
-static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted, uint64_t *placed)
+static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted,
+		       uint64_t *placed)
 {
 	const struct shunt_trace_record *from = &followed->ring[at];
 	int64_t offset = followed->slots[at].offset;
@@ -213,18 +218,21 @@ static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
 		const struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] == SHUNT_FOLLOWED_SEEN && trace->stream == stream && (!end || trace->end < end))
+		if (followed->states[i] == SHUNT_FOLLOWED_SEEN && trace->stream == stream &&
+		    (!end || trace->end < end))
 			end = trace->end;
 	}
 	return end;
 }
 
-uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail, uint64_t now, uint64_t late)
+uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
+			    uint64_t now, uint64_t late)
 {
 	for (uint32_t i = 0; followed->told && i < SHUNT_TRACE_SLOTS; i++) {
 		struct shunt_followed_slot *slot = &followed->slots[i];
 
-		if (followed->states[i] != SHUNT_FOLLOWED_TOLD || slot->trace.stream != stream || slot->trace.end > tail)
+		if (followed->states[i] != SHUNT_FOLLOWED_TOLD || slot->trace.stream != stream ||
+		    slot->trace.end > tail)
 			continue;
 		slot->trace.seen = now;
 		slot->late = late <= now ? late : now;
@@ -234,8 +242,8 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 	return next_end(followed, stream);
 }
 
-uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head, int fd, uint64_t now,
-			     uint64_t *id)
+uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
+			     int fd, uint64_t now, uint64_t *id)
 {
 	uint64_t last = 0;
 
@@ -243,7 +251,8 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
 		struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] != SHUNT_FOLLOWED_SEEN || trace->stream != stream || trace->end > head)
+		if (followed->states[i] != SHUNT_FOLLOWED_SEEN || trace->stream != stream ||
+		    trace->end > head)
 			continue;
 		trace->read = now;
 		trace->fd = fd;
@@ -262,6 +271,7 @@ void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream)
 {
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++)
 		if (followed->slots[i].trace.stream == stream &&
-		    (followed->states[i] == SHUNT_FOLLOWED_TOLD || followed->states[i] == SHUNT_FOLLOWED_SEEN))
+		    (followed->states[i] == SHUNT_FOLLOWED_TOLD ||
+		     followed->states[i] == SHUNT_FOLLOWED_SEEN))
 			vacate(followed, i);
 }
