@@ -178,7 +178,7 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 			continue;
 		if (is_placed(lane, slot->wr) && !is_fetched_from(lane, slot)) {
 			trace->page[i].posted = slot->posted;
-			trace->page[i].placed = now;
+			trace->page[i].placed = now | (lane->backlog ? 0 : SHUNT_TRACE_LATEST);
 			if (!write_slot(lane, i, SHUNT_TRACE_LATER))
 				continue;
 		} else if (now - slot->posted < PATIENCE) {

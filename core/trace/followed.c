@@ -106,17 +106,20 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Each stage ends no later than it began to be known to have ended. */
+/*
+ * Each stage ends no later than it began to be known to have ended. A completion that came behind the reader's poll says
+ * nothing of when the bytes were placed; `latest`: it is one.
+ */
 static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t posted,
-		       uint64_t placed)
+		       uint64_t placed, bool latest)
 {
 	struct shunt_followed_slot *slot = &followed->slots[at];
 	struct shunt_trace *trace = &slot->trace;
 
 	if (posted >= trace->called && posted < TIME_MAX)
 		trace->posted = posted;
-	trace->placed = placed && placed < TIME_MAX ? placed : 0;
-	if (trace->placed && trace->placed < slot->late)
+	trace->placed = placed < TIME_MAX && !(latest && placed >= trace->seen) ? placed : 0;
+	if ((trace->placed || latest) && trace->placed < slot->late)
 		trace->placed = slot->late;
 	trace->posted = least(trace->posted, trace->seen);
 	if (trace->placed)
@@ -132,31 +135,33 @@ static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t po
 
 /* The two words that the sender writes again; 0 in *placed: it has not, or the slot has another record by now. */
 static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted,
-		       uint64_t *placed)
+		       uint64_t *placed, bool *latest)
 {
 	const struct shunt_trace_record *from = &followed->ring[at];
 	int64_t offset = followed->slots[at].offset;
 
 	*posted = peek(&from->posted);
 	*placed = peek(&from->placed);
+	*latest = *placed & SHUNT_TRACE_LATEST;
 	if (peek(&from->number) != followed->slots[at].number || !*placed) {
 		*posted = *placed = 0;
 		return;
 	}
 	*posted = to_ours(*posted, offset);
-	*placed = to_ours(*placed, offset);
+	*placed = to_ours(*placed & ~SHUNT_TRACE_LATEST, offset);
 }
 
 void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 {
 	uint64_t posted, placed;
+	bool latest;
 
 	for (uint32_t i = 0; followed->read && i < SHUNT_TRACE_SLOTS; i++) {
 		if (followed->states[i] != SHUNT_FOLLOWED_READ)
 			continue;
-		look_again(followed, i, &posted, &placed);
+		look_again(followed, i, &posted, &placed, &latest);
 		if (placed || followed->slots[i].trace.read < before)
-			write_down(followed, i, posted, placed);
+			write_down(followed, i, posted, placed, latest);
 	}
 }
 
@@ -165,7 +170,7 @@ static void vacate(struct shunt_followed *followed, uint32_t at)
 {
 	switch (followed->states[at]) {
 	case SHUNT_FOLLOWED_READ:
-		write_down(followed, at, 0, 0);
+		write_down(followed, at, 0, 0, false);
 		break;
 	case SHUNT_FOLLOWED_TOLD:
 	case SHUNT_FOLLOWED_SEEN:

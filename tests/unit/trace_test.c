@@ -242,6 +242,24 @@ static void stages_are_in_order(void **state)
 	assert_int_equal(trace->fd, 7);
 }
 
+/* A completion that waited for the sender's poll says nothing; one that did not, says at least that much. */
+static void a_late_completion_says_nothing(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 2; n++) {
+		write_record(n, n * 100, 1000);
+		look(2000);
+		shunt_followed_see(followed, 1, n * 100, 2000, 0);
+		ring[n].placed = (n == 1 ? 2000 : 1500) | SHUNT_TRACE_LATEST;
+		shunt_followed_read(followed, 1, n * 100, 7, 2300, &id);
+	}
+	assert_int_equal(book->entries, 2);
+	assert_int_equal(book->of[0].placed, 0);
+	assert_int_equal(book->of[1].placed, 1500);
+}
+
 static void another_clock_is_translated(void **state)
 {
 	uint64_t id;
@@ -332,6 +350,7 @@ int main(void)
 		cmocka_unit_test(sends_come_out_by_their_ends),
 		cmocka_unit_test(a_send_in_vain_is_withdrawn),
 		cmocka_unit_test_setup_teardown(stages_are_in_order, make, unmake),
+		cmocka_unit_test_setup_teardown(a_late_completion_says_nothing, make, unmake),
 		cmocka_unit_test_setup_teardown(another_clock_is_translated, make, unmake),
 		cmocka_unit_test_setup_teardown(a_link_that_held_it_back_had_it, make, unmake),
 		cmocka_unit_test_setup_teardown(anything_may_be_written, make, unmake),
