@@ -4,6 +4,8 @@
 #include "core/trace/clock.h"
 
 #define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
+#define PATIENCE                                                                                   \
+	60000000000ull /* ns after which a last byte is not waited for: each poll would look for it */
 #define NUMBER_MAX (1ull << 62) /* no lane has so many records */
 
 struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
@@ -236,9 +238,13 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 	for (uint32_t i = 0; followed->told && i < SHUNT_TRACE_SLOTS; i++) {
 		struct shunt_followed_slot *slot = &followed->slots[i];
 
-		if (followed->states[i] != SHUNT_FOLLOWED_TOLD || slot->trace.stream != stream ||
-		    slot->trace.end > tail)
+		if (followed->states[i] != SHUNT_FOLLOWED_TOLD)
 			continue;
+		if (slot->trace.stream != stream || slot->trace.end > tail) {
+			if (now > slot->trace.posted + PATIENCE)
+				vacate(followed, i);
+			continue;
+		}
 		slot->trace.seen = now;
 		slot->late = late <= now ? late : now;
 		followed->states[i] = SHUNT_FOLLOWED_SEEN;

@@ -260,6 +260,19 @@ static void a_late_completion_says_nothing(void **state)
 	assert_int_equal(book->of[1].placed, 1500);
 }
 
+/* A send that ends nowhere is not looked for at each arrival for ever. */
+static void a_last_byte_that_never_comes(void **state)
+{
+	(void)state;
+	write_record(1, 100, 1000);
+	look(2000);
+	assert_int_equal(shunt_followed_see(followed, 1, 99, 60 * SECOND, 0), 0);
+	assert_int_equal(followed->told, 1);
+	assert_int_equal(shunt_followed_see(followed, 2, 99, 61 * SECOND, 0), 0);
+	assert_int_equal(followed->told, 0);
+	assert_int_equal(atomic_load(&book->counts[SHUNT_TRACE_UNREAD]), 1);
+}
+
 static void another_clock_is_translated(void **state)
 {
 	uint64_t id;
@@ -351,6 +364,7 @@ int main(void)
 		cmocka_unit_test(a_send_in_vain_is_withdrawn),
 		cmocka_unit_test_setup_teardown(stages_are_in_order, make, unmake),
 		cmocka_unit_test_setup_teardown(a_late_completion_says_nothing, make, unmake),
+		cmocka_unit_test_setup_teardown(a_last_byte_that_never_comes, make, unmake),
 		cmocka_unit_test_setup_teardown(another_clock_is_translated, make, unmake),
 		cmocka_unit_test_setup_teardown(a_link_that_held_it_back_had_it, make, unmake),
 		cmocka_unit_test_setup_teardown(anything_may_be_written, make, unmake),
