@@ -28,7 +28,9 @@ for shunted in client server; do
 done
 
 # What waits, on the link.
-expect 0 env SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_FLIP=4096 python3 "$top_srcdir/tests/stat_queues.py" "$shunt" flips
 
 # Beside ss(8).
 if command -v ss >"$work/out"; then

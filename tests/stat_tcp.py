@@ -106,7 +106,7 @@ def on_tcp(shunt, address, connect_to, shunted):
 
 
 def on_link(shunt):
-    run = [shunt, "run"]
+    run = ["env", "SHUNT_CLAIM_MS=10000", shunt, "run"]
     server = End(run, "127.0.0.1", 1, 0)
     client = End(run, "127.0.0.1", 1, server.process.stdout.readline().strip())
     while True:

@@ -230,7 +230,8 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	sum.totals = engine->totals;
-	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,", SHUNT_JSON_SCHEMA, (int)engine->pid);
+	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,\"version\":\"%s\",", SHUNT_JSON_SCHEMA,
+		       (int)engine->pid, PACKAGE_VERSION);
 	put_program(&text);
 	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
