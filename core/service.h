@@ -61,6 +61,8 @@ struct shunt_tasks {
 	struct shunt_task mock;		/* a device has WRs that it has not carried out */
 	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
+	struct shunt_task idle; /* what has moved on links */
+	struct shunt_task trace; /* peers are to be asked for rings, records to be completed, clocks compared */
 	struct shunt_task fault;	/* *faults that are due */
 };
 
@@ -94,6 +96,7 @@ struct shunt_service {
 
 	uint64_t uring_look;		/* when to look for rings of io_uring */
 
+	uint64_t idle_every;		/* ns between two looks of idle.c */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 

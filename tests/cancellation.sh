@@ -46,6 +46,12 @@ context read			# asynchronous events: service thread
 engine getrandom		# cancellation is held off
 facts open			# cancellation is held off, or the service thread
 facts read
+hw_counters close		# cancellation is held off, or the service thread
+hw_counters closedir
+hw_counters open
+hw_counters openat
+hw_counters read
+hw_counters readdir
 keyfile close			# cancellation is held off
 keyfile open
 keyfile read

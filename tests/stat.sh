@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams; processes that
+# shunt stat where there is nothing to show, and the ways to ask wrongly; what it says of plain streams and of what waits; processes that
 # answer with escapes, slowly or not at all; the width of its tables; rates; an output that is full.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -15,6 +15,8 @@ expect 2 "$shunt" stat abc
 expect 2 "$shunt" stat 0
 expect 2 "$shunt" stat --watch never
 expect 2 "$shunt" stat --wrong
+expect 2 "$shunt" stat --json --tcp
+has "$err" 'one or the other'
 expect 0 "$shunt" stat --help
 expect 0 "$shunt" stat
 expect 0 "$shunt" stat --json
@@ -24,6 +26,18 @@ has "$out" '^\['
 for shunted in client server; do
 	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
 done
+
+# What waits, on the link.
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_FLIP=4096 python3 "$top_srcdir/tests/stat_queues.py" "$shunt" flips
+
+# Beside ss(8).
+if command -v ss >"$work/out"; then
+	expect 0 python3 "$top_srcdir/tests/stat_tcp.py" "$shunt"
+else
+	echo "no ss: its lines are not compared"
+fi
 
 # fake KIND: starts one; its process id is $fake.
 fake() {
@@ -47,6 +61,12 @@ plain "$out$err"
 narrow "$out"
 has "$out" '^fake \(pid [0-9]+\): device soft, up .* s, 3 streams, 2 on the link$'
 has "$out" '^ +7  127.0.0.1:40000 +255.255.255.255:65535 +1024K +1.0G\* +1024K\* +0 +linked$'
+has "$out" '^ +Recv-Q 1.0P, Send-Q 1.0P \(staged: 1.0P\), peer.s ring 25 % full, idle for 12345.7 s$'
+has "$out" '^  sends: 100; half below 32, 99 % below 32$'
+has "$out" '^  timed work requests: 5; half below 8.2 us, 99 % below 8.2 us$'
+has "$out" '^ +1  soft +2 +3 +1.0P +1.0P +1.5 s$'
+has "$out" '^  counters of rxe0 port 1, kept by the kernel:$'
+has "$out" '^ +[0-9]+  rcvd_rnr_err$'
 has "$out" '^ +12345  \[1111:2222:3333:4444:5555:6666:7777:8888\]:65535$'
 has "$out" '^ +on TCP because of: operator$'
 has "$out" '^fake\\x1b\]0;title\\x07.* \(pid [0-9]+\): device soft'
@@ -55,6 +75,11 @@ expect 0 "$shunt" stat --json "$hostile"
 plain "$out"
 [ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["program"][4])' <<<"$out" | od -An -c | tr -d ' ')" = '033\n' ] ||
 	problem "the JSON has lost something: $out"
+
+expect 0 "$shunt" stat --tcp "$hostile" "$growing"
+plain "$out$err"
+has "$out" '^State +Recv-Q +Send-Q +Local Address:Port +Peer Address:Port +Process +Track$'
+[ "$(wc -l <<<"$out")" = 7 ] || problem "not a line for each of six connections: $out"
 
 # Rates, from the second look on.
 exec {watch}< <(exec "$shunt" stat --watch 0.02 "$growing")
@@ -105,6 +130,7 @@ full --help
 full --version
 full stat "$growing"
 full stat --json "$growing"
+full stat --tcp "$growing"
 full stat --watch 0.01 "$growing"
 full stat --help
 full config

@@ -3,7 +3,7 @@
 # For tools/quickstart and tools/check: what a fresh machine lacks, and a build directory.
 
 # shellcheck disable=SC2034 # these are used by the scripts that source this one
-build_packages="build-essential autoconf automake libtool pkg-config libibverbs-dev librdmacm-dev libjansson-dev libncurses-dev"
+build_packages="build-essential autoconf automake libtool pkg-config libibverbs-dev librdmacm-dev libjansson-dev systemtap-sdt-dev libmicrohttpd-dev libncurses-dev"
 # shellcheck disable=SC2034
 compare_packages="redis-server redis-tools iperf3"
 # shellcheck disable=SC2034

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt stat: asking processes (stat_fetch.c), showing what they say (stat_show.c), and what has changed since the last
+ * shunt stat: asking processes (stat_fetch.c), showing what they say (stat_show.c, stat_tcp.c), and what has changed since the last
  * look (stat_rate.c).
  */
 #ifndef SHUNT_TOOLS_STAT_H
@@ -33,6 +33,9 @@ struct shunt_look {
  * that are wanted, those in their order. 0, or -1 after saying why there is no look.
  */
 int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count);
+/* The same with another deadline, in seconds. */
+int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, size_t count,
+		      double patience);
 void shunt_look_free(struct shunt_look *look);
 
 /* A process then, for one now: the same engine, a while ago. NULL: there is none. */
@@ -45,5 +48,7 @@ const json_t *shunt_rate_stream(const json_t *before, const json_t *stream);
 
 /* before: NULL, or what it was `seconds` ago, for rates. */
 void shunt_stat_show(const json_t *process, const json_t *before, double seconds);
+/* The connections of all in the columns of ss(8). */
+void shunt_stat_show_tcp(const struct shunt_look *look);
 
 #endif

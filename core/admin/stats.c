@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/stats.h"
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/address.h"
+#include "core/admin/stats_device.h"
+#include "core/admin/stats_lane.h"
+#include "core/admin/stats_stream.h"
 #include "core/base/identity.h"
 #include "core/base/json.h"
 #include "core/base/outfile.h"
-#include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/loop/endpoint.h"
-#include "core/peer/mock.h"
 #include "core/poll/polling.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
@@ -26,75 +24,10 @@
 
 #define PATIENCE_US 500000	/* with a reader, on the service thread */
 
-static void put_bytes(struct shunt_json *text, const char *name, const char *track,
-		      const struct shunt_bytes *bytes)
-{
-	shunt_json_put(text, ",\"%s\":{", name);
-	if (track)
-		shunt_json_put(text, "\"track\":\"%s\",", track);
-	shunt_json_put(text, "\"tcp\":%llu,\"link\":%llu,\"late\":%llu,\"late_tcp\":%llu}",
-	    (unsigned long long)bytes->tcp, (unsigned long long)bytes->link,
-	    (unsigned long long)bytes->late, (unsigned long long)bytes->late_tcp);
-}
-
-static void put_address(struct shunt_json *text, const char *name, const uint8_t address[16], uint16_t port)
-{
-	char host[SHUNT_ADDRESS_ROOM];
-
-	shunt_address_text(address, port, host);
-	shunt_json_put(text, "\"%s\":\"%s\",", name, host);
-}
-
-static const char *state_word(const struct shunt_stream *stream)
-{
-	switch (atomic_load(&((struct shunt_stream *)stream)->state)) {
-	case SHUNT_LINKED:
-		return "linked";
-	case SHUNT_CANDIDATE:
-		return "candidate";
-	default:
-		return "plain";
-	}
-}
-
-/* The event that a candidate waits for, "" for others. */
-static const char *waits_for(struct shunt_stream *stream)
-{
-	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
-		return "";
-	if (stream->line)
-		return "another link to its peer";
-	if (stream->role == SHUNT_ACCEPTOR)
-		return atomic_load(&stream->carried_since) ? "its peer's claim" : "its first byte";
-	if (atomic_load(&stream->used))
-		return "its peer's answer";
-	return atomic_load(&stream->touched) ? "longer use (SHUNT_BRIEF)" : "its first use";
-}
-
-static void put_stream(struct shunt_json *text, struct shunt_stream *stream, const struct shunt_bytes *tx,
-		       const struct shunt_bytes *rx)
-{
-	shunt_json_put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
-	text->comma = true;
-	if (!stream->tuple_known)
-		shunt_rendezvous_learn(stream);
-	if (stream->tuple_known) {
-		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
-		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
-	}
-	shunt_json_put(text, "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"", state_word(stream),
-	    waits_for(stream), shunt_reason_text(stream->reason), shunt_mock_text(atomic_load(&stream->tx.held)));
-	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left), stream->left_times);
-	if (atomic_load(&stream->pacing.rate))
-		shunt_json_put(text, ",\"paced\":%llu", (unsigned long long)atomic_load(&stream->pacing.rate));
-	put_bytes(text, "tx", stream->tx.track == SHUNT_LINK ? "link" : "tcp", tx);
-	put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
-	shunt_json_put(text, "}");
-}
-
 struct sum {
 	struct shunt_json *text;
 	struct shunt_totals totals;
+	struct shunt_bytes plain_tx, plain_rx;	/* of the totals, what the kernel says of open plain streams */
 };
 
 static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
@@ -103,6 +36,14 @@ static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
 	sum->link += more->link;
 	sum->late += more->late;
 	sum->late_tcp += more->late_tcp;
+}
+
+static void subtract(struct shunt_bytes *sum, const struct shunt_bytes *less)
+{
+	sum->tcp -= less->tcp;
+	sum->link -= less->link;
+	sum->late -= less->late;
+	sum->late_tcp -= less->late_tcp;
 }
 
 static bool is_connection(struct shunt_stream *stream)
@@ -118,120 +59,23 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 
 	if (!is_connection(stream))
 		return 0;
+	subtract(&sum->plain_tx, &tx);
+	subtract(&sum->plain_rx, &rx);
 	shunt_carried_add(stream, &tx, &rx);
+	add(&sum->plain_tx, &tx);
+	add(&sum->plain_rx, &rx);
 	add(&sum->totals.tx, &tx);
 	add(&sum->totals.rx, &rx);
-	put_stream(sum->text, stream, &tx, &rx);
+	shunt_histogram_merge(sum->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
+	shunt_stats_put_stream(sum->text, stream, &tx, &rx);
 	return 0;
 }
 
-/* The limit that binds is what was short most. */
-static const char *bound_by(const uint64_t *stalls)
-{
-	int most = SHUNT_LIMIT_NONE;
-
-	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
-		if (stalls[i] > stalls[most])
-			most = i;
-	return shunt_limit_names[most];
-}
-
-/* What was short how often. */
-static void put_stalls(struct shunt_json *text, const uint64_t *stalls)
-{
-	shunt_json_put(text, "\"stalls\":{");
-	text->comma = false;
-	for (int i = SHUNT_LIMIT_NONE + 1; i < SHUNT_LIMITS; i++)
-		shunt_json_number(text, shunt_limit_names[i], stalls[i]);
-	shunt_json_put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
-}
-
-/* Of each lane, what shows whether they share the work. group.lock held. */
-static void put_each_lane(struct shunt_json *text, const struct shunt_group *group)
-{
-	shunt_json_put(text, "\"lanes\":[");
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
-		shunt_json_put(text, "%s{\"device\":\"%s\",\"bound_by\":\"%s\"", lane == group->lanes ? "" : ",",
-		    lane->link->device->context->device->name, bound_by(lane->counters.stalls));
-		text->comma = true;
-		shunt_json_number(text, "peer", lane->link->peer_pid);
-		shunt_json_number(text, "lane", lane->number);
-		shunt_json_number(text, "streams", lane->seats);
-		shunt_json_number(text, "wr", lane->sent);
-		shunt_json_number(text, "wr_bytes", lane->window.posted);
-		shunt_json_number(text, "doorbells", lane->counters.doorbells);
-		shunt_json_put(text, "}");
-	}
-	shunt_json_put(text, "],");
-}
-
-static void put_lanes(struct shunt_json *text, struct shunt_engine *engine, uint64_t *stalls)
-{
-	struct shunt_lane_stats tally = engine->group.ended;
-	const struct shunt_lane_counters *sum = &tally.counters;
-	uint64_t lanes = 0;
-
-	/* group.lock held */
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group, lanes++)
-		shunt_lane_stats_add(&tally, lane);
-	shunt_json_number(text, "lanes", lanes);
-	memcpy(stalls, sum->stalls, sizeof(sum->stalls));
-	shunt_json_number(text, "doorbells", sum->doorbells);
-	shunt_json_number(text, "wr", tally.wrs);
-	shunt_json_number(text, "wr_bytes", tally.bytes);
-	shunt_json_number(text, "wr_inline", tally.wrs - sum->gathered);
-	shunt_json_number(text, "wr_signaled", sum->signaled);
-	shunt_json_number(text, "wr_direct", sum->direct);
-	shunt_json_number(text, "wr_merged", sum->merged);
-	shunt_json_number(text, "wr_control", sum->control);
-	shunt_json_number(text, "sends_staged", sum->staged_sends);
-	shunt_json_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally.wrs > 0);
-	shunt_json_number(text, "sends_held", sum->held);
-	shunt_json_number(text, "queue_stalls", sum->queue_stalls);
-	shunt_json_number(text, "post_failures", sum->post_failures);
-	shunt_json_number(text, "inflight_bytes_max", tally.most_bytes);
-	shunt_json_number(text, "inflight_wr_max", tally.most_wrs);
-	shunt_json_number(text, "window_cuts", tally.cuts);
-}
-
-/* Of the cost model: nothing without one. */
-static void put_gauges(struct shunt_json *text, struct shunt_group *group)
-{
-	struct soft_gauges gauges = { 0 };
-
-	if (group->devices[SHUNT_SOFT].open)
-		soft_read_gauges(group->devices[SHUNT_SOFT].context, &gauges);
-	if (!gauges.wr_max)
-		return;
-	shunt_json_number(text, "model_wr", gauges.wr);
-	shunt_json_number(text, "model_wr_max", gauges.wr_max);
-	shunt_json_number(text, "model_bytes", gauges.bytes);
-	shunt_json_number(text, "model_bytes_max", gauges.bytes_max);
-	shunt_json_number(text, "model_misses", gauges.misses);
-	shunt_json_number(text, "model_pauses", gauges.pauses);
-	shunt_json_number(text, "model_busy_ns", gauges.busy_ns);
-	shunt_json_number(text, "model_mr_ns", gauges.mr_ns);
-}
-
-/* Memory regions that are registered now. group.lock held. */
-static void put_memory(struct shunt_json *text, struct shunt_group *group)
-{
-	uint64_t regions = 0, bytes = 0;
-
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
-		if (lane->number)
-			continue;	/* a link's memory is all its lanes' */
-		regions += atomic_load(&lane->link->arena.regions);
-		bytes += atomic_load(&lane->link->arena.registered);
-	}
-	shunt_json_number(text, "memory_regions", regions);
-	shunt_json_number(text, "memory_registered", bytes);
-}
-
-static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
+/* `lanes` becomes the sum of all. group.lock held. */
+static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
+			 struct shunt_lane_stats *lanes)
 {
 	struct shunt_group *group = &engine->group;
-	uint64_t stalls[SHUNT_LIMITS] = { 0 };
 
 	shunt_json_put(text, "\"counters\":{");
 	text->comma = false;
@@ -241,6 +85,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_number(text, "comebacks", atomic_load(&engine->comebacks));
 	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
 	shunt_json_number(text, "mocked", atomic_load(&engine->mocked));
+	shunt_json_number(text, "poll_gaps", shunt_slow_count(&engine->slow, SHUNT_STEP_POLL));
+	shunt_json_number(text, "slow_steps", shunt_slow_steps(&engine->slow));
 	shunt_json_number(text, "slow_looks", atomic_load(&engine->slow_looks));
 	shunt_json_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
 	shunt_json_number(text, "faults", atomic_load(&engine->fault.struck));
@@ -260,7 +106,7 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	shunt_json_number(text, "sends_registered", atomic_load(&engine->pins));
 	shunt_json_number(text, "links_distrusted", atomic_load(&engine->distrusted));
-	put_memory(text, group);
+	shunt_stats_put_memory(text, group);
 	shunt_json_number(text, "polls", group->polls);
 	shunt_json_number(text, "polls_empty", group->empty_polls);
 	shunt_json_number(text, "completions", group->completions);
@@ -271,11 +117,12 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_number(text, "spin_hits", group->spin_hits);
 	shunt_json_number(text, "spin_misses", group->spins);
 	shunt_json_number(text, "spin_backoffs", group->backoffs);
-	put_lanes(text, engine, stalls);
-	put_gauges(text, group);
+	shunt_stats_put_lanes(text, engine, lanes);
+	shunt_stats_put_gauges(text, group);
 	shunt_json_put(text, "},");
-	put_stalls(text, stalls);
-	put_each_lane(text, group);
+	shunt_stats_put_stalls(text, lanes->counters.stalls);
+	shunt_stats_put_each_lane(text, group);
+	shunt_stats_put_links(text, group);
 }
 
 static void put_polling(struct shunt_json *text, struct shunt_engine *engine)
@@ -336,21 +183,46 @@ static const char *device_reason(struct shunt_engine *engine)
 	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
 }
 
-static void put_totals(struct shunt_json *text, const struct shunt_totals *totals)
+/* The kernel's part goes with its stream, so that only the rest never becomes less. */
+static void put_totals(struct shunt_json *text, const struct sum *sum)
 {
+	const struct shunt_totals *totals = &sum->totals;
+
 	shunt_json_put(text, "\"totals\":{");
 	text->comma = false;
 	shunt_json_number(text, "streams", totals->streams);
 	shunt_json_number(text, "linked", totals->linked);
 	shunt_json_number(text, "uncounted", totals->uncounted);
-	put_bytes(text, "tx", NULL, &totals->tx);
-	put_bytes(text, "rx", NULL, &totals->rx);
+	shunt_stats_put_bytes(text, "tx", NULL, &totals->tx);
+	shunt_stats_put_bytes(text, "rx", NULL, &totals->rx);
+	shunt_stats_put_bytes(text, "plain_tx", NULL, &sum->plain_tx);
+	shunt_stats_put_bytes(text, "plain_rx", NULL, &sum->plain_rx);
+	shunt_json_put(text, "},");
+}
+
+static void put_histogram(struct shunt_json *text, const char *name, const uint64_t *counts,
+			  uint32_t buckets)
+{
+	shunt_json_put(text, "\"%s\":[", name);
+	for (uint32_t i = 0; i < buckets; i++)
+		shunt_json_put(text, "%s%llu", i ? "," : "", (unsigned long long)counts[i]);
+	shunt_json_put(text, "]");
+}
+
+static void put_histograms(struct shunt_json *text, const struct shunt_totals *totals,
+			   const struct shunt_lane_stats *lanes)
+{
+	shunt_json_put(text, "\"histograms\":{");
+	put_histogram(text, "send_bytes", totals->sizes, SHUNT_SIZE_BUCKETS);
+	shunt_json_put(text, ",");
+	put_histogram(text, "link_ns", lanes->link_ns, SHUNT_TIME_BUCKETS);
 	shunt_json_put(text, "},");
 }
 
 char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 {
 	struct shunt_json text, list;
+	struct shunt_lane_stats lanes;
 	struct sum sum = { .text = &list };
 
 	shunt_json_begin(&text);
@@ -358,20 +230,23 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
 	sum.totals = engine->totals;
-	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,", SHUNT_JSON_SCHEMA, (int)engine->pid);
+	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,\"version\":\"%s\",", SHUNT_JSON_SCHEMA,
+		       (int)engine->pid, PACKAGE_VERSION);
 	put_program(&text);
 	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
 	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_qos(&text, engine);
-	put_counters(&text, engine);
+	put_counters(&text, engine, &lanes);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
 	shunt_streams_each(engine, list_stream, &sum);
-	put_totals(&text, &sum.totals);
+	put_totals(&text, &sum);
+	put_histograms(&text, &sum.totals, &lanes);
 	put_reasons(&text, engine);
 	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);
+	shunt_stats_put_devices(&text, engine);
 	shunt_json_put(&text, "\"streams\":[%s]}\n", list.failed ? "" : list.start);
 	text.failed |= list.failed;
 	free(list.start);
@@ -436,6 +311,16 @@ static bool has_left(struct shunt_engine *engine, int fd)
 	return engine->sys->ppoll(&reader, 1, &at_once, NULL) > 0 && reader.revents & POLLHUP;
 }
 
+/*
+ * What has arrived is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
+ * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
+ */
+static void hear(struct shunt_engine *engine)
+{
+	if (!__atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED))
+		shunt_group_poll(engine);
+}
+
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
@@ -449,7 +334,9 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		shunt_porter_dismiss(engine, asking);
 		return;
 	}
-	if (!has_left(engine, asking))
+	if (!has_left(engine, asking)) {
+		hear(engine);
 		answer(engine, asking);
+	}
 	shunt_own_fds_close(engine, asking);
 }

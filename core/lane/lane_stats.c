@@ -30,6 +30,7 @@ void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lan
 	tally->wrs += lane->sent;
 	tally->bytes += lane->window.posted;
 	tally->cuts += lane->window.cuts;
+	shunt_histogram_merge(tally->link_ns, lane->link_ns, SHUNT_TIME_BUCKETS);
 	raise_to(&tally->most_wrs, lane->window.most_wrs);
 	raise_to(&tally->most_bytes, shunt_window_most(&lane->window));
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include "core/lane/window.h"
+#include "core/trace/histogram.h"
 
 struct shunt_lane;
 
@@ -19,6 +20,7 @@ struct shunt_lane_stats {	/* of several lanes */
 	struct shunt_lane_counters counters;
 	uint64_t wrs, bytes, cuts;
 	uint64_t most_wrs, most_bytes;	/* in flight on one of them */
+	uint64_t link_ns[SHUNT_TIME_BUCKETS];
 };
 
 void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lane *lane);

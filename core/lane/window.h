@@ -69,7 +69,7 @@ struct shunt_arrivals {
 
 struct shunt_mark {		/* of one signaled WR */
 	uint64_t posted;	/* data bytes up to and with it */
-	uint64_t time;		/* when it was posted, if the policy wants to know */
+	uint64_t time;		/* when it was posted; 0: nobody wants to know */
 };
 
 struct shunt_window {		/* lane.lock, except P: group.lock */
@@ -116,7 +116,12 @@ static inline void shunt_window_return(struct shunt_window *window, uint32_t byt
 }
 /* WR number `number`, signaled, ends at `posted` data bytes in all; written before it is posted. */
 void shunt_window_mark(struct shunt_window *window, uint64_t number, uint64_t posted, uint64_t now);
-/* WR number `number` has completed. group.lock held. True: the device's window has opened. */
+/* When the signaled WR `number` was posted; 0: it is not timed. group.lock held. */
+static inline uint64_t shunt_window_time(const struct shunt_window *window, uint64_t number)
+{
+	return window->marks[number & window->mask].time;
+}
+/* WR number `number` has completed; `now` counts where it is timed. group.lock held. True: the device's window has opened. */
 bool shunt_window_completed(struct shunt_window *window, uint64_t number, uint64_t now);
 enum shunt_limit shunt_window_judge(struct shunt_window *window, uint64_t wrs, uint64_t ahead, uint32_t bytes);
 

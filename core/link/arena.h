@@ -17,6 +17,8 @@
 #include "core/base/lock.h"
 #include "core/device/verbs.h"
 
+struct shunt_engine;
+
 #define SHUNT_ARENA_MIN_LOG 12
 #define SHUNT_ARENA_MAX_LOG 26
 #define SHUNT_ARENA_BLOCKS 2	/* in a small arena blocks are smaller, so that it is not lost on one stream */
@@ -24,6 +26,7 @@
 
 /* What an arena is made of. */
 struct shunt_arena_memory {
+	struct shunt_engine *engine;	/* its clock times registrations; NULL: none does */
 	const struct shunt_verbs *verbs;
 	struct ibv_pd *pd;
 	/* Gives pages of a block back to the system. */

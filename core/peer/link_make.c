@@ -13,7 +13,9 @@
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/peer/tracing.h"
 #include "core/qos/qos.h"
+#include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
 #include "core/stream/nonce.h"
 
@@ -21,7 +23,7 @@ static int make_memory(struct shunt_link *link)
 {
 	struct shunt_device *device = link->device;
 	uint32_t streams = device->kind->streams;
-	struct shunt_arena_memory memory = { .verbs = device->verbs, .discard = device->kind->discard,
+	struct shunt_arena_memory memory = { .engine = link->engine, .verbs = device->verbs, .discard = device->kind->discard,
 					     .block_bytes = link->engine->config.mr_bytes,
 					     .bytes = shunt_share_plan(link), .regions = device->limits.max_mr };
 
@@ -310,6 +312,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
+	shunt_idle_begin(link->engine->service);
 	shunt_qos_introduce(link);
+	shunt_tracing_introduce(link);
 	link->engine->link_hooks->up(link);
 }

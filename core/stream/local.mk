@@ -18,6 +18,7 @@ stream_sources = \
 	core/stream/peek.c core/stream/peek.h \
 	core/stream/pinned.c core/stream/pinned.h \
 	core/stream/proof.c core/stream/proof.h \
+	core/stream/queued.c core/stream/queued.h \
 	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
 	core/stream/retire.c core/stream/retire.h \
@@ -27,12 +28,14 @@ stream_sources = \
 	core/stream/short_lived.c core/stream/short_lived.h \
 	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
+	core/stream/slow_stream.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \
 	core/stream/stream_error.c core/stream/stream_error.h \
 	core/stream/stream_option.c \
 	core/stream/streams.c core/stream/streams.h \
 	core/stream/tcp_backlog.c core/stream/tcp_backlog.h \
+	core/stream/traced.c core/stream/traced.h \
 	core/stream/track.c core/stream/track.h \
 	core/stream/tx.c core/stream/tx.h \
 	core/stream/tuple.c core/stream/tuple.h \

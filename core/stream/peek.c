@@ -69,9 +69,9 @@ static uint64_t without_nonce(struct shunt_rx *rx, uint64_t tcp)
 	return tcp - before > SHUNT_NONCE_BYTES ? tcp - SHUNT_NONCE_BYTES : before;
 }
 
-/* What can be read now, over every switch that has been announced. rx.lock held. */
-static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
+uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp)
 {
+	/* `head` first: the borders that are read behind it are not before it. */
 	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
 	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
 	bool link = rx->track == SHUNT_LINK;
@@ -80,6 +80,8 @@ static uint64_t readable(struct shunt_rx *rx, uint64_t tcp)
 	for (int i = 0; i < 3; i++, link = !link) {
 		uint64_t there;
 
+		if (ends[i] < at)	/* without rx.lock: the reader has passed a switch meanwhile */
+			break;
 		there = link ? (tail > at ? tail - at : 0) : tcp;
 		if (there > ends[i] - at)
 			there = ends[i] - at;
@@ -107,7 +109,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_track_settle(engine, stream);
 	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
-	bytes = readable(rx, tcp > 0 ? (uint64_t)tcp : 0);
+	bytes = shunt_peek_unread(rx, tcp > 0 ? (uint64_t)tcp : 0);
 	shunt_lock_leave(&rx->lock);
 	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }

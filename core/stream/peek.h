@@ -33,5 +33,10 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 /* MSG_PEEK behind what has been seen, which ends at `at`. How many bytes more. */
 size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct shunt_iov *to, uint64_t at,
 		     int flags);
+/*
+ * How much can be read, with `tcp` bytes in the kernel's queue. Exact with rx.lock held. Without it a reader may move
+ * meanwhile, and the answer is of about now.
+ */
+uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp);
 
 #endif

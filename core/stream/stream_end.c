@@ -131,6 +131,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	seated = stream->link != NULL || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);
 	add_bytes(&engine->totals.rx, &stream->rx.bytes);
+	shunt_histogram_merge(engine->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
 	engine->totals.uncounted += state == SHUNT_PLAIN;
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_leave(&stream->tx.lock);

@@ -4,6 +4,7 @@
 #include "core/stream/marks.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
@@ -16,6 +17,7 @@
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
 static bool add_slab(struct shunt_engine *engine)
@@ -141,6 +143,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
 	stream->pacing = (struct shunt_pacing) { 0 };
+	set(&stream->idle.since, 0);
 	stream->claimed = false;
 	set(&stream->leaving, false);
 	stream->redirected = stream->asked_twice = stream->told = false;
@@ -179,6 +182,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->resent = 0;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
+	memset(tx->sizes, 0, sizeof(tx->sizes));
 
 	set(&rx->proof_fd, -1);
 	rx->end_reading = false;
@@ -191,6 +195,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&rx->reset, false);
 	set(&rx->error, 0);
 	set(&rx->head, 0);
+	set(&rx->followed, 0);
+	set(&rx->answers, 0);
 	set(&rx->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
@@ -222,6 +228,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	stream->in_use = false;
 	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
+	shunt_traced_free(&stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }
@@ -271,6 +278,7 @@ static void unseat(struct shunt_stream *stream)
 		return;
 	answer_nobody(stream);
 	shunt_send_buffer_leave(stream);
+	shunt_traced_leave(stream);
 	shunt_seats_leave(stream->link, stream);
 }
 

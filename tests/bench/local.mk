@@ -17,6 +17,12 @@ tests_bench_claims_SOURCES = tests/bench/claims.c tests/calls/carried.c tests/ca
 tests_bench_claims_CFLAGS = $(plain_cflags)
 tests_bench_claims_LDFLAGS =
 
+# A step in load at a constant rate, with latencies before, during and after it.
+check_PROGRAMS += tests/bench/step
+tests_bench_step_SOURCES = tests/bench/step.c tests/plain.h
+tests_bench_step_CFLAGS = $(plain_cflags)
+tests_bench_step_LDFLAGS =
+
 # To be preloaded: AF_SMC, to compare with. (A module that is not installed needs an -rpath to become shared.)
 check_LTLIBRARIES += tests/bench/smc.la
 tests_bench_smc_la_SOURCES = tests/bench/smc.c
@@ -41,13 +47,14 @@ tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/plain.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
+	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
 
 # One script for each figure or table of the three papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
 	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
 	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh \
-	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh \
+	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e7.sh \
+	tests/bench/paper/xr_e8.sh \
 	tests/bench/paper/ha_common.sh tests/bench/paper/ha.py tests/bench/paper/ha_e1.sh \
 	tests/bench/paper/ha_e2.sh tests/bench/paper/ha_e3.sh tests/bench/paper/ha_e4.sh \
 	tests/bench/paper/ha_e5.sh tests/bench/paper/ha_e6.sh tests/bench/paper/ha_e7.sh \

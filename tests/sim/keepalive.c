@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
+#include "core/recovery/idle.h"
 #include "core/service.h"
 
 #define MS 1000000ull
@@ -438,9 +439,52 @@ static void a_silent_host_keeps_nothing(void **state)
 	assert_in_range(kept_for(0, 1000, true), 1, 4);
 }
 
+static uint64_t idle_stream(void)
+{
+	struct shunt_stream *stream = stream_of(&bed.pair[0].side[0]);
+
+	return shunt_idle_stream(stream, shunt_now(engines[0])) / MS;
+}
+
+/* A look each second while bytes move, then seldom ones; a time is never too long. */
+static void idle_times_are_known(void **state)
+{
+	struct shunt_service *service;
+
+	(void)state;
+	make_one(0);
+	freeze_clock(true);
+	service = engines[0]->service;
+	service->idle_every = 1000 * MS;
+	shunt_loop_post(&engines[0]->loop, &service->tasks.idle);
+	pass(10);
+	for (int i = 0; i < 30; i++) {
+		for (int side = 0; side < 2; side++) {
+			assert_int_equal(put(0, side, 10, 0), 10);
+			assert_int_equal(get(0, side, 10), 10);
+		}
+		pass(100);
+	}
+	pass(4000);
+	assert_in_range(idle_stream(), 3000, 4100);
+	assert_in_range(counted(0, "idle_ms"), 3000, 5100);	/* of the link, which comes first */
+	assert_in_range(service->idle_every / MS, 2000, 8000);
+	pass(200000);
+	assert_in_range(idle_stream(), 203000, 204100);
+	assert_int_equal(service->idle_every / MS, 32000);
+	assert_int_equal(put(0, 0, 10, 0), 10);
+	assert_int_equal(idle_stream(), 0);
+	pass(10000);
+	assert_in_range(idle_stream(), 9000, 10000);
+	assert_int_equal(get(0, 0, 10), 10);
+	freeze_clock(false);
+	leave_bed();
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(idle_times_are_known),
 		cmocka_unit_test(idle_lanes_are_asked),
 		cmocka_unit_test(busy_lanes_are_not_asked),
 		cmocka_unit_test(nobody_is_asked_for_nothing),

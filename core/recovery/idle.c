@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/recovery/idle.h"
+#include "core/link/seats.h"
+
+#define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
+#define SELDOM 32000000000ull	/* at most */
+
+/* It has moved as far as `moved`. ns since it does not move. */
+static uint64_t look(struct shunt_idle *idle, uint64_t moved, uint64_t now)
+{
+	uint64_t since = atomic_load(&idle->since);
+
+	if (!since || atomic_load(&idle->moved) != moved) {
+		atomic_store(&idle->moved, moved);
+		atomic_store(&idle->since, now);
+		return 0;
+	}
+	return now > since ? now - since : 0;
+}
+
+uint64_t shunt_idle_stream(struct shunt_stream *stream, uint64_t now)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_rx *rx = &stream->rx;
+
+	return look(&stream->idle, atomic_load(&tx->staged) + atomic_load(&tx->posted) + atomic_load(&rx->tail) +
+					   atomic_load(&rx->head), now);
+}
+
+uint64_t shunt_idle_link(struct shunt_link *link, uint64_t now)
+{
+	uint64_t moved = 0;
+
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		moved += link->lanes[i].received + atomic_load(&link->lanes[i].retired);
+	return look(&link->idle, moved, now);
+}
+
+/* True: something of it has moved since the last look. */
+static bool look_at(struct shunt_link *link, uint64_t now)
+{
+	struct shunt_group *group = &link->engine->group;
+	struct shunt_stream *stream;
+	bool moved;
+
+	shunt_lock_take(&group->lock);
+	moved = !shunt_idle_link(link, now);
+	shunt_lock_leave(&group->lock);
+	shunt_seats_each(link, stream)
+		moved |= !shunt_idle_stream(stream, now);
+	return moved;
+}
+
+void shunt_idle_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, idle);
+	uint64_t now = shunt_now(service->engine);
+	bool moved = false;
+
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		moved |= look_at(link, now);
+	service->idle_every = moved ? SOON : 2 * service->idle_every < SELDOM ? 2 * service->idle_every : SELDOM;
+	if (service->links)
+		shunt_task_at(task, now + service->idle_every);
+}
+
+void shunt_idle_begin(struct shunt_service *service)
+{
+	if (service->engine->manual)	/* the simulator looks when it likes */
+		return;
+	service->idle_every = SOON;
+	shunt_task_at(&service->tasks.idle, shunt_now(service->engine) + SOON);
+}

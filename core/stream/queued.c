@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/queued.h"
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+#include "core/stream/peek.h"
+#include "core/stream/proof.h"
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Bytes of the kernel's queue; 0 also where the socket is gone. */
+static uint64_t ask_kernel(struct shunt_stream *stream, unsigned long request)
+{
+	int bytes = 0;
+
+	stream->engine->sys->ioctl(stream->fd, request, &bytes);
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/*
+ * Given to the queue pair, and not known to have arrived. Completions are of the lane, so this is the most that it can
+ * be of one stream. group.lock held.
+ */
+static uint64_t under_way(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t consumed,
+			  uint64_t posted)
+{
+	uint64_t arrived = larger(consumed, atomic_load(&tx->upgrade_at));
+	uint64_t lanes = shunt_window_inflight(&lane->window);
+
+	if (posted <= arrived || shunt_lane_arrived(lane))
+		return 0;
+	return posted - arrived < lanes ? posted - arrived : lanes;
+}
+
+/* group.lock held: it keeps the link. */
+static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queued)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->lane;
+	/* In this order: each is at least the one before it. */
+	uint64_t consumed = atomic_load(&tx->consumed), posted = atomic_load(&tx->posted);
+	uint64_t staged = larger(atomic_load(&tx->staged), posted),
+		 read = larger(consumed, atomic_load(&tx->ring_from));
+
+	queued->linked = true;
+	queued->staged = staged - posted;
+	queued->sendq = queued->staged + under_way(lane, tx, consumed, posted);
+	queued->ring_bytes = atomic_load(&tx->ring_bytes);
+	queued->lane = lane->number;
+	queued->peer_pid = lane->link->peer_pid;
+	if (tx->track != SHUNT_LINK)
+		return;
+	queued->ring_fill = posted > read ? posted - read : 0;
+	queued->credit = shunt_tx_room(tx, posted);
+}
+
+/*
+ * What only we have for TCP, and without a nonce, which is none of the stream's. Only the service thread and exit() try
+ * a tx.lock, so nobody misses it meanwhile.
+ */
+static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
+{
+	struct shunt_tx *tx = &stream->tx;
+	uint64_t ours = 0;
+
+	if (!tx->resend && atomic_load(&tx->show) == SHUNT_SHOWN)
+		return unsent;
+	if (!shunt_lock_try(&tx->lock))
+		return SHUNT_NEVER;
+	unsent -= (uint64_t)shunt_proof_unsent(tx, unsent > INT32_MAX ? INT32_MAX : (int)unsent);
+	if (tx->resend && tx->resend != tx->nonce)
+		ours = tx->resend_bytes - tx->resend_done;
+	shunt_lock_leave(&tx->lock);
+	return unsent + ours;
+}
+
+void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
+{
+	struct shunt_group *group = &stream->engine->group;
+	struct shunt_rx *rx = &stream->rx;
+	bool plain = atomic_load(&stream->state) == SHUNT_PLAIN;
+
+	*queued = (struct shunt_queued) { 0 };
+	shunt_lock_take(&group->lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->link))
+		look_at_link(stream, queued);
+	shunt_lock_leave(&group->lock);
+	if (stream->tx.track == SHUNT_TCP || atomic_load(&stream->tx.unpassed)) {
+		uint64_t tcp = without_ours(stream, ask_kernel(stream, SIOCOUTQ));
+
+		queued->sendq = tcp == SHUNT_NEVER ? SHUNT_NEVER : queued->sendq + tcp;
+	}
+	if (plain)
+		queued->recvq = ask_kernel(stream, SIOCINQ);
+	else
+		queued->recvq = shunt_peek_unread(
+			rx, rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ?
+				    ask_kernel(stream, SIOCINQ) :
+				    0);
+}
