@@ -13,7 +13,7 @@ service_examples = \
 	contrib/systemd/squid.service.d/shunt.conf
 examplesdir = $(docdir)/examples
 nobase_nodist_examples_DATA = $(service_examples)
-nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf
+nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf contrib/grafana/shunt.json contrib/systemd/shunt-monitor.service
 EXTRA_DIST += $(service_examples:=.in)
 CLEANFILES += $(service_examples)
 

@@ -65,6 +65,10 @@ is '.targets[0] | [.tcp.connect_ns, .rendezvous.ns, .link.setup_ns, .link.write_
 is '.targets[0].rendezvous | .answer == "sound" and .way == "host" and .version > 0'
 expect 0 "$shunt" ping --json -c 1 -B 127.0.0.7 "127.0.0.1:$port"
 
+# A WRITE that is answered after the first question for it, is waited for by the next ones.
+expect 0 env SHUNT_FAULT=delay:ms=30 "$shunt" ping --json -c 2 "127.0.0.1:$port"
+is '.targets[0] | .verdict == "link" and .link.write_ns >= 30000000'
+
 # Variables of either end, and what they cost.
 expect 1 env SHUNT_DEVICE=none "$shunt" ping --json "127.0.0.1:$port"
 is '.targets[0] | .verdict == "tcp" and .cause == "device-none" and .link.tcp_echo_ns > 0'

@@ -22,6 +22,7 @@ same() { # NAME, THE ONE LIST, THE OTHER
 }
 
 documented=$(sed -nE 's/^\| `shunt:(\w+)\(.*/\1/p' docs/DEBUGGING.md | sort)
+# shellcheck disable=SC2016 # the table's backticks
 arguments=$(sed -nE 's/^\| `shunt:(\w+)\(([^)]*)\)`.*/\1 \2/p' docs/DEBUGGING.md | awk '{ print $1, NF - 1 }' | sort)
 notes=$(readelf -nW "$build/.libs/libshunt.so")
 same "the library has the probes of the table" "$documented" \
@@ -36,7 +37,7 @@ same "the example has all of them" "$documented" \
 # Where bpftrace may ask the kernel, it finds them in the library, too.
 listed=$(bpftrace -l "usdt:$(realpath "$build/.libs/libshunt.so"):shunt:*" 2>/dev/null) || listed=
 if [ -n "$listed" ]; then
-	same "bpftrace lists them" "$documented" "$(sed 's/.*://' <<<"$listed" | sort -u)"
+	same "bpftrace lists them" "$documented" "$(grep -o '[^:]*$' <<<"$listed" | sort -u)"
 else
 	echo "# bpftrace is not there, or may not run"
 fi

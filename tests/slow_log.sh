@@ -78,7 +78,7 @@ wait "$client" "$server"
 # While they run.
 start away on SHUNT_POLL_WARN_US=10000 SHUNT_SLOW_US=2000
 until "$shunt" log "$server" | grep -q ' poll .*in all' && "$shunt" log "$client" | grep -q ' room .*in all'; do
-	kill -0 "$client" && kill -0 "$server" || break
+	kill -0 "$client" "$server" || break
 	sleep 0.1
 done
 expect 0 "$shunt" log "$server" "$client"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Next to this program in a build tree, else where `make install` put it. */
-int shunt_library_find(char path[PATH_MAX])
+int shunt_library_locate(char path[PATH_MAX])
 {
 	static const char *const beside[] = { "/../.libs/libshunt.so", "/../lib/shunt/libshunt.so" };
 	char self[PATH_MAX], try[PATH_MAX + 32];
@@ -27,7 +27,12 @@ int shunt_library_find(char path[PATH_MAX])
 				return 0;
 		}
 	}
-	if (realpath(SHUNT_PKGLIBDIR "/libshunt.so", path))
+	return realpath(SHUNT_PKGLIBDIR "/libshunt.so", path) ? 0 : -1;
+}
+
+int shunt_library_find(char path[PATH_MAX])
+{
+	if (!shunt_library_locate(path))
 		return 0;
 	fprintf(stderr, "shunt: libshunt.so is neither in the build tree beside this program nor in "
 			"%s: build it with `make`, or install it with `make install`\n",

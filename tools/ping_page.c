@@ -75,7 +75,7 @@ static void put_table(FILE *file, const struct ping_mesh *mesh)
 	fputs("</tr></table>\n<p><span class=\"link\">&nbsp;on the link&nbsp;</span> "
 	      "<span class=\"tcp\">&nbsp;on TCP&nbsp;</span> "
 	      "<span class=\"unreachable\">&nbsp;unreachable&nbsp;</span> "
-	      "<span class=\"unknown\">&nbsp;not known&nbsp;</span> Round trips of 64 bytes.</p>\n",
+	      "<span class=\"unknown\">&nbsp;not known&nbsp;</span> Round trips of 64 bytes, or of an empty WRITE.</p>\n",
 	      file);
 }
 

@@ -95,7 +95,8 @@ void ping_table(const struct ping_mesh *mesh, bool colours)
 			put_cell(cell_of(mesh, row, column), colours);
 		printf("\n");
 	}
-	printf("L: on the link; T: on TCP; X: unreachable; ?: not known. Round trips of 64 bytes.\n");
+	printf("L: on the link; T: on TCP; X: unreachable; ?: not known. Round trips of 64 bytes, or of an empty\n"
+	       "WRITE where no `shunt ping --serve` answers.\n");
 	put_causes(mesh);
 }
 

@@ -20,9 +20,14 @@ enum {
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_trace(int argc, char **argv);
+int shunt_top(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_log_show(int argc, char **argv);
+int shunt_monitor(int argc, char **argv);
 int shunt_config(int argc, char **argv);
+int shunt_doctor(int argc, char **argv);
+int shunt_devices(int argc, char **argv);
+int shunt_report(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
@@ -58,6 +63,8 @@ int shunt_variables_check(const char *who);
 
 /* library.c: libshunt.so, and the environment that loads it. */
 int shunt_library_find(char path[PATH_MAX]);
+/* The same without a word where there is none. */
+int shunt_library_locate(char path[PATH_MAX]);
 /* Can the dynamic linker map its code? 0 or -errno: -EPERM where the file system is mounted noexec, or for this unit is. */
 int shunt_library_loads(const char *path);
 /* Puts the library last in LD_PRELOAD, and lets AddressSanitizer be content with it; or takes it out. 0, or -1 after saying

@@ -7,7 +7,8 @@
  * has room, and let go, with its pages, when it has been empty for a while (XR-14).
  *
  * What has been given back may be handed out again at once, so a ring is given back when its peer is known
- * never to write there again, and a stage when nothing is fetched from it any more.
+ * never to write there again, and a stage when nothing is fetched from it any more. Meanwhile AddressSanitizer, where
+ * there is one, reports who touches it by the engine's mapping: what a block has that is not handed out is poisoned.
  */
 #ifndef SHUNT_CORE_LINK_ARENA_H
 #define SHUNT_CORE_LINK_ARENA_H
@@ -33,6 +34,7 @@ struct shunt_arena_memory {
 	uint8_t *base;		/* page aligned */
 	size_t bytes;
 	uint64_t reserved;	/* of them, at the beginning: the control lines */
+	bool guarded;		/* the page behind the control lines may not be touched (core/base/guard.h) */
 	uint64_t block_bytes;	/* a power of two from 4 KiB to 64 MiB */
 	uint32_t blocks;	/* at least so many, smaller ones if need be; 0: SHUNT_ARENA_BLOCKS */
 	uint32_t regions;	/* most memory regions that the domain can have */

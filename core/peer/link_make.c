@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/link_make.h"
+#include "core/base/guard.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/links.h"
 #include <errno.h>
@@ -28,9 +29,13 @@ static int make_memory(struct shunt_link *link)
 
 	if (!memory.bytes)
 		return -ENOSPC;
+	memory.guarded = true;
+	/* The last page of the control lines of so many streams guards those before it, so that no block is lost to it. */
+	streams -= shunt_narrow_u32(shunt_guard_page() / sizeof(struct shunt_control));
 	if (link->maps) {
-		streams = shunt_narrow_u32(memory.bytes >> SHUNT_ARENA_MIN_LOG);	/* it has no rings for more */
-		streams = streams < device->kind->streams ? streams : device->kind->streams;
+		uint32_t rings = shunt_narrow_u32(memory.bytes >> SHUNT_ARENA_MIN_LOG);
+
+		streams = rings < streams ? rings : streams;	/* it has no rings for more */
 		memory.blocks = SHUNT_ARENA_BLOCKS_CONFINED;
 	}
 	memory.reserved = streams * sizeof(struct shunt_control);

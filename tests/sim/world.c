@@ -111,6 +111,11 @@ static void choose_config(struct shunt_config *config)
 		config->return_max_ms = sim_between(1, 4);
 	}
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
+	/* An eighth of the seeds: polls and steps are timed, and short ones are late. */
+	if (!(config->seed >> 34 & 7)) {
+		config->poll_warn_us = config->seed >> 37 & 63;
+		config->slow_us = config->seed >> 43 & 63;
+	}
 	/* An eighth of the seeds, or all of them with SIM_QOS; no other choice changes with it. */
 	if (!(config->seed >> 20 & 7) || getenv("SIM_QOS"))
 		choose_rules(config);

@@ -35,6 +35,12 @@ nobody_answers() {
 	exec sleep 1000000
 }
 
+answers_unlocked() {
+	chmod 666 /dev/infiniband/*
+	ulimit -l 64
+	exec setpriv --reuid 65534 --regid 65534 --clear-groups "$shunt" ping --serve "0.0.0.0:$port"
+}
+
 asks() {
 	"$shunt" ping --json -c 5 -W 15 "10.78.0.1:$port"
 }
@@ -81,6 +87,14 @@ block() {
 }
 block_undo() {
 	fault_off block
+}
+narrow_end() {
+	narrow
+	ip link set eth0 mtu 1400
+}
+narrow_end_undo() {
+	ip link set eth0 mtu 1500
+	narrow_undo
 }
 # Another address of machine one's wire, which leads to the one that it has.
 translate() {
@@ -165,7 +179,9 @@ way "no device here" 1 '.cause == "no-device" and (.says | test("here"))' two=un
 way "no device there" 1 '.cause == "no-device" and (.says | test("there$|there,"))' one=unplug
 way "port down" 1 '.cause == "port-down"' two=lower
 way "MTU of the path" 1 '.cause == "mtu"' one=narrow
-way "little memory" 1 '.cause == "memlock"' asks=asks_unlocked
+way "MTU of an end" 1 '.cause == "mtu" and (.says | test("MTU 1500 here, 1400 there"))' one=narrow_end
+way "little memory here" 1 '.cause == "memlock" and (.says | test("here"))' asks=asks_unlocked
+way "little memory there" 1 '.cause == "memlock" and (.says | test("there"))' answers=answers_unlocked
 way "firewall here" 1 '.cause == "firewall"' two=block
 way "firewall there" 1 '.cause == "firewall"' one=block
 way "nobody at the port" 1 '.verdict == "unreachable" and .cause == "refused"' answers=nobody_answers

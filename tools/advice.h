@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The remedy for each reason of core/base/reason_table.h; tests/unit/advice_test.c wants one for every row. */
+#ifndef SHUNT_TOOLS_ADVICE_H
+#define SHUNT_TOOLS_ADVICE_H
+
+#include "core/base/reason.h"
+
+/* NULL: there is none. */
+const char *shunt_advice(enum shunt_reason reason);
+/* The same for a reason's text, as statistics have it; NULL also for a text that is no reason. */
+const char *shunt_advice_for(const char *text);
+
+#endif
