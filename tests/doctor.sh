@@ -9,7 +9,7 @@ library=$top_builddir/.libs/libshunt.so
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; scratch_remove' EXIT
 
-# What ends read until they are killed.
+# Ends read from it until they are killed.
 mkfifo "$work/held" && exec {held}<>"$work/held"
 
 # start COMMAND...: runs it until the test ends; its first line is in $said, its process id in $pid.

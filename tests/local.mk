@@ -4,7 +4,7 @@ whole_tests = tests/alone_test.sh tests/services.sh tests/check_test.sh tests/ex
 	tests/perf.sh tests/perf_qos.sh tests/mechanisms.sh tests/prose.sh
 EXTRA_DIST += $(whole_tests) tests/stat_fake.py tests/stat_plain.py tests/stat_queues.py tests/stat_tcp.py tests/harmless/leaves.c tests/harmless/other.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/units.sh tests/documents.sh tests/prose.py
 TESTS += $(whole_tests)
-# What the doctor looks at.
+# Tests of doctor, devices and report.
 doctor_tests = tests/devices.sh tests/doctor.sh tests/report.sh
 EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c
 TESTS += $(doctor_tests)

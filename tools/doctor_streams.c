@@ -90,7 +90,7 @@ static void add_connection(struct shunt_patient *patient, const struct shunt_war
 		json_array_append_new(patient->on_tcp, connection_json(trouble, about));
 }
 
-/* ---- what Shunt knows ---- */
+/* ---- streams ---- */
 
 /* Its addresses are known from here on. */
 static void note_stream(struct shunt_patient *patient, const char *local, const char *peer)
@@ -158,7 +158,7 @@ static void look_at_stream(struct shunt_patient *patient, const struct shunt_war
 				   "%s %s is on the link", local, peer);
 }
 
-/* ---- what it does not know ---- */
+/* ---- strangers ---- */
 
 /* Shunt's own sockets: channels to other hosts. */
 static int own_floor(pid_t pid)
