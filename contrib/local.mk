@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Settings of services: examples, with the path at which the library is installed.
+# Examples with the path at which the library is installed: settings of services, and probes for bpftrace.
 service_examples = \
+	contrib/bpftrace/shunt.bt \
 	contrib/postgresql/environment \
 	contrib/systemd/apache2.service.d/shunt.conf \
 	contrib/systemd/haproxy.service.d/shunt.conf \
@@ -12,7 +13,7 @@ service_examples = \
 	contrib/systemd/squid.service.d/shunt.conf
 examplesdir = $(docdir)/examples
 nobase_nodist_examples_DATA = $(service_examples)
-nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf
+nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf contrib/grafana/shunt.json contrib/systemd/shunt-monitor.service
 EXTRA_DIST += $(service_examples:=.in)
 CLEANFILES += $(service_examples)
 

@@ -69,6 +69,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	atomic_store(&service->resting, false);
 	shunt_lock_take(&group->lock);
 	group->service_asleep = false;
+	shunt_gap_woke(engine);
 	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);
 }

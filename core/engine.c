@@ -29,7 +29,9 @@
 #include "core/stream/overflow.h"
 #include "core/stream/settle.h"
 #include "core/stream/shutdown.h"
+#include "core/stream/traced.h"
 #include "core/wait/epset.h"
+#include "core/trace/book.h"
 #include "core/wait/epsets.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
@@ -40,6 +42,7 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.notify = shunt_epset_notify,
 	.repost = shunt_roster_post,
 	.stalls = shunt_roster_stalls,
+	.late = shunt_inbound_late,
 	.settle = shunt_settle_all,
 };
 
@@ -87,6 +90,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;
+	shunt_traced_config(engine);
 	shunt_fault_begin(engine);
 	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
 	return engine;
@@ -265,6 +269,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.end_fd = -1;
 	stream->tx.lingers = false;
 	stream->refusing = false;
+	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
 	stream->pacing.channel = stream->pacing.matched_at = 0;
 	stream->pacing.portion.at = 0;
@@ -303,6 +308,9 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
 	atomic_store(&engine->paces, false);
+	atomic_fetch_and(&engine->traces, SHUNT_TRACES_OURS);
+	if (engine->book)
+		shunt_trace_book_inherit(engine->book);
 	engine->waker_count = 0;
 	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */

@@ -24,10 +24,12 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/streams.h"
+#include "core/trace/slow.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
 struct shunt_fork_slots;
+struct shunt_trace_book;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
@@ -115,10 +117,13 @@ struct shunt_engine {
 	uint32_t channels;	/* how many there have been; service thread */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
+	_Atomic uint8_t traces;	/* SHUNT_TRACES_… (core/stream/traced.h): a send looks whether it is to be followed */
 	bool pin_from_chosen;		/* service thread */
+	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	/* ns: all that was there then has been polled; while group.metered. group.lock */
 	uint64_t emptied_at;
+	shunt_slow_log slow;	/* what `shunt log` shows */
 };
 
 /* The hooks that its polls call. */

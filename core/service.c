@@ -27,6 +27,7 @@
 #include "core/peer/possession.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
+#include "core/peer/tracing.h"
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
 #include "core/qos/pacing.h"
@@ -55,43 +56,46 @@
 static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 {
 	const struct {
+		const char *name;
 		struct shunt_task *task;
 		void (*run)(struct shunt_task *);
 		bool each_round;
 	} order[] = {
-		{ &tasks->prove, shunt_proof_run, false },
-		{ &tasks->listen, shunt_listen_run, false },
-		{ &tasks->offer, shunt_claim_task_offers, false },
-		{ &tasks->doors, shunt_porter_run, false },
-		{ &tasks->claim, shunt_claim_run, true },
-		{ &tasks->meeting, shunt_meeting_run, false },
-		{ &tasks->remote, shunt_remote_run, true },
-		{ &tasks->withdraw, shunt_listen_run_withdraw, false },
-		{ &tasks->unclaimed, shunt_claim_task_unclaimed, false },
-		{ &tasks->keepalive, shunt_keepalive_run, false },
-		{ &tasks->expiry, shunt_user_timeout_run, false },
-		{ &tasks->overflow, shunt_overflow_run, false },
-		{ &tasks->join, shunt_listener_worker_run, false },
-		{ &tasks->have, shunt_listener_owner_run, false },
-		{ &tasks->possession, shunt_possession_run, false },
-		{ &tasks->limits, shunt_limits_run, false },
-		{ &tasks->retire, shunt_retire_run, true },
-		{ &tasks->unread, shunt_reset_unread_run, false },
-		{ &tasks->links, shunt_links_run, true },
-		{ &tasks->no_new_privs, shunt_no_new_privs_run, false },
-		{ &tasks->leave, shunt_leave_run, true },
-		{ &tasks->comeback, shunt_reconnect_run, true },
-		{ &tasks->gather, shunt_gather_run, false },
-		{ &tasks->trim, shunt_reclaim_run, false },
-		{ &tasks->mock, shunt_mock_run, false },
-		{ &tasks->pacing, shunt_pacing_run, false },
-		{ &tasks->qos, shunt_qos_run, false },
-		{ &tasks->idle, shunt_idle_run, false },
-		{ &tasks->fault, shunt_fault_run, true },
+		{ "prove", &tasks->prove, shunt_proof_run, false },
+		{ "listen", &tasks->listen, shunt_listen_run, false },
+		{ "offer", &tasks->offer, shunt_claim_task_offers, false },
+		{ "doors", &tasks->doors, shunt_porter_run, false },
+		{ "claim", &tasks->claim, shunt_claim_run, true },
+		{ "meeting", &tasks->meeting, shunt_meeting_run, false },
+		{ "remote", &tasks->remote, shunt_remote_run, true },
+		{ "withdraw", &tasks->withdraw, shunt_listen_run_withdraw, false },
+		{ "unclaimed", &tasks->unclaimed, shunt_claim_task_unclaimed, false },
+		{ "keepalive", &tasks->keepalive, shunt_keepalive_run, false },
+		{ "expiry", &tasks->expiry, shunt_user_timeout_run, false },
+		{ "overflow", &tasks->overflow, shunt_overflow_run, false },
+		{ "join", &tasks->join, shunt_listener_worker_run, false },
+		{ "have", &tasks->have, shunt_listener_owner_run, false },
+		{ "possession", &tasks->possession, shunt_possession_run, false },
+		{ "limits", &tasks->limits, shunt_limits_run, false },
+		{ "retire", &tasks->retire, shunt_retire_run, true },
+		{ "unread", &tasks->unread, shunt_reset_unread_run, false },
+		{ "links", &tasks->links, shunt_links_run, true },
+		{ "no_new_privs", &tasks->no_new_privs, shunt_no_new_privs_run, false },
+		{ "leave", &tasks->leave, shunt_leave_run, true },
+		{ "comeback", &tasks->comeback, shunt_reconnect_run, true },
+		{ "gather", &tasks->gather, shunt_gather_run, false },
+		{ "trim", &tasks->trim, shunt_reclaim_run, false },
+		{ "mock", &tasks->mock, shunt_mock_run, false },
+		{ "pacing", &tasks->pacing, shunt_pacing_run, false },
+		{ "qos", &tasks->qos, shunt_qos_run, false },
+		{ "idle", &tasks->idle, shunt_idle_run, false },
+		{ "trace", &tasks->trace, shunt_tracing_run, false },
+		{ "fault", &tasks->fault, shunt_fault_run, true },
 	};
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		shunt_loop_enlist(loop, order[i].task, order[i].run, order[i].each_round);
+		shunt_loop_enlist(loop, order[i].name, order[i].task, order[i].run,
+				  order[i].each_round);
 }
 
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
@@ -108,7 +112,7 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	shunt_lock_take(&engine->rendezvous_lock);	/* what was written there before it was registered is seen now */
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_lock_take(&engine->seats_lock);
-	shunt_loop_hear(events, n);
+	shunt_loop_hear(&engine->loop, events, n);
 	shunt_lock_leave(&engine->seats_lock);
 }
 

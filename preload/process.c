@@ -89,6 +89,7 @@ static void load_config(void)
 	/* Twice, because the values say where complaints about them go. */
 	shunt_config_load(&config, environment, NULL, NULL, NULL);
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
+	shunt_log_set_format((enum shunt_log_format)config.log_format);
 	shunt_config_load(&config, environment, NULL, complain, NULL);
 	review_config();
 	read_key();

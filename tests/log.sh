@@ -17,6 +17,21 @@ program=(env SHUNT_SPIN_US=abc LD_PRELOAD="$library" "$python" "$work/listen.py"
 expect 0 "${program[@]}"
 has "$err" 'SHUNT_SPIN_US=abc'
 
+# When, who, and as JSON: one object a line.
+time='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z '
+has "$err" "${time}shunt\[[0-9]+\]: warn: SHUNT_SPIN_US=abc is invalid"
+expect 0 env SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/\"quoted\"/log" "${program[@]}"
+"$python" - "$work/err" <<'PYTHON' || problem "no JSON: $err"
+import datetime, json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [line["level"] for line in lines] == ["warn"] * len(lines) and len(lines) == 2, lines
+for line in lines:
+    age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(line["time"][:-1] + "+00:00")
+    assert datetime.timedelta() <= age < datetime.timedelta(hours=1), line
+    assert line["program"].startswith("python") and line["pid"] > 1 and "stream" not in line, line
+assert '"quoted"' in lines[0]["text"] and "SHUNT_SPIN_US=abc" in lines[1]["text"], lines
+PYTHON
+
 # The library says what `shunt run` would have said. One that is switched off says nothing.
 expect 0 env SHUNT_SPINUS=1 SHUNT_POLL=event SHUNT_SPIN_US=7 LD_PRELOAD="$library" "$python" "$work/listen.py"
 has "$err" 'warn: there is no variable SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant\?$'

@@ -28,11 +28,13 @@ for shunted in client server; do
 done
 
 # What waits, on the link.
-expect 0 env SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+
+expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_FLIP=4096 python3 "$top_srcdir/tests/stat_queues.py" "$shunt" flips
 
 # Beside ss(8).
 if command -v ss >"$work/out"; then
-	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_tcp.py" "$shunt"
+	expect 0 python3 "$top_srcdir/tests/stat_tcp.py" "$shunt"
 else
 	echo "no ss: its lines are not compared"
 fi
@@ -59,6 +61,12 @@ plain "$out$err"
 narrow "$out"
 has "$out" '^fake \(pid [0-9]+\): device soft, up .* s, 3 streams, 2 on the link$'
 has "$out" '^ +7  127.0.0.1:40000 +255.255.255.255:65535 +1024K +1.0G\* +1024K\* +0 +linked$'
+has "$out" '^ +Recv-Q 1.0P, Send-Q 1.0P \(staged: 1.0P\), peer.s ring 25 % full, idle for 12345.7 s$'
+has "$out" '^  sends: 100; half below 32, 99 % below 32$'
+has "$out" '^  timed work requests: 5; half below 8.2 us, 99 % below 8.2 us$'
+has "$out" '^ +1  soft +2 +3 +1.0P +1.0P +1.5 s$'
+has "$out" '^  counters of rxe0 port 1, kept by the kernel:$'
+has "$out" '^ +[0-9]+  rcvd_rnr_err$'
 has "$out" '^ +12345  \[1111:2222:3333:4444:5555:6666:7777:8888\]:65535$'
 has "$out" '^ +on TCP because of: operator$'
 has "$out" '^fake\\x1b\]0;title\\x07.* \(pid [0-9]+\): device soft'

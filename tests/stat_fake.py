@@ -4,6 +4,7 @@
 
 hostile  a whole answer, full of what moves cursors, and as long as it may be
 growing  more bytes on the link each time
+metrics  names and numbers that would break a text of metrics
 trickle  a byte now and then, for ever
 full     accepts nobody, and so many have come that no more can
 silent   on the control socket: accepts, and says nothing
@@ -35,15 +36,31 @@ def process(link, text=""):
             "totals": {"streams": 3, "linked": 2, "tx": bytes_, "rx": bytes_},
             "lanes": 2 * [{"peer": 1, "lane": 0, "streams": 1, "wr": link, "doorbells": 1, "wr_bytes": link,
                            "bound_by": "ring" + text}],
-            "streams": [stream(7, "127.0.0.1:40000", "255.255.255.255:65535", link),
+            "links": [{"peer": 1, "device": "soft" + text, "lanes": 2, "streams": 3, "memory_registered": 1 << 50,
+                       "memory_mapped": 1 << 50, "idle_ms": 1500}],
+            "devices": [{"name": "rxe0" + text, "port": 1, "hw_counters": {"rcvd_rnr_err" + text: link, "idle": 0}}],
+            "histograms": {"send_bytes": [0, 1, 0, 1, 98], "link_ns": 12 * [0] + [5, text]},
+            "streams": [stream(7, "127.0.0.1:40000", "255.255.255.255:65535", link, recvq=1 << 50, sendq=1 << 50, staged=1 << 50,
+                               ring_bytes=4, ring_fill=1, idle_ms=12345678),
                         stream(12345, LONG, LONG, link, state="candidate", held="operator" + text),
                         stream(8, "l" + text, "p" + text, link, state="s" + text, reason=text + 60 * "why ")]}
+
+
+def metrics():
+    stream = {"fd": 1, "local": "a\\\"b", "peer": "c\n", "state": "linked", "sendq": 7, "recvq": -1, "ring_fill": 2**63 - 1}
+    return {"pid": 1, "program": '"}\\\n', "device": "d" * 500, "uptime_ms": 1005, "totals": {"tx": {"tcp": 5, "late": "x"}, "rx": 3},
+            "counters": {"upgrades": 5, "failovers": -1, "wr": 1.5, "polls": None, "lanes": [1]},
+            "reasons": {"why %d\u202e\n" % i: i for i in range(1000)} | {"long" * 100: 1}, "left": [1, 2], "stalls": {"": 1},
+            "streams": 3 * [stream] + [5, None, "x"], "lanes": 2 * [{"peer": 1, "lane": 0, "device": "x", "streams": 1}],
+            "histograms": {"send_bytes": [1, 2, -5, "x", 3], "link_ns": 64 * [1]}, "qos": {"classes": 2 * [{"name": "gold", "clients": 1}]},
+            "links": [{"peer": "p", "memory_mapped": 2**63 - 1}] * 9, "devices": [{"name": "x", "hw_counters": {"rnr\n": 1}}]}
 
 
 def answers(kind):
     link = 1 << 30
     while True:
-        text = json.dumps(process(link, ESCAPES if kind == "hostile" else ""), ensure_ascii=False)
+        said = metrics() if kind == "metrics" else process(link, ESCAPES if kind == "hostile" else "")
+        text = json.dumps(said, ensure_ascii=False)
         yield text.encode("utf-8", "surrogateescape")
         link += 1 << 30
 

@@ -3,9 +3,11 @@
 
 stat_queues.py SHUNT           both ends shunted: what one has sent and the other has not read, on the link; how many
                                bytes were sent, and in how many sends of which size
+stat_queues.py SHUNT flips     the same queues while SHUNT_FLIP moves the directions between the tracks
 stat_queues.py end server|client [PORT]   one end, which does what its lines say
 """
 import json
+import random
 import socket
 import subprocess
 import sys
@@ -92,6 +94,12 @@ def check(what, got, wanted):
         sys.exit("%s: %r, not %r" % (what, got, wanted))
 
 
+def on_way(stream):
+    """It may still come to the link."""
+    check("why it is on TCP", stream["reason"], "")
+    return stream
+
+
 def main(shunt):
     server = End([shunt, "run"], "server")
     client = End([shunt, "run"], "client", server.process.stdout.readline().strip())
@@ -119,7 +127,7 @@ def main(shunt):
 
     connect()
     exchange()
-    while [stream(which)[way]["track"] for which in (client, server) for way in ("tx", "rx")] != 4 * ["link"]:
+    while [on_way(stream(which))[way]["track"] for which in (client, server) for way in ("tx", "rx")] != 4 * ["link"]:
         exchange()
         time.sleep(0.01)
     for which in client, server:
@@ -174,7 +182,53 @@ def main(shunt):
     server.end()
 
 
+def flips(shunt):
+    """Whatever track bytes have taken: those that wait are those that were sent and not read."""
+    server = End([shunt, "run"], "server")
+    client = End([shunt, "run"], "client", server.process.stdout.readline().strip())
+    chance = random.Random(1)
+    unread = total = 0
+
+    def stream(which):
+        return json.loads(subprocess.check_output([shunt, "stat", "--json", str(which.process.pid)]))[0]["streams"][0]
+
+    def waiting():
+        at_client, at_server = stream(client), stream(server)
+        return -1 if at_client["sendq"] is None else at_client["sendq"] + at_server["recvq"]
+
+    client.do("connect")
+    server.do("connect")
+    for count in (10, 10):
+        client.do("write %d" % count)
+        server.do("read %d" % count)
+    while on_way(stream(client))["state"] != "linked":
+        client.do("write 1")
+        server.do("read 1")
+        time.sleep(0.01)
+    for _ in range(40):
+        if unread < 60000 and (not unread or chance.random() < 0.6):
+            count = chance.choice([100, 1000, 5000, 9000])
+            check("a send", client.do("write %d" % count), count)
+            unread, total = unread + count, total + count
+        else:
+            count = chance.randint(1, unread)
+            server.do("read %d" % count)
+            unread -= count
+        for _ in range(1000):  # TCP acknowledges later what has arrived, and counts it at both ends until then
+            found = waiting()
+            if found == unread:
+                break
+            time.sleep(0.01)
+        check("what waits", found, unread)
+    moved = stream(client)["tx"]
+    check("have both tracks had bytes", moved["link"] > total // 10 and moved["tcp"] > total // 10, True)
+    client.end()
+    server.end()
+
+
 if sys.argv[1] == "end":
     end(sys.argv[2], *map(int, sys.argv[3:]))
+elif sys.argv[2:] == ["flips"]:
+    flips(sys.argv[1])
 else:
     main(sys.argv[1])

@@ -4,6 +4,7 @@
 stat_tcp.py SHUNT            families, states and queues of connections on TCP, and one that is on the link
 stat_tcp.py end ADDRESS N    a client with N connections, or a server for as many (its port is 0); a step for each line
 """
+import json
 import re
 import socket
 import subprocess
@@ -81,7 +82,7 @@ def compare(what, shunt, pid, count):
 
 
 def on_tcp(shunt, address, connect_to, shunted):
-    run = [shunt, "run"]
+    run = ["env", "SHUNT_CLAIM_MS=10", shunt, "run"]
     server = End(run if shunted == "server" else [], address, 3, 0)
     client = End(run if shunted == "client" else [], connect_to, 3, server.process.stdout.readline().strip())
     pid = (server if shunted == "server" else client).process.pid
@@ -105,13 +106,16 @@ def on_tcp(shunt, address, connect_to, shunted):
 
 
 def on_link(shunt):
-    run = [shunt, "run"]
+    run = ["env", "SHUNT_CLAIM_MS=10000", shunt, "run"]
     server = End(run, "127.0.0.1", 1, 0)
     client = End(run, "127.0.0.1", 1, server.process.stdout.readline().strip())
     while True:
         for each, other in (client, server), (server, client):
             each.do("write")
             other.do("read")
+        for each in server, client:
+            (stream,) = json.loads(subprocess.check_output([shunt, "stat", "--json", str(each.process.pid)]))[0]["streams"]
+            check("why it is on TCP", stream["reason"], "")
         rows = [by_shunt(shunt, each.process.pid)[0] for each in (server, client)]
         if [row[-1] for row in rows] == ["link", "link"]:
             break

@@ -3,11 +3,11 @@
 # For tools/quickstart and tools/check: what a fresh machine lacks, and a build directory.
 
 # shellcheck disable=SC2034 # these are used by the scripts that source this one
-build_packages="build-essential autoconf automake libtool pkg-config libibverbs-dev librdmacm-dev libjansson-dev"
+build_packages="build-essential autoconf automake libtool pkg-config libibverbs-dev librdmacm-dev libjansson-dev systemtap-sdt-dev libmicrohttpd-dev libncurses-dev"
 # shellcheck disable=SC2034
 compare_packages="redis-server redis-tools iperf3"
 # shellcheck disable=SC2034
-check_packages="libcmocka-dev shellcheck cppcheck jq iproute2 python3"
+check_packages="libcmocka-dev shellcheck cppcheck jq iproute2 python3 tmux"
 # shellcheck disable=SC2034 # libFuzzer is clang's, and its compiler-rt is recommended by it
 fuzz_packages="clang libclang-rt-dev"
 # shellcheck disable=SC2034

@@ -14,7 +14,11 @@ static const struct {
 } commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
+	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
+	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
+	{ "top", shunt_top, "show processes and streams by their rates, live" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
+	{ "log", shunt_log_show, "show what took long in shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
 	{ "doctor", shunt_doctor, "find what keeps connections of this machine or a process on TCP" },
 	{ "devices", shunt_devices, "show the RDMA devices, and whether Shunt would use them" },
@@ -22,6 +26,8 @@ static const struct {
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
 	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
 	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */
+	{ "ping", shunt_ping, "measure the way to a host, and say why it is not on the link" },
+	{ "ping-end", shunt_ping_end, NULL },	/* what ping starts */
 };
 
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);

@@ -19,7 +19,11 @@ enum {
 /* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
 int shunt_run(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
+int shunt_trace(int argc, char **argv);
+int shunt_top(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
+int shunt_log_show(int argc, char **argv);
+int shunt_monitor(int argc, char **argv);
 int shunt_config(int argc, char **argv);
 int shunt_doctor(int argc, char **argv);
 int shunt_devices(int argc, char **argv);
@@ -27,6 +31,8 @@ int shunt_report(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
+int shunt_ping(int argc, char **argv);
+int shunt_ping_end(int argc, char **argv);
 
 /* seconds.c: the monotonic clock. */
 double shunt_seconds(void);

@@ -5,14 +5,17 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/metrics.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt stat [--json | --tcp] [--watch SECONDS] [PROCESS...]\n\n"
+	"Usage: shunt stat [--json | --tcp] [--watch SECONDS] [PROCESS...]\n"
+	"       shunt stat --openmetrics[=text|strict|list] [--streams] [PROCESS...]\n\n"
 	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
 	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
 	"A process is a process id or an identity, 32 hexadecimal digits, which is shown in place of a\n"
@@ -21,12 +24,17 @@ static const char help[] =
 	"  --tcp            a line for each connection, in the columns of `ss -tnp` and the track\n"
 	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
 	"                   rates, of the time since the last look, and so have totals and counters;\n"
-	"                   an array a line with --json\n\n"
+	"                   an array a line with --json\n"
+	"  --openmetrics    metrics for Prometheus: the text that `promtool check metrics` accepts;\n"
+	"                   strict: as OpenMetrics 1.0 has it; list: names, types and meanings\n"
+	"  --streams        with --openmetrics: also series of each stream, queue pair and link\n\n"
 	"Exit status: 0, or 1 if a process has no statistics to give.\n";
 
+enum view { TEXT, JSON, TCP, METRICS, METRICS_STRICT, METRICS_LIST };
+
 struct options {
-	int json;
-	bool tcp;
+	enum view view;
+	bool streams;
 	double watch;
 	struct shunt_door *wanted;
 	size_t count;	/* 0: all */
@@ -73,7 +81,7 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 
 	if (options->watch > 0 && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
-	if (options->tcp) {
+	if (options->view == TCP) {
 		shunt_stat_show_tcp(look);
 		return;
 	}
@@ -91,17 +99,45 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 		     "(other users' processes show only to root)");
 }
 
+static void show_metrics(const struct options *options, const struct shunt_look *look)
+{
+	size_t bytes;
+	char *text = shunt_metrics_text(
+		look, options->view == METRICS ? SHUNT_METRICS_TEXT : SHUNT_METRICS_OPEN,
+		options->streams, &bytes);
+
+	fwrite(text, 1, bytes, stdout);
+	free(text);
+}
+
+static void show(const struct options *options, const struct shunt_look *look,
+		 const struct shunt_look *before)
+{
+	switch (options->view) {
+	case TEXT:
+	case TCP:
+		show_text(options, look, before);
+		break;
+	case JSON:
+		show_json(options, look);
+		break;
+	case METRICS:
+	case METRICS_STRICT:
+		show_metrics(options, look);
+		break;
+	case METRICS_LIST:
+		break;
+	}
+	fflush(stdout);
+}
+
 /* The new look takes the place of `before`. */
 static int show_once(const struct options *options, struct shunt_look *before)
 {
 	struct shunt_look look = { 0 };
 	int failed = gather(options, &look);
 
-	if (options->json)
-		show_json(options, &look);
-	else
-		show_text(options, &look, before);
-	fflush(stdout);
+	show(options, &look, before);
 	shunt_look_free(before);
 	*before = look;
 	return failed ? EXIT_FAILED : 0;
@@ -124,10 +160,31 @@ static int parse_wanted(struct options *options, int count, char **words)
 	return 0;
 }
 
+static int choose(struct options *options, enum view view)
+{
+	if (options->view != TEXT && options->view != view)
+		return usage_error("one or the other:", "--json, --tcp, --openmetrics");
+	options->view = view;
+	return 0;
+}
+
+static int parse_metrics(struct options *options, const char *format)
+{
+	if (!format || !strcmp(format, "text"))
+		return choose(options, METRICS);
+	if (!strcmp(format, "strict"))
+		return choose(options, METRICS_STRICT);
+	if (!strcmp(format, "list"))
+		return choose(options, METRICS_LIST);
+	return usage_error("a format of metrics is text, strict or list, not", format);
+}
+
 static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "openmetrics", optional_argument, NULL, 'o' },
+		{ "streams", no_argument, NULL, 's' },
 		{ "tcp", no_argument, NULL, 't' },
 		{ "watch", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
@@ -139,10 +196,19 @@ static int parse(struct options *options, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
 		case 'j':
-			options->json = 1;
+			if (choose(options, JSON))
+				return EXIT_USAGE;
+			break;
+		case 'o':
+			if (parse_metrics(options, optarg))
+				return EXIT_USAGE;
+			break;
+		case 's':
+			options->streams = true;
 			break;
 		case 't':
-			options->tcp = true;
+			if (choose(options, TCP))
+				return EXIT_USAGE;
 			break;
 		case 'w':
 			options->watch = strtod(optarg, &end);
@@ -158,8 +224,8 @@ static int parse(struct options *options, int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	if (options->json && options->tcp)
-		return usage_error("one or the other:", "--json --tcp");
+	if (options->watch > 0 && options->view >= METRICS)
+		return usage_error("metrics are for one look, without", "--watch");
 	return parse_wanted(options, argc - optind, argv + optind);
 }
 
@@ -179,7 +245,9 @@ int shunt_stat(int argc, char **argv)
 	struct shunt_look before = { 0 };
 	int rc = parse(&options, argc, argv);
 
-	if (!rc)
+	if (!rc && options.view == METRICS_LIST)
+		shunt_metrics_list(stdout);
+	else if (!rc)
 		rc = show_once(&options, &before);
 	while (rc != EXIT_USAGE && options.watch > 0 && !ferror(stdout)) {
 		pause_for(options.watch);

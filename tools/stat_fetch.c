@@ -64,6 +64,7 @@ struct asking {
 	size_t count, reading_count;
 	const struct shunt_door *wanted;
 	size_t wanted_count;	/* 0: all */
+	double patience;	/* seconds */
 	struct pollfd *fds;	/* of those that are reading */
 };
 
@@ -221,7 +222,7 @@ static size_t prepare(struct asking *asking)
 
 static void ask_all(struct asking *asking)
 {
-	double until = shunt_seconds() + PATIENCE, left;
+	double until = shunt_seconds() + asking->patience, left;
 
 	while ((left = until - shunt_seconds()) > 0) {
 		size_t waiting = prepare(asking);
@@ -330,7 +331,13 @@ static void ask_doors(struct asking *asking, const struct shunt_doors *doors,
 
 int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count)
 {
-	struct asking asking = { .wanted = wanted, .wanted_count = count };
+	return shunt_look_within(look, wanted, count, PATIENCE);
+}
+
+int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, size_t count,
+		      double patience)
+{
+	struct asking asking = { .wanted = wanted, .wanted_count = count, .patience = patience };
 	struct shunt_look all = { 0 };
 	struct shunt_doors doors;
 	int rc = shunt_door_list(SERVICE, SOCK_STREAM, &doors);

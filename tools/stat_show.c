@@ -46,6 +46,17 @@ static const char *human(double n, char buf[16])
 	return buf;
 }
 
+__attribute__((format(printf, 3, 4)))
+static void add_clause(char *line, size_t room, const char *format, ...)
+{
+	size_t length = strlen(line);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + length, room - length, format, args);
+	va_end(args);
+}
+
 /* The answer to rings of io_uring; nothing where none was asked for. */
 static void show_uring(const json_t *process)
 {
@@ -130,6 +141,28 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 		shunt_print_wrapped(12, printf("        %s", what), why);
 }
 
+/* Only where something waits. */
+static void show_queues(const json_t *stream)
+{
+	json_int_t sendq = number_of(stream, "sendq"), recvq = number_of(stream, "recvq");
+	json_int_t ring = number_of(stream, "ring_bytes"), idle = number_of(stream, "idle_ms");
+	char text[16], line[160] = "";
+
+	if (!sendq && !recvq)
+		return;
+	add_clause(line, sizeof(line), "Recv-Q %s", human((double)recvq, text));
+	add_clause(line, sizeof(line), ", Send-Q %s", human((double)sendq, text));
+	if (number_of(stream, "staged"))
+		add_clause(line, sizeof(line), " (staged: %s)",
+			   human((double)number_of(stream, "staged"), text));
+	if (ring > 0)
+		add_clause(line, sizeof(line), ", peer's ring %.0f %% full",
+			   100 * (double)number_of(stream, "ring_fill") / (double)ring);
+	if (idle >= 1000)
+		add_clause(line, sizeof(line), ", idle for %.1f s", (double)idle / 1000);
+	shunt_print_wrapped(12, printf("        "), line);
+}
+
 static void show_stream(const struct view *view, const json_t *stream)
 {
 	const json_t *then = shunt_rate_stream(view->before, stream);
@@ -139,6 +172,7 @@ static void show_stream(const struct view *view, const json_t *stream)
 	show_direction(view, stream, then, "tx");
 	show_direction(view, stream, then, "rx");
 	printf("  %s\n", text_of(stream, "state", state, sizeof(state)));
+	show_queues(stream);
 	show_why("waits for ", stream, "waits_for");
 	show_why("", stream, "reason");
 	show_why("on TCP because of: ", stream, "held");
@@ -165,17 +199,6 @@ static void show_streams(const struct view *view)
 }
 
 /* ---- the process ---- */
-
-__attribute__((format(printf, 3, 4)))
-static void add_clause(char *line, size_t room, const char *format, ...)
-{
-	size_t length = strlen(line);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line + length, room - length, format, args);
-	va_end(args);
-}
 
 static void show_total(const struct view *view, const char *direction)
 {
@@ -227,6 +250,94 @@ static void show_numbers(const struct view *view, const char *title, const char 
 		printf("    %12lld", (long long)json_integer_value(number));
 		show_rate(view, before, numbers, name);
 		printf("  %s\n", shunt_escape(name, text, sizeof(text)));
+	}
+}
+
+/* The border below which this share of what was counted lies. */
+static double border(const json_t *counts, double total, double share)
+{
+	double sum = 0, power = 1;
+	const json_t *count;
+	size_t i;
+
+	json_array_foreach(counts, i, count) {
+		power *= 2;
+		sum += (double)json_integer_value(count);
+		if (sum >= share * total)
+			break;
+	}
+	return power;
+}
+
+static const char *time_text(double ns, char buf[16])
+{
+	if (ns < 1e3)
+		snprintf(buf, 16, "%.0f ns", ns);
+	else if (ns < 1e6)
+		snprintf(buf, 16, "%.1f us", ns / 1e3);
+	else if (ns < 1e9)
+		snprintf(buf, 16, "%.1f ms", ns / 1e6);
+	else
+		snprintf(buf, 16, "%.1f s", ns / 1e9);
+	return buf;
+}
+
+static void show_histogram(const json_t *process, const char *name, const char *title,
+			   const char *(*figure)(double, char[16]))
+{
+	const json_t *counts = json_object_get(json_object_get(process, "histograms"), name),
+		     *count;
+	char half[16], most[16];
+	double total = 0;
+	size_t i;
+
+	json_array_foreach(counts, i, count)
+		total += (double)json_integer_value(count);
+	if (total > 0)
+		printf("  %s: %.0f; half below %s, 99 %% below %s\n", title, total,
+		       figure(border(counts, total, 0.5), half),
+		       figure(border(counts, total, 0.99), most));
+}
+
+static void show_links(const json_t *links)
+{
+	const json_t *link;
+	char device[17], registered[16], mapped[16];
+	size_t i;
+
+	if (!json_array_size(links))
+		return;
+	printf("  %10s  %-16s  %11s  %7s  %10s  %8s  %8s\n", "LINK TO", "DEVICE", "QUEUE PAIRS",
+	       "STREAMS", "REGISTERED", "MAPPED", "IDLE");
+	json_array_foreach(links, i, link) printf(
+		"  %10lld  %-16s  %11lld  %7lld  %10s  %8s  %6.1f s\n",
+		(long long)number_of(link, "peer"), text_of(link, "device", device, sizeof(device)),
+		(long long)number_of(link, "lanes"), (long long)number_of(link, "streams"),
+		human((double)number_of(link, "memory_registered"), registered),
+		human((double)number_of(link, "memory_mapped"), mapped),
+		(double)number_of(link, "idle_ms") / 1000);
+}
+
+/* Those that the kernel counts something of. */
+static void show_devices(const struct view *view)
+{
+	const json_t *devices = json_object_get(view->now, "devices"), *device;
+	char name[40], title[80];
+	size_t i;
+
+	json_array_foreach(devices, i, device)
+	{
+		const struct view of = {
+			device,
+			view->before ? json_array_get(json_object_get(view->before, "devices"), i) :
+				       NULL,
+			view->seconds
+		};
+
+		snprintf(title, sizeof(title), "counters of %s port %lld, kept by the kernel",
+			 text_of(device, "name", name, sizeof(name)),
+			 (long long)number_of(device, "port"));
+		show_numbers(&of, title, "hw_counters");
 	}
 }
 
@@ -340,11 +451,15 @@ void shunt_stat_show(const json_t *process, const json_t *before, double seconds
 
 	show_header(process);
 	show_streams(&view);
+	show_links(json_object_get(process, "links"));
 	show_lanes(json_object_get(process, "lanes"));
 	show_qos(json_object_get(process, "qos"));
 	show_total(&view, "tx");
 	show_total(&view, "rx");
+	show_histogram(process, "send_bytes", "sends", human);
+	show_histogram(process, "link_ns", "timed work requests", time_text);
 	show_numbers(&view, "streams that stay on TCP, by reason", "reasons");
 	show_numbers(&view, "times that a direction left the link, by cause", "left");
 	show_numbers(&view, "counters", "counters");
+	show_devices(&view);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
+#include "core/admin/events.h"
+#include "core/admin/trace_show.h"
 #include "core/base/answer.h"
 #include "core/recovery/failover.h"
+#include "core/recovery/probe.h"
 #include <stdio.h>
 #include <string.h>
 #include "core/device/fault.h"
 #include "core/engine.h"
 #include "core/peer/mock.h"
 #include "core/qos/qos.h"
+#include "core/service.h"
+#include "core/stream/traced.h"
 
 struct shunt_command {
 	const char *name;
@@ -31,6 +36,9 @@ static int run_set(struct shunt_engine *engine, int count, char **words, struct 
 		return -1;
 	}
 	shunt_log_set_level((enum shunt_log_level)engine->config.log_level);
+	shunt_traced_config(engine);
+	if (engine->service)
+		shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
 	shunt_answer_put(answer, "%s=%s\n", words[0], words[1]);
 	return 0;
 }
@@ -84,6 +92,14 @@ static int run_qos(struct shunt_engine *engine, int count, char **words,
 	return 0;
 }
 
+static int run_trace(struct shunt_engine *engine, int count, char **words,
+		     struct shunt_answer *answer)
+{
+	(void)count;
+	(void)words;
+	return shunt_trace_show(engine, answer);
+}
+
 static const struct shunt_command commands[] = {
 	{ "failover", "",
 	  "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says",
@@ -92,15 +108,22 @@ static const struct shunt_command commands[] = {
 	  "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults",
 	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
+	{ "log", "[NUMBER]",
+	  "slow steps and gaps between polls (SHUNT_SLOW_US, SHUNT_POLL_WARN_US) as JSON, behind that number if there is one",
+	  0, 1, shunt_events_command },
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
+	{ "probe", "",
+	  "asks the peer's device of each link for a sign of life, and tells how long it took; as JSON", 0, 0,
+	  shunt_probe_command },
 	{ "qos", "[RULES | off | rules | periods]",
 	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
 	  "rules: says them again; periods: what classes had in the last ones",
 	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
 	  2, run_set },
+	{ "trace", "", "shows the last sends of peers that were followed, as JSON (`shunt trace`)", 0, 0, run_trace },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

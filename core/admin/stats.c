@@ -27,6 +27,7 @@
 struct sum {
 	struct shunt_json *text;
 	struct shunt_totals totals;
+	struct shunt_bytes plain_tx, plain_rx;	/* of the totals, what the kernel says of open plain streams */
 };
 
 static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
@@ -35,6 +36,14 @@ static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
 	sum->link += more->link;
 	sum->late += more->late;
 	sum->late_tcp += more->late_tcp;
+}
+
+static void subtract(struct shunt_bytes *sum, const struct shunt_bytes *less)
+{
+	sum->tcp -= less->tcp;
+	sum->link -= less->link;
+	sum->late -= less->late;
+	sum->late_tcp -= less->late_tcp;
 }
 
 static bool is_connection(struct shunt_stream *stream)
@@ -50,7 +59,11 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 
 	if (!is_connection(stream))
 		return 0;
+	subtract(&sum->plain_tx, &tx);
+	subtract(&sum->plain_rx, &rx);
 	shunt_carried_add(stream, &tx, &rx);
+	add(&sum->plain_tx, &tx);
+	add(&sum->plain_rx, &rx);
 	add(&sum->totals.tx, &tx);
 	add(&sum->totals.rx, &rx);
 	shunt_histogram_merge(sum->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
@@ -72,6 +85,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "comebacks", atomic_load(&engine->comebacks));
 	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
 	shunt_json_number(text, "mocked", atomic_load(&engine->mocked));
+	shunt_json_number(text, "poll_gaps", shunt_slow_count(&engine->slow, SHUNT_STEP_POLL));
+	shunt_json_number(text, "slow_steps", shunt_slow_steps(&engine->slow));
 	shunt_json_number(text, "slow_looks", atomic_load(&engine->slow_looks));
 	shunt_json_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
 	shunt_json_number(text, "faults", atomic_load(&engine->fault.struck));
@@ -168,8 +183,11 @@ static const char *device_reason(struct shunt_engine *engine)
 	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
 }
 
-static void put_totals(struct shunt_json *text, const struct shunt_totals *totals)
+/* The kernel's part goes with its stream, so that only the rest never becomes less. */
+static void put_totals(struct shunt_json *text, const struct sum *sum)
 {
+	const struct shunt_totals *totals = &sum->totals;
+
 	shunt_json_put(text, "\"totals\":{");
 	text->comma = false;
 	shunt_json_number(text, "streams", totals->streams);
@@ -177,6 +195,8 @@ static void put_totals(struct shunt_json *text, const struct shunt_totals *total
 	shunt_json_number(text, "uncounted", totals->uncounted);
 	shunt_stats_put_bytes(text, "tx", NULL, &totals->tx);
 	shunt_stats_put_bytes(text, "rx", NULL, &totals->rx);
+	shunt_stats_put_bytes(text, "plain_tx", NULL, &sum->plain_tx);
+	shunt_stats_put_bytes(text, "plain_rx", NULL, &sum->plain_rx);
 	shunt_json_put(text, "},");
 }
 
@@ -221,7 +241,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	put_counters(&text, engine, &lanes);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */
 	shunt_streams_each(engine, list_stream, &sum);
-	put_totals(&text, &sum.totals);
+	put_totals(&text, &sum);
 	put_histograms(&text, &sum.totals, &lanes);
 	put_reasons(&text, engine);
 	put_left(&text, engine);
@@ -291,6 +311,16 @@ static bool has_left(struct shunt_engine *engine, int fd)
 	return engine->sys->ppoll(&reader, 1, &at_once, NULL) > 0 && reader.revents & POLLHUP;
 }
 
+/*
+ * What has arrived is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
+ * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
+ */
+static void hear(struct shunt_engine *engine)
+{
+	if (!__atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED))
+		shunt_group_poll(engine);
+}
+
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
@@ -305,7 +335,7 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		return;
 	}
 	if (!has_left(engine, asking)) {
-		shunt_group_poll(engine);	/* what has arrived is in the receive queue, whether the program polls or not */
+		hear(engine);
 		answer(engine, asking);
 	}
 	shunt_own_fds_close(engine, asking);

@@ -24,6 +24,9 @@ FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"the device by which the route to a peer leads")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
 	"the least important messages to write")
+ENUM(LOG_FORMAT, log_format, "text|json", 0, FIXED,
+	"how messages are written: a line of text, or a JSON object a line. Both have the time (UTC), the process id and "
+	"the stream. Text in systemd's journal has no time, because the journal notes it")
 PATH(LOG_FILE, log_file, FIXED,
 	"file that messages are appended to instead of standard error; %p is the process id. It must be a regular "
 	"file of the process's user and no symbolic link. Only that user should be able to write in its folder")
@@ -38,6 +41,12 @@ UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
 	"to SHUNT_SPIN_US")
 UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", FIXED,
 	"most completions taken from a CQ at once")
+UINT(POLL_WARN_US, poll_warn_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
+	"`shunt log` keeps polls that find arrived bytes so long after the poll before. A thread that slept until they "
+	"came is not late. With 0 no poll reads the clock")
+UINT(SLOW_US, slow_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
+	"`shunt log` keeps steps that take so long: a send that waits for room, a completion, a claim and others. With 0 "
+	"no step reads the clock")
 UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
 	"completion queues; lanes take them in turn")
 UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
@@ -151,6 +160,9 @@ BOOL(QOS_CONVERT, qos_convert, 1, FIXED,
 BOOL(QOS_PACE, qos_pace, 1, FIXED,
 	"whether tokens of a node with a capacity come in proportion to time, as the period goes on. 0 is the paper's way: "
 	"a period begins with all of them")
+ENUM(TRACE, trace, "off|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16", 0, LIVE,
+	"how many sends are followed to the program that reads them: one in 2^K of each stream. `shunt trace` shows where "
+	"their time went")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
 	"unless that is another user's, a symbolic link or no regular file")

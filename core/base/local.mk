@@ -8,6 +8,7 @@ base_sources = \
 	core/base/config_table.h \
 	core/base/cycles.h \
 	core/base/deadline.c core/base/deadline.h \
+	core/base/guard.c core/base/guard.h \
 	core/base/hmac.c core/base/hmac.h \
 	core/base/identity.c core/base/identity.h \
 	core/base/iov.h \
@@ -15,9 +16,11 @@ base_sources = \
 	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
+	core/base/log_line.c core/base/log_line.h \
 	core/base/lsan.c core/base/lsan.h \
 	core/base/narrow.h \
 	core/base/outfile.c core/base/outfile.h \
+	core/base/poison.h \
 	core/base/random.c core/base/random.h \
 	core/base/reason.c core/base/reason.h \
 	core/base/reason_table.h \

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/config.h"
+#include "core/base/log_line.h"
 #include "core/base/outfile.h"
 #include "core/base/write_nosig.h"
 #include "core/poll/cancel.h"
@@ -25,6 +27,7 @@
 static enum shunt_log_level wanted = SHUNT_LOG_WARN;
 static struct shunt_log_calls call = { write, poll };
 static char file[2 * SHUNT_CONFIG_PATH_MAX];
+static enum shunt_log_format format;	/* of standard error and of the file */
 static int file_failed;	/* it has been said that messages go to standard error instead */
 
 /* --- standard error --- */
@@ -102,15 +105,15 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static unsigned int kind_of(const char *format)
+static unsigned int kind_of(const char *message)
 {
-	return (unsigned int)(((uintptr_t)format * 0x9e3779b97f4a7c15) >> 58) % KINDS;
+	return (unsigned int)(((uintptr_t)message * 0x9e3779b97f4a7c15) >> 58) % KINDS;
 }
 
 /* Whether a message may be written; *left_out is how many of its kind were not. */
-static int may_write(enum shunt_log_level level, const char *format, unsigned int *left_out)
+static int may_write(enum shunt_log_level level, const char *message, unsigned int *left_out)
 {
-	unsigned int kind = kind_of(format);
+	unsigned int kind = kind_of(message);
 	uint64_t full_at, then, time;
 
 	*left_out = 0;
@@ -161,6 +164,11 @@ void shunt_log_setup(enum shunt_log_level level, const char *path, const struct 
 	errno = saved;
 }
 
+void shunt_log_set_format(enum shunt_log_format wanted_format)
+{
+	format = wanted_format;
+}
+
 void shunt_log_set_level(enum shunt_log_level level)
 {
 	__atomic_store_n(&wanted, level, __ATOMIC_RELAXED);
@@ -171,53 +179,15 @@ int shunt_log_wants(enum shunt_log_level level)
 	return level != SHUNT_LOG_NONE && level <= __atomic_load_n(&wanted, __ATOMIC_RELAXED);
 }
 
-/* --- a line --- */
-
-/* What a message quotes may come from a peer: it must not start lines or move the cursor. */
-static void make_printable(char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > '~')
-			text[i] = '?';
-}
-
-/* Appends what has room; `room` counts the newline, which stands in for the final 0. */
-static size_t append(char *line, size_t len, size_t room, const char *format, va_list args)
-{
-	int n = vsnprintf(line + len, room - len, format, args);
-
-	if (n <= 0)
-		return len;
-	return (size_t)n < room - len ? len + (size_t)n : room - 1;
-}
-
-__attribute__((format(printf, 4, 5)))
-static size_t append_text(char *line, size_t len, size_t room, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	len = append(line, len, room, format, args);
-	va_end(args);
-	return len;
-}
-
-static size_t begin_line(char *line, size_t room, enum shunt_log_level level, unsigned int left_out)
-{
-	static const char *const names[] = { "none", "error", "warn", "info", "debug" };
-	size_t len = append_text(line, 0, room, "shunt[%d]: %s: ", (int)getpid(), names[level]);
-
-	return left_out ? append_text(line, len, room, "(after %u like it that were not written) ", left_out) : len;
-}
-
-static size_t end_line(char *line, size_t len)
-{
-	make_printable(line, len);
-	line[len] = '\n';
-	return len + 1;
-}
-
 /* --- writing --- */
+
+/* The journal has times of its own, so text there has none. */
+static enum shunt_log_format format_of(struct shunt_log_line *line, bool to_file)
+{
+	clock_gettime(CLOCK_REALTIME, &line->time);
+	line->timed = to_file || standard_error.type != S_IFSOCK;
+	return format;
+}
 
 /* A line that cannot be written is lost: there is nobody to tell. */
 static void write_to_standard_error(const char *line, size_t len)
@@ -228,14 +198,14 @@ static void write_to_standard_error(const char *line, size_t len)
 
 static void say_why(const char *path, const char *why)
 {
-	char line[SHUNT_LOG_LINE_MAX];
-	size_t len;
+	struct shunt_log_line said = { .level = SHUNT_LOG_WARN };
+	char line[SHUNT_LOG_LINE_MAX], text[SHUNT_LOG_LINE_MAX];
 
 	if (__atomic_exchange_n(&file_failed, 1, __ATOMIC_RELAXED))
 		return;
-	len = begin_line(line, sizeof(line), SHUNT_LOG_WARN, 0);
-	len = append_text(line, len, sizeof(line), "messages go to standard error, not to %.800s: %s", path, why);
-	write_to_standard_error(line, end_line(line, len));
+	snprintf(text, sizeof(text), "messages go to standard error, not to %.800s: %s", path, why);
+	said.text = text;
+	write_to_standard_error(line, shunt_log_line(format_of(&said, false), &said, line));
 }
 
 /*
@@ -256,10 +226,12 @@ static int open_file(void)
 	return fd;
 }
 
-static void write_line(const char *line, size_t len)
+static void write_line(struct shunt_log_line *said)
 {
 	int state = shunt_cancel_off();	/* any lock may be held */
+	char line[SHUNT_LOG_LINE_MAX];
 	int fd = open_file();
+	size_t len = shunt_log_line(format_of(said, fd >= 0), said, line);
 
 	if (fd >= 0) {
 		shunt_write_nosig(call.write, fd, line, len);
@@ -270,23 +242,38 @@ static void write_line(const char *line, size_t len)
 	shunt_cancel_restore(state);
 }
 
-void shunt_log_write(enum shunt_log_level level, const char *format, ...)
+void shunt_log_vwrite_about(enum shunt_log_level level, const struct shunt_log_about *about,
+			    const char *message, va_list args)
 {
-	char line[SHUNT_LOG_LINE_MAX];
-	unsigned int left_out;
+	struct shunt_log_line line = { .level = level, .about = about };
+	char text[SHUNT_LOG_LINE_MAX];
 	int saved = errno;
-	va_list args;
-	size_t len;
 
-	if (!shunt_log_wants(level) || !may_write(level, format, &left_out)) {
-		errno = saved;
-		return;
+	if (shunt_log_wants(level) && may_write(level, message, &line.left_out)) {
+		errno = saved;	/* for %m */
+		if (vsnprintf(text, sizeof(text), message, args) < 0)
+			text[0] = '\0';
+		line.text = text;
+		write_line(&line);
 	}
-	len = begin_line(line, sizeof(line), level, left_out);
-	va_start(args, format);
-	errno = saved;		/* for %m */
-	len = append(line, len, sizeof(line), format, args);
-	va_end(args);
-	write_line(line, end_line(line, len));
 	errno = saved;
+}
+
+void shunt_log_write_about(enum shunt_log_level level, const struct shunt_log_about *about,
+			   const char *message, ...)
+{
+	va_list args;
+
+	va_start(args, message);
+	shunt_log_vwrite_about(level, about, message, args);
+	va_end(args);
+}
+
+void shunt_log_write(enum shunt_log_level level, const char *message, ...)
+{
+	va_list args;
+
+	va_start(args, message);
+	shunt_log_vwrite_about(level, NULL, message, args);
+	va_end(args);
 }

@@ -11,6 +11,8 @@
 #define SHUNT_CORE_BASE_LOG_H
 
 #include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,6 +23,21 @@ enum shunt_log_level {
 	SHUNT_LOG_WARN,
 	SHUNT_LOG_INFO,
 	SHUNT_LOG_DEBUG,
+};
+
+/* In the order of the words of SHUNT_LOG_FORMAT. */
+enum shunt_log_format {
+	SHUNT_LOG_TEXT,
+	SHUNT_LOG_JSON,
+};
+
+struct shunt_tuple;
+
+/* The stream that a message is about. */
+struct shunt_log_about {
+	int fd;		/* -1: the text names the connection itself */
+	const struct shunt_tuple *tuple;	/* as this process sees it; NULL: not known */
+	bool accepted;	/* text names the connecting end first, on both sides */
 };
 
 /* A line is cut to this with its newline, so that it stays one write of less than PIPE_BUF. */
@@ -45,13 +62,21 @@ void shunt_log_setup(enum shunt_log_level level, const char *path, const struct 
 /* May be called at any time. */
 void shunt_log_set_level(enum shunt_log_level level);
 int shunt_log_wants(enum shunt_log_level level);
+/* Text unless this says otherwise. Not to be called while another thread logs. */
+void shunt_log_set_format(enum shunt_log_format wanted_format);
 
 /*
- * "shunt[pid]: level: text\n". Messages with the same format are of one kind. Too many of a kind at once are left
+ * "TIME shunt[pid]: level: text\n", or a JSON object (log_line.h). Messages with the same format are of one kind. Too many of a kind at once are left
  * out, and the next one that is written says how many; what is logged at debug is never left out.
  */
 void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
+/* The same about a stream: "descriptor 7, A to B: text", and a member "stream" in JSON. */
+void shunt_log_write_about(enum shunt_log_level level, const struct shunt_log_about *about,
+			   const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+void shunt_log_vwrite_about(enum shunt_log_level level, const struct shunt_log_about *about,
+			    const char *format, va_list args)
+	__attribute__((format(printf, 3, 0), cold));
 
 /* Arguments are not evaluated when the level is not wanted. */
 #define shunt_log(level, ...)                                   \

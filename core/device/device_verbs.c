@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include "core/base/guard.h"
 #include "core/base/random.h"
 #include "core/device/device.h"
 #include "core/device/page_verbs.h"
@@ -250,23 +251,14 @@ static void verbs_kind_abandon(struct shunt_device *device)
 
 static void *verbs_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)
 {
-	void *arena = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
 	(void)device, (void)pd;
-	if (arena == MAP_FAILED)
-		return NULL;
-	/* A child's write would take the page from the device (PF-46). */
-	if (madvise(arena, *bytes, MADV_DONTFORK)) {
-		munmap(arena, *bytes);
-		return NULL;
-	}
-	return arena;
+	return shunt_guard_map(*bytes, -1);
 }
 
 static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size_t bytes)
 {
 	(void)device;
-	munmap(arena, bytes);
+	shunt_guard_unmap(arena, bytes);
 }
 
 /* Registered memory is locked memory. */

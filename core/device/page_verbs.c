@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include "core/base/guard.h"
 #include "core/device/device.h"
 #include "core/device/itself.h"
 #include "core/device/page.h"
@@ -134,20 +134,17 @@ static int loop_make(struct shunt_device *device, struct shunt_page *page)
 
 int shunt_page_verbs_make(struct shunt_device *device, struct shunt_page *page)
 {
-	void *pages = mmap(NULL, 2 * SHUNT_PAGE_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pages = shunt_guard_map(2 * SHUNT_PAGE_BYTES, -1);
 	int result = 0;
 
-	if (pages == MAP_FAILED)
+	if (!pages)
 		return -errno;
 	page->words = pages;
-	if (madvise(pages, 2 * SHUNT_PAGE_BYTES, MADV_DONTFORK))	/* as with arenas */
-		result = -errno;
-	else if (device->limits.atomic_cap != IBV_ATOMIC_GLOB)
+	if (device->limits.atomic_cap != IBV_ATOMIC_GLOB)
 		result = loop_make(device, page);
 	if (!result)
 		return 0;
-	munmap(pages, 2 * SHUNT_PAGE_BYTES);
+	shunt_guard_unmap(pages, 2 * SHUNT_PAGE_BYTES);
 	page->words = NULL;
 	return result;
 }
@@ -156,7 +153,7 @@ void shunt_page_verbs_free(struct shunt_page *page)
 {
 	if (page->own)
 		loop_free(page->device, page->own);
-	munmap((void *)page->words, 2 * SHUNT_PAGE_BYTES);
+	shunt_guard_unmap((void *)page->words, 2 * SHUNT_PAGE_BYTES);
 }
 
 struct ibv_mr *shunt_page_verbs_lend(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address)

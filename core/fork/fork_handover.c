@@ -163,6 +163,18 @@ static void settle(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
+static void say_failure(int fd, const struct shunt_stream *stream, int error)
+{
+	const struct shunt_log_about about = {
+		.fd = fd,
+		.tuple = stream->tuple_known ? &stream->tuple : NULL,
+		.accepted = stream->role == SHUNT_ACCEPTOR,
+	};
+
+	shunt_log_write_about(SHUNT_LOG_WARN, &about, "its owner did not hand it over (error %d)",
+			      error);
+}
+
 int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	int saved = errno, result = -EAGAIN, state;
@@ -179,9 +191,7 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 		result = owner ? ask(engine, owner, &asked, stream) : 0;
 	}
 	if (result)
-		shunt_log(SHUNT_LOG_WARN,
-			  "descriptor %d: its owner did not hand it over (error %d)",
-			  fd, -result);
+		say_failure(fd, stream, -result);
 	if (is_final(result))
 		settle(stream);
 	shunt_streams_unhold(stream);

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/lane/lane_trace.h"
 #include "core/lane/send_buffer.h"
 #include "core/lane/wr.h"
+#include "core/trace/probe.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 
@@ -72,6 +74,7 @@ static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint3
 	if (!limit)
 		return true;
 	lane->counters.stalls[limit]++;
+	SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number, shunt_limit_names[limit]);
 	return false;
 }
 
@@ -108,6 +111,8 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 
 	lane->counters.merged++;
 	tx->last_wr = number;
+	if (__builtin_expect(lane->trace != NULL, 0))
+		shunt_lane_trace_post(lane, stream, end, number);
 	shunt_send_buffer_posted(&tx->stage, end);
 	if (__builtin_expect(kept, 0))
 		shunt_send_buffer_keep(stream, number);
@@ -201,12 +206,16 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
 	}
 	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
+	if (__builtin_expect(lane->trace != NULL, 0))
+		shunt_lane_trace_stamp(lane);
 	taken = shunt_wr_post(lane, &chain->wr[0], count);
 	if (taken > lane->counters.chain_max)
 		lane->counters.chain_max = taken;
 	for (uint32_t i = 0; i < taken; i++)
 		posted(chain, i, before + i + 1);
 	undo(chain, taken, count);
+	if (__builtin_expect(lane->trace != NULL, 0))
+		shunt_lane_trace_look(lane);
 	return taken == count;
 }
 
@@ -244,6 +253,23 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	return true;
 }
 
+/*
+ * Records of sends that end within bytes that have been admitted: they are posted before, behind what was collected so
+ * far. False: the QP does not take that.
+ */
+static __attribute__((noinline)) bool write_records(struct shunt_chain *chain, struct shunt_stream *stream, uint64_t upto,
+						    uint32_t admitted)
+{
+	if (shunt_pendings_end(stream->tx.pendings) > upto)
+		return true;
+	if (!shunt_chain_flush(chain)) {
+		shunt_window_return(&chain->lane->window, admitted);
+		return false;
+	}
+	shunt_lane_trace_write(chain->lane, stream, upto);
+	return true;
+}
+
 enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = chain->lane;
@@ -266,6 +292,12 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 			part_of = SHUNT_WR_AHEAD;
 		if (part_of == SHUNT_WR_WHOLE && !room(chain, piece, lane->reserve))
 			return SHUNT_CHAIN_STALLED;
+		if (__builtin_expect(shunt_lane_trace_due(stream), 0) && !behind) {
+			uint32_t both = part_of == SHUNT_WR_AHEAD ? whole : piece;
+
+			if (!write_records(chain, stream, offset + both, both))
+				return SHUNT_CHAIN_STALLED;
+		}
 		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_buffer_at(stage, offset), .length = piece,

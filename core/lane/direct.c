@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/direct.h"
 #include "core/engine.h"
+#include "core/lane/lane_trace.h"
 #include "core/lane/wr.h"
 #include "core/lane/zero_copy.h"
+#include "core/trace/probe.h"
 
 #define SGES 16	/* at most lane.max_sges are used */
 
@@ -13,8 +15,11 @@ static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint
 
 	shunt_group_poll(lane->link->engine);
 	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
-	if (limit)
+	if (limit) {
 		lane->counters.stalls[limit]++;
+		SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number,
+			     shunt_limit_names[limit]);
+	}
 	return !limit;
 }
 
@@ -91,10 +96,27 @@ static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 	return post_piece(lane, stream, iov, iovcnt, skip + first, bytes - first, offset + first, SHUNT_WR_BEHIND) ? bytes : 0;
 }
 
+/* Bytes that have been admitted are about to be posted. */
+static __attribute__((noinline)) void write_records(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto)
+{
+	shunt_lane_trace_write(lane, stream, upto);
+	if (lane->trace)
+		shunt_lane_trace_stamp(lane);
+}
+
+static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane, const struct shunt_stream *stream)
+{
+	if (!lane->trace)
+		return;
+	shunt_lane_trace_post(lane, stream, atomic_load_explicit(&stream->tx.posted, memory_order_relaxed), lane->sent);
+	shunt_lane_trace_look(lane);
+}
+
 size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
 			  int iovcnt, size_t skip, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
+	bool traced = shunt_lane_trace_due(stream);
 	size_t taken = 0;
 
 	while (taken < bytes) {
@@ -104,14 +126,20 @@ size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, c
 
 		if (shunt_wr_goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= SGES &&
 		    !tx->pin && shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
+			if (__builtin_expect(traced, 0))
+				write_records(lane, stream, offset + both);
 			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, both);
 		} else {
 			if (!admitted(lane, length))
 				break;
+			if (__builtin_expect(traced, 0))
+				write_records(lane, stream, offset + length);
 			length = post_piece(lane, stream, iov, iovcnt, skip + taken, length, offset, SHUNT_WR_WHOLE);
 		}
 		if (!length)
 			break;
+		if (__builtin_expect(traced, 0))
+			posted_traced(lane, stream);
 		taken += length;
 		/* A large send lets the others in between its fragments (XR-22). */
 		if (__builtin_expect(taken < bytes && atomic_load_explicit(&lane->waiting, memory_order_relaxed), 0))

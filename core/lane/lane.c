@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 #include "core/lane/chain.h"
 #include "core/lane/direct.h"
+#include "core/lane/lane_trace.h"
 #include "core/engine.h"
 #include "core/stream/gather.h"
 #include "core/lane/zero_copy.h"
@@ -41,6 +42,7 @@ void shunt_lane_fini(struct shunt_lane *lane)
 {
 	shunt_window_fini(&lane->window);
 	shunt_chain_fini(lane);
+	shunt_lane_trace_free(lane);
 }
 
 /* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */

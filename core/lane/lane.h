@@ -25,6 +25,8 @@
 #define SHUNT_INLINE_LEAST 8	/* what a control message takes */
 
 struct shunt_chain;
+struct shunt_followed;
+struct shunt_lane_trace;
 
 /*
  * What a lane asks of the room above, about one of its streams. lane.lock held. Nothing here is called for a
@@ -71,6 +73,7 @@ struct shunt_lane {
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
 	struct shunt_lane_counters counters;
 	struct shunt_chain *chain;	/* under construction */
+	struct shunt_lane_trace *trace;	/* the peer takes records of sends (lane_trace.h); NULL: it does not */
 	_Alignas(64) struct shunt_window window;	/* what each WR asks is in one line */
 
 	_Alignas(64) struct shunt_lock queue_lock;
@@ -85,6 +88,8 @@ struct shunt_lane {
 	uint64_t granted;		/* `allowed` as we last told the peer */
 	uint64_t reposted;
 	uint64_t repost_at;	/* `received` from which on more are to be posted */
+	struct shunt_followed *_Atomic followed;	/* sends of the peer (core/trace/followed.h); NULL: it was offered no ring */
+	uint64_t held_until;	/* ns: a fault has held completions back until then (fault_device.c) */
 	uint32_t rq_depth;
 	uint32_t seats;		/* streams that it carries */
 	bool repost_due;	/* in group.repost_lanes */
@@ -104,6 +109,7 @@ struct shunt_lane {
 	/* service thread: keepalive.c */
 	uint64_t seen_sent, seen_received;	/* at the last look */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
+	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 };
 
 /* Bytes of a stage stay until their WRs are complete; so does a seat. */

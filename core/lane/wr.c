@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/wr.h"
 
+#define SLOTS_FREE 2	/* for data that has been admitted already */
+
 /* One that takes no receive of the peer's, and says when it is complete. */
 static bool post_apart(struct shunt_lane *lane, struct ibv_send_wr *wr, uint64_t *number)
 {
@@ -49,4 +51,18 @@ bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t ad
 				  .wr.atomic = { .remote_addr = addr, .compare_add = add, .rkey = rkey } };
 
 	return post_apart(lane, &wr, number);
+}
+
+bool shunt_wr_plain(struct shunt_lane *lane, struct ibv_sge *from, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .wr_id = lane->sent + 1, .sg_list = from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	if (shunt_wr_out(lane, SLOTS_FREE) >= lane->sq_depth)
+		return false;
+	wr.send_flags = shunt_wr_flags(lane, lane->sent + 1, 0, from->length, false, false);
+	if (!shunt_wr_post(lane, &wr, 1))
+		return false;
+	lane->reads++;
+	return true;
 }

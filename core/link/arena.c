@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/link/arena.h"
+#include "core/base/guard.h"
 #include "core/base/narrow.h"
+#include "core/base/poison.h"
 #include "core/device/fault.h"
+#include "core/trace/slow_step.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -30,9 +33,12 @@ static uint8_t size_of(uint32_t log)
 static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, uint64_t bytes)
 {
 	const struct shunt_arena_memory *memory = &arena->memory;
+	uint64_t begun = memory->engine ? shunt_slow_begin(memory->engine) : 0;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
 			    memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
 
+	shunt_slow_end(memory->engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1,
+		       .extra = bytes);
 	if (mr) {
 		atomic_fetch_add_explicit(&arena->regions, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&arena->registered, bytes, memory_order_relaxed);
@@ -47,6 +53,11 @@ static void deregister_part(struct shunt_arena *arena, struct ibv_mr *mr, uint64
 	arena->memory.verbs->deregister_mr(mr);
 	atomic_fetch_sub_explicit(&arena->regions, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&arena->registered, bytes, memory_order_relaxed);
+}
+
+static uint8_t *block_at(const struct shunt_arena *arena, uint32_t i)
+{
+	return arena->memory.base + ((uint64_t)i << arena->block_log);
 }
 
 /* All of a block is free. */
@@ -74,6 +85,7 @@ static bool block_register(struct shunt_arena *arena, uint32_t i)
 		return false;
 	}
 	plant(tree, levels_of(arena));
+	shunt_poison(block_at(arena, i), 1u << arena->block_log);
 	block->tree = tree;
 	block->stale = false;
 	return true;
@@ -84,6 +96,7 @@ static void block_deregister(struct shunt_arena *arena, uint32_t i)
 	struct shunt_arena_block *block = &arena->blocks[i];
 
 	deregister_part(arena, block->mr, 1u << arena->block_log);
+	shunt_unpoison(block_at(arena, i), 1u << arena->block_log);
 	free(block->tree);
 	block->mr = NULL;
 	block->tree = NULL;
@@ -91,9 +104,19 @@ static void block_deregister(struct shunt_arena *arena, uint32_t i)
 
 /* --- life --- */
 
+/* Where blocks may begin. */
+static uint64_t end_of_lines(const struct shunt_arena_memory *memory)
+{
+	uint64_t page = shunt_guard_page();
+
+	return memory->guarded ? (memory->reserved + page - 1) / page * page + page :
+				 memory->reserved;
+}
+
 static uint64_t blocks_of(const struct shunt_arena_memory *memory, uint32_t log)
 {
-	uint64_t lines = (memory->reserved + (1u << log) - 1) >> log, all = memory->bytes >> log;
+	uint64_t lines = (end_of_lines(memory) + (1u << log) - 1) >> log;
+	uint64_t all = memory->bytes >> log;
 
 	return all > lines ? all - lines : 0;
 }
@@ -136,6 +159,8 @@ int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory 
 	if (result)
 		return result;
 	arena->lines = register_part(arena, 0, memory->reserved);
+	if (memory->guarded && end_of_lines(memory) <= memory->bytes)
+		shunt_guard_inside(memory->base + end_of_lines(memory) - shunt_guard_page());
 	return arena->lines ? 0 : -ENOMEM;
 }
 
@@ -247,6 +272,7 @@ uint64_t shunt_arena_take(struct shunt_arena *arena, uint64_t bytes, const struc
 	i = choose(arena, size_of(log));
 	if (i < arena->count) {
 		offset = block_take(arena, i, log);
+		shunt_unpoison(arena->memory.base + offset, 1ull << log);
 		*mr = arena->blocks[i].mr;
 	}
 	shunt_lock_leave(&arena->lock);
@@ -263,6 +289,7 @@ bool shunt_arena_give(struct shunt_arena *arena, uint64_t offset, uint64_t bytes
 	if (!block->mr || block->tree[node]) {
 		arena->strays++;
 	} else {
+		shunt_poison(arena->memory.base + offset, 1ull << log);
 		block->tree[node] = size_of(log);
 		climb(block->tree, node, block->tree[node]);
 		block->taken -= 1u << log;
@@ -285,8 +312,7 @@ bool shunt_arena_tidy(struct shunt_arena *arena)
 			continue;
 		if (block->stale) {
 			block_deregister(arena, i);
-			memory->discard(memory->pd, memory->base + ((uint64_t)i << arena->block_log),
-					1u << arena->block_log);
+			memory->discard(memory->pd, block_at(arena, i), 1u << arena->block_log);
 		} else {
 			block->stale = true;
 			again = true;

@@ -7,7 +7,8 @@
  * has room, and let go, with its pages, when it has been empty for a while (XR-14).
  *
  * What has been given back may be handed out again at once, so a ring is given back when its peer is known
- * never to write there again, and a stage when nothing is fetched from it any more.
+ * never to write there again, and a stage when nothing is fetched from it any more. Meanwhile AddressSanitizer, where
+ * there is one, reports who touches it by the engine's mapping: what a block has that is not handed out is poisoned.
  */
 #ifndef SHUNT_CORE_LINK_ARENA_H
 #define SHUNT_CORE_LINK_ARENA_H
@@ -16,6 +17,8 @@
 #include "core/base/lock.h"
 #include "core/device/verbs.h"
 
+struct shunt_engine;
+
 #define SHUNT_ARENA_MIN_LOG 12
 #define SHUNT_ARENA_MAX_LOG 26
 #define SHUNT_ARENA_BLOCKS 2	/* in a small arena blocks are smaller, so that it is not lost on one stream */
@@ -23,6 +26,7 @@
 
 /* What an arena is made of. */
 struct shunt_arena_memory {
+	struct shunt_engine *engine;	/* its clock times registrations; NULL: none does */
 	const struct shunt_verbs *verbs;
 	struct ibv_pd *pd;
 	/* Gives pages of a block back to the system. */
@@ -30,6 +34,7 @@ struct shunt_arena_memory {
 	uint8_t *base;		/* page aligned */
 	size_t bytes;
 	uint64_t reserved;	/* of them, at the beginning: the control lines */
+	bool guarded;		/* the page behind the control lines may not be touched (core/base/guard.h) */
 	uint64_t block_bytes;	/* a power of two from 4 KiB to 64 MiB */
 	uint32_t blocks;	/* at least so many, smaller ones if need be; 0: SHUNT_ARENA_BLOCKS */
 	uint32_t regions;	/* most memory regions that the domain can have */

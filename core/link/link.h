@@ -14,12 +14,26 @@
 #include "core/link/channel.h"
 #include "core/loop/loop.h"
 #include "core/peer/reconnect.h"
+#include "core/trace/clock.h"
 
 struct shunt_engine;
 struct shunt_throttle;
 
 /* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
 enum shunt_link_state { SHUNT_LINK_HELLO, SHUNT_LINK_UP, SHUNT_LINK_BROKEN, SHUNT_LINK_DEAD };
+
+/* Following sends: who has asked whom (core/peer/tracing.h). Service thread. */
+struct shunt_link_tracing {
+	bool asked;		/* we: for the peer's rings; no more than once */
+	bool taken;		/* they have been offered */
+	bool wanted;		/* the peer: for ours */
+	bool offered;		/* they have been, or there is no memory for them */
+	uint64_t bytes;		/* of the arena: our rings, and the page for the peer's */
+	uint32_t questions;	/* about the time, so far */
+	uint64_t asked_at;	/* ns: the one that is not answered; 0: all are */
+	uint64_t ask_at;	/* ns: when the next one is due */
+	struct shunt_clock clock;	/* the peer's host */
+};
 
 struct shunt_link {
 	struct shunt_source source;	/* of the service thread's epoll */
@@ -60,6 +74,7 @@ struct shunt_link {
 	_Atomic bool failed;	/* of no use any more; so are all its lanes */
 	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	uint64_t broke_at;	/* its streams are going over to TCP since then; 0: that is not timed; service thread */
 	bool resumed;		/* the peer has told of all streams; service thread */
 
 	struct shunt_line line;	/* which it is of, and the name of its rendezvous without the leading NUL */
@@ -71,6 +86,7 @@ struct shunt_link {
 	struct shunt_link *next;
 	struct shunt_arrivals *arrivals; /* group.lock; asked where lanes are metered */
 
+	struct shunt_link_tracing tracing;
 	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
 	struct shunt_lane lanes[];
 };

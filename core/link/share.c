@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/link/share.h"
 #include <malloc.h>
+#include "core/base/guard.h"
 #include "core/base/space.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/poll/cancel.h"
 
 #define M (1ull << 20)
+#define GUARDS 2	/* mappings that have pages around them: our segment, and the peer's */
 
 static uint64_t mib(uint64_t bytes)
 {
@@ -85,7 +87,7 @@ void shunt_share_begin(struct shunt_link *link)
 
 	if (!link->maps)
 		return;
-	count(link, kind->segment_bytes(link->pd) + link->maps);
+	count(link, kind->segment_bytes(link->pd) + link->maps + GUARDS * shunt_guard_cost());
 	kind->map_most(link->pd, link->maps);
 }
 
@@ -107,7 +109,8 @@ void shunt_share_settle(struct shunt_link *link)
 	const struct shunt_device_kind *kind = link->device->kind;
 
 	if (link->maps)
-		count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp));
+		count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp) +
+				    GUARDS * shunt_guard_cost());
 }
 
 void shunt_share_end(struct shunt_link *link)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 #include "core/engine.h"
+#include "core/trace/slow_step.h"
 
 static int control(struct shunt_loop *loop, int op, int fd, struct shunt_source *source, uint32_t events)
 {
@@ -74,10 +75,10 @@ void shunt_loop_close(struct shunt_loop *loop)
 
 /* --- tasks --- */
 
-void shunt_loop_enlist(struct shunt_loop *loop, struct shunt_task *task, void (*run)(struct shunt_task *),
-		       bool each_round)
+void shunt_loop_enlist(struct shunt_loop *loop, const char *name, struct shunt_task *task,
+		       void (*run)(struct shunt_task *), bool each_round)
 {
-	*task = (struct shunt_task) { .run = run, .when = SHUNT_NEVER, .each_round = each_round };
+	*task = (struct shunt_task) { .name = name, .run = run, .when = SHUNT_NEVER, .each_round = each_round };
 	*loop->last = task;
 	loop->last = &task->next;
 }
@@ -121,13 +122,16 @@ static uint64_t due(struct shunt_task *task)
 
 int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
 {
-	uint64_t now = shunt_now(loop->engine), first = SHUNT_NEVER;
+	uint64_t now = shunt_now(loop->engine), first = SHUNT_NEVER, begun;
 
 	for (struct shunt_task *task = loop->first; task; task = task->next) {
 		if (!task->each_round && due(task) > now)
 			continue;
 		atomic_store(&task->when, SHUNT_NEVER);
+		begun = shunt_slow_begin(loop->engine);
 		task->run(task);
+		shunt_slow_end(loop->engine, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+			       .extra = (uintptr_t)task->name);
 	}
 	for (struct shunt_task *task = loop->first; task; task = task->next)
 		if (due(task) < first)
@@ -145,11 +149,16 @@ int shunt_loop_wait(struct shunt_loop *loop, struct epoll_event *events, int mos
 	return loop->engine->sys->epoll_pwait(loop->epfd, events, most, timeout_ms, NULL);
 }
 
-void shunt_loop_hear(struct epoll_event *events, int count)
+void shunt_loop_hear(struct shunt_loop *loop, struct epoll_event *events, int count)
 {
+	uint64_t begun;
+
 	for (int i = 0; i < count; i++) {
 		struct shunt_source *source = events[i].data.ptr;
 
+		begun = shunt_slow_begin(loop->engine);
 		source->ready(source, events[i].events);
+		shunt_slow_end(loop->engine, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+			       .extra = (uintptr_t) "source");
 	}
 }

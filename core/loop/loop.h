@@ -29,6 +29,7 @@ struct shunt_source {
  * the only order: two tasks that become due in the other one run so, too.
  */
 struct shunt_task {
+	const char *name;	/* for `shunt log` */
 	void (*run)(struct shunt_task *task);
 	_Atomic uint64_t when;		/* due from then on; 0: at once; SHUNT_NEVER: not. Cleared before it runs */
 	uint64_t not_before;		/* it does not run before then, however it is posted; the loop's thread */
@@ -67,8 +68,8 @@ int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *sour
 void shunt_loop_remove(struct shunt_loop *loop, int fd);
 
 /* The task is one of the loop from here on; not due. */
-void shunt_loop_enlist(struct shunt_loop *loop, struct shunt_task *task, void (*run)(struct shunt_task *),
-		       bool each_round);
+void shunt_loop_enlist(struct shunt_loop *loop, const char *name, struct shunt_task *task,
+		       void (*run)(struct shunt_task *), bool each_round);
 /* The task is due at once. Any thread. */
 void shunt_loop_post(struct shunt_loop *loop, struct shunt_task *task);
 /* The task is due at `when`, unless it is due anyway, be it later. Any thread. */
@@ -89,6 +90,6 @@ void shunt_loop_wake(struct shunt_loop *loop);
 /* Waits at most `timeout_ms` (-1: for ever) for sources. How many there are, or -1. */
 int shunt_loop_wait(struct shunt_loop *loop, struct epoll_event *events, int most, int timeout_ms);
 /* Calls the handlers of what the wait has found. */
-void shunt_loop_hear(struct epoll_event *events, int count);
+void shunt_loop_hear(struct shunt_loop *loop, struct epoll_event *events, int count);
 
 #endif

@@ -2,6 +2,8 @@
 #include "core/loop/request.h"
 #include "core/service.h"
 
+#define SHUNT_TRACE_LOOK 1000000	/* ns */
+
 void shunt_request_watch(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
@@ -43,4 +45,10 @@ void shunt_request_completions(struct shunt_engine *engine)
 
 	if (engine->config.slow_ms && !shunt_task_waits(&service->tasks.mock))
 		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
+}
+
+void shunt_request_trace(struct shunt_engine *engine)
+{
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.trace, shunt_now(engine) + SHUNT_TRACE_LOOK);
 }

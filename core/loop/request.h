@@ -21,6 +21,8 @@ void shunt_request_refuse(struct shunt_engine *engine, struct shunt_stream *stre
 
 /* There may be memory to let go: reclaim.c. */
 void shunt_request_memory(struct shunt_engine *engine);
+/* A record of a send is to be completed when the device has placed its last byte (core/lane/lane_trace.h). */
+void shunt_request_trace(struct shunt_engine *engine);
 /* A device has WRs that it has not carried out: the rule of mock.h. */
 void shunt_request_completions(struct shunt_engine *engine);
 

@@ -25,7 +25,9 @@
 #include "core/stream/decision.h"
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
+#include "core/stream/slow_stream.h"
 #include "core/stream/uring.h"
+#include "core/trace/probe.h"
 
 #define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
 
@@ -33,6 +35,7 @@ static void begin_claim(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
 	stream->claimed = true;
+	stream->claim_begun = shunt_slow_begin(stream->engine);
 }
 
 static void end_claim(struct shunt_stream *stream)
@@ -40,11 +43,14 @@ static void end_claim(struct shunt_stream *stream)
 	if (!stream->claimed)
 		return;
 	stream->claimed = false;
+	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim_begun,
+			  stream->link ? stream->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }
 
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
+	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0, shunt_reason_text(reason));
 	shunt_streams_vacate(stream);
 	if (!shunt_reconnect_later(stream))
 		shunt_streams_plain(engine, stream, reason);

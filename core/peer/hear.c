@@ -15,6 +15,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
 #include "core/peer/redirect.h"
+#include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
@@ -133,6 +134,10 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 		return;
 	if (message->type >= SHUNT_MSG_QOS && message->type <= SHUNT_MSG_QOS_ASK) {
 		shunt_qos_hear(link, message, fds, count);
+		return;
+	}
+	if (message->type == SHUNT_MSG_TRACE || message->type == SHUNT_MSG_CLOCK) {
+		shunt_tracing_hear(link, message);
 		return;
 	}
 	if (message->type == SHUNT_MSG_CLAIM) {

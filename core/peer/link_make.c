@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/link_make.h"
+#include "core/base/guard.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/links.h"
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
+#include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
@@ -21,15 +23,19 @@ static int make_memory(struct shunt_link *link)
 {
 	struct shunt_device *device = link->device;
 	uint32_t streams = device->kind->streams;
-	struct shunt_arena_memory memory = { .verbs = device->verbs, .discard = device->kind->discard,
+	struct shunt_arena_memory memory = { .engine = link->engine, .verbs = device->verbs, .discard = device->kind->discard,
 					     .block_bytes = link->engine->config.mr_bytes,
 					     .bytes = shunt_share_plan(link), .regions = device->limits.max_mr };
 
 	if (!memory.bytes)
 		return -ENOSPC;
+	memory.guarded = true;
+	/* The last page of the control lines of so many streams guards those before it, so that no block is lost to it. */
+	streams -= shunt_narrow_u32(shunt_guard_page() / sizeof(struct shunt_control));
 	if (link->maps) {
-		streams = shunt_narrow_u32(memory.bytes >> SHUNT_ARENA_MIN_LOG);	/* it has no rings for more */
-		streams = streams < device->kind->streams ? streams : device->kind->streams;
+		uint32_t rings = shunt_narrow_u32(memory.bytes >> SHUNT_ARENA_MIN_LOG);
+
+		streams = rings < streams ? rings : streams;	/* it has no rings for more */
 		memory.blocks = SHUNT_ARENA_BLOCKS_CONFINED;
 	}
 	memory.reserved = streams * sizeof(struct shunt_control);
@@ -308,5 +314,6 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 	shunt_keepalive_begin(link);
 	shunt_idle_begin(link->engine->service);
 	shunt_qos_introduce(link);
+	shunt_tracing_introduce(link);
 	link->engine->link_hooks->up(link);
 }

@@ -7,6 +7,7 @@ peer_sources = \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/hear.c core/peer/hear.h \
+	core/peer/tracing.c core/peer/tracing.h \
 	core/peer/user_dir.c core/peer/user_dir.h \
 	core/peer/limits.c core/peer/limits.h \
 	core/peer/link_end.c core/peer/link_end.h \

@@ -128,6 +128,9 @@ static int on_question(void *listener_arg, const uint8_t *question, unsigned int
 		say_other_key(remote, route);
 		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_KEY);
 		break;
+	case SHUNT_REMOTE_OTHER_VERSION:
+		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);
+		break;
 	default:
 		break;
 	}

@@ -99,6 +99,9 @@ static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, un
 	case SHUNT_REMOTE_OTHER_KEY:
 		*reason = SHUNT_REASON_OTHER_KEY;
 		return NULL;
+	case SHUNT_REMOTE_OTHER_VERSION:
+		*reason = SHUNT_REASON_OTHER_VERSION;
+		return NULL;
 	default:
 		return NULL;
 	}

@@ -14,6 +14,18 @@ static void begin(struct shunt_hmac *hmac, const uint8_t key[SHUNT_KEY_BYTES], c
 	shunt_hmac_add(hmac, label, strlen(label) + 1);
 }
 
+/* The magic and the version are in front in every version; the rest may be longer or shorter. */
+static bool is_of_other_version(const void *given, unsigned int bytes, uint32_t *version)
+{
+	uint32_t head[2];
+
+	if (bytes < sizeof(head))
+		return false;
+	memcpy(head, given, sizeof(head));
+	*version = head[1];
+	return head[0] == SHUNT_REMOTE_MAGIC && head[1] != SHUNT_WIRE_VERSION;
+}
+
 /* --- the question --- */
 
 static void question_code(const struct remote_question *question, const uint8_t *key,
@@ -47,10 +59,12 @@ enum shunt_remote_sense shunt_remote_question_read(struct remote_question *quest
 	uint8_t code[SHUNT_HMAC_BYTES];
 
 	*question = (struct remote_question) { 0 };
+	if (is_of_other_version(given, bytes, &question->version))
+		return SHUNT_REMOTE_OTHER_VERSION;
 	if (bytes != SHUNT_REMOTE_QUESTION_BARE && bytes != sizeof(*question))
 		return SHUNT_REMOTE_SENSELESS;
 	memcpy(question, given, bytes);
-	if (question->magic != SHUNT_REMOTE_MAGIC || question->version != SHUNT_WIRE_VERSION)
+	if (question->magic != SHUNT_REMOTE_MAGIC)
 		return SHUNT_REMOTE_SENSELESS;
 	if ((bytes == sizeof(*question)) != (key != NULL))
 		return SHUNT_REMOTE_OTHER_KEY;
@@ -103,10 +117,12 @@ enum shunt_remote_sense shunt_remote_answer_read(struct remote_answer *answer, c
 	uint8_t code[SHUNT_HMAC_BYTES];
 
 	*answer = (struct remote_answer) { 0 };
+	if (is_of_other_version(given, bytes, &answer->version))
+		return SHUNT_REMOTE_OTHER_VERSION;
 	if (bytes != SHUNT_REMOTE_ANSWER_BARE && bytes != sizeof(*answer))
 		return SHUNT_REMOTE_SENSELESS;
 	memcpy(answer, given, bytes);
-	if (answer->magic != SHUNT_REMOTE_MAGIC || answer->version != SHUNT_WIRE_VERSION)
+	if (answer->magic != SHUNT_REMOTE_MAGIC)
 		return SHUNT_REMOTE_SENSELESS;
 	if (!answer->port)
 		return answer->why == SHUNT_REMOTE_WHY_KEY ? SHUNT_REMOTE_OTHER_KEY :

@@ -33,10 +33,12 @@ struct remote_answer {
 };
 #define SHUNT_REMOTE_ANSWER_BARE offsetof(struct remote_answer, chance)
 #define SHUNT_REMOTE_WHY_KEY 1	/* the question has no code, or one that is not of the answerer's key */
+#define SHUNT_REMOTE_WHY_VERSION 2	/* the question is of another version than the answer's */
 
 enum shunt_remote_sense {
 	SHUNT_REMOTE_SOUND,
-	SHUNT_REMOTE_SENSELESS,		/* of another version or byte order, or nothing of ours */
+	SHUNT_REMOTE_SENSELESS,		/* of another byte order, or nothing of ours */
+	SHUNT_REMOTE_OTHER_VERSION,	/* the `version` that was read says which */
 	SHUNT_REMOTE_OTHER_KEY,		/* its sender has another key, or one of the two has none */
 };
 

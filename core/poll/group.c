@@ -9,9 +9,10 @@
 
 /*
  * All CQs in turn, until each has less than it was asked for, or the limit is reached: one limit for all, so that
- * a poll does not cost more where there are more of them (PF-34).
+ * a poll does not cost more where there are more of them (PF-34). Bytes among them are told of once if they are `late`.
  */
-static int poll_cqs(struct shunt_engine *engine, int limit)
+static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *engine, int limit,
+							  uint64_t late)
 {
 	struct shunt_group *group = &engine->group;
 	const int batch = shunt_narrow_int(engine->config.poll_batch);
@@ -29,6 +30,8 @@ static int poll_cqs(struct shunt_engine *engine, int limit)
 			hooks->apply(engine, cq, &wc[i]);
 		if (n > 0)
 			total += n;
+		if (late && shunt_gap_found(engine, wc, n, late))
+			late = 0;
 		emptied = n < room ? emptied + 1 : 0;
 		if (++group->cq_turn >= group->cq_count)
 			group->cq_turn = 0;
@@ -60,16 +63,26 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 		shunt_loop_wake(&engine->loop);
 }
 
+/* Polls may be late, or completions: the clock is read. */
+static int poll_timed(struct shunt_engine *engine, int limit, uint64_t now)
+{
+	int total = poll_cqs(engine, limit, shunt_gap_begin(engine, now));
+
+	shunt_gap_end(engine, now);
+	return total;
+}
+
 /*
- * An event was taken; or arrivals are counted, so all that was there when the poll began has come if nothing is left. What
+ * An event was taken; or polls are timed; or arrivals are counted, so all that was there when the poll began has come if nothing is left. What
  * most polls do not do is here.
  */
 static __attribute__((noinline)) int poll_and_tell(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
 	bool rearmed = atomic_load(&group->rearm) && rearm(engine);
-	uint64_t begun = group->metered ? engine->sys->now() : 0;
-	int total = poll_cqs(engine, limit);
+	bool timed = shunt_gap_is_timed(engine);
+	uint64_t begun = group->metered || timed ? engine->sys->now() : 0;
+	int total = timed ? poll_timed(engine, limit, begun) : poll_cqs(engine, limit, 0);
 
 	if (begun && !group->more)
 		engine->emptied_at = begun;
@@ -87,10 +100,12 @@ static int poll_some(struct shunt_engine *engine, int limit)
 		return 0;
 	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
 	if (__builtin_expect(
-		    atomic_load_explicit(&group->rearm, memory_order_relaxed) || group->metered, 0))
+		    atomic_load_explicit(&group->rearm, memory_order_relaxed) || group->metered ||
+			    shunt_gap_is_timed(engine),
+		    0))
 		total = poll_and_tell(engine, limit);
 	else
-		total = poll_cqs(engine, limit);
+		total = poll_cqs(engine, limit, 0);
 	if (!total) {
 		group->empty_polls++;
 		return 0;

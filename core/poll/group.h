@@ -13,6 +13,7 @@
 #include "core/base/lock.h"
 #include "core/device/device.h"
 #include "core/lane/lane_stats.h"
+#include "core/poll/gap.h"
 
 #define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
 
@@ -32,6 +33,8 @@ struct shunt_hooks {
 	void (*repost)(struct shunt_engine *engine);
 	/* A lane has work that the completion of a send may make possible. */
 	bool (*stalls)(struct shunt_engine *engine);
+	/* Bytes of the program have been found that may have waited for a poll so many ns; `count` is what this poll took with them. */
+	void (*late)(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns, int count);
 	/* Lanes are served, and streams pass their switches, until none of group.kick_lanes and group.settle is left. */
 	void (*settle)(struct shunt_engine *engine);
 };
@@ -49,6 +52,7 @@ struct shunt_group {
 	bool more;			/* the last poll did not empty the CQs */
 	uint32_t
 		metered; /* links of which arrivals are counted: polls are timed for them (emptied_at) */
+	struct shunt_gap gap;
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */

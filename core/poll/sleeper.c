@@ -69,8 +69,10 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 		group->sleepers = sleeper->next;
 	if (sleeper->next)
 		sleeper->next->previous = sleeper->previous;
-	if (group->leader == sleeper)
+	if (group->leader == sleeper) {
 		group->leader = NULL;
+		shunt_gap_woke(engine);
+	}
 	if (group->open && !group->leader && group->sleepers)
 		shunt_sleeper_kick(engine, group->sleepers);
 }

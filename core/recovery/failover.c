@@ -17,6 +17,8 @@
 #include "core/stream/track.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
+#include "core/trace/probe.h"
+#include "core/trace/slow_step.h"
 
 #define FLUSH_NS 1000000000ull	/* that a device may take to give back the receives of a dead QP */
 
@@ -152,6 +154,8 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 	struct shunt_engine *engine = link->engine;
 	bool ours = atomic_load(&link->failed);
 
+	link->broke_at = shunt_slow_begin(engine);
+	SHUNT_PROBE2(failover, link->peer_pid, why);
 	atomic_fetch_add(&engine->breaking, 1);
 	shunt_lanes_stop(link);
 	await_flush(engine, link);
@@ -313,6 +317,8 @@ static void on_resumed(struct shunt_link *link)
 		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);
 	}
+	shunt_slow_end(engine, link->broke_at, .step = SHUNT_STEP_FAILOVER, .fd = -1,
+		       .extra = link->peer_pid);
 }
 
 void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)

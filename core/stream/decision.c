@@ -7,73 +7,57 @@
 #include "core/base/address.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
+#include "core/trace/probe.h"
 
 /* "[::1]:40000 to [::1]:6379" */
 #define PAIR_ROOM (2 * SHUNT_ADDRESS_ROOM + 4)
 
-/* `accepted`: the tuple is that of the accepting end. */
-static void write_pair(char text[PAIR_ROOM], const struct shunt_tuple *tuple, bool accepted)
+/* The claiming end is the connecting one. */
+static void write_pair(char text[PAIR_ROOM], const struct shunt_tuple *tuple)
 {
 	char local[SHUNT_ADDRESS_ROOM], peer[SHUNT_ADDRESS_ROOM];
 
 	shunt_address_text(tuple->local, tuple->local_port, local);
 	shunt_address_text(tuple->peer, tuple->peer_port, peer);
-	snprintf(text, PAIR_ROOM, "%s to %s", accepted ? peer : local, accepted ? local : peer);
+	snprintf(text, PAIR_ROOM, "%s to %s", local, peer);
 }
 
 /* Before a claim nobody has asked for the tuple. */
-static void write_stream(char text[PAIR_ROOM], struct shunt_stream *stream)
+void shunt_decision_say(enum shunt_log_level level, struct shunt_stream *stream, const char *format,
+			...)
 {
+	struct shunt_log_about about = { .fd = atomic_load(&stream->fd),
+					 .accepted = stream->role == SHUNT_ACCEPTOR };
 	struct shunt_tuple tuple = stream->tuple;
-
-	if (stream->tuple_known ||
-	    (stream->fd >= 0 && !shunt_tuple_of(stream->engine, stream->fd, &tuple)))
-		write_pair(text, &tuple, stream->role == SHUNT_ACCEPTOR);
-	else
-		snprintf(text, PAIR_ROOM, "not connected");
-}
-
-static void say(enum shunt_log_level level, struct shunt_stream *stream, const char *what)
-{
 	int saved = errno;
-	char pair[PAIR_ROOM];
+	va_list args;
 
-	write_stream(pair, stream);
-	shunt_log_write(level, "descriptor %d, %s: %s", atomic_load(&stream->fd), pair, what);
+	if (!shunt_log_wants(level))
+		return;
+	if (stream->tuple_known ||
+	    (about.fd >= 0 && !shunt_tuple_of(stream->engine, about.fd, &tuple)))
+		about.tuple = &tuple;
 	errno = saved;
+	va_start(args, format);
+	shunt_log_vwrite_about(level, &about, format, args);
+	va_end(args);
 }
 
 void shunt_decision_linked(struct shunt_stream *stream)
 {
 	const struct shunt_link *link = stream->link;
-	char what[160];
 
-	if (!shunt_log_wants(SHUNT_LOG_INFO) || !link)
-		return;
-	snprintf(what, sizeof(what), "on a link to process %u (%s)", link->peer_pid, link->device->context->device->name);
-	say(SHUNT_LOG_INFO, stream, what);
+	if (link)
+		shunt_decision_say(SHUNT_LOG_INFO, stream, "on a link to process %u (%s)",
+				   link->peer_pid, link->device->context->device->name);
 }
 
 void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason)
 {
-	char what[160];
+	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 
-	if (!shunt_log_wants(SHUNT_LOG_INFO))
-		return;
-	snprintf(what, sizeof(what), "%s: %s", atomic_load(&stream->state) == SHUNT_LINKED ? "back on TCP" : "stays on TCP",
-		 shunt_reason_text(reason));
-	say(SHUNT_LOG_INFO, stream, what);
-}
-
-void shunt_decision_say_step(struct shunt_stream *stream, const char *format, ...)
-{
-	char what[200];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	say(SHUNT_LOG_DEBUG, stream, what);
+	shunt_decision_say(SHUNT_LOG_INFO, stream, "%s: %s",
+			   linked ? "back on TCP" : "stays on TCP", shunt_reason_text(reason));
 }
 
 /* --- claims of peers --- */
@@ -81,10 +65,13 @@ void shunt_decision_say_step(struct shunt_stream *stream, const char *format, ..
 static void say_claim(enum shunt_log_level level, const struct shunt_link *link, const struct shunt_tuple *claimed,
 		      const char *what)
 {
+	struct shunt_tuple tuple = shunt_tuple_reverse(claimed);
+	const struct shunt_log_about about = { .fd = -1, .tuple = &tuple, .accepted = true };
 	char pair[PAIR_ROOM];
 
-	write_pair(pair, claimed, false);
-	shunt_log_write(level, "claim of process %u, %s: %s", link->peer_pid, pair, what);
+	write_pair(pair, claimed);
+	shunt_log_write_about(level, &about, "claim of process %u, %s: %s", link->peer_pid, pair,
+			      what);
 }
 
 void shunt_decision_say_claim(const struct shunt_link *link, const struct shunt_tuple *claimed, const char *what)
@@ -115,6 +102,7 @@ static const struct {
 
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why)
 {
+	SHUNT_PROBE3(claim_refused, -1, link->peer_pid, refusals[why].text);
 	if (shunt_log_wants(SHUNT_LOG_INFO))
 		say_claim(SHUNT_LOG_INFO, link, claimed, refusals[why].text);
 }

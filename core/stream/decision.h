@@ -22,7 +22,7 @@ enum shunt_reason shunt_decision_told(uint32_t why);
 #define shunt_decision_step(stream, ...)                                        \
 	do {                                                                    \
 		if (shunt_log_wants(SHUNT_LOG_DEBUG))                           \
-			shunt_decision_say_step(stream, __VA_ARGS__);           \
+			shunt_decision_say(SHUNT_LOG_DEBUG, stream, __VA_ARGS__); \
 	} while (0)
 #define shunt_decision_claim(link, tuple, what)                                 \
 	do {                                                                    \
@@ -30,7 +30,9 @@ enum shunt_reason shunt_decision_told(uint32_t why);
 			shunt_decision_say_claim(link, tuple, what);            \
 	} while (0)
 
-void shunt_decision_say_step(struct shunt_stream *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A message about the stream, if that level is wanted. Any lock may be held. */
+void shunt_decision_say(enum shunt_log_level level, struct shunt_stream *stream, const char *format,
+			...) __attribute__((format(printf, 3, 4)));
 void shunt_decision_say_claim(const struct shunt_link *link, const struct shunt_tuple *claimed, const char *what);
 
 #endif

@@ -8,7 +8,9 @@
 #include "core/stream/proof.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
+#include "core/stream/traced.h"
 #include "core/stream/wait.h"
+#include "core/trace/slow_step.h"
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)
@@ -39,6 +41,8 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 		refuse(engine, stream);
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
+	if (__builtin_expect(stream->lane->followed != NULL, 0))
+		shunt_traced_arrive(engine, stream->lane, stream, tail);	/* before a reader has it */
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
@@ -340,6 +344,21 @@ static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane
 		shunt_roster_kick(engine, lane);
 }
 
+/* It was under way when the last poll that could have seen it began: what waited in the CQ since does not count. */
+static __attribute__((noinline)) void look_at_time(struct shunt_engine *engine,
+						   struct shunt_lane *lane, uint64_t number)
+{
+	uint64_t posted = shunt_window_time(&lane->window, number);
+	uint64_t seen = engine->group.gap.none_at;
+	uint64_t least = engine->config.slow_us * 1000;
+	const struct shunt_slow_about about = { .step = SHUNT_STEP_COMPLETION,
+						.fd = -1,
+						.extra = lane->link->peer_pid };
+
+	if (posted && least && seen > posted && seen - posted >= least)
+		shunt_slow_took(engine, shunt_now(engine), seen - posted, &about);
+}
+
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
 static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64_t number)
 {
@@ -349,6 +368,8 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 
 	if (since)
 		shunt_histogram_add(lane->link_ns, SHUNT_TIME_BUCKETS, now - since);
+	if (__builtin_expect(engine->config.slow_us != 0, 0))
+		look_at_time(engine, lane, number);
 	atomic_store_explicit(&lane->retired, number, memory_order_release);
 	kick_if_waiting(engine, lane);
 	for (lane = device ? engine->group.lanes : NULL; lane; lane = lane->next_in_group)
@@ -366,6 +387,22 @@ static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const
 		lane->flushed++;
 	shunt_link_fail(lane->link, wc->status == IBV_WC_RETRY_EXC_ERR ? "the peer's device does not answer" :
 				    "its queue pair failed");
+}
+
+void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns,
+			int count)
+{
+	struct shunt_lane *lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
+	struct shunt_stream *stream =
+		shunt_link_stream(lane->link, ntohl(wc->imm_data) & SHUNT_IMM_STREAM_MASK);
+	const struct shunt_slow_about about = {
+		.step = SHUNT_STEP_POLL,
+		.fd = stream ? atomic_load(&stream->fd) : -1,
+		.tuple = stream && stream->tuple_known ? &stream->tuple : NULL,
+		.extra = count,
+	};
+
+	shunt_slow_took(engine, shunt_now(engine), ns, &about);
 }
 
 void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)

@@ -28,12 +28,14 @@ stream_sources = \
 	core/stream/short_lived.c core/stream/short_lived.h \
 	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
+	core/stream/slow_stream.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \
 	core/stream/stream_error.c core/stream/stream_error.h \
 	core/stream/stream_option.c \
 	core/stream/streams.c core/stream/streams.h \
 	core/stream/tcp_backlog.c core/stream/tcp_backlog.h \
+	core/stream/traced.c core/stream/traced.h \
 	core/stream/track.c core/stream/track.h \
 	core/stream/tx.c core/stream/tx.h \
 	core/stream/tuple.c core/stream/tuple.h \

@@ -6,6 +6,7 @@
 #include "core/fd/thread.h"
 #include "core/lane/roster.h"
 #include "core/poll/cancel.h"
+#include "core/stream/slow_stream.h"
 
 bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 {
@@ -20,10 +21,13 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov)
 {
 	struct shunt_engine *engine = stream->engine;
+	uint64_t begun;
 
+	begun = shunt_slow_begin(engine);
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
 	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
 		  stream->link->device->verbs->register_mr(stream->link->pd, iov->iov_base, iov->iov_len, 0);
+	shunt_slow_stream(stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_zero_copy) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };

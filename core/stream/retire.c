@@ -14,11 +14,13 @@
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/again.h"
+#include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
 #include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -173,8 +175,9 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
-		shunt_log(SHUNT_LOG_WARN, "descriptor %d cannot be handed to another program: its peer has ended the stream, and unread bytes are here",
-			  stream->fd);
+		shunt_decision_say(SHUNT_LOG_WARN, stream,
+				   "it cannot be handed to another program: its peer has ended the "
+				   "stream, and unread bytes are here");
 	shunt_fork_handover_answer(engine, stream);
 }
 
@@ -288,8 +291,11 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 			enum shunt_reason reason)
 {
 	int state = shunt_cancel_off();
+	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
 	int result = retire(engine, fd, stream, reason);
 
+	shunt_slow_stream(stream, SHUNT_STEP_RETIRE, begun, 0);
 	shunt_cancel_restore(state);
 	return result;
 }

@@ -11,6 +11,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/wait.h"
@@ -66,6 +67,8 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
+	if (__builtin_expect(atomic_load_explicit(&rx->followed, memory_order_relaxed) - 1 < head, 0))
+		shunt_traced_read(engine, stream, head);
 	give_credit(stream, head);
 	return bytes;
 }

@@ -27,6 +27,7 @@ struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
 struct shunt_zero_copy;
+struct shunt_pendings;
 struct shunt_rendezvous;
 
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
@@ -172,6 +173,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */
 	_Atomic uint64_t gathered_at;	/* when the first of it came */
+	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
 	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
@@ -204,6 +206,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool told;	/* it has been: the other track may bring the same one later */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
+	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t second;	/* P: the announced end of the track after that */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
@@ -231,6 +234,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
 	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
 	/* P alone: what the link may still do in this direction */
+	_Atomic uint64_t answers;	/* id of a send that the program has read and not answered (traced.h); 0: none */
 	bool link_open;		/* between UPGRADE and HANDBACK */
 	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
 	uint32_t link_bytes;	/* and its size */
@@ -297,7 +301,8 @@ struct shunt_stream {
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
-	bool claimed;		/* service thread: a claim is under way */
+	bool claimed;		/* service thread: a claim is under way, */
+	uint64_t claim_begun;	/* since then; 0: it is not timed (core/trace/slow_step.h) */
 	uint64_t named_until;	/* the same: it was refused, and messages of its lane up to this one may name its seat */
 	uint32_t line;		/* the same: of links, one of which has died under it (reconnect.h); 0 none */
 	uint32_t return_tries;	/* how often its claim has failed since, */

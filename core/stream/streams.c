@@ -17,6 +17,7 @@
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
 static bool add_slab(struct shunt_engine *engine)
@@ -194,6 +195,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&rx->reset, false);
 	set(&rx->error, 0);
 	set(&rx->head, 0);
+	set(&rx->followed, 0);
+	set(&rx->answers, 0);
 	set(&rx->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
@@ -225,6 +228,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	stream->in_use = false;
 	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
+	shunt_traced_free(&stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }
@@ -274,6 +278,7 @@ static void unseat(struct shunt_stream *stream)
 		return;
 	answer_nobody(stream);
 	shunt_send_buffer_leave(stream);
+	shunt_traced_leave(stream);
 	shunt_seats_leave(stream->link, stream);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/stream/again.h"
+#include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 
@@ -105,7 +106,8 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 		stream->resend_fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
 	if (stream->resend_fd < 0 ||
 	    shunt_loop_add(&engine->loop, stream->resend_fd, &stream->source, events_for(stream))) {
-		shunt_log(SHUNT_LOG_ERROR, "descriptor %d is reset: out of descriptors or memory", stream->fd);
+		shunt_decision_say(SHUNT_LOG_ERROR, stream,
+				   "it is reset: out of descriptors or memory");
 		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_deferred_fin_fd(stream));
 		shunt_own_fds_close(engine, stream->resend_fd);
 		stream->resend_fd = -1;
@@ -155,8 +157,8 @@ void shunt_tcp_backlog_give_up(struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	awaited = stream->awaited;
 	if (awaited) {
-		shunt_log(SHUNT_LOG_WARN, "descriptor %d is reset: its peer takes no bytes",
-			  stream->fd);
+		shunt_decision_say(SHUNT_LOG_WARN, stream,
+				   "it is reset: its peer takes no bytes");
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_loss_end(engine, stream, 0);
 		else

@@ -13,6 +13,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
 #include "core/stream/wait.h"
+#include "core/trace/probe.h"
 
 /* --- the sender's side; tx.lock held --- */
 
@@ -55,12 +56,16 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_send_buffer_begin(stream);
 		shunt_lock_leave(&stream->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
+		SHUNT_PROBE3(upgrade, atomic_load(&stream->fd), tx->offset,
+			     stream->lane->link->peer_pid);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
 		acknowledge_at_once(engine, stream->fd);
 	} else {
 		atomic_store(&tx->handback_at, tx->offset);
 		atomic_store(&tx->handed, false);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
+			     shunt_left_text(stream->left));
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);

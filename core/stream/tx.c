@@ -21,10 +21,13 @@
 #include "core/stream/reset_unread.h"
 #include "core/stream/retire.h"
 #include "core/stream/rx.h"
+#include "core/stream/slow_stream.h"
+#include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
+#include "core/trace/probe.h"
 
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
@@ -45,15 +48,18 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t until;
+	uint64_t begun, until;
 
 	tx->grow_asked = true;
 	if (shunt_link_send(stream->link, &message, NULL, 0))
 		return;
-	until = shunt_now(engine) + GROW_PATIENCE;
+	begun = shunt_now(engine);
+	until = begun + GROW_PATIENCE;
 	do {
 		shunt_group_poll(engine);
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
+	shunt_slow_stream(stream, SHUNT_STEP_GROW, engine->config.slow_us ? begun : 0,
+			  tx->ring_bytes);
 }
 
 /*
@@ -91,6 +97,8 @@ static size_t place(struct shunt_stream *stream, const struct iovec *iov, int io
 {
 	if (__builtin_expect(!has_room(&stream->tx, bytes), 0)) {
 		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
+		SHUNT_PROBE4(stall, atomic_load(&stream->fd), stream->lane->link->peer_pid,
+			     stream->lane->number, shunt_limit_names[SHUNT_LIMIT_RING]);
 		return 0;
 	}
 	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
@@ -294,11 +302,15 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
 			 uint64_t *deadline, bool moved)
 {
+	uint64_t begun;
 	int result;
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
+	begun = shunt_slow_begin(engine);
 	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
+	shunt_slow_stream(stream, SHUNT_STEP_ROOM, begun,
+			  atomic_load(&stream->tx.staged) - atomic_load(&stream->tx.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
@@ -415,6 +427,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 {
 	size_t bytes = 0;
 	ssize_t taken;
+	bool traced;
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
@@ -429,6 +442,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->tx.lock);
 		return kernel_send(engine, fd, iov, iovcnt, flags);
 	}
+	traced = __builtin_expect(atomic_load_explicit(&engine->traces, memory_order_relaxed), 0);
+	if (__builtin_expect(traced, 0))
+		shunt_traced_call(engine, stream, bytes);
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
@@ -438,6 +454,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
+	if (__builtin_expect(traced, 0))
+		shunt_traced_sent(engine, stream, taken);
 	shunt_lock_leave(&stream->tx.lock);
 	if (__builtin_expect(stream->orphan, 0))
 		shunt_streams_end_orphan(engine, stream);

@@ -84,6 +84,18 @@ static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, ui
 	return failed ? -errno : 0;
 }
 
+static void say_lost(const struct shunt_watch *watch)
+{
+	const struct shunt_stream *stream = watch->stream;
+	const struct shunt_log_about about = {
+		.fd = watch->fd,
+		.tuple = stream->tuple_known ? &stream->tuple : NULL,
+		.accepted = stream->role == SHUNT_ACCEPTOR,
+	};
+
+	shunt_log_write_about(SHUNT_LOG_ERROR, &about, "its epoll registration is lost");
+}
+
 /* `quietly`: nothing that the program has been told of has changed. */
 static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool quietly)
 {
@@ -111,7 +123,7 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 		atomic_fetch_add(&watch->set->returns, 1);
 	}
 	if (kernel_add(engine, watch, home))
-		shunt_log(SHUNT_LOG_ERROR, "descriptor %d: its epoll registration is lost", watch->fd);
+		say_lost(watch);
 	if (home == SHUNT_HOME_SET) {
 		shunt_watch_comes_to_kernel(engine, watch);
 		atomic_fetch_add(&watch->set->returns, 1);

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 9
+#define SHUNT_WIRE_VERSION 10
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -120,6 +120,8 @@ enum shunt_message_type {
 	SHUNT_MSG_QOS_POOL,	/* by the acceptor: tokens for all are in this word; + on the soft device its page's descriptor */
 	SHUNT_MSG_QOS_PERIOD,	/* by the acceptor: a period begins, and these are your tokens */
 	SHUNT_MSG_QOS_ASK,	/* by the acceptor: write reports until this period ends */
+	SHUNT_MSG_TRACE,	/* please offer rings for records of sends; or: here they are */
+	SHUNT_MSG_CLOCK,	/* between hosts: what is your time? or: the answer */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -225,9 +227,43 @@ struct shunt_qos_grant {	/* ASK: the number alone */
 	uint32_t zero;
 };
 
+/*
+ * Records of sends that are followed (core/trace/). Each lane has a ring of them in the receiver's arena. A record is written
+ * by a WRITE without a word, on the stream's lane, before the last byte of its send; so it is there when that byte is.
+ * When the sender knows more, it writes the last two words again.
+ */
+#define SHUNT_TRACE_SLOTS 64	/* of a ring; record `number` is in slot number mod this */
+#define SHUNT_TRACE_ANSWER 0x80000000u	/* in `bytes`: the program had read a followed send, whose id this is, on this stream */
+
+struct shunt_trace_record {	/* 64 bytes; times in ns of the sender's CLOCK_MONOTONIC */
+	uint64_t number;	/* of the lane's records, from 1 */
+	uint64_t id;
+	uint64_t end;		/* stream offset behind the last byte of the send */
+	uint32_t stream;	/* the receiver's number */
+	uint32_t bytes;		/* of the send, at most 2^31 - 1; and SHUNT_TRACE_ANSWER */
+	uint64_t called;	/* the program's call began */
+	uint64_t accepted;	/* the call ended before the last byte was posted; 0: it was posted at once */
+	uint64_t posted;	/* the last byte was given to the device */
+	uint64_t placed;	/* the device had it in the receiver's memory; 0: not known yet */
+};
+
+#define SHUNT_TRACE_LATER 48	/* offset of `posted`, from where on a record is written again */
+
+struct shunt_trace_rings {
+	uint64_t offset;	/* in the sender's arena: as that of a ring of streams */
+	uint32_t rkey;
+	uint32_t lanes;		/* rings that are offered, one behind the other; 0: please offer */
+};
+
+struct shunt_clock_word {	/* ns of CLOCK_MONOTONIC */
+	uint64_t asked;		/* of the process that asks */
+	uint64_t heard;		/* of the process that answers: when the question came; 0 in a question */
+	uint64_t told;		/* of the same: when the answer went; 0 in a question */
+};
+
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS… */
+	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS…, TRACE, CLOCK */
 	union {
 		struct shunt_hello hello;
 		struct shunt_knock knock;
@@ -272,6 +308,8 @@ struct shunt_message {
 		struct shunt_qos_word qos;
 		struct shunt_qos_pool pool;
 		struct shunt_qos_grant period;
+		struct shunt_trace_rings rings;
+		struct shunt_clock_word clock;
 	};
 };
 

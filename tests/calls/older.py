@@ -4,6 +4,7 @@
 
 older.py serve         listens, and has the rendezvous of its address; echoes what one client says. Says "port N" first,
                        at last "knocked N", how often somebody came to the rendezvous
+older.py stay          the same for any number of clients, until it is ended, and echoes nothing
 older.py knock PORT    knocks at the rendezvous of a shunted server and says what came of it; then uses a connection
 """
 import os
@@ -51,18 +52,32 @@ def doorkeeper(door):
             heard(channel)
 
 
-def serve():
-    listener = socket.create_server(("127.0.0.1", 0))
+def offer(listener):
+    """The rendezvous of its address; returns its port."""
     port = listener.getsockname()[1]
     door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     door.bind(NAME + str(port))
     door.listen()
     threading.Thread(target=doorkeeper, args=(door,), daemon=True).start()
-    print("port", port, flush=True)
+    return port
+
+
+def serve():
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("port", offer(listener), flush=True)
     stream, _ = listener.accept()
     while said := stream.recv(4096):
         stream.sendall(said)
     print("knocked", knocked, flush=True)
+
+
+def stay():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = offer(listener)
+        print("port", port, flush=True)
+        kept = []
+        while True:
+            kept.append(listener.accept())
 
 
 def knock(port):
@@ -85,4 +100,4 @@ def knock(port):
             print("used", flush=True)
 
 
-{"serve": serve, "knock": knock}[sys.argv[1]](*sys.argv[2:])
+{"serve": serve, "stay": stay, "knock": knock}[sys.argv[1]](*sys.argv[2:])

@@ -5,7 +5,7 @@ fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/config tests/fuzz/devi
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
-EXTRA_DIST += tests/fuzz/corpus.sh tests/fuzz/run.sh tests/fuzz/corpus tests/fuzz/regress
+EXTRA_DIST += tests/fuzz/corpus.sh tests/fuzz/run.sh tests/fuzz/monitor.py tests/fuzz/corpus tests/fuzz/regress
 
 if FUZZED
 fuzz_main =

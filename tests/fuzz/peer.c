@@ -13,6 +13,8 @@
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
+#include "core/stream/traced.h"
+#include "core/trace/followed.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
 #include "tests/sim/start.h"
@@ -22,6 +24,7 @@
 
 static struct fuzz_input *in;
 static uint8_t buffer[65536];
+static bool traced;	/* both engines follow each send */
 
 /* What is done to the messages and WRs that the hostile engine sends next. */
 static struct change {
@@ -140,7 +143,7 @@ static ssize_t hostile_sendmsg(int fd, const struct msghdr *message, int flags)
 		if (change.at % 3 == 0)
 			iov.iov_len = change.with % (sizeof(changed) + 1);
 		else if (change.at % 3 == 1)
-			changed.type = change.with % (SHUNT_MSG_QOS_ASK + 1);
+			changed.type = change.with % (SHUNT_MSG_CLOCK + 1);
 		else
 			changed.stream = change.with;
 	}
@@ -306,6 +309,19 @@ static void make_qos(struct shunt_message *message)
 	}
 }
 
+/* Out of turn, mostly: both have been said when the link came up. */
+static void make_trace(struct shunt_link *link, struct shunt_message *message)
+{
+	struct shunt_place place = some_place(link, NULL);
+
+	message->type = SHUNT_MSG_TRACE + fuzz_below(in, 2);
+	message->stream = !fuzz_below(in, 8);
+	if (message->type == SHUNT_MSG_CLOCK)
+		message->clock = (struct shunt_clock_word) { fuzz_byte(in), fuzz_byte(in), fuzz_u64(in) };
+	else
+		message->rings = (struct shunt_trace_rings) { place.ring_offset, place.rkey, fuzz_below(in, 4) };
+}
+
 static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
@@ -319,7 +335,10 @@ static void inject_message(struct shunt_link *link)
 
 	switch (message.type) {
 	case 0:
-		make_qos(&message);
+		if (traced)
+			make_trace(link, &message);
+		else
+			make_qos(&message);
 		count = message.type == SHUNT_MSG_QOS_POOL ? some_descriptors(conn, fds) : 0;
 		break;
 	case SHUNT_MSG_HELLO:
@@ -394,6 +413,26 @@ static void scribble(struct shunt_link *link, bool own)
 		*(volatile uint32_t *)(segment + (at & ~3ull)) = value;
 	else
 		*(volatile uint64_t *)(segment + (at & ~7ull)) ^= value;
+}
+
+/* A record of a send for the victim, right but for what the script wants. */
+static void forge_record(void)
+{
+	struct shunt_link *link = fuzz_world_link(FUZZ_VICTIM);
+	struct shunt_followed *followed = link ? atomic_load(&link->lanes[0].followed) : NULL;
+	struct shunt_stream *stream = some_stream();
+	struct shunt_trace_record record = { .id = 1, .stream = some_id(stream), .bytes = 10 };
+	uint64_t at;
+
+	if (!followed)
+		return;
+	record.called = record.posted = sim_clock;
+	record.number = followed->next + fuzz_below(in, 4);
+	record.end = some_value(stream);
+	at = record.number;
+	if (fuzz_below(in, 2))
+		((uint64_t *)&record)[fuzz_below(in, sizeof(record) / 8)] += fuzz_below(in, 2) ? fuzz_u64(in) : fuzz_byte(in) - 128u;
+	memcpy((void *)(uintptr_t)&followed->ring[at % SHUNT_TRACE_SLOTS], &record, sizeof(record));
 }
 
 /* --- programs --- */
@@ -569,7 +608,9 @@ static void step(void)
 			inject_message(link);
 		break;
 	case 27:
-		if (link)
+		if (link && traced && fuzz_below(in, 2))
+			forge_record();
+		else if (link)
 			scribble(link, false);
 		break;
 	case 28:
@@ -596,6 +637,24 @@ static void set_rules(const char *rules)
 	lent |= *rules != 0;
 }
 
+/* Sends are followed, or not; links that are up are asked then. */
+static void set_trace(bool on)
+{
+	static bool followed;
+
+	traced = on;
+	for (enum fuzz_who who = FUZZ_VICTIM; who <= FUZZ_HOSTILE; who++) {
+		struct shunt_engine *engine = fuzz_world.engine[who];
+
+		engine->config.trace = on;
+		shunt_traced_config(engine);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
+	}
+	if (on && !followed)
+		fuzz_world_grows();
+	followed |= on;
+}
+
 /* Who proves connections how, and what else a link does as it was when it was made. */
 static uint8_t choose_modes(void)
 {
@@ -613,6 +672,7 @@ static uint8_t choose_modes(void)
 	}
 	/* The second says nothing more where there is a proof. */
 	set_rules((modes & 3) == 3 ? RULES : "");
+	set_trace((modes & 12) == 12);
 	return modes;
 }
 
@@ -678,6 +738,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memset(&change, 0, sizeof(change));
 	set_rules("");
+	set_trace(false);
 	fuzz_world_end();
 	return 0;
 }

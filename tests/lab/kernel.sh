@@ -3,8 +3,8 @@
 # The kernel of a guest and its initramfs. Sourced by lab.sh.
 
 # What a guest loads, in this order; what these need comes before them. rxe asks for crc32 by name at run time, so
-# nothing says that it needs crc32_generic, and so does libcrc32c of nf_tables with crc32c. nf_tables alone is enough for rules that drop by port; overlay is for files that are hidden.
-lab_modules="virtio_pci 9pnet_virtio 9p virtio_net veth sch_netem crc32c_generic nf_tables overlay crc32_generic rdma_rxe
+# nothing says that it needs crc32_generic, and so does libcrc32c of nf_tables with crc32c. nf_tables alone is enough for rules that drop by port, and nft_nat is for addresses that are translated; overlay is for files that are hidden.
+lab_modules="virtio_pci 9pnet_virtio 9p virtio_net veth sch_netem crc32c_generic nf_tables nft_chain_nat nft_nat overlay crc32_generic rdma_rxe
 	ib_uverbs rdma_ucm"
 
 # Packages of Debian's newest kernel, or of the one asked for.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The simulator (many seeds, one thread) and its complement: few threads, real time, for TSan.
-check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/reserve tests/sim/cheat tests/sim/reconnect tests/sim/possession
-TESTS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/qos tests/sim/reserve tests/sim/cheat tests/sim/reconnect tests/sim/possession tests/sim/beside.sh
+check_PROGRAMS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/late tests/sim/qos tests/sim/reserve tests/sim/cheat tests/sim/reconnect tests/sim/possession \
+	tests/sim/trace
+TESTS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_sim tests/sim/race_fetch.sh tests/sim/batch tests/sim/memory tests/sim/keepalive tests/sim/late tests/sim/qos tests/sim/reserve tests/sim/cheat tests/sim/reconnect tests/sim/possession tests/sim/beside.sh \
+	tests/sim/trace
 EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
 
 # Two engines on real TCP.
@@ -63,6 +65,11 @@ tests_sim_reserve_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 tests_sim_cheat_SOURCES = tests/sim/cheat.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_cheat_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
 
+# The same, for sends that are followed.
+tests_sim_trace_SOURCES = tests/sim/trace.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_trace_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_trace_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
 # The same, for the memory of links.
 tests_sim_memory_SOURCES = tests/sim/memory.c tests/sim/overflow.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
 tests_sim_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
@@ -88,3 +95,8 @@ tests_sim_possession_SOURCES = \
 	tests/sim/users.c tests/sim/users.h
 tests_sim_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_possession_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+
+# The same, for gaps between polls and slow steps.
+tests_sim_late_SOURCES = tests/sim/late.c tests/sim/bed.c tests/sim/bed.h $(sim_pair)
+tests_sim_late_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_late_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread

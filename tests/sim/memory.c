@@ -4,6 +4,8 @@
  * comes. Time is what the test says.
  */
 #include "tests/sim/bed.h"
+#include "core/base/guard.h"
+#include "core/device/soft/device.h"
 #include "core/service.h"
 #include "core/stream/overflow.h"
 #include "core/stream/rings.h"
@@ -85,7 +87,8 @@ static void regions_follow_the_streams(void **state)
 			assert_int_equal(blocks(i), (n * config.ring_min + 4 * M - 1) / (4 * M));
 	}
 	assert_int_equal(counted(0, "memory_regions"), 8);
-	assert_int_equal(counted(0, "memory_registered"), 8 * M + 7 * 4 * M);
+	assert_int_equal(counted(0, "memory_registered"),
+			 8 * M - shunt_guard_page() + 7 * 4 * M);
 	for (int round = 0; round < 20; round++) {	/* the rings wrap */
 		for (int i = 0; i < PAIRS; i++)
 			for (int side = 0; side < 2; side++)
@@ -189,6 +192,52 @@ static void a_wrong_key_ends_the_link(void **state)
 	assert_int_equal(put(1, 0, 100, 0), 100);
 	while (bed.received[1][0] < bed.sent[1][0])
 		get(1, 0, BUFFER);
+	close_all();
+}
+
+/* --- pages that nobody may touch (XR-36) --- */
+
+/* The kernel says it without a fault. */
+static bool may_read(const void *at)
+{
+	int ends[2];
+	ssize_t taken;
+
+	assert_int_equal(pipe(ends), 0);
+	taken = write(ends[1], at, 1);
+	close(ends[0]);
+	close(ends[1]);
+	return taken == 1;
+}
+
+/* Of a mapping, and the bytes on both sides. */
+static void is_alone(const void *at, uint64_t bytes)
+{
+	const char *from = at;
+
+	assert_true(may_read(from));
+	assert_true(may_read(from + bytes - 1));
+	assert_false(may_read(from - 1));
+	assert_false(may_read(from + bytes));
+}
+
+static void nothing_lies_beside_a_segment(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 2; i++) {
+		const struct shunt_arena_memory *memory = &arena_of(i)->memory;
+		struct soft_qp *qp = container_of(bed.lane[i]->qp, struct soft_qp, ibv);
+
+		is_alone(memory->base, memory->reserved);	/* queues, control lines, rings */
+		is_alone(qp->pd->segment, qp->pd->arena_offset - shunt_guard_page());
+		assert_false(may_read(qp->pd->segment + qp->pd->bytes));
+		is_alone(qp->peer->base, qp->peer->bytes);
+	}
+	put(0, 0, 1000, 0);
+	all_arrived();
 	close_all();
 }
 
@@ -484,6 +533,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(blocks_in_use_stay),
 		cmocka_unit_test(no_more_regions),
 		cmocka_unit_test(a_wrong_key_ends_the_link),
+		cmocka_unit_test(nothing_lies_beside_a_segment),
 		cmocka_unit_test(an_idle_ring_shrinks),
 		cmocka_unit_test(a_ring_in_use_stays),
 		cmocka_unit_test(a_sender_with_staged_bytes),

@@ -15,6 +15,7 @@
 #include "core/qos/monitor.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
+#include "core/trace/book.h"
 #include "core/service.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"
@@ -110,9 +111,17 @@ static void choose_config(struct shunt_config *config)
 		config->return_max_ms = sim_between(1, 4);
 	}
 	config->flip_bytes = sim_one_in(2) || sim_avoids("flip") ? 0 : sim_size(8000);
+	/* An eighth of the seeds: polls and steps are timed, and short ones are late. */
+	if (!(config->seed >> 34 & 7)) {
+		config->poll_warn_us = config->seed >> 37 & 63;
+		config->slow_us = config->seed >> 43 & 63;
+	}
 	/* An eighth of the seeds, or all of them with SIM_QOS; no other choice changes with it. */
 	if (!(config->seed >> 20 & 7) || getenv("SIM_QOS"))
 		choose_rules(config);
+	/* A quarter of the seeds, or all with SIM_TRACE. */
+	if (!(config->seed >> 33 & 3) || getenv("SIM_TRACE"))
+		config->trace = 1 + (config->seed >> 35 & 3);
 }
 
 static int lowest_free(int from)
@@ -210,16 +219,19 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 }
 
 /* Every ring was given back, once; and what they were carved out of, after a while. */
-static void check_arena(struct shunt_arena *arena)
+static void check_arena(struct shunt_link *link)
 {
+	struct shunt_arena *arena = &link->arena;
 	uint32_t regions = atomic_load(&arena->regions);
+	uint64_t left = 0;
 
 	if (arena->strays)
 		sim_fail("a ring was given back twice");
 	for (uint32_t i = arena->first; i < arena->count; i++)
-		if (arena->blocks[i].taken)
-			sim_fail("%u bytes of rings were not given back", arena->blocks[i].taken);
-	if (regions != 1 || atomic_load(&arena->registered) != arena->memory.reserved)
+		left += arena->blocks[i].taken;
+	if (left != link->tracing.bytes)
+		sim_fail("%lu bytes of rings were not given back", left - link->tracing.bytes);
+	if (!left && (regions != 1 || atomic_load(&arena->registered) != arena->memory.reserved))
 		sim_fail("%u memory regions are registered", regions);
 }
 
@@ -228,6 +240,8 @@ static void check_engine(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	shunt_streams_each(engine, stream_left, NULL);
+	if (engine->book && !sim_world.killed && atomic_load(&engine->book->counts[SHUNT_TRACE_REFUSED]))
+		sim_fail("a record of a send was not believed");
 	if (engine->distrusted && !sim_world.killed)
 		sim_fail("a link was distrusted");
 	if (!sim_world.killed && atomic_load(&engine->group.inflight))
@@ -241,7 +255,7 @@ static void check_engine(struct shunt_engine *engine)
 		if (shunt_channel_waits(&link->channel) && !(service->qos && service->qos->monitor))
 			sim_fail("a message was not sent");
 		if (link->pd)	/* else nobody needed it any more */
-			check_arena(&link->arena);
+			check_arena(link);
 	}
 }
 
@@ -287,6 +301,7 @@ static void end_engine(struct shunt_engine *engine)
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);
+	free(engine->book);
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
 

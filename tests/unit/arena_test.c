@@ -6,15 +6,21 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/base/guard.h"
+#include "core/base/poison.h"
 #include "core/link/arena.h"
 
 #define K 1024ull
 #define M (1024 * K)
 #define RINGS 4096
 
-static uint8_t *const base = (uint8_t *)0x100000000;	/* never touched */
+static uint8_t *base;	/* address space that nobody may touch, where no test says otherwise */
 static struct ibv_pd pd;
 
 /* --- a device that says what it is asked --- */
@@ -372,6 +378,58 @@ static void at_random(void **state)
 	}
 }
 
+/* --- what may not be touched --- */
+
+/* Does a child end well that writes the byte `at` of fresh memory of an arena with a ring of 4 KiB? */
+static bool may_write(uint64_t from_ring, uint64_t at)
+{
+	struct shunt_arena_memory memory = { .verbs = &verbs, .pd = &pd, .discard = discard,
+					     .bytes = 64 * M, .reserved = 8 * M - 4 * K,
+					     .guarded = true, .block_bytes = 4 * M, .regions = 1024 };
+	const struct ibv_mr *mr;
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		signal(SIGSEGV, SIG_DFL);	/* a sanitizer has a handler */
+		close(STDERR_FILENO);
+		memory.base = base = shunt_guard_map(memory.bytes, -1);
+		if (shunt_arena_init(&arena, &memory))
+			_exit(2);
+		if (from_ring)
+			at += shunt_arena_take(&arena, 4 * K, &mr);
+		*(volatile uint8_t *)(base + at) = 1;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return !status;
+}
+
+static void no_byte_beyond_lines_or_arena(void **state)
+{
+	(void)state;
+	assert_true(may_write(false, 0));
+	assert_true(may_write(false, 8 * M - 4 * K - 1));
+	assert_false(may_write(false, 8 * M - 4 * K));
+	assert_false(may_write(false, 8 * M - 1));
+	assert_true(may_write(false, 8 * M));
+	assert_true(may_write(false, 64 * M - 1));
+	assert_false(may_write(false, 64 * M));
+	assert_false(may_write(false, UINT64_MAX));
+}
+
+/* The neighbours are not handed out. */
+static void no_byte_beyond_a_ring(void **state)
+{
+	(void)state;
+	assert_true(may_write(true, 0));
+	assert_true(may_write(true, 4 * K - 1));
+	if (!SHUNT_POISONS)
+		skip();
+	assert_false(may_write(true, 4 * K));
+	assert_false(may_write(true, 64 * K));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,7 +443,12 @@ int main(void)
 		cmocka_unit_test(what_is_not_out_is_not_taken_back),
 		cmocka_unit_test(a_bound_arena),
 		cmocka_unit_test(at_random),
+		cmocka_unit_test(no_byte_beyond_lines_or_arena),
+		cmocka_unit_test(no_byte_beyond_a_ring),
 	};
 
+	base = mmap(NULL, 4096 * M, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

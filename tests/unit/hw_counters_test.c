@@ -188,10 +188,10 @@ static void nothing_there(void **state)
 
 static int lowest_fd(void)
 {
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), number = fd;
 
 	close(fd);
-	return fd;
+	return number;
 }
 
 static void no_descriptor_stays(void **state)

@@ -2,10 +2,11 @@
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
 unit_tests = tests/unit/advice_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
 	tests/unit/config_test tests/unit/eventfd_test tests/unit/fault_test tests/unit/fork_door_test tests/unit/group_test \
-	tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_test tests/unit/nonce_test \
+	tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test \
-	tests/unit/remote_words_test tests/unit/screen_test tests/unit/sha256_test tests/unit/space_test tests/unit/trust_test \
+	tests/unit/remote_words_test tests/unit/screen_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/trace_test tests/unit/trust_test \
+	tests/unit/guard_test tests/unit/top_test \
 	tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
@@ -19,6 +20,7 @@ tests_unit_arena_test_LDADD = $(unit_libs)
 tests_unit_channel_test_LDADD = $(unit_libs)
 tests_unit_cm_test_LDADD = $(unit_libs)
 tests_unit_command_test_LDADD = $(unit_libs)
+tests_unit_trace_test_LDADD = $(unit_libs)
 tests_unit_config_test_LDADD = $(unit_libs)
 tests_unit_eventfd_test_LDADD = $(unit_libs)
 tests_unit_fault_test_LDADD = $(unit_libs)
@@ -26,11 +28,14 @@ tests_unit_fork_door_test_LDADD = $(unit_libs)
 tests_unit_remote_listener_test_LDADD = $(unit_libs)
 tests_unit_group_test_LDADD = $(unit_libs)
 tests_unit_histogram_test_LDADD = $(unit_libs)
+tests_unit_guard_test_LDADD = $(unit_libs)
 tests_unit_hmac_test_LDADD = $(unit_libs)
 tests_unit_hw_counters_test_LDADD = $(unit_libs)
 tests_unit_keyfile_test_LDADD = $(unit_libs)
 tests_unit_remote_words_test_LDADD = $(unit_libs)
 tests_unit_listener_worker_test_LDADD = $(unit_libs)
+tests_unit_log_line_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_log_line_test_LDADD = $(unit_libs) $(JANSSON_LIBS)
 tests_unit_log_test_LDADD = $(unit_libs)
 tests_unit_zero_copy_test_LDADD = $(unit_libs)
 tests_unit_nonce_test_LDADD = $(unit_libs)
@@ -48,9 +53,17 @@ tests_unit_qos_tally_test_LDADD = $(unit_libs)
 tests_unit_qos_tokens_test_LDADD = $(unit_libs)
 tests_unit_sha256_test_LDADD = $(unit_libs)
 tests_unit_space_test_LDADD = $(unit_libs)
+tests_unit_slow_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_slow_test_LDADD = $(unit_libs) $(JANSSON_LIBS) -lpthread
 tests_unit_trust_test_LDADD = $(unit_libs)
 tests_unit_verbs_test_LDADD = $(unit_libs)
 tests_unit_window_test_LDADD = $(unit_libs)
+
+# Of the command, all of `shunt top` but what it shows on.
+tests_unit_top_test_SOURCES = tests/unit/top_test.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c \
+	tools/top_keys.c tools/stat_rate.c tools/output.c
+tests_unit_top_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_top_test_LDADD = $(unit_libs) $(JANSSON_LIBS)
 
 # Real sockets in an engine, for some of them.
 unit_sockets = tests/unit/sockets.c tests/unit/sockets.h

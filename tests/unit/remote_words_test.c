@@ -133,9 +133,30 @@ static void another_version(void **state)
 		speak(keys[i]);
 		question.version++;
 		answer.version++;
-		assert_int_equal(asked(keys[i]), SHUNT_REMOTE_SENSELESS);
-		assert_int_equal(answered(keys[i], &question), SHUNT_REMOTE_SENSELESS);
+		assert_int_equal(asked(keys[i]), SHUNT_REMOTE_OTHER_VERSION);
+		assert_int_equal(answered(keys[i], &question), SHUNT_REMOTE_OTHER_VERSION);
 	}
+}
+
+/* Only the first eight bytes of another version's are known. */
+static void another_version_of_any_length(void **state)
+{
+	uint32_t given[32] = { SHUNT_REMOTE_MAGIC, SHUNT_WIRE_VERSION + 1 };
+	struct remote_question read;
+	struct remote_answer heard;
+
+	(void)state;
+	for (unsigned int i = 0; i <= sizeof(given); i++) {
+		enum shunt_remote_sense wanted = i < 8 ? SHUNT_REMOTE_SENSELESS :
+							 SHUNT_REMOTE_OTHER_VERSION;
+
+		assert_int_equal(shunt_remote_question_read(&read, one, given, i), wanted);
+		assert_int_equal(shunt_remote_answer_read(&heard, one, &question, given, i), wanted);
+		assert_int_equal(heard.version, i < 8 ? 0 : SHUNT_WIRE_VERSION + 1);
+	}
+	answer_bytes = shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);
+	answer.version--;
+	assert_int_equal(answered(one, &question), SHUNT_REMOTE_OTHER_VERSION);
 }
 
 static void a_refusal_says_why(void **state)
@@ -218,6 +239,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_to_its_question),
 		cmocka_unit_test(any_length),
 		cmocka_unit_test(no_way_back_to_no_key),
+		cmocka_unit_test(another_version_of_any_length),
 		cmocka_unit_test(another_version),
 		cmocka_unit_test(a_refusal_says_why),
 		cmocka_unit_test(the_channel_of_both),

@@ -5,16 +5,15 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sys/mman.h>
+#include "core/base/guard.h"
 #include "core/device/soft/device.h"
 
 static int page_map(int fd, void **page)
 {
-	void *at = mmap(NULL, SEGMENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *at = shunt_guard_map(SEGMENT_PAGE_BYTES, fd);
 
-	if (at == MAP_FAILED)
+	if (!at)
 		return -errno;
-	madvise(at, SEGMENT_PAGE_BYTES, MADV_DONTFORK);
 	*page = at;
 	return 0;
 }
@@ -35,7 +34,7 @@ int soft_page_make(struct ibv_context *context, int *fd, void **page)
 
 void soft_page_free(struct ibv_context *context, int fd, void *page)
 {
-	munmap(page, SEGMENT_PAGE_BYTES);
+	shunt_guard_unmap(page, SEGMENT_PAGE_BYTES);
 	soft_fd_drop(context, fd);
 }
 
@@ -64,6 +63,6 @@ int soft_page_reach(struct ibv_qp *ibqp, int fd)
 		return result;
 	if (atomic_compare_exchange_strong(&peer->page, &none, page))
 		return 0;
-	munmap(page, SEGMENT_PAGE_BYTES);
+	shunt_guard_unmap(page, SEGMENT_PAGE_BYTES);
 	return -EBUSY;
 }

@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/base/guard.h"
 #include "core/device/soft/device.h"
 
 #define ARENA_BYTES_MIN (16ull << 20)
@@ -27,9 +27,9 @@ static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)
 	pd->fd = soft_memfd(pd->ibv.context, pd->bytes);
 	if (pd->fd < 0)
 		return errno;
-	pd->segment = mmap(NULL, pd->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pd->fd, 0);
-	if (pd->segment != MAP_FAILED) {
-		madvise(pd->segment, pd->bytes, MADV_DONTFORK);	/* a child would have no use for it, but pay for its size */
+	pd->segment = shunt_guard_map(pd->bytes, pd->fd);
+	if (pd->segment) {
+		shunt_guard_inside(pd->segment + pd->arena_offset - shunt_guard_page());
 		return 0;
 	}
 	saved = errno;
@@ -60,7 +60,8 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 	pd->ibv.context = ibcontext;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
 	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET +
-				      context->attr.max_qp * pd->queue_bytes);
+				      context->attr.max_qp * pd->queue_bytes) +
+			   shunt_guard_page();	/* between queues and arena */
 	if (context->attr.max_qp < SEGMENT_QUEUES)
 		pd->queues_used = UINT64_MAX << context->attr.max_qp;	/* there are none */
 	errno = segment_map_some(pd, context->attr.arena_bytes);
@@ -83,7 +84,7 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (pd->mr_used || pd->qp_used)
 		return EBUSY;
-	munmap(pd->segment, pd->bytes);
+	shunt_guard_unmap(pd->segment, pd->bytes);
 	soft_fd_drop(pd->ibv.context, pd->fd);
 	free(pd);
 	return 0;

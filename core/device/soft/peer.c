@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/base/guard.h"
 #include "core/device/soft/device.h"
 
 int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2])
@@ -74,15 +74,14 @@ static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat, uin
 	peer->device = stat->st_dev;
 	peer->inode = stat->st_ino;
 	peer->bytes = most && most < segment_bytes ? most : segment_bytes;
-	peer->base = mmap(NULL, peer->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (peer->base == MAP_FAILED)
+	peer->base = shunt_guard_map(peer->bytes, fd);
+	if (!peer->base)
 		return -errno;
-	madvise(peer->base, peer->bytes, MADV_DONTFORK);
 	header = (const struct segment_header *)peer->base;
 	if (header->magic == SEGMENT_MAGIC && header->version == SEGMENT_VERSION &&
 	    header->segment_bytes == segment_bytes)
 		return 0;
-	munmap(peer->base, peer->bytes);
+	shunt_guard_unmap(peer->base, peer->bytes);
 	return -EPROTO;
 }
 
@@ -102,8 +101,8 @@ static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 	soft_unlock(&pd->lock);
 	page = soft_load(&peer->page);
 	if (page)
-		munmap(page, SEGMENT_PAGE_BYTES);
-	munmap(peer->base, peer->bytes);
+		shunt_guard_unmap(page, SEGMENT_PAGE_BYTES);
+	shunt_guard_unmap(peer->base, peer->bytes);
 	free(peer);
 }
 
@@ -145,7 +144,7 @@ static int peer_get(struct soft_pd *pd, int fd, const struct stat *stat, struct 
 	soft_unlock(&pd->lock);
 	*result = known ? known : fresh;
 	if (known) {
-		munmap(fresh->base, fresh->bytes);
+		shunt_guard_unmap(fresh->base, fresh->bytes);
 		free(fresh);
 	}
 	return 0;

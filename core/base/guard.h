@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mappings that a device or another process writes to: our arenas, segments of peers, shared pages. A page on each side of
+ * such a mapping may not be touched, so a byte beyond its end is a SIGSEGV and no neighbour's. A child has no use for
+ * the mapping (MADV_DONTFORK). A core dump of the program has no room for it, and nothing of a peer's payload
+ * (MADV_DONTDUMP).
+ */
+#ifndef SHUNT_CORE_BASE_GUARD_H
+#define SHUNT_CORE_BASE_GUARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroes that are backed on touch; or, where fd is not -1, the beginning of that file, shared. NULL and errno. */
+void *shunt_guard_map(size_t bytes, int fd);
+void shunt_guard_unmap(void *at, size_t bytes);
+/* The pages on both sides together: address space that counts against RLIMIT_AS. */
+size_t shunt_guard_cost(void);
+/*
+ * Forbids the page at `at`, page aligned and inside of a mapping of shunt_guard_map(). It stays a part of the mapping. A
+ * kernel that cannot leaves the page as it is.
+ */
+void shunt_guard_inside(void *at);
+size_t shunt_guard_page(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gaps between polls (XR-27): the process has not polled for SHUNT_POLL_WARN_US, no thread slept in
+ * a wait, and the next poll finds bytes that have arrived. No device says when they came, so the gap
+ * is the longest time that they can have waited. group.lock held throughout.
+ */
+#ifndef SHUNT_CORE_POLL_GAP_H
+#define SHUNT_CORE_POLL_GAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ibv_wc;
+struct shunt_engine;
+
+struct shunt_gap {	/* of the last poll that was timed; group.lock */
+	uint64_t polls;		/* group.polls then: a poll in between was not timed */
+	uint64_t at;		/* when it began, or when a sleep ended since; ns */
+	uint64_t none_at;	/* it began then and left nothing in the CQs; 0: it may have left something */
+};
+
+/* A timed poll: for this, or for SHUNT_SLOW_US. */
+#define shunt_gap_is_timed(engine)                                                \
+	((__atomic_load_n(&(engine)->config.poll_warn_us, __ATOMIC_RELAXED) |     \
+	  __atomic_load_n(&(engine)->config.slow_us, __ATOMIC_RELAXED)) != 0)
+/* A timed poll begins. How long bytes that it finds may have waited; 0: no longer than they may. */
+uint64_t shunt_gap_begin(struct shunt_engine *engine, uint64_t now);
+/* Of `count` completions those that bring bytes. True: there are some, and they have been told of. */
+bool shunt_gap_found(struct shunt_engine *engine, const struct ibv_wc *wc, int count, uint64_t ns);
+/* The poll that began at `now` is over. */
+void shunt_gap_end(struct shunt_engine *engine, uint64_t now);
+/* A thread that would have been woken by an arrival sleeps no more. */
+void shunt_gap_woke(struct shunt_engine *engine);
+
+#endif

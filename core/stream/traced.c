@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/traced.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/lane/lane_trace.h"
+#include "core/loop/request.h"
+#include "core/trace/followed.h"
+
+#define STALE 1000000000ull	/* ns after which the peer's clock is asked again */
+
+/* --- on and off --- */
+
+static struct shunt_trace_book *book_of(struct shunt_engine *engine)
+{
+	return atomic_load_explicit(&engine->book, memory_order_acquire);
+}
+
+int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces)
+{
+	struct shunt_trace_book *book = book_of(engine), *none = NULL;
+
+	if (!book) {
+		book = shunt_trace_book_make();
+		if (!book)
+			return -ENOMEM;
+		if (!atomic_compare_exchange_strong(&engine->book, &none, book))
+			free(book);
+	}
+	atomic_fetch_or(&engine->traces, traces);
+	return 0;
+}
+
+void shunt_traced_config(struct shunt_engine *engine)
+{
+	if (!__atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED))
+		atomic_fetch_and(&engine->traces, (uint8_t)~SHUNT_TRACES_OURS);
+	else if (shunt_traced_begin(engine, SHUNT_TRACES_OURS))
+		shunt_log(SHUNT_LOG_WARN, "no send is followed: out of memory");
+}
+
+/* --- sending; tx.lock held --- */
+
+static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *book)
+{
+	uint32_t number = atomic_fetch_add_explicit(&book->ids, 1, memory_order_relaxed);
+
+	return ((uint64_t)engine->pid << 42 | (engine->born >> 20 & 0x3ff) << 32 | number) + 1;
+}
+
+/* Of this many sends one is followed; 0: none. */
+static uint64_t one_in(struct shunt_engine *engine)
+{
+	uint64_t word = __atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED);	/* off, 0, 1, … */
+
+	return word ? 1ull << (word - 1) : 0;
+}
+
+static bool is_next(struct shunt_engine *engine, const struct shunt_pendings *pendings)
+{
+	uint64_t every = one_in(engine);
+
+	return every && !((pendings->sends + 1) & (every - 1));
+}
+
+void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, size_t bytes)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_pendings *pendings = tx->pendings;
+	struct shunt_trace_book *book = book_of(engine);
+	struct shunt_pending pending = { .end = tx->offset + bytes };
+	uint32_t dropped;
+
+	if (pendings)
+		pendings->open = false;
+	if (!bytes || !(one_in(engine) || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
+		return;
+	if (!pendings)
+		tx->pendings = pendings = calloc(1, sizeof(*pendings));
+	if (!pendings)
+		return;
+	pendings->chosen = is_next(engine, pendings);
+	pendings->answers = atomic_exchange_explicit(&stream->rx.answers, 0, memory_order_relaxed);
+	pendings->open = pendings->chosen || pendings->answers;
+	if (!pendings->open)
+		return;
+	pending.called = shunt_now(engine);
+	pending.id = pendings->answers ? pendings->answers : new_id(engine, book);
+	pending.answer = pendings->answers != 0;
+	pending.bytes = bytes < INT32_MAX ? (uint32_t)bytes : INT32_MAX;
+	pendings->lost = !shunt_pendings_add(pendings, &pending, &dropped);
+	shunt_trace_count(book, SHUNT_TRACE_ABANDONED, dropped);
+}
+
+void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken)
+{
+	struct shunt_pendings *pendings = stream->tx.pendings;
+	struct shunt_trace_book *book = book_of(engine);
+	bool open = pendings && pendings->open;
+
+	if (pendings && taken > 0 && one_in(engine)) {
+		pendings->sends++;
+		shunt_trace_count(book, SHUNT_TRACE_SENDS, 1);
+	}
+	if (!open) {
+		if (pendings && stream->tx.track != SHUNT_LINK && shunt_pendings_any(pendings))
+			shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
+		return;
+	}
+	pendings->open = false;
+	if (taken <= 0) {
+		if (!pendings->lost)
+			shunt_pendings_withdraw(pendings);
+		atomic_store_explicit(&stream->rx.answers, pendings->answers, memory_order_relaxed);
+		return;
+	}
+	shunt_trace_count(book, SHUNT_TRACE_CHOSEN, pendings->chosen);
+	shunt_trace_count(book, SHUNT_TRACE_ANSWERS, pendings->answers != 0);
+	shunt_trace_count(book, SHUNT_TRACE_LOST, pendings->lost);
+	if (stream->tx.track != SHUNT_LINK)
+		shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
+	else if (!pendings->lost && shunt_pendings_any(pendings))
+		shunt_pendings_accept(pendings, shunt_now(engine));
+}
+
+/* --- receiving --- */
+
+/* The program has closed it, or reads it from TCP: nobody reads the link's bytes. */
+static bool is_over(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
+	       atomic_load(&stream->rx.retired);
+}
+
+/*
+ * Its last byte has not come. A record is seen as soon as it is written, before completions that were there earlier: an
+ * UPGRADE, or a larger ring, may be among those. So nothing is known of how far away its end may be.
+ */
+static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane *lane,
+		     const struct shunt_trace_record *record)
+{
+	return stream->lane == lane && record->end > atomic_load(&stream->rx.tail) && record->end < SHUNT_NEVER;
+}
+
+/* followed->lock held. */
+static void follow(struct shunt_followed *followed, struct shunt_lane *lane, const struct shunt_trace_record *record,
+		   uint64_t now)
+{
+	struct shunt_stream *stream = shunt_link_stream(lane->link, record->stream);
+
+	if (!stream || is_over(stream))
+		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
+	else if (!is_sound(stream, lane, record))
+		shunt_trace_count(followed->book, SHUNT_TRACE_REFUSED, 1);
+	else
+		shunt_followed_tell(followed, record, now);
+}
+
+void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, struct shunt_stream *stream, uint64_t tail)
+{
+	struct shunt_followed *followed = lane->followed;
+	struct shunt_trace_record record;
+	uint64_t now;
+
+	if (!followed->told && !shunt_followed_any(followed))
+		return;
+	now = shunt_now(engine);
+	shunt_lock_take(&followed->lock);
+	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
+		follow(followed, lane, &record, now);
+	atomic_store(&stream->rx.followed, shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
+	shunt_lock_leave(&followed->lock);
+	if (followed->zone.at && now - followed->zone.at > STALE)
+		shunt_request_trace(engine);
+}
+
+void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_followed *followed = stream->lane->followed;
+	uint64_t now = shunt_now(engine), id = 0;
+
+	if (!followed) {
+		atomic_store(&stream->rx.followed, 0);
+		return;
+	}
+	shunt_lock_take(&followed->lock);
+	atomic_store(&stream->rx.followed,
+		     shunt_followed_read(followed, stream->id, head, stream->fd, now, &id));
+	shunt_lock_leave(&followed->lock);
+	if (id)
+		atomic_store_explicit(&stream->rx.answers, id, memory_order_relaxed);
+}
+
+/* --- the end --- */
+
+void shunt_traced_leave(struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = stream->lane;
+	struct shunt_followed *followed = atomic_load(&lane->followed);
+	struct shunt_trace_book *book = book_of(stream->engine);
+
+	if (!book)
+		return;
+	if (stream->tx.pendings)
+		shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(stream->tx.pendings));
+	shunt_lock_take(&lane->lock);
+	shunt_lane_trace_forget(lane, stream);
+	shunt_lock_leave(&lane->lock);
+	if (followed) {
+		shunt_lock_take(&followed->lock);
+		shunt_followed_forget(followed, stream->id);
+		shunt_lock_leave(&followed->lock);
+	}
+	atomic_store(&stream->rx.followed, 0);
+}
+
+void shunt_traced_free(struct shunt_tx *tx)
+{
+	free(tx->pendings);
+	tx->pendings = NULL;
+}
+
+void shunt_traced_inherit(struct shunt_stream *stream)
+{
+	if (stream->tx.pendings)
+		memset(stream->tx.pendings, 0, sizeof(*stream->tx.pendings));
+	atomic_store(&stream->rx.answers, 0);
+	atomic_store(&stream->rx.followed, 0);
+}

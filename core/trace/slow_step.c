@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/trace/slow_step.h"
+#include "core/trace/probe.h"
+
+void shunt_slow_took(struct shunt_engine *engine, uint64_t now, uint64_t ns,
+		     const struct shunt_slow_about *about)
+{
+	struct shunt_slow_event event = { .at = now, .duration = ns, .extra = about->extra,
+					  .step = about->step, .fd = about->fd };
+	const char *extra;
+
+	SHUNT_PROBE4(slow, event.fd, shunt_slow_text(event.step, &extra), ns, event.extra);
+	if (about->tuple) {
+		event.addressed = true;
+		event.tuple = *about->tuple;
+	}
+	shunt_slow_note(&engine->slow, &event);
+}
+
+void shunt_slow_over(struct shunt_engine *engine, uint64_t begun,
+		     const struct shunt_slow_about *about)
+{
+	uint64_t now = shunt_now(engine);
+	uint64_t least = __atomic_load_n(&engine->config.slow_us, __ATOMIC_RELAXED) * 1000;
+
+	if (least && now - begun >= least)
+		shunt_slow_took(engine, now, now - begun, about);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* The last events of all processes as one stream: each process' own ring, a line of JSON for each event. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/ask.h"
+#include "tools/monitor.h"
+
+#define LINE "log"
+#define EVENTS_OF_ONE 1024 /* more than a ring holds is not an engine's answer */
+
+static void add_events(json_t *all, const struct shunt_reply *reply, const json_t *answer)
+{
+	const json_t *events = json_object_get(answer, "events");
+	size_t count = json_array_size(events);
+
+	for (size_t i = count < EVENTS_OF_ONE ? 0 : count - EVENTS_OF_ONE; i < count; i++) {
+		json_t *event = json_object();
+
+		json_object_set_new(event, "pid", json_integer(reply->door.pid));
+		json_object_set(event, "program", json_object_get(answer, "program"));
+		if (!json_object_update_missing(event, json_array_get(events, i)))
+			json_array_append(all, event);
+		json_decref(event);
+	}
+}
+
+static json_int_t time_of(const json_t *event)
+{
+	return json_integer_value(json_object_get(event, "time_ns"));
+}
+
+static int compare(const void *a, const void *b)
+{
+	const json_t *const *x = a, *const *y = b;
+
+	return (time_of(*x) > time_of(*y)) - (time_of(*x) < time_of(*y));
+}
+
+/* All processes have one clock, CLOCK_MONOTONIC. */
+static json_t *sorted(json_t *all)
+{
+	size_t count = json_array_size(all);
+	json_t **list = calloc(count + 1, sizeof(json_t *)), *result = json_array();
+
+	if (!list)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		list[i] = json_array_get(all, i);
+	if (count)
+		qsort(list, count, sizeof(json_t *), compare);
+	for (size_t i = 0; i < count; i++)
+		json_array_append(result, list[i]);
+	free(list);
+	json_decref(all);
+	return result;
+}
+
+json_t *monitor_log(void)
+{
+	struct shunt_replies replies = { 0 };
+	json_t *all = json_array();
+
+	if (shunt_ask(NULL, 0, LINE, &replies))
+		return all;
+	for (size_t i = 0; i < replies.count; i++) {
+		const struct shunt_reply *reply = &replies.of[i];
+		json_t *answer = reply->text && !reply->refused ?
+					 json_loadb(reply->text, reply->length, 0, NULL) :
+					 NULL;
+
+		if (answer)
+			add_events(all, reply, answer);
+		json_decref(answer);
+	}
+	shunt_ask_free(&replies);
+	return sorted(all);
+}
+
+char *monitor_log_text(const json_t *events, size_t *bytes)
+{
+	char *text = NULL;
+	FILE *file = open_memstream(&text, bytes);
+	const json_t *event;
+	size_t i;
+
+	if (!file)
+		abort();
+	json_array_foreach(events, i, event)
+	{
+		json_dumpf(event, file, JSON_COMPACT | JSON_ENSURE_ASCII);
+		putc('\n', file);
+	}
+	if (fclose(file))
+		abort();
+	return text;
+}
