@@ -13,7 +13,7 @@ TESTS += $(whole_tests)
 # shunt ping.
 TESTS += tests/ping.sh
 EXTRA_DIST += tests/ping.sh tests/ping_liar.py tests/ping_service.py
-# What the doctor looks at.
+# Tests of doctor, devices and report.
 doctor_tests = tests/devices.sh tests/doctor.sh tests/report.sh
 EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c
 TESTS += $(doctor_tests)

@@ -45,6 +45,10 @@ port=$said server=$pid
 start env SHUNT_SPIN_US=7 "$shunt" run python3 "$end" client "$port" payload-of-the-program
 client=$pid
 read -r own other <<<"$said"
+until "$shunt" stat --json "$client" 2>/dev/null | grep -q '"state": "linked"'; do
+	kill -0 "$client" 2>/dev/null || { problem "the client has ended" && break; }
+	sleep 0.05
+done
 
 expect 0 "$shunt" report -o "$work/one.tar"
 listed=$(sed -nE 's/^ +[0-9]+  //p' <<<"$out" | sort)

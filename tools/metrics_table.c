@@ -94,8 +94,7 @@
 const struct shunt_metric shunt_metrics[] = {
 	{ ROW("process_info", GAUGE, INFO, NULL,
 	      "1 for each process, with its device and why it has none"),
-	  .labels =
-		  "identity=identity device=device reason=reason io_uring=uring bound_by=bound_by" },
+	  .labels = "identity=identity device=device reason=reason io_uring=uring" },
 	{ ROW("uptime_seconds", GAUGE, ONE, "uptime_ms", "How long the engine has run"),
 	  .scale = SHUNT_MS },
 

@@ -145,9 +145,10 @@ static int parse_token(struct monitor_options *options, const char *path)
 
 static int parse_user(struct monitor_options *options, const char *name)
 {
-	const struct passwd *user = getpwnam(name);
+	struct passwd entry, *user = NULL;
+	char texts[4096];
 
-	if (!user)
+	if (getpwnam_r(name, &entry, texts, sizeof(texts), &user) || !user)
 		return wrong("no such user:", name);
 	if (options->user_count == MONITOR_NAMES)
 		return wrong("too many users, with", name);

@@ -14,7 +14,7 @@
 #include "tools/shunt.h"
 
 #define SECONDS_MAX 86400
-#define EVERY_MAX 16	/* as SHUNT_TRACE has it */
+#define EVERY_MAX 16 /* as SHUNT_TRACE has it */
 
 static const char help[] =
 	"Usage: shunt trace [OPTION...] [PROCESS...]\n\n"
@@ -98,7 +98,8 @@ static uint64_t follow(const struct options *options, const struct shunt_door *w
 	if (began)
 		wait_for(options->seconds);
 	for (size_t i = 0; began && i < trace.processes; i++) {
-		json_int_t every = json_integer_value(json_object_get(trace.process[i].said, "every"));
+		json_int_t every = json_integer_value(
+			json_object_get(trace.process[i].said, "every"));
 
 		trace_set(&(struct shunt_door) { .met = true, .pid = trace.process[i].pid },
 			  value_of(every > 0 ? (uint64_t)every : 0, value));
@@ -149,9 +150,12 @@ static int usage(const char *why)
 static int read_options(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
-		{ "help", no_argument, NULL, 'h' },	     { "json", no_argument, NULL, 'j' },
-		{ "perfetto", required_argument, NULL, 'p' }, { "seconds", required_argument, NULL, 's' },
-		{ "every", required_argument, NULL, 'e' },    { NULL, 0, NULL, 0 },
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "perfetto", required_argument, NULL, 'p' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "every", required_argument, NULL, 'e' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 

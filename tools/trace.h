@@ -13,12 +13,12 @@
 
 /* Stages of a send, in their order. */
 enum trace_stage {
-	TRACE_CREDIT,	/* called to posted */
-	TRACE_LINK,	/* posted to placed */
-	TRACE_POLL,	/* placed to seen */
-	TRACE_PROGRAM,	/* seen to read */
-	TRACE_TOGETHER,	/* link and poll, where nobody has told when the bytes were placed */
-	TRACE_ALL,	/* called to read */
+	TRACE_CREDIT, /* called to posted */
+	TRACE_LINK, /* posted to placed */
+	TRACE_POLL, /* placed to seen */
+	TRACE_PROGRAM, /* seen to read */
+	TRACE_TOGETHER, /* link and poll, where nobody has told when the bytes were placed */
+	TRACE_ALL, /* called to read */
 	TRACE_STAGES
 };
 
@@ -29,24 +29,23 @@ struct trace_send {
 	json_int_t fd, stream, bytes;
 	/* ns of the reader's clock; placed 0: not known */
 	uint64_t called, accepted, posted, placed, seen, read;
-	uint64_t error;	/* ns by which the sender's times may be off */
+	uint64_t error; /* ns by which the sender's times may be off */
 };
 
 /* A process that has answered. */
 struct trace_process {
 	pid_t pid;
-	char name[32];	/* of its program; escaped */
-	json_t *said;	/* an object */
+	char name[32]; /* of its program; escaped */
+	json_t *said; /* an object */
 };
 
 struct trace {
 	struct trace_process *process;
 	size_t processes;
-	struct trace_send *send;	/* by the time of the call */
+	struct trace_send *send; /* by the time of the call */
 	size_t sends;
-	bool failed;	/* a process that was named has not answered; it has been said why */
+	bool failed; /* a process that was named has not answered; it has been said why */
 };
-
 
 /*
  * Asks the processes that are wanted, or all with a count of 0, and the processes of this host at the other ends of their

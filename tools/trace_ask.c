@@ -8,8 +8,8 @@
 
 #include "tools/output.h"
 
-#define SENDS_MAX 4096	/* of one process; it keeps no more than 1,024 */
-#define PEERS_MAX 256	/* of all processes that are asked */
+#define SENDS_MAX 4096 /* of one process; it keeps no more than 1,024 */
+#define PEERS_MAX 256 /* of all processes that are asked */
 
 static uint64_t number_of(const json_t *object, const char *key)
 {
@@ -60,7 +60,8 @@ static bool read_send(const json_t *said, pid_t reader, struct trace_send *send)
 		.read = number_of(said, "read_ns"),
 		.error = number_of(said, "error_ns"),
 	};
-	return send->called && send->called <= send->posted && send->posted <= send->seen && send->seen <= send->read &&
+	return send->called && send->called <= send->posted && send->posted <= send->seen &&
+	       send->seen <= send->read &&
 	       (!send->placed || (send->posted <= send->placed && send->placed <= send->seen));
 }
 
@@ -87,7 +88,8 @@ static void take_sends(struct trace *trace, const json_t *said, pid_t reader, ui
 	const json_t *records = json_object_get(said, "records"), *record;
 	size_t i;
 
-	json_array_foreach(records, i, record) {
+	json_array_foreach(records, i, record)
+	{
 		struct trace_send send;
 
 		if (i == SENDS_MAX)
@@ -147,9 +149,11 @@ static size_t find_peers(const struct trace *trace, struct shunt_door *peers)
 		const json_t *links = json_object_get(trace->process[i].said, "peers"), *link;
 		size_t k;
 
-		json_array_foreach(links, k, link) {
+		json_array_foreach(links, k, link)
+		{
 			pid_t pid = pid_of(link, "pid");
-			bool known = !pid || is_there(trace, pid) || !json_is_true(json_object_get(link, "same_host"));
+			bool known = !pid || is_there(trace, pid) ||
+				     !json_is_true(json_object_get(link, "same_host"));
 
 			for (size_t n = 0; n < count; n++)
 				known |= peers[n].pid == pid;
@@ -187,7 +191,8 @@ static void keep_wanted(struct trace *trace, const struct shunt_door *wanted, si
 	size_t kept = 0;
 
 	for (size_t i = 0; i < trace->sends; i++)
-		if (is_wanted(wanted, count, trace->send[i].sender) || is_wanted(wanted, count, trace->send[i].reader))
+		if (is_wanted(wanted, count, trace->send[i].sender) ||
+		    is_wanted(wanted, count, trace->send[i].reader))
 			trace->send[kept++] = trace->send[i];
 	trace->sends = kept;
 	if (kept)
@@ -210,7 +215,9 @@ void trace_ask(struct trace *trace, const struct shunt_door *wanted, size_t coun
 		return;
 	}
 	for (size_t i = 0; i < replies.count; i++) {
-		const char *why = is_there(trace, replies.of[i].door.pid) ? NULL : take_reply(trace, &replies.of[i], since);
+		const char *why = is_there(trace, replies.of[i].door.pid) ?
+					  NULL :
+					  take_reply(trace, &replies.of[i], since);
 
 		if (why && count) {
 			complain(&replies.of[i].door, why);

@@ -110,13 +110,14 @@ static void show_process(const struct trace_process *process)
 #define COUNT(name) ((long long)json_integer_value(json_object_get(counts, name)))
 	if (every)
 		snprintf(chosen, sizeof(chosen), "follows one send in %lld", (long long)every);
-	printf("%s (pid %d): %s; of %lld sends %lld followed, %lld answers", process->name, (int)process->pid, chosen,
-	       COUNT("sends"), COUNT("chosen"), COUNT("answers"));
+	printf("%s (pid %d): %s; of %lld sends %lld followed, %lld answers", process->name,
+	       (int)process->pid, chosen, COUNT("sends"), COUNT("chosen"), COUNT("answers"));
 	if (COUNT("lost") + COUNT("abandoned"))
 		printf(", %lld lost, %lld abandoned to TCP", COUNT("lost"), COUNT("abandoned"));
 	printf("; read %lld of its peers", COUNT("read"));
 	if (COUNT("missed") + COUNT("refused") + COUNT("unread"))
-		printf(", missed %lld, refused %lld, left %lld unread", COUNT("missed"), COUNT("refused"), COUNT("unread"));
+		printf(", missed %lld, refused %lld, left %lld unread", COUNT("missed"),
+		       COUNT("refused"), COUNT("unread"));
 	puts("");
 #undef COUNT
 }
@@ -131,17 +132,22 @@ static void show_spreads(const struct trace *trace)
 
 		if (i == TRACE_TOGETHER && !spread.count)
 			continue;
-		printf("%-30s %8zu %10s %10s %10s %10s\n", stages[i].text, spread.count, duration(spread.p50, a),
-		       duration(spread.p90, b), duration(spread.p99, c), duration(spread.max, d));
+		printf("%-30s %8zu %10s %10s %10s %10s\n", stages[i].text, spread.count,
+		       duration(spread.p50, a), duration(spread.p90, b), duration(spread.p99, c),
+		       duration(spread.max, d));
 	}
 }
 
 static int by_length(const void *a, const void *b)
 {
-	const struct trace_send *x = *(const struct trace_send *const *)a, *y = *(const struct trace_send *const *)b;
+	const struct trace_send *x = *(const struct trace_send *const *)a,
+				*y = *(const struct trace_send *const *)b;
 	uint64_t mine = x->read - x->called, its = y->read - y->called;
 
-	return mine > its ? -1 : mine < its ? 1 : x->called < y->called ? -1 : x->called > y->called;
+	return mine > its	     ? -1 :
+	       mine < its	     ? 1 :
+	       x->called < y->called ? -1 :
+				       x->called > y->called;
 }
 
 /* The slowest sends, up to SLOWEST. Returns how many. */
@@ -166,8 +172,8 @@ static void show_slowest(const struct trace *trace)
 	size_t count = find_slowest(trace, slowest);
 	char text[5][16], way[32], error[32] = "";
 
-	printf("\nThe slowest:\n%-17s %8s %10s %10s %10s %10s %10s\n", "SENDER > READER", "BYTES", "ALL", "CREDIT", "LINK",
-	       "POLL", "PROGRAM");
+	printf("\nThe slowest:\n%-17s %8s %10s %10s %10s %10s %10s\n", "SENDER > READER", "BYTES",
+	       "ALL", "CREDIT", "LINK", "POLL", "PROGRAM");
 	for (size_t i = 0; i < count; i++) {
 		const struct trace_send *send = slowest[i];
 
@@ -175,9 +181,12 @@ static void show_slowest(const struct trace *trace)
 		if (send->error)
 			snprintf(error, sizeof(error), "  +-%s", duration(send->error, text[0]));
 		printf("%-17s %8lld %10s %10s %10s %10s %10s%s%s\n", way, (long long)send->bytes,
-		       duration(trace_spent(send, TRACE_ALL), text[0]), duration(trace_spent(send, TRACE_CREDIT), text[1]),
-		       duration(trace_spent(send, TRACE_LINK), text[2]), duration(trace_spent(send, TRACE_POLL), text[3]),
-		       duration(trace_spent(send, TRACE_PROGRAM), text[4]), send->answer ? "  answer" : "", error);
+		       duration(trace_spent(send, TRACE_ALL), text[0]),
+		       duration(trace_spent(send, TRACE_CREDIT), text[1]),
+		       duration(trace_spent(send, TRACE_LINK), text[2]),
+		       duration(trace_spent(send, TRACE_POLL), text[3]),
+		       duration(trace_spent(send, TRACE_PROGRAM), text[4]),
+		       send->answer ? "  answer" : "", error);
 	}
 }
 
@@ -215,40 +224,46 @@ static json_t *send_json(const struct trace_send *send)
 		char name[32];
 
 		snprintf(name, sizeof(name), "%s_ns", stages[i].key);
-		json_object_set_new(json, name, ns == UINT64_MAX ? json_null() : json_integer((json_int_t)ns));
+		json_object_set_new(json, name,
+				    ns == UINT64_MAX ? json_null() : json_integer((json_int_t)ns));
 	}
 	return json;
 }
 
 static json_t *spread_json(struct spread spread)
 {
-	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "count", (json_int_t)spread.count, "p50_ns", (json_int_t)spread.p50, "p90_ns",
-			 (json_int_t)spread.p90, "p99_ns", (json_int_t)spread.p99, "max_ns", (json_int_t)spread.max);
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "count", (json_int_t)spread.count, "p50_ns",
+			 (json_int_t)spread.p50, "p90_ns", (json_int_t)spread.p90, "p99_ns",
+			 (json_int_t)spread.p99, "max_ns", (json_int_t)spread.max);
 }
 
 static json_t *process_json(const struct trace_process *process)
 {
 	json_t *json = json_pack("{s:i,s:s}", "pid", (int)process->pid, "program", process->name);
 
-	json_object_set_new(json, "every", json_integer(json_integer_value(json_object_get(process->said, "every"))));
+	json_object_set_new(
+		json, "every",
+		json_integer(json_integer_value(json_object_get(process->said, "every"))));
 	json_object_set(json, "counts", json_object_get(process->said, "counts"));
 	return json;
 }
 
 json_t *trace_json(const struct trace *trace)
 {
-	json_t *processes = json_array(), *spreads = json_object(), *slowest = json_array(), *sends = json_array();
+	json_t *processes = json_array(), *spreads = json_object(), *slowest = json_array(),
+	       *sends = json_array();
 	const struct trace_send *slow[SLOWEST];
 	size_t count = find_slowest(trace, slow);
 
 	for (size_t i = 0; i < trace->processes; i++)
 		json_array_append_new(processes, process_json(&trace->process[i]));
 	for (int i = 0; i < TRACE_STAGES; i++)
-		json_object_set_new(spreads, stages[i].key, spread_json(spread_of(trace, (enum trace_stage)i)));
+		json_object_set_new(spreads, stages[i].key,
+				    spread_json(spread_of(trace, (enum trace_stage)i)));
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(slowest, send_json(slow[i]));
 	for (size_t i = 0; i < trace->sends; i++)
 		json_array_append_new(sends, send_json(&trace->send[i]));
-	return json_pack("{s:i,s:o,s:o,s:o,s:o}", "schema", 1, "processes", processes, "stages", spreads, "slowest", slowest,
-			 "sends", sends);
+	return json_pack("{s:i,s:o,s:o,s:o,s:o}", "schema", 1, "processes", processes, "stages",
+			 spreads, "slowest", slowest, "sends", sends);
 }

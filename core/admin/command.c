@@ -115,15 +115,16 @@ static const struct shunt_command commands[] = {
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
 	  shunt_mock_command },
 	{ "probe", "",
-	  "asks the peer's device of each link for a sign of life, and tells how long it took; as JSON", 0, 0,
-	  shunt_probe_command },
+	  "asks the peer's device of each link for a sign of life, and tells how long it took; as JSON",
+	  0, 0, shunt_probe_command },
 	{ "qos", "[RULES | off | rules | periods]",
 	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
 	  "rules: says them again; periods: what classes had in the last ones",
 	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
 	  2, run_set },
-	{ "trace", "", "shows the last sends of peers that were followed, as JSON (`shunt trace`)", 0, 0, run_trace },
+	{ "trace", "", "shows the last sends of peers that were followed, as JSON (`shunt trace`)",
+	  0, 0, run_trace },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -10,8 +10,8 @@
 
 static void put_entry(struct shunt_json *json, const struct shunt_trace *trace, bool first)
 {
-	shunt_json_put(json, "%s{\"id\":\"%016llx\",\"answer\":%s,", first ? "" : ",", (unsigned long long)trace->id,
-		       trace->answer ? "true" : "false");
+	shunt_json_put(json, "%s{\"id\":\"%016llx\",\"answer\":%s,", first ? "" : ",",
+		       (unsigned long long)trace->id, trace->answer ? "true" : "false");
 	json->comma = false;
 	shunt_json_number(json, "peer", trace->peer);
 	shunt_json_number(json, "fd", trace->fd < 0 ? 0 : (uint64_t)trace->fd);
@@ -33,7 +33,8 @@ static void put_counts(struct shunt_json *json, struct shunt_trace_book *book)
 	shunt_json_put(json, "\"counts\":{");
 	json->comma = false;
 	for (int i = 0; i < SHUNT_TRACE_COUNTS; i++)
-		shunt_json_number(json, shunt_trace_count_names[i], book ? atomic_load(&book->counts[i]) : 0);
+		shunt_json_number(json, shunt_trace_count_names[i],
+				  book ? atomic_load(&book->counts[i]) : 0);
 	shunt_json_put(json, "},");
 }
 
@@ -45,7 +46,8 @@ static void put_peers(struct shunt_json *json, const struct shunt_service *servi
 	for (const struct shunt_link *link = service->links; link; link = link->next) {
 		if (atomic_load(&((struct shunt_link *)link)->state) != SHUNT_LINK_UP)
 			continue;
-		shunt_json_put(json, "%s{\"pid\":%u,\"same_host\":%s}", first ? "" : ",", link->peer_pid,
+		shunt_json_put(json, "%s{\"pid\":%u,\"same_host\":%s}", first ? "" : ",",
+			       link->peer_pid,
 			       link->channel.kind == SHUNT_CHANNEL_UNIX ? "true" : "false");
 		first = false;
 	}
@@ -66,7 +68,8 @@ int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 	shunt_json_put(&json, "{\"schema\":1,");
 	shunt_json_number(&json, "pid", (uint64_t)engine->pid);
 	shunt_json_number(&json, "now_ns", shunt_now(engine));
-	shunt_json_number(&json, "every", engine->config.trace ? 1ull << (engine->config.trace - 1) : 0);
+	shunt_json_number(&json, "every",
+			  engine->config.trace ? 1ull << (engine->config.trace - 1) : 0);
 	shunt_json_put(&json, ",");
 	put_counts(&json, book);
 	put_peers(&json, engine->service);

@@ -182,7 +182,8 @@ static int give_held(struct shunt_engine *engine, struct ibv_cq *cq, int room, s
 	fault->last = NULL;
 	while ((held = *at)) {
 		if (held->cq == cq && count < room && may_come(engine, held, now)) {
-			struct shunt_lane *lane = shunt_roster_find(engine, held->cq, held->wc.qp_num);
+			struct shunt_lane *lane = shunt_roster_find(engine, held->cq,
+								    held->wc.qp_num);
 
 			if (lane) {
 				lane->held_until = held->due <= now ? held->due : now;

@@ -262,7 +262,8 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
  * Records of sends that end within bytes that have been admitted: they are posted before, behind what was collected so
  * far. False: the QP does not take that.
  */
-static __attribute__((noinline)) bool write_records(struct shunt_chain *chain, struct shunt_stream *stream, uint64_t upto,
+static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
+						    struct shunt_stream *stream, uint64_t upto,
 						    uint32_t admitted)
 {
 	if (shunt_pendings_end(stream->tx.pendings) > upto)

@@ -97,18 +97,22 @@ static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 }
 
 /* Bytes that have been admitted are about to be posted. */
-static __attribute__((noinline)) void write_records(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto)
+static __attribute__((noinline)) void write_records(struct shunt_lane *lane,
+						    struct shunt_stream *stream, uint64_t upto)
 {
 	shunt_lane_trace_write(lane, stream, upto);
 	if (lane->trace)
 		shunt_lane_trace_stamp(lane);
 }
 
-static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane, const struct shunt_stream *stream)
+static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane,
+						    const struct shunt_stream *stream)
 {
 	if (!lane->trace)
 		return;
-	shunt_lane_trace_post(lane, stream, atomic_load_explicit(&stream->tx.posted, memory_order_relaxed), lane->sent);
+	shunt_lane_trace_post(lane, stream,
+			      atomic_load_explicit(&stream->tx.posted, memory_order_relaxed),
+			      lane->sent);
 	shunt_lane_trace_look(lane);
 }
 

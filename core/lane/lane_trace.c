@@ -5,28 +5,30 @@
 #include "core/lane/wr.h"
 #include "core/trace/followed.h"
 
-#define PATIENCE 1000000000ull	/* ns after which nobody is told any more when a send was placed */
+#define PATIENCE 1000000000ull /* ns after which nobody is told any more when a send was placed */
 
 struct slot {
-	const struct shunt_stream *stream;	/* its last byte is to be posted; NULL: it has been, or never will */
+	const struct shunt_stream
+		*stream; /* its last byte is to be posted; NULL: it has been, or never will */
 	uint64_t end;
-	uint64_t wr;		/* number of the WR with its last byte; 0: not posted, or told */
-	uint64_t written;	/* number of the last WR that has written the record */
-	uint64_t posted;	/* ns */
+	uint64_t wr; /* number of the WR with its last byte; 0: not posted, or told */
+	uint64_t written; /* number of the last WR that has written the record */
+	uint64_t posted; /* ns */
 };
 
 struct shunt_lane_trace {
 	struct shunt_trace_record *page;
 	uint32_t lkey, rkey;
 	uint64_t remote;
-	uint64_t number;	/* of the last record */
-	uint64_t stamp;		/* ns: just before the last doorbell */
-	uint32_t unposted;	/* slots with a stream */
-	uint32_t unplaced;	/* slots with a WR */
+	uint64_t number; /* of the last record */
+	uint64_t stamp; /* ns: just before the last doorbell */
+	uint32_t unposted; /* slots with a stream */
+	uint32_t unplaced; /* slots with a WR */
 	struct slot slots[SHUNT_TRACE_SLOTS];
 };
 
-struct shunt_lane_trace *shunt_lane_trace_make(struct shunt_trace_record *page, uint32_t lkey, uint64_t remote, uint32_t rkey)
+struct shunt_lane_trace *shunt_lane_trace_make(struct shunt_trace_record *page, uint32_t lkey,
+					       uint64_t remote, uint32_t rkey)
 {
 	struct shunt_lane_trace *trace = calloc(1, sizeof(*trace));
 
@@ -57,7 +59,8 @@ static struct shunt_trace_book *book_of(const struct shunt_lane *lane)
 /* The device may yet fetch what the slot has in the page. */
 static bool is_fetched_from(const struct shunt_lane *lane, const struct slot *slot)
 {
-	return sizeof(struct shunt_trace_record) > lane->max_inline && slot->written > atomic_load(&lane->retired);
+	return sizeof(struct shunt_trace_record) > lane->max_inline &&
+	       slot->written > atomic_load(&lane->retired);
 }
 
 /* Writes a slot from `from` on. False: the queue has no room. */
@@ -65,7 +68,8 @@ static bool write_slot(struct shunt_lane *lane, uint32_t at, uint32_t from)
 {
 	struct shunt_lane_trace *trace = lane->trace;
 	uint64_t place = at * sizeof(struct shunt_trace_record) + from;
-	struct ibv_sge sge = { (uintptr_t)trace->page + place, (uint32_t)sizeof(struct shunt_trace_record) - from, trace->lkey };
+	struct ibv_sge sge = { (uintptr_t)trace->page + place,
+			       (uint32_t)sizeof(struct shunt_trace_record) - from, trace->lkey };
 
 	if (!shunt_wr_plain(lane, &sge, trace->remote + place, trace->rkey))
 		return false;
@@ -81,7 +85,8 @@ static void empty(struct shunt_lane_trace *trace, struct slot *slot)
 	slot->wr = 0;
 }
 
-static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream, const struct shunt_pending *pending)
+static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
+		      const struct shunt_pending *pending)
 {
 	struct shunt_lane_trace *trace = lane->trace;
 	uint64_t now = shunt_now(lane->link->engine);
@@ -118,10 +123,11 @@ void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream
 	struct shunt_pending pending;
 
 	while (shunt_pendings_take(stream->tx.pendings, upto, &pending)) {
-		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED;	/* TCP has carried its end */
+		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED; /* TCP has carried its end */
 
 		if (pending.end > posted)
-			what = write_one(lane, stream, &pending) ? SHUNT_TRACE_WRITTEN : SHUNT_TRACE_LOST;
+			what = write_one(lane, stream, &pending) ? SHUNT_TRACE_WRITTEN :
+								   SHUNT_TRACE_LOST;
 		shunt_trace_count(book_of(lane), what, 1);
 	}
 }
@@ -132,7 +138,8 @@ void shunt_lane_trace_stamp(struct shunt_lane *lane)
 		lane->trace->stamp = shunt_now(lane->link->engine);
 }
 
-void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end, uint64_t number)
+void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end,
+			   uint64_t number)
 {
 	struct shunt_lane_trace *trace = lane->trace;
 
@@ -171,7 +178,7 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 			continue;
 		if (is_placed(lane, slot->wr) && !is_fetched_from(lane, slot)) {
 			trace->page[i].posted = slot->posted;
-			trace->page[i].placed = now;
+			trace->page[i].placed = now | (lane->backlog ? 0 : SHUNT_TRACE_LATEST);
 			if (!write_slot(lane, i, SHUNT_TRACE_LATER))
 				continue;
 		} else if (now - slot->posted < PATIENCE) {

@@ -10,10 +10,9 @@
 #include "core/lane/lane.h"
 #include "core/trace/pending.h"
 
-
-
 /* Records are made in `page`, which has SHUNT_TRACE_SLOTS of them. NULL: there is no memory. */
-struct shunt_lane_trace *shunt_lane_trace_make(struct shunt_trace_record *page, uint32_t lkey, uint64_t remote, uint32_t rkey);
+struct shunt_lane_trace *shunt_lane_trace_make(struct shunt_trace_record *page, uint32_t lkey,
+					       uint64_t remote, uint32_t rkey);
 
 /* That, and what is followed of the peer's. The lane is going. */
 void shunt_lane_trace_free(struct shunt_lane *lane);
@@ -23,7 +22,8 @@ void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream
 /* A doorbell is about to be rung. */
 void shunt_lane_trace_stamp(struct shunt_lane *lane);
 /* Bytes up to `end` have been posted, the last of them with WR `number`. */
-void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end, uint64_t number);
+void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end,
+			   uint64_t number);
 /* Tells the peer of what the device has placed. True: there is more, and the service thread looks again. */
 bool shunt_lane_trace_look(struct shunt_lane *lane);
 /* Nothing that is told from here on is of this stream: its memory may become another's. */
@@ -32,7 +32,8 @@ void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_stream 
 /* Bytes of the stream are about to be posted: may there be records to write before them? */
 static inline bool shunt_lane_trace_due(const struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = atomic_load_explicit(&stream->tx.pendings, memory_order_acquire);
+	struct shunt_pendings *pendings = atomic_load_explicit(&stream->tx.pendings,
+							       memory_order_acquire);
 
 	return __builtin_expect(pendings != NULL, 0) && shunt_pendings_any(pendings);
 }

@@ -109,12 +109,14 @@ static uint64_t end_of_lines(const struct shunt_arena_memory *memory)
 {
 	uint64_t page = shunt_guard_page();
 
-	return memory->guarded ? (memory->reserved + page - 1) / page * page + page : memory->reserved;
+	return memory->guarded ? (memory->reserved + page - 1) / page * page + page :
+				 memory->reserved;
 }
 
 static uint64_t blocks_of(const struct shunt_arena_memory *memory, uint32_t log)
 {
-	uint64_t lines = (end_of_lines(memory) + (1u << log) - 1) >> log, all = memory->bytes >> log;
+	uint64_t lines = (end_of_lines(memory) + (1u << log) - 1) >> log;
+	uint64_t all = memory->bytes >> log;
 
 	return all > lines ? all - lines : 0;
 }

@@ -2,7 +2,7 @@
 #include "core/loop/request.h"
 #include "core/service.h"
 
-#define SHUNT_TRACE_LOOK 1000000	/* ns */
+#define SHUNT_TRACE_LOOK 1000000 /* ns */
 
 void shunt_request_watch(struct shunt_engine *engine)
 {
@@ -50,5 +50,6 @@ void shunt_request_completions(struct shunt_engine *engine)
 void shunt_request_trace(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.trace, shunt_now(engine) + SHUNT_TRACE_LOOK);
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.trace,
+				  shunt_now(engine) + SHUNT_TRACE_LOOK);
 }

@@ -8,13 +8,13 @@
 #include "core/stream/traced.h"
 #include "core/trace/followed.h"
 
-#define LOOK 1000000		/* ns between two looks at what devices have placed */
-#define SOON 5000000ull		/* ns between two of the first questions about the time, */
-#define FIRST 8			/* which are so many, */
-#define ENOUGH 4		/* and after so many the offset is known well enough to begin */
-#define RENEW 250000000ull	/* ns between two later ones, while records come, */
-#define IDLE 10000000000ull	/* and until none has come for so long */
-#define TOLD_BY 1100000000ull	/* ns after which a sender tells nothing more (lane_trace.c) */
+#define LOOK 1000000 /* ns between two looks at what devices have placed */
+#define SOON 5000000ull /* ns between two of the first questions about the time, */
+#define FIRST 8 /* which are so many, */
+#define ENOUGH 4 /* and after so many the offset is known well enough to begin */
+#define RENEW 250000000ull /* ns between two later ones, while records come, */
+#define IDLE 10000000000ull /* and until none has come for so long */
+#define TOLD_BY 1100000000ull /* ns after which a sender tells nothing more (lane_trace.c) */
 
 static uint64_t ring_bytes(const struct shunt_link *link)
 {
@@ -73,13 +73,15 @@ static void free_followed(struct shunt_link *link, struct shunt_followed **made)
 }
 
 /* One of each lane. False: there is no memory. */
-static bool make_followed(struct shunt_link *link, struct shunt_trace_record *rings, struct shunt_followed **made)
+static bool make_followed(struct shunt_link *link, struct shunt_trace_record *rings,
+			  struct shunt_followed **made)
 {
 	struct shunt_trace_book *book = atomic_load(&link->engine->book);
 	bool all = true;
 
 	for (uint32_t i = 0; i < link->lane_count; i++) {
-		made[i] = shunt_followed_make(book, rings + (uint64_t)i * SHUNT_TRACE_SLOTS, link->peer_pid);
+		made[i] = shunt_followed_make(book, rings + (uint64_t)i * SHUNT_TRACE_SLOTS,
+					      link->peer_pid);
 		all &= made[i] != NULL;
 	}
 	if (!all)
@@ -95,8 +97,9 @@ static void offer(struct shunt_link *link)
 	const struct ibv_mr *mr;
 
 	link->tracing.offered = true;
-	if (shunt_traced_begin(link->engine, SHUNT_TRACES_PEERS) || !(rings = take_rings(link, &mr)))
-		return;	/* the peer goes without */
+	if (shunt_traced_begin(link->engine, SHUNT_TRACES_PEERS) ||
+	    !(rings = take_rings(link, &mr)))
+		return; /* the peer goes without */
 	if (!make_followed(link, rings, made)) {
 		give_rings(link, rings);
 		return;
@@ -125,7 +128,7 @@ static const char *hear_question(struct shunt_link *link)
 		ask_for_look(link, 0);
 	else
 		offer(link);
-	ask(link);	/* for answers to what is followed */
+	ask(link); /* for answers to what is followed */
 	return NULL;
 }
 
@@ -144,8 +147,9 @@ static const char *hear_offer(struct shunt_link *link, const struct shunt_trace_
 	for (uint32_t i = 0; page && i < link->lane_count; i++) {
 		uint64_t first = (uint64_t)i * SHUNT_TRACE_SLOTS;
 
-		made[i] = shunt_lane_trace_make(page + first, mr->lkey,
-						link->peer_arena + rings->offset + first * sizeof(*page), rings->rkey);
+		made[i] = shunt_lane_trace_make(
+			page + first, mr->lkey,
+			link->peer_arena + rings->offset + first * sizeof(*page), rings->rkey);
 		shunt_lock_take(&link->lanes[i].lock);
 		link->lanes[i].trace = made[i];
 		shunt_lock_leave(&link->lanes[i].lock);
@@ -167,7 +171,8 @@ static void ask_time(struct shunt_link *link, uint64_t now)
 
 static void tell_time(struct shunt_link *link, const struct shunt_clock_word *word, uint64_t heard)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_CLOCK, .clock = { .asked = word->asked, .heard = heard } };
+	struct shunt_message message = { .type = SHUNT_MSG_CLOCK,
+					 .clock = { .asked = word->asked, .heard = heard } };
 
 	message.clock.told = shunt_now(link->engine);
 	shunt_link_send(link, &message, NULL, 0);
@@ -222,7 +227,9 @@ void shunt_tracing_hear(struct shunt_link *link, const struct shunt_message *mes
 	else if (message->rings.lanes)
 		wrong = hear_offer(link, &message->rings);
 	else
-		wrong = message->rings.offset || message->rings.rkey ? "a TRACE that offers nothing" : hear_question(link);
+		wrong = message->rings.offset || message->rings.rkey ?
+				"a TRACE that offers nothing" :
+				hear_question(link);
 	if (wrong)
 		shunt_link_distrust(link, wrong);
 }
@@ -249,7 +256,8 @@ static void compare_clocks(struct shunt_link *link, uint64_t now)
 		return;
 	if (now >= link->tracing.ask_at) {
 		link->tracing.ask_at = now + (first ? SOON : RENEW);
-		if (!link->tracing.asked_at)	/* an answer is not lost, but the host may be silent for a while */
+		if (!link->tracing
+			     .asked_at) /* an answer is not lost, but the host may be silent for a while */
 			ask_time(link, now);
 	}
 	shunt_task_at(&link->engine->service->tasks.trace, link->tracing.ask_at);

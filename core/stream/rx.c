@@ -67,7 +67,8 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&rx->followed, memory_order_relaxed) - 1 < head, 0))
+	if (__builtin_expect(atomic_load_explicit(&rx->followed, memory_order_relaxed) - 1 < head,
+			     0))
 		shunt_traced_read(engine, stream, head);
 	give_credit(stream, head);
 	return bytes;

@@ -8,7 +8,7 @@
 #include "core/loop/request.h"
 #include "core/trace/followed.h"
 
-#define STALE 1000000000ull	/* ns after which the peer's clock is asked again */
+#define STALE 1000000000ull /* ns after which the peer's clock is asked again */
 
 /* --- on and off --- */
 
@@ -52,7 +52,7 @@ static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *boo
 /* Of this many sends one is followed; 0: none. */
 static uint64_t one_in(struct shunt_engine *engine)
 {
-	uint64_t word = __atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED);	/* off, 0, 1, … */
+	uint64_t word = __atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED); /* off, 0, 1, … */
 
 	return word ? 1ull << (word - 1) : 0;
 }
@@ -74,7 +74,8 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (pendings)
 		pendings->open = false;
-	if (!bytes || !(one_in(engine) || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
+	if (!bytes ||
+	    !(one_in(engine) || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
 		return;
 	if (!pendings)
 		tx->pendings = pendings = calloc(1, sizeof(*pendings));
@@ -105,7 +106,8 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	}
 	if (!open) {
 		if (pendings && stream->tx.track != SHUNT_LINK && shunt_pendings_any(pendings))
-			shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
+			shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
+					  shunt_pendings_drop(pendings));
 		return;
 	}
 	pendings->open = false;
@@ -140,12 +142,13 @@ static bool is_over(const struct shunt_stream *stream)
 static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane *lane,
 		     const struct shunt_trace_record *record)
 {
-	return stream->lane == lane && record->end > atomic_load(&stream->rx.tail) && record->end < SHUNT_NEVER;
+	return stream->lane == lane && record->end > atomic_load(&stream->rx.tail) &&
+	       record->end < SHUNT_NEVER;
 }
 
 /* followed->lock held. */
-static void follow(struct shunt_followed *followed, struct shunt_lane *lane, const struct shunt_trace_record *record,
-		   uint64_t now)
+static void follow(struct shunt_followed *followed, struct shunt_lane *lane,
+		   const struct shunt_trace_record *record, uint64_t now)
 {
 	struct shunt_stream *stream = shunt_link_stream(lane->link, record->stream);
 
@@ -157,7 +160,8 @@ static void follow(struct shunt_followed *followed, struct shunt_lane *lane, con
 		shunt_followed_tell(followed, record, now);
 }
 
-void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, struct shunt_stream *stream, uint64_t tail)
+void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
+			 struct shunt_stream *stream, uint64_t tail)
 {
 	struct shunt_followed *followed = lane->followed;
 	struct shunt_trace_record record;
@@ -169,7 +173,8 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, s
 	shunt_lock_take(&followed->lock);
 	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
 		follow(followed, lane, &record, now);
-	atomic_store(&stream->rx.followed, shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
+	atomic_store(&stream->rx.followed,
+		     shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);
 	if (followed->zone.at && now - followed->zone.at > STALE)
 		shunt_request_trace(engine);
@@ -203,7 +208,8 @@ void shunt_traced_leave(struct shunt_stream *stream)
 	if (!book)
 		return;
 	if (stream->tx.pendings)
-		shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(stream->tx.pendings));
+		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
+				  shunt_pendings_drop(stream->tx.pendings));
 	shunt_lock_take(&lane->lock);
 	shunt_lane_trace_forget(lane, stream);
 	shunt_lock_leave(&lane->lock);

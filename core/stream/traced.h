@@ -15,8 +15,8 @@ struct shunt_stream;
 struct shunt_tx;
 
 enum {
-	SHUNT_TRACES_OURS = 1,	/* SHUNT_TRACE is on */
-	SHUNT_TRACES_PEERS = 2,	/* a peer may write records: answers are followed */
+	SHUNT_TRACES_OURS = 1, /* SHUNT_TRACE is on */
+	SHUNT_TRACES_PEERS = 2, /* a peer may write records: answers are followed */
 };
 
 /* SHUNT_TRACE has another value, or a peer follows its sends. 0, or -ENOMEM and nothing is followed. Any thread. */
@@ -28,7 +28,8 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken);
 
 /* The lane's `followed` is set, and bytes of the stream up to `tail` are about to be announced. group.lock held. */
-void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane, struct shunt_stream *stream, uint64_t tail);
+void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
+			 struct shunt_stream *stream, uint64_t tail);
 /* The program has read up to `head`, which is at rx.followed or behind it. rx.lock held. */
 void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head);
 

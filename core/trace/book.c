@@ -4,11 +4,11 @@
 #include <string.h>
 
 const char *const shunt_trace_count_names[SHUNT_TRACE_COUNTS] = {
-	[SHUNT_TRACE_SENDS] = "sends",		[SHUNT_TRACE_CHOSEN] = "chosen",
-	[SHUNT_TRACE_ANSWERS] = "answers",	[SHUNT_TRACE_WRITTEN] = "written",
-	[SHUNT_TRACE_LOST] = "lost",		[SHUNT_TRACE_ABANDONED] = "abandoned",
-	[SHUNT_TRACE_REFUSED] = "refused",	[SHUNT_TRACE_MISSED] = "missed",
-	[SHUNT_TRACE_UNREAD] = "unread",	[SHUNT_TRACE_READ] = "read",
+	[SHUNT_TRACE_SENDS] = "sends",	   [SHUNT_TRACE_CHOSEN] = "chosen",
+	[SHUNT_TRACE_ANSWERS] = "answers", [SHUNT_TRACE_WRITTEN] = "written",
+	[SHUNT_TRACE_LOST] = "lost",	   [SHUNT_TRACE_ABANDONED] = "abandoned",
+	[SHUNT_TRACE_REFUSED] = "refused", [SHUNT_TRACE_MISSED] = "missed",
+	[SHUNT_TRACE_UNREAD] = "unread",   [SHUNT_TRACE_READ] = "read",
 };
 
 struct shunt_trace_book *shunt_trace_book_make(void)
@@ -29,7 +29,8 @@ void shunt_trace_book_add(struct shunt_trace_book *book, const struct shunt_trac
 	shunt_trace_count(book, SHUNT_TRACE_READ, 1);
 }
 
-uint32_t shunt_trace_book_copy(struct shunt_trace_book *book, struct shunt_trace out[SHUNT_TRACE_KEPT])
+uint32_t shunt_trace_book_copy(struct shunt_trace_book *book,
+			       struct shunt_trace out[SHUNT_TRACE_KEPT])
 {
 	uint64_t first;
 	uint32_t count = 0;

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include "core/trace/clock.h"
 
-#define TIME_MAX (1ull << 62)	/* ns; no clock has come so far */
-#define NUMBER_MAX (1ull << 62)	/* no lane has so many records */
+#define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
+#define PATIENCE                                                                                   \
+	60000000000ull /* ns after which a last byte is not waited for: each poll would look for it */
+#define NUMBER_MAX (1ull << 62) /* no lane has so many records */
 
-struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book, const struct shunt_trace_record *ring,
-					   uint32_t peer)
+struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
+					   const struct shunt_trace_record *ring, uint32_t peer)
 {
 	struct shunt_followed *followed = calloc(1, sizeof(*followed));
 
@@ -59,7 +61,8 @@ static void skip(struct shunt_followed *followed, uint64_t later)
 bool shunt_followed_next(struct shunt_followed *followed, struct shunt_trace_record *record)
 {
 	for (int i = 0; i < SHUNT_TRACE_SLOTS; i++) {
-		const struct shunt_trace_record *slot = &followed->ring[followed->next % SHUNT_TRACE_SLOTS];
+		const struct shunt_trace_record *slot =
+			&followed->ring[followed->next % SHUNT_TRACE_SLOTS];
 
 		if (peek(&slot->number) < followed->next)
 			return false;
@@ -79,11 +82,13 @@ static uint64_t to_ours(uint64_t theirs, int64_t offset)
 }
 
 /* Of the sender's time and what must have been before it. */
-static bool is_sound(const struct shunt_trace_record *record, const struct shunt_trace_zone *zone, uint64_t error,
-		     uint64_t now)
+static bool is_sound(const struct shunt_trace_record *record, const struct shunt_trace_zone *zone,
+		     uint64_t error, uint64_t now)
 {
-	if (record->called > record->posted || record->posted >= TIME_MAX || record->accepted > record->posted ||
-	    (record->accepted && record->accepted < record->called) || !record->called || !record->id)
+	if (record->called > record->posted || record->posted >= TIME_MAX ||
+	    record->accepted > record->posted ||
+	    (record->accepted && record->accepted < record->called) || !record->called ||
+	    !record->id)
 		return false;
 	return to_ours(record->called, zone->offset) < TIME_MAX &&
 	       to_ours(record->posted, zone->offset) <= now + error;
@@ -103,16 +108,20 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Each stage ends no later than it began to be known to have ended. */
-static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t posted, uint64_t placed)
+/*
+ * Each stage ends no later than it began to be known to have ended. A completion that came behind the reader's poll says
+ * nothing of when the bytes were placed; `latest`: it is one.
+ */
+static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t posted,
+		       uint64_t placed, bool latest)
 {
 	struct shunt_followed_slot *slot = &followed->slots[at];
 	struct shunt_trace *trace = &slot->trace;
 
 	if (posted >= trace->called && posted < TIME_MAX)
 		trace->posted = posted;
-	trace->placed = placed && placed < TIME_MAX ? placed : 0;
-	if (trace->placed && trace->placed < slot->late)
+	trace->placed = placed < TIME_MAX && !(latest && placed >= trace->seen) ? placed : 0;
+	if ((trace->placed || latest) && trace->placed < slot->late)
 		trace->placed = slot->late;
 	trace->posted = least(trace->posted, trace->seen);
 	if (trace->placed)
@@ -127,31 +136,34 @@ static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t po
 }
 
 /* The two words that the sender writes again; 0 in *placed: it has not, or the slot has another record by now. */
-static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted, uint64_t *placed)
+static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted,
+		       uint64_t *placed, bool *latest)
 {
 	const struct shunt_trace_record *from = &followed->ring[at];
 	int64_t offset = followed->slots[at].offset;
 
 	*posted = peek(&from->posted);
 	*placed = peek(&from->placed);
+	*latest = *placed & SHUNT_TRACE_LATEST;
 	if (peek(&from->number) != followed->slots[at].number || !*placed) {
 		*posted = *placed = 0;
 		return;
 	}
 	*posted = to_ours(*posted, offset);
-	*placed = to_ours(*placed, offset);
+	*placed = to_ours(*placed & ~SHUNT_TRACE_LATEST, offset);
 }
 
 void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 {
 	uint64_t posted, placed;
+	bool latest;
 
 	for (uint32_t i = 0; followed->read && i < SHUNT_TRACE_SLOTS; i++) {
 		if (followed->states[i] != SHUNT_FOLLOWED_READ)
 			continue;
-		look_again(followed, i, &posted, &placed);
+		look_again(followed, i, &posted, &placed, &latest);
 		if (placed || followed->slots[i].trace.read < before)
-			write_down(followed, i, posted, placed);
+			write_down(followed, i, posted, placed, latest);
 	}
 }
 
@@ -160,7 +172,7 @@ static void vacate(struct shunt_followed *followed, uint32_t at)
 {
 	switch (followed->states[at]) {
 	case SHUNT_FOLLOWED_READ:
-		write_down(followed, at, 0, 0);
+		write_down(followed, at, 0, 0, false);
 		break;
 	case SHUNT_FOLLOWED_TOLD:
 	case SHUNT_FOLLOWED_SEEN:
@@ -213,19 +225,26 @@ static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
 		const struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] == SHUNT_FOLLOWED_SEEN && trace->stream == stream && (!end || trace->end < end))
+		if (followed->states[i] == SHUNT_FOLLOWED_SEEN && trace->stream == stream &&
+		    (!end || trace->end < end))
 			end = trace->end;
 	}
 	return end;
 }
 
-uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail, uint64_t now, uint64_t late)
+uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
+			    uint64_t now, uint64_t late)
 {
 	for (uint32_t i = 0; followed->told && i < SHUNT_TRACE_SLOTS; i++) {
 		struct shunt_followed_slot *slot = &followed->slots[i];
 
-		if (followed->states[i] != SHUNT_FOLLOWED_TOLD || slot->trace.stream != stream || slot->trace.end > tail)
+		if (followed->states[i] != SHUNT_FOLLOWED_TOLD)
 			continue;
+		if (slot->trace.stream != stream || slot->trace.end > tail) {
+			if (now > slot->trace.posted + PATIENCE)
+				vacate(followed, i);
+			continue;
+		}
 		slot->trace.seen = now;
 		slot->late = late <= now ? late : now;
 		followed->states[i] = SHUNT_FOLLOWED_SEEN;
@@ -234,8 +253,8 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 	return next_end(followed, stream);
 }
 
-uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head, int fd, uint64_t now,
-			     uint64_t *id)
+uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
+			     int fd, uint64_t now, uint64_t *id)
 {
 	uint64_t last = 0;
 
@@ -243,7 +262,8 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
 		struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] != SHUNT_FOLLOWED_SEEN || trace->stream != stream || trace->end > head)
+		if (followed->states[i] != SHUNT_FOLLOWED_SEEN || trace->stream != stream ||
+		    trace->end > head)
 			continue;
 		trace->read = now;
 		trace->fd = fd;
@@ -262,6 +282,7 @@ void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream)
 {
 	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++)
 		if (followed->slots[i].trace.stream == stream &&
-		    (followed->states[i] == SHUNT_FOLLOWED_TOLD || followed->states[i] == SHUNT_FOLLOWED_SEEN))
+		    (followed->states[i] == SHUNT_FOLLOWED_TOLD ||
+		     followed->states[i] == SHUNT_FOLLOWED_SEEN))
 			vacate(followed, i);
 }

@@ -12,38 +12,44 @@
 
 /* The other end's clock, as known now. */
 struct shunt_trace_zone {
-	int64_t offset;	/* ours = theirs + offset */
-	uint64_t error;	/* ns by which that may be off, */
-	uint64_t at;	/* ns: at this time; 0: it is the same clock */
+	int64_t offset; /* ours = theirs + offset */
+	uint64_t error; /* ns by which that may be off, */
+	uint64_t at; /* ns: at this time; 0: it is the same clock */
 };
 
 /* A record has come; its last byte has been seen; the program has it, and the peer may still say when it was placed. */
-enum shunt_followed_state { SHUNT_FOLLOWED_NONE, SHUNT_FOLLOWED_TOLD, SHUNT_FOLLOWED_SEEN, SHUNT_FOLLOWED_READ };
+enum shunt_followed_state {
+	SHUNT_FOLLOWED_NONE,
+	SHUNT_FOLLOWED_TOLD,
+	SHUNT_FOLLOWED_SEEN,
+	SHUNT_FOLLOWED_READ
+};
 
 struct shunt_followed_slot {
-	uint64_t number;	/* of the record */
-	uint64_t late;		/* ns: the link is known to have had it until then; 0: nothing is known */
-	int64_t offset;		/* ours = theirs + offset */
+	uint64_t number; /* of the record */
+	uint64_t late; /* ns: the link is known to have had it until then; 0: nothing is known */
+	int64_t offset; /* ours = theirs + offset */
 	struct shunt_trace trace;
 };
 
 struct shunt_followed {
-	struct shunt_lock lock;	/* innermost, but for the book's */
+	struct shunt_lock lock; /* innermost, but for the book's */
 	struct shunt_trace_book *book;
-	const struct shunt_trace_record *ring;	/* SHUNT_TRACE_SLOTS of them; the peer writes there */
-	uint32_t peer;		/* its process id, for people */
-	struct shunt_trace_zone zone;	/* all 0 within one host */
-	uint64_t next;		/* number of the next record */
-	_Atomic uint64_t last_at;	/* ns: when the last one came */
-	_Atomic uint32_t told;	/* slots in this state, and in the next */
+	const struct shunt_trace_record
+		*ring; /* SHUNT_TRACE_SLOTS of them; the peer writes there */
+	uint32_t peer; /* its process id, for people */
+	struct shunt_trace_zone zone; /* all 0 within one host */
+	uint64_t next; /* number of the next record */
+	_Atomic uint64_t last_at; /* ns: when the last one came */
+	_Atomic uint32_t told; /* slots in this state, and in the next */
 	uint32_t read;
-	uint8_t states[SHUNT_TRACE_SLOTS];	/* enum shunt_followed_state */
+	uint8_t states[SHUNT_TRACE_SLOTS]; /* enum shunt_followed_state */
 	struct shunt_followed_slot slots[SHUNT_TRACE_SLOTS];
 };
 
 /* NULL: there is no memory. */
-struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book, const struct shunt_trace_record *ring,
-					   uint32_t peer);
+struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
+					   const struct shunt_trace_record *ring, uint32_t peer);
 
 /* The rest with the lock held. */
 
@@ -56,10 +62,11 @@ void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_tra
  * A poll has taken the bytes of a stream up to `tail` from the device, at `now`; the link is known to have had them
  * until `late`, or 0. Returns the least end that the program has not read, 0: none.
  */
-uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail, uint64_t now, uint64_t late);
+uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
+			    uint64_t now, uint64_t late);
 /* The program has read up to `head`. The same; and *id of the last that is no answer, 0: none. */
-uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head, int fd, uint64_t now,
-			     uint64_t *id);
+uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
+			     int fd, uint64_t now, uint64_t *id);
 /*
  * What has been read becomes an entry of the book: once the peer has told when it was placed, or without that if it was
  * read before `before`.
@@ -71,8 +78,8 @@ void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream);
 /* May there be a record that has not been copied? Without the lock, where no other thread copies records. */
 static inline bool shunt_followed_any(const struct shunt_followed *followed)
 {
-	return __atomic_load_n(&followed->ring[followed->next % SHUNT_TRACE_SLOTS].number, __ATOMIC_ACQUIRE) >=
-	       followed->next;
+	return __atomic_load_n(&followed->ring[followed->next % SHUNT_TRACE_SLOTS].number,
+			       __ATOMIC_ACQUIRE) >= followed->next;
 }
 
 #endif

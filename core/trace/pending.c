@@ -4,10 +4,13 @@
 /* The lock is held. */
 static struct shunt_pending *newest(struct shunt_pendings *pendings)
 {
-	return pendings->count ? &pendings->of[(pendings->first + pendings->count - 1) % SHUNT_TRACE_PENDING] : NULL;
+	return pendings->count ? &pendings->of[(pendings->first + pendings->count - 1) %
+					       SHUNT_TRACE_PENDING] :
+				 NULL;
 }
 
-bool shunt_pendings_add(struct shunt_pendings *pendings, const struct shunt_pending *pending, uint32_t *dropped)
+bool shunt_pendings_add(struct shunt_pendings *pendings, const struct shunt_pending *pending,
+			uint32_t *dropped)
 {
 	const struct shunt_pending *last;
 	bool room;
@@ -18,7 +21,8 @@ bool shunt_pendings_add(struct shunt_pendings *pendings, const struct shunt_pend
 		pendings->count--;
 	room = pendings->count < SHUNT_TRACE_PENDING;
 	if (room)
-		pendings->of[(pendings->first + pendings->count++) % SHUNT_TRACE_PENDING] = *pending;
+		pendings->of[(pendings->first + pendings->count++) % SHUNT_TRACE_PENDING] =
+			*pending;
 	pendings->last = pending->end;
 	shunt_lock_leave(&pendings->lock);
 	return room;
@@ -34,7 +38,8 @@ uint64_t shunt_pendings_end(struct shunt_pendings *pendings)
 	return end;
 }
 
-bool shunt_pendings_take(struct shunt_pendings *pendings, uint64_t upto, struct shunt_pending *pending)
+bool shunt_pendings_take(struct shunt_pendings *pendings, uint64_t upto,
+			 struct shunt_pending *pending)
 {
 	bool due;
 

@@ -244,9 +244,10 @@ struct shunt_trace_record {	/* 64 bytes; times in ns of the sender's CLOCK_MONOT
 	uint64_t called;	/* the program's call began */
 	uint64_t accepted;	/* the call ended before the last byte was posted; 0: it was posted at once */
 	uint64_t posted;	/* the last byte was given to the device */
-	uint64_t placed;	/* the device had it in the receiver's memory; 0: not known yet */
+	uint64_t placed;	/* the device had it in the receiver's memory; 0: not known yet; perhaps SHUNT_TRACE_LATEST */
 };
 
+#define SHUNT_TRACE_LATEST (1ull << 63)	/* in `placed`: a completion has told, which may have waited for a poll of the sender */
 #define SHUNT_TRACE_LATER 48	/* offset of `posted`, from where on a record is written again */
 
 struct shunt_trace_rings {

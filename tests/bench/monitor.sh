@@ -102,6 +102,6 @@ try:
     measure(monitor.pid, programs, port, False)
     measure(monitor.pid, programs, port, True)
 finally:
-    for each in started:
+    for each in reversed(started):
         each.kill()
 PYTHON

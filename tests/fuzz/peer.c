@@ -24,7 +24,7 @@
 
 static struct fuzz_input *in;
 static uint8_t buffer[65536];
-static bool traced;	/* both engines follow each send */
+static bool traced; /* both engines follow each send */
 
 /* What is done to the messages and WRs that the hostile engine sends next. */
 static struct change {
@@ -317,9 +317,11 @@ static void make_trace(struct shunt_link *link, struct shunt_message *message)
 	message->type = SHUNT_MSG_TRACE + fuzz_below(in, 2);
 	message->stream = !fuzz_below(in, 8);
 	if (message->type == SHUNT_MSG_CLOCK)
-		message->clock = (struct shunt_clock_word) { fuzz_byte(in), fuzz_byte(in), fuzz_u64(in) };
+		message->clock = (struct shunt_clock_word) { fuzz_byte(in), fuzz_byte(in),
+							     fuzz_u64(in) };
 	else
-		message->rings = (struct shunt_trace_rings) { place.ring_offset, place.rkey, fuzz_below(in, 4) };
+		message->rings = (struct shunt_trace_rings) { place.ring_offset, place.rkey,
+							      fuzz_below(in, 4) };
 }
 
 static void inject_message(struct shunt_link *link)
@@ -431,7 +433,10 @@ static void forge_record(void)
 	record.end = some_value(stream);
 	at = record.number;
 	if (fuzz_below(in, 2))
-		((uint64_t *)&record)[fuzz_below(in, sizeof(record) / 8)] += fuzz_below(in, 2) ? fuzz_u64(in) : fuzz_byte(in) - 128u;
+		((uint64_t *)&record)[fuzz_below(in, sizeof(record) / 8)] += fuzz_below(in, 2) ?
+										     fuzz_u64(in) :
+										     fuzz_byte(in) -
+											     128u;
 	memcpy((void *)(uintptr_t)&followed->ring[at % SHUNT_TRACE_SLOTS], &record, sizeof(record));
 }
 

@@ -5,15 +5,15 @@ EXTRA_DIST += tests/lab/README.md tests/lab/lab.sh tests/lab/kernel.sh tests/lab
 
 # In one guest.
 EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/guest/calls.sh \
-	tests/lab/guest/channel.sh tests/lab/guest/cm.sh tests/lab/guest/conform.sh \
-	tests/lab/guest/devices.sh tests/lab/guest/doorbells.sh tests/lab/guest/flips.sh tests/lab/guest/harmless.sh \
+	tests/lab/guest/channel.sh tests/lab/guest/cm.sh tests/lab/guest/conform.sh tests/lab/guest/counters.sh \
+	tests/lab/guest/devices.sh tests/lab/guest/doctor.sh tests/lab/guest/doorbells.sh tests/lab/guest/flips.sh tests/lab/guest/harmless.sh \
 	tests/lab/guest/links.sh tests/lab/guest/peers.sh tests/lab/guest/pingpong.sh tests/lab/guest/soft.sh \
 	tests/lab/guest/without.sh
 
 # In two.
 EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/flow.py \
 	tests/lab/pair/gone.sh tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/ping.sh tests/lab/pair/qos.sh tests/lab/pair/routes.sh \
-	tests/lab/pair/secret.sh tests/lab/pair/wire.sh
+	tests/lab/pair/secret.sh tests/lab/pair/trace.sh tests/lab/pair/clocks.py tests/lab/pair/wire.sh
 
 check_PROGRAMS += tests/lab/channel tests/lab/cm/cm tests/lab/older
 tests_lab_older_LDADD = libshuntcore.la

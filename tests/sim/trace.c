@@ -84,11 +84,14 @@ static struct stages stages_of(struct shunt_trace trace)
 {
 	uint64_t placed = trace.placed ? trace.placed : trace.seen;
 
-	assert_true(trace.called <= trace.posted && trace.posted <= placed && placed <= trace.seen && trace.seen <= trace.read);
-	return (struct stages) { trace.posted - trace.called, placed - trace.posted, trace.seen - placed, trace.read - trace.seen };
+	assert_true(trace.called <= trace.posted && trace.posted <= placed &&
+		    placed <= trace.seen && trace.seen <= trace.read);
+	return (struct stages) { trace.posted - trace.called, placed - trace.posted,
+				 trace.seen - placed, trace.read - trace.seen };
 }
 
-static void assert_stages(struct shunt_trace trace, uint64_t credit, uint64_t link, uint64_t poll, uint64_t program)
+static void assert_stages(struct shunt_trace trace, uint64_t credit, uint64_t link, uint64_t poll,
+			  uint64_t program)
 {
 	struct stages stages = stages_of(trace);
 
@@ -192,7 +195,7 @@ static void the_program_is_waited_for(void **state)
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	shunt_group_poll_fully(engines[1]);
 	pair_skew += DELAY;
-	assert_int_equal(get(0, 0, 99), 99);	/* not the last byte */
+	assert_int_equal(get(0, 0, 99), 99); /* not the last byte */
 	pair_skew += DELAY;
 	assert_int_equal(get(0, 0, 99), 1);
 	assert_stages(last(1), 0, 0, 0, 2 * DELAY);
@@ -316,7 +319,9 @@ static void nothing_is_lost_around_the_ring(void **state)
 	shunt_tracing_settle(engines[1]);
 	assert_int_equal(count(0, SHUNT_TRACE_WRITTEN), 2999);
 	assert_int_equal(count(1, SHUNT_TRACE_READ), 2999);
-	assert_int_equal(count(1, SHUNT_TRACE_REFUSED) + count(1, SHUNT_TRACE_MISSED) + count(1, SHUNT_TRACE_UNREAD), 0);
+	assert_int_equal(count(1, SHUNT_TRACE_REFUSED) + count(1, SHUNT_TRACE_MISSED) +
+				 count(1, SHUNT_TRACE_UNREAD),
+			 0);
 	end_followed();
 }
 
@@ -341,11 +346,12 @@ static void an_answer_has_the_id(void **state)
 	assert_true(last(0).answer);
 	assert_int_equal(last(0).called, last(1).read + 2 * MS);
 	assert_stages(last(0), 0, 0, 3 * MS, 0);
-	assert_int_equal(put(0, 1, 200, 0), 200);	/* no answer any more */
+	assert_int_equal(put(0, 1, 200, 0), 200); /* no answer any more */
 	assert_int_equal(get(0, 1, 200), 200);
 	assert_int_equal(count(1, SHUNT_TRACE_ANSWERS), 1);
 	set_trace(0, "off");
-	assert_int_equal(put(0, 0, 100, 0), 100);	/* an answer to the answer is followed by nobody */
+	assert_int_equal(put(0, 0, 100, 0),
+			 100); /* an answer to the answer is followed by nobody */
 	assert_int_equal(count(0, SHUNT_TRACE_ANSWERS), 0);
 	drain();
 	end_followed();
@@ -396,7 +402,8 @@ static void on_tcp_they_are_abandoned(void **state)
 		put(0, 0, 10, 0);
 		drain();
 	}
-	assert_int_equal(count(0, SHUNT_TRACE_ABANDONED), count(0, SHUNT_TRACE_CHOSEN) - count(0, SHUNT_TRACE_WRITTEN));
+	assert_int_equal(count(0, SHUNT_TRACE_ABANDONED),
+			 count(0, SHUNT_TRACE_CHOSEN) - count(0, SHUNT_TRACE_WRITTEN));
 	assert_true(count(0, SHUNT_TRACE_ABANDONED) >= 3);
 	shunt_mock_set(stream_of(&bed.pair[0].side[0]), SHUNT_MOCK_RDMA);
 	for (int n = 0; n < 4; n++) {
@@ -412,7 +419,8 @@ static void on_tcp_they_are_abandoned(void **state)
 
 static struct shunt_trace_record *slot(uint64_t number)
 {
-	return (struct shunt_trace_record *)&atomic_load(&bed.lane[1]->followed)->ring[number % SHUNT_TRACE_SLOTS];
+	return (struct shunt_trace_record *)&atomic_load(&bed.lane[1]->followed)
+		->ring[number % SHUNT_TRACE_SLOTS];
 }
 
 /* The peer has written this, and then sends. */
@@ -434,14 +442,20 @@ static void false_records_are_dropped(void **state)
 	(void)state;
 	make_followed(&config, 1, "off");
 	stream = stream_of(&bed.pair[0].side[1]);
-#define GOOD (struct shunt_trace_record) { .id = 1, .end = atomic_load(&stream->rx.tail) + 10, .stream = stream->id, .bytes = 10, \
-					   .called = engines[1]->sys->now(), .posted = engines[1]->sys->now() }
-#define WRONG(field, value)								\
-	do {										\
-		good = GOOD;								\
-		good.field = value;							\
-		forge(++n, good);							\
-		assert_int_equal(count(1, SHUNT_TRACE_REFUSED) + count(1, SHUNT_TRACE_UNREAD), ++refused);	\
+#define GOOD                                                                                       \
+	(struct shunt_trace_record) { .id = 1,                                                     \
+				      .end = atomic_load(&stream->rx.tail) + 10,                   \
+				      .stream = stream->id,                                        \
+				      .bytes = 10,                                                 \
+				      .called = engines[1]->sys->now(),                            \
+				      .posted = engines[1]->sys->now() }
+#define WRONG(field, value)                                                                        \
+	do {                                                                                       \
+		good = GOOD;                                                                       \
+		good.field = value;                                                                \
+		forge(++n, good);                                                                  \
+		assert_int_equal(count(1, SHUNT_TRACE_REFUSED) + count(1, SHUNT_TRACE_UNREAD),     \
+				 ++refused);                                                       \
 	} while (0)
 	WRONG(end, UINT64_MAX);
 	WRONG(end, 0);
@@ -457,7 +471,7 @@ static void false_records_are_dropped(void **state)
 	WRONG(accepted, 1);
 	WRONG(id, 0);
 	good = GOOD;
-	good.placed = UINT64_MAX;	/* nobody believes that, and the rest is good */
+	good.placed = UINT64_MAX; /* nobody believes that, and the rest is good */
 	forge(++n, good);
 	good = GOOD;
 	good.placed = 1;
@@ -500,14 +514,16 @@ static void words_out_of_turn_end_the_link(void **state)
 	assert_distrusted(&(struct shunt_message) { .type = SHUNT_MSG_TRACE, .stream = 1 });
 	assert_distrusted(&(struct shunt_message) { .type = SHUNT_MSG_TRACE, .rings.rkey = 1 });
 	assert_distrusted(&(struct shunt_message) { .type = SHUNT_MSG_TRACE, .rings.lanes = 1 });
-	assert_distrusted(&(struct shunt_message) { .type = SHUNT_MSG_TRACE, .rings.lanes = UINT32_MAX });
+	assert_distrusted(
+		&(struct shunt_message) { .type = SHUNT_MSG_TRACE, .rings.lanes = UINT32_MAX });
 	assert_distrusted(&(struct shunt_message) { .type = SHUNT_MSG_CLOCK, .clock.asked = 1 });
 }
 
 static void rings_out_of_reach_end_the_link(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
-	struct shunt_message message = { .type = SHUNT_MSG_TRACE, .rings = { .offset = UINT64_MAX - 4095, .lanes = 1 } };
+	struct shunt_message message = { .type = SHUNT_MSG_TRACE,
+					 .rings = { .offset = UINT64_MAX - 4095, .lanes = 1 } };
 
 	(void)state;
 	make_bed(&config, 1);
@@ -543,7 +559,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rings_out_of_reach_end_the_link),
 	};
 
-	shunt_log_set_level(SHUNT_LOG_NONE);	/* links end here as they are to */
+	shunt_log_set_level(SHUNT_LOG_NONE); /* links end here as they are to */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

@@ -240,7 +240,8 @@ static void check_engine(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	shunt_streams_each(engine, stream_left, NULL);
-	if (engine->book && !sim_world.killed && atomic_load(&engine->book->counts[SHUNT_TRACE_REFUSED]))
+	if (engine->book && !sim_world.killed &&
+	    atomic_load(&engine->book->counts[SHUNT_TRACE_REFUSED]))
 		sim_fail("a record of a send was not believed");
 	if (engine->distrusted && !sim_world.killed)
 		sim_fail("a link was distrusted");

@@ -30,10 +30,11 @@ static uint64_t their_time(const struct host *host, uint64_t ours)
 }
 
 /* A question at `now` and its answer, with these times on the way. Returns when the answer has come. */
-static uint64_t ask(struct shunt_clock *clock, const struct host *host, uint64_t now, uint64_t there, uint64_t inside,
-		    uint64_t back)
+static uint64_t ask(struct shunt_clock *clock, const struct host *host, uint64_t now,
+		    uint64_t there, uint64_t inside, uint64_t back)
 {
-	uint64_t heard = their_time(host, now + there), told = their_time(host, now + there + inside);
+	uint64_t heard = their_time(host, now + there),
+		 told = their_time(host, now + there + inside);
 
 	assert_true(shunt_clock_sample(clock, now, heard, told, now + there + inside + back));
 	return now + there + inside + back;
@@ -56,16 +57,20 @@ static void the_error_is_as_it_is_said(void **state)
 	sim_random_state = 7;
 	(void)state;
 	for (int run = 0; run < 2000; run++) {
-		struct host host = { (int64_t)sim_between(0, 1 << 30) * 1000 - (1ll << 39), sim_between(0, 200) - 100 };
+		struct host host = { (int64_t)sim_between(0, 1 << 30) * 1000 - (1ll << 39),
+				     sim_between(0, 200) - 100 };
 		struct shunt_clock clock = { 0 };
 		uint64_t now = (1ull << 40) + (uint64_t)sim_between(0, 1 << 30);
 
 		for (int n = 0; n < 40; n++) {
 			/* Queues lengthen one way, or the other, or both. */
-			uint64_t there = 10000 + (sim_one_in(2) ? (uint64_t)sim_between(0, 5 << 20) : 0);
-			uint64_t back = 10000 + (sim_one_in(2) ? (uint64_t)sim_between(0, 5 << 20) : 0);
+			uint64_t there = 10000 +
+					 (sim_one_in(2) ? (uint64_t)sim_between(0, 5 << 20) : 0);
+			uint64_t back = 10000 +
+					(sim_one_in(2) ? (uint64_t)sim_between(0, 5 << 20) : 0);
 
-			now = ask(&clock, &host, now, there, (uint64_t)sim_between(0, 1 << 20), back);
+			now = ask(&clock, &host, now, there, (uint64_t)sim_between(0, 1 << 20),
+				  back);
 			check(&clock, &host, now);
 			now += (uint64_t)sim_between(1, 500) * MS;
 			check(&clock, &host, now);
@@ -82,7 +87,7 @@ static void the_shortest_way_counts(void **state)
 	(void)state;
 	now = ask(&clock, &host, now, 5 * MS, 0, 1 * MS);
 	assert_in_range(check(&clock, &host, now), 3 * MS, 3 * MS + 2000);
-	now = ask(&clock, &host, now, 20000, MS, 20000);	/* its own time is none of the way's */
+	now = ask(&clock, &host, now, 20000, MS, 20000); /* its own time is none of the way's */
 	assert_in_range(check(&clock, &host, now), 20000, 20000 + 10);
 	now = ask(&clock, &host, now, 5 * MS, 0, 5 * MS);
 	assert_in_range(check(&clock, &host, now), 20000, 20000 + 10 + 10 * MS / SHUNT_CLOCK_DRIFT);
@@ -99,8 +104,8 @@ static void times_that_cannot_be_are_refused(void **state)
 	uint64_t error;
 
 	(void)state;
-	assert_false(shunt_clock_sample(&clock, 100, 50, 40, 200));	/* told before it was heard */
-	assert_false(shunt_clock_sample(&clock, 100, 50, 151, 200));	/* longer than we waited */
+	assert_false(shunt_clock_sample(&clock, 100, 50, 40, 200)); /* told before it was heard */
+	assert_false(shunt_clock_sample(&clock, 100, 50, 151, 200)); /* longer than we waited */
 	assert_false(shunt_clock_sample(&clock, 200, 50, 50, 100));
 	assert_false(shunt_clock_sample(&clock, 100, UINT64_MAX - 10, UINT64_MAX, 200));
 	assert_false(shunt_clock_read(&clock, 100, &offset, &error));
@@ -116,7 +121,8 @@ static bool add(struct shunt_pendings *pendings, uint64_t end)
 {
 	uint32_t dropped;
 
-	return shunt_pendings_add(pendings, &(struct shunt_pending) { .id = end, .end = end, .called = 1 }, &dropped);
+	return shunt_pendings_add(
+		pendings, &(struct shunt_pending) { .id = end, .end = end, .called = 1 }, &dropped);
 }
 
 static void sends_come_out_by_their_ends(void **state)
@@ -140,7 +146,8 @@ static void sends_come_out_by_their_ends(void **state)
 	}
 	/* One that did not end where it said gives way to the next. */
 	assert_true(add(&pendings, 1000));
-	assert_true(shunt_pendings_add(&pendings, &(struct shunt_pending) { .end = 600 }, &dropped));
+	assert_true(
+		shunt_pendings_add(&pendings, &(struct shunt_pending) { .end = 600 }, &dropped));
 	assert_int_equal(dropped, 1);
 	assert_int_equal(shunt_pendings_drop(&pendings), 1);
 }
@@ -153,7 +160,7 @@ static void a_send_in_vain_is_withdrawn(void **state)
 	(void)state;
 	assert_true(add(&pendings, 10));
 	shunt_pendings_accept(&pendings, 5);
-	assert_false(shunt_pendings_withdraw(&pendings));	/* bytes of it were taken */
+	assert_false(shunt_pendings_withdraw(&pendings)); /* bytes of it were taken */
 	assert_true(add(&pendings, 20));
 	assert_true(shunt_pendings_withdraw(&pendings));
 	assert_true(shunt_pendings_take(&pendings, 20, &pending));
@@ -189,7 +196,13 @@ static int unmake(void **state)
 static void write_record(uint64_t number, uint64_t end, uint64_t at)
 {
 	ring[number % SHUNT_TRACE_SLOTS] = (struct shunt_trace_record) {
-		.number = number, .id = number, .end = end, .stream = 1, .bytes = 10, .called = at, .posted = at + 1,
+		.number = number,
+		.id = number,
+		.end = end,
+		.stream = 1,
+		.bytes = 10,
+		.called = at,
+		.posted = at + 1,
 	};
 }
 
@@ -211,13 +224,13 @@ static void stages_are_in_order(void **state)
 	write_record(1, 100, 1000);
 	look(2000);
 	assert_int_equal(shunt_followed_see(followed, 1, 99, 2000, 0), 0);
-	assert_int_equal(shunt_followed_see(followed, 2, 100, 2100, 0), 0);	/* another stream's */
+	assert_int_equal(shunt_followed_see(followed, 2, 100, 2100, 0), 0); /* another stream's */
 	assert_int_equal(shunt_followed_see(followed, 1, 100, 2200, 0), 100);
 	assert_int_equal(shunt_followed_read(followed, 1, 100, 7, 2300, &id), 0);
 	assert_int_equal(id, 1);
-	assert_int_equal(book->entries, 0);	/* when it was placed may still be told, */
+	assert_int_equal(book->entries, 0); /* when it was placed may still be told, */
 	ring[1].posted = 1500;
-	ring[1].placed = 9000;	/* and be later than it was seen */
+	ring[1].placed = 9000; /* and be later than it was seen */
 	shunt_followed_settle(followed, 0);
 	assert_int_equal(book->entries, 1);
 	assert_int_equal(trace->called, 1000);
@@ -229,14 +242,45 @@ static void stages_are_in_order(void **state)
 	assert_int_equal(trace->fd, 7);
 }
 
+/* A completion that waited for the sender's poll says nothing; one that did not, says at least that much. */
+static void a_late_completion_says_nothing(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 2; n++) {
+		write_record(n, n * 100, 1000);
+		look(2000);
+		shunt_followed_see(followed, 1, n * 100, 2000, 0);
+		ring[n].placed = (n == 1 ? 2000 : 1500) | SHUNT_TRACE_LATEST;
+		shunt_followed_read(followed, 1, n * 100, 7, 2300, &id);
+	}
+	assert_int_equal(book->entries, 2);
+	assert_int_equal(book->of[0].placed, 0);
+	assert_int_equal(book->of[1].placed, 1500);
+}
+
+/* A send that ends nowhere is not looked for at each arrival for ever. */
+static void a_last_byte_that_never_comes(void **state)
+{
+	(void)state;
+	write_record(1, 100, 1000);
+	look(2000);
+	assert_int_equal(shunt_followed_see(followed, 1, 99, 60 * SECOND, 0), 0);
+	assert_int_equal(followed->told, 1);
+	assert_int_equal(shunt_followed_see(followed, 2, 99, 61 * SECOND, 0), 0);
+	assert_int_equal(followed->told, 0);
+	assert_int_equal(atomic_load(&book->counts[SHUNT_TRACE_UNREAD]), 1);
+}
+
 static void another_clock_is_translated(void **state)
 {
 	uint64_t id;
 
 	(void)state;
 	followed->zone = (struct shunt_trace_zone) { .offset = -500, .error = 50, .at = 1000 };
-	write_record(1, 100, 2000);	/* ours: 1500, 1501 */
-	look(1460);			/* earlier than that, by less than the error */
+	write_record(1, 100, 2000); /* ours: 1500, 1501 */
+	look(1460); /* earlier than that, by less than the error */
 	assert_int_equal(shunt_followed_see(followed, 1, 100, 1460, 0), 100);
 	shunt_followed_read(followed, 1, 100, 7, 1460, &id);
 	shunt_followed_settle(followed, UINT64_MAX);
@@ -245,7 +289,7 @@ static void another_clock_is_translated(void **state)
 	assert_int_equal(book->of[0].error, 50);
 	assert_int_equal(book->of[0].placed, 0);
 	write_record(2, 200, 2100);
-	look(1500);	/* by more: refused */
+	look(1500); /* by more: refused */
 	assert_int_equal(shunt_followed_see(followed, 1, 200, 1500, 0), 0);
 	assert_int_equal(atomic_load(&book->counts[SHUNT_TRACE_REFUSED]), 1);
 }
@@ -282,7 +326,8 @@ static void anything_may_be_written(void **state)
 			words[0] = followed->next + (uint64_t)sim_below(3);
 			break;
 		case 2:
-			write_record(followed->next, tail + (uint64_t)sim_below(50), now - (uint64_t)sim_below(50));
+			write_record(followed->next, tail + (uint64_t)sim_below(50),
+				     now - (uint64_t)sim_below(50));
 			break;
 		case 3:
 			tail += (uint64_t)sim_below(50);
@@ -302,8 +347,10 @@ static void anything_may_be_written(void **state)
 	for (int i = 0; i < SHUNT_TRACE_KEPT; i++) {
 		const struct shunt_trace *trace = &book->of[i];
 
-		assert_true(trace->called <= trace->posted && trace->posted <= trace->seen && trace->seen <= trace->read);
-		assert_true(!trace->placed || (trace->posted <= trace->placed && trace->placed <= trace->seen));
+		assert_true(trace->called <= trace->posted && trace->posted <= trace->seen &&
+			    trace->seen <= trace->read);
+		assert_true(!trace->placed ||
+			    (trace->posted <= trace->placed && trace->placed <= trace->seen));
 	}
 }
 
@@ -316,6 +363,8 @@ int main(void)
 		cmocka_unit_test(sends_come_out_by_their_ends),
 		cmocka_unit_test(a_send_in_vain_is_withdrawn),
 		cmocka_unit_test_setup_teardown(stages_are_in_order, make, unmake),
+		cmocka_unit_test_setup_teardown(a_late_completion_says_nothing, make, unmake),
+		cmocka_unit_test_setup_teardown(a_last_byte_that_never_comes, make, unmake),
 		cmocka_unit_test_setup_teardown(another_clock_is_translated, make, unmake),
 		cmocka_unit_test_setup_teardown(a_link_that_held_it_back_had_it, make, unmake),
 		cmocka_unit_test_setup_teardown(anything_may_be_written, make, unmake),
