@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/admin/live.h"
 #include "core/admin/doors.h"
 #include "core/await.h"
 #include "core/base/deadline.h"
@@ -91,6 +92,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ "idle", &tasks->idle, shunt_idle_run, false },
 		{ "trace", &tasks->trace, shunt_tracing_run, false },
 		{ "fault", &tasks->fault, shunt_fault_run, true },
+		{ "live", &tasks->live, shunt_live_run, false },
 	};
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -133,7 +135,7 @@ static void *run(void *arg)
 
 	take_stack();
 	engine->service->tid = (pid_t)syscall(SYS_gettid);
-	if (shunt_polling(engine)->spins)
+	if (engine->service->measures)
 		shunt_sleepcost_partner(&engine->service->sleepcost);
 	shunt_no_new_privs_follow(engine);
 	while (!atomic_load(&engine->service->stopping))
@@ -199,6 +201,7 @@ static bool start_thread(struct shunt_service *service)
 	int failed;
 
 	atomic_store(&service->follows, false);
+	service->measures = shunt_polling(service->engine)->spins;
 	sem_init(&service->followed, 0, 0);
 	shunt_share_spare_heap(service->engine);
 	sigfillset(&all);
@@ -209,7 +212,7 @@ static bool start_thread(struct shunt_service *service)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	service->threaded = !failed;
-	if (!failed && shunt_polling(service->engine)->spins && !service->engine->times_left)
+	if (!failed && service->measures && !service->engine->times_left)
 		service->engine->group.sleep_cost = shunt_sleepcost_measure(service->engine, &service->sleepcost);
 	return !failed;
 }

@@ -64,6 +64,7 @@ struct shunt_tasks {
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task trace; /* peers are to be asked for rings, records to be completed, clocks compared */
 	struct shunt_task fault;	/* *faults that are due */
+	struct shunt_task live; /* lanes are to follow variables that have changed */
 };
 
 /* The service whose task this is. */
@@ -81,6 +82,7 @@ struct shunt_service {
 	pid_t tid;			/* of the service thread */
 	_Atomic bool follows;		/* it has set no_new_privs; the service thread (no_new_privs.c) */
 	sem_t followed;			/* posted behind that */
+	bool measures; /* its cost is measured: written before there is a thread */
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 	_Atomic bool watching;		/* any thread: a lane waits for credit */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # The manual. The list of variables in it comes from the program itself, so it cannot be out of date.
-nodist_man_MANS += man/shunt.1 man/shunt-qos.5
-EXTRA_DIST += man/shunt.1.in man/shunt-qos.5.in
-CLEANFILES += man/shunt.1 man/shunt-qos.5
+nodist_man_MANS += man/shunt.1 man/shunt.conf.5 man/shunt-qos.5
+EXTRA_DIST += man/shunt.1.in man/shunt.conf.5.in man/shunt-qos.5.in
+CLEANFILES += man/shunt.1 man/shunt.conf.5 man/shunt-qos.5
 
 man/shunt.1: man/shunt.1.in tools/shunt$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) man && \
@@ -14,3 +14,7 @@ man/shunt.1: man/shunt.1.in tools/shunt$(EXEEXT)
 man/shunt-qos.5: man/shunt-qos.5.in
 	$(AM_V_GEN)$(MKDIR_P) man && \
 	$(SED) -e 's|@VERSION[@]|$(PACKAGE_VERSION)|' $(srcdir)/man/shunt-qos.5.in >$@.new && mv $@.new $@
+
+man/shunt.conf.5: man/shunt.conf.5.in
+	$(AM_V_GEN)$(MKDIR_P) man && \
+	$(SED) -e 's|@VERSION[@]|$(PACKAGE_VERSION)|' $(srcdir)/man/shunt.conf.5.in >$@.new && mv $@.new $@

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include "core/base/conf.h"
 #include "core/base/config_review.h"
 #include "core/base/keyfile.h"
 #include "core/base/log.h"
@@ -21,6 +22,7 @@ enum { NONE, MAKING, READY };
 static _Atomic int config_state, engine_state;
 static __thread int making __attribute__((tls_model("initial-exec")));
 static struct shunt_config config;
+static struct shunt_conf conf; /* no page of it is touched where there are no files */
 static const uint8_t *key;	/* of SHUNT_KEY; NULL: none */
 static bool lacks_key;
 
@@ -78,8 +80,17 @@ static void read_key(void)
 				config.key_file, why);
 }
 
+/* A filter may forbid to look, and a process that has changed its user in exec(2) takes nothing from outside. */
+static void read_files(const struct shunt_conf_asker *asker)
+{
+	if (!shunt_process_confined() && !getauxval(AT_SECURE))
+		shunt_conf_read(&conf, asker);
+}
+
 static void load_config(void)
 {
+	struct shunt_conf_asker quiet = { .get = environment },
+				asker = { .get = environment, .complain = complain };
 	struct shunt_log_calls calls;
 	int saved = errno;
 
@@ -87,10 +98,11 @@ static void load_config(void)
 		shunt_calls_resolve();
 	calls = (struct shunt_log_calls) { .write = shunt_real.write, .poll = shunt_real.poll };
 	/* Twice, because the values say where complaints about them go. */
-	shunt_config_load(&config, environment, NULL, NULL, NULL);
+	read_files(&quiet);
+	shunt_conf_load(&conf, &config, &quiet, NULL);
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
 	shunt_log_set_format((enum shunt_log_format)config.log_format);
-	shunt_config_load(&config, environment, NULL, complain, NULL);
+	shunt_conf_load(&conf, &config, &asker, NULL);
 	review_config();
 	read_key();
 	shunt_config_settle(&config);

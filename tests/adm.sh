@@ -110,9 +110,66 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	read -r _ _ <"$work/other"
 	expect 0 "$shunt" adm "$other" set SHUNT_SPIN_US 9
 	expect 0 "${as_nobody[@]}" "$work/shunt" adm "$other" set SHUNT_SPIN_US 9
+	# All that nobody sees are nobody's.
+	expect 0 "${as_nobody[@]}" "$work/shunt" adm --all set SHUNT_SPIN_US 9
+	has "$out" "^$other +transfer +done "
+	lacks "$out" "^$server "
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm --user root set SHUNT_SPIN_US 9
+	has "$err" 'there is no such process that lets you in'
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" "$other" set SHUNT_SPIN_US 9
+	has "$out" "^$other +transfer +done "
+	has "$out" "^$server +[a-z-]+ +silent "
+	expect 0 "$shunt" adm --user nobody set SHUNT_SPIN_US 9
+	has "$out" "^$other +transfer +done "
+	lacks "$out" "^$server "
 	kill "$other"
 	wait "$other" 2>/dev/null
 fi
+
+# Many at once: a row for each, in one table or one object.
+mkfifo "$work/second"
+"$shunt" run "$transfer" server -n 0 >"$work/second" 2>/dev/null &
+second=$!
+exec {second_fd}<"$work/second"
+read -r _ _ <&"$second_fd"
+expect 0 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
+has "$out" '^PROCESS +PROGRAM +OUTCOME +ANSWER$'
+has "$out" "^$server +transfer +done +SHUNT_SPIN_US=8$"
+has "$out" "^$second +transfer +done +SHUNT_SPIN_US=8$"
+expect 0 "$shunt" adm --program 'transf*' --user "$(id -u)" set SHUNT_SPIN_US 9
+has "$out" "^$server +transfer +done +SHUNT_SPIN_US=9$"
+has "$out" "^$second +transfer +done +SHUNT_SPIN_US=9$"
+expect 0 "$shunt" adm --json --program transfer --user "$(id -un)" help
+python3 - "$server" "$second" 3<"$work/out" <<'PYTHON'  || problem "the JSON is not as it should be: $out"
+import json, sys
+said = json.load(open("/dev/fd/3"))
+assert said["schema"] == 1
+rows = {row["pid"]: row for row in said["processes"]}
+for pid in map(int, sys.argv[1:]):
+    assert rows[pid]["outcome"] == "done" and rows[pid]["program"] == "transfer" and "set VARIABLE" in rows[pid]["answer"]
+PYTHON
+# One refuses, or is none: the others' answers are there all the same.
+expect 1 "$shunt" adm "$server" "$second" set SHUNT_RQ 64
+has "$out" "^$second +transfer +refused +SHUNT_RQ is read when a link is made"
+expect 1 "$shunt" adm "$server" 2147483647 set SHUNT_SPIN_US 8
+has "$out" "^$server +transfer +done "
+has "$out" '^2147483647 +- +silent +.*no such process'
+expect 1 "$shunt" adm --program no-such-program help
+has "$err" 'there is no such process that lets you in'
+expect 0 "$shunt" adm --all set SHUNT_SPIN_US 8
+has "$out" "^$second +transfer +done "
+for words in "--all" "--user" "--user no-such-user help" "--program" "--wrong help" "--json" "--json $server" "--user -1 help"; do
+	# shellcheck disable=SC2086
+	expect 2 "$shunt" adm $words
+done
+# A stopped one says nothing, and keeps no other's answer.
+kill -STOP "$second"
+expect 1 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
+has "$out" "^$server +transfer +done "
+has "$out" "^$second +transfer +silent "
+kill -CONT "$second"
+kill "$second"
+wait "$second" 2>/dev/null
 
 # It still serves.
 expect 0 "$transfer" client "$port" -n 0

@@ -93,7 +93,7 @@ expect 0 "$shunt" doctor --root "$root"
 has "$out" 'there is no RDMA device'
 expect 1 "$shunt" doctor --strict --root "$root"
 
-# What follows needs rdma-core where a device is to be used.
+# A device can be used only where rdma-core is installed.
 usable=True
 expect 0 "$shunt" doctor --root "$root"
 rxe probe

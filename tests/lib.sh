@@ -14,6 +14,7 @@ problems=0
 for variable in $(compgen -e SHUNT_); do
 	unset "$variable"
 done
+export SHUNT_CONF=none
 
 problem() {
 	echo "PROBLEM: $*"

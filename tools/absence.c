@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/config.h"
+#include "core/base/conf.h"
 #include "core/base/space.h"
 #include "tools/proc.h"
 
@@ -17,15 +17,18 @@
 static const char *setting(pid_t pid)
 {
 	struct shunt_environment environment = { 0 };
+	const struct shunt_conf_asker asker = { .get = shunt_environment_get, .arg = &environment };
+	static struct shunt_conf conf;
 	struct shunt_config config;
 	const char *device, *why = NULL;
 
 	shunt_environment_read(pid, &environment);
-	shunt_config_load(&config, shunt_environment_get, &environment, NULL, NULL);
+	shunt_conf_read(&conf, &asker);
+	shunt_conf_load(&conf, &config, &asker, NULL);
 	if (!config.enable)
-		why = "Shunt is loaded, but switched off: the process was started with SHUNT_ENABLE=0";
+		why = "Shunt is loaded, but switched off: SHUNT_ENABLE=0 in its environment or a shunt.conf";
 	else if (shunt_config_device(config.device, &device) == SHUNT_DEVICE_NONE)
-		why = "Shunt is loaded, but offers and takes no links: the process was started with SHUNT_DEVICE=none";
+		why = "Shunt is loaded, but offers and takes no links: SHUNT_DEVICE=none in its environment or a shunt.conf";
 	shunt_environment_free(&environment);
 	return why;
 }

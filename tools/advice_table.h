@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a person can do about each reason of core/base/reason_table.h. No include guard: an array is made from it.
+ * The remedy for each reason of core/base/reason_table.h. No include guard: an array is made from it.
  *
  *   ADVICE(name, text)     a reason's name, and the remedy, which begins with a verb or with where it is done
  */

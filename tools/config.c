@@ -2,20 +2,22 @@
 /* shunt config: the table of core/base/config_table.h for people, programs and the manual. */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/api.h"
-#include "core/base/config.h"
+#include "core/base/conf.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
 static const char help[] =
 	"Usage: shunt config [--json | --man]\n\n"
 	"Shows every variable SHUNT_* with the value that a program started now would see. A star\n"
-	"marks what differs from the default, + what a running program can be told to change.\n\n"
+	"marks what differs from the default, + what a running program can be told to change. A value of\n"
+	"/etc/shunt.conf or ~/.config/shunt.conf is shown with its file and line.\n\n"
 	"  --json   the same as JSON\n"
 	"  --man    as a section of a manual page, without values\n\n"
-	"Exit status: 0, or 2 if a variable has an invalid value.\n";
+	"Exit status: 0, or 2 if a variable or a line of a file is invalid.\n";
 
 static const char *const type_names[] = {
 	[SHUNT_CONFIG_BOOL] = "bool",
@@ -25,9 +27,38 @@ static const char *const type_names[] = {
 	[SHUNT_CONFIG_FORM] = "text",
 };
 
-/* The meaning has lines of its own: beside the rest there is no room for it. */
-static void print_table(const struct shunt_config *c)
+/* A path is the environment's, and may hold anything. */
+static void print_path(const char *path)
 {
+	shunt_print_escaped(stdout, path, strlen(path));
+}
+
+static void print_origin(const struct shunt_conf_origin *origin)
+{
+	if (origin->environment)
+		puts("      from the environment");
+	if (!origin->path)
+		return;
+	printf("      from ");
+	print_path(origin->path);
+	printf(":%u\n", origin->line);
+}
+
+static void print_files(const struct shunt_conf *files)
+{
+	for (unsigned int i = 0; i < files->count; i++) {
+		const struct shunt_conf_text *file = &files->file[i];
+
+		printf("# ");
+		print_path(file->path);
+		printf("%s%s\n", file->why ? " does not count: " : "", file->why ? file->why : "");
+	}
+}
+
+/* Where a value comes from and its meaning have lines of their own: beside the rest there is no room for them. */
+static void print_table(const struct shunt_config *c, const struct shunt_conf_origin *origins)
+{
+
 	char value[SHUNT_CONFIG_TEXT_MAX], def[64], range[128];
 
 	printf("  %-20s %-10s %-10s %s\n", "VARIABLE", "VALUE", "DEFAULT", "ALLOWED");
@@ -37,9 +68,12 @@ static void print_table(const struct shunt_config *c)
 		shunt_config_value_text(row, c, value, sizeof(value));
 		shunt_config_default_text(row, def, sizeof(def));
 		printf("%c%c%-20s %-10s %-10s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
-		       row->live ? '+' : ' ', row->name, *value ? value : "-", *def ? def : "-",
-		       row->type == SHUNT_CONFIG_PATH ? "a path" :
-		       shunt_config_range_text(row, range, sizeof(range)));
+		       row->live == SHUNT_CONFIG_LIVE ? '+' : ' ', row->name, *value ? value : "-",
+		       *def ? def : "-",
+		       row->type == SHUNT_CONFIG_PATH ?
+			       "a path" :
+			       shunt_config_range_text(row, range, sizeof(range)));
+		print_origin(&origins[i]);
 		shunt_print_wrapped(6, printf("      "), row->help);
 	}
 }
@@ -62,24 +96,59 @@ static json_t *row_json(const struct shunt_config_row *row, const struct shunt_c
 {
 	char range[128];
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}",
-			 "name", row->name, "type", type_names[row->type],
-			 "value", value_json(row, c), "default", value_json(row, defaults),
-			 "unit", row->unit, "allowed", shunt_config_range_text(row, range, sizeof(range)),
-			 "live", row->live, "changed", shunt_config_changed(row, c),
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}", "name", row->name, "type",
+			 type_names[row->type], "value", value_json(row, c), "default",
+			 value_json(row, defaults), "unit", row->unit, "allowed",
+			 shunt_config_range_text(row, range, sizeof(range)), "live",
+			 row->live == SHUNT_CONFIG_LIVE, "changed", shunt_config_changed(row, c),
 			 "help", row->help);
 }
 
-static void print_json(const struct shunt_config *c)
+static json_t *path_json(const char *path)
+{
+	char text[4 * SHUNT_CONFIG_PATH_MAX];
+
+	return json_string(shunt_escape(path, text, sizeof(text)));
+}
+
+static void add_origin(json_t *row, const struct shunt_conf_origin *origin)
+{
+	json_object_set_new(row, "from",
+			    json_string(origin->path	    ? "file" :
+					origin->environment ? "environment" :
+							      "default"));
+	if (!origin->path)
+		return;
+	json_object_set_new(row, "file", path_json(origin->path));
+	json_object_set_new(row, "line", json_integer(origin->line));
+}
+
+static json_t *files_json(const struct shunt_conf *files)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < files->count; i++)
+		json_array_append_new(
+			all, json_pack("{s:o, s:b, s:s*}", "path", path_json(files->file[i].path),
+				       "counts", !files->file[i].why, "why", files->file[i].why));
+	return all;
+}
+
+static void print_json(const struct shunt_config *c, const struct shunt_conf_origin *origins,
+		       const struct shunt_conf *files)
 {
 	json_t *rows = json_array(), *root;
 	struct shunt_config defaults;
 
 	shunt_config_defaults(&defaults);
-	for (size_t i = 0; i < shunt_config_count; i++)
-		json_array_append_new(rows, row_json(&shunt_config_rows[i], c, &defaults));
-	root = json_pack("{s:i, s:s, s:o}", "schema", SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION,
-			 "variables", rows);
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		json_t *row = row_json(&shunt_config_rows[i], c, &defaults);
+
+		add_origin(row, &origins[i]);
+		json_array_append_new(rows, row);
+	}
+	root = json_pack("{s:i, s:s, s:o, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
+			 PACKAGE_VERSION, "files", files_json(files), "variables", rows);
 	shunt_print_json(stdout, root, JSON_INDENT(2));
 	json_decref(root);
 }
@@ -101,8 +170,10 @@ static void print_man(void)
 int shunt_config(int argc, char **argv)
 {
 	const char *option = argc > 1 ? argv[1] : "";
+	struct shunt_conf_origin *origins;
+	const struct shunt_conf *files;
+	struct shunt_conf_wrong wrong;
 	struct shunt_config c;
-	int invalid;
 
 	if (argc > 2 || (*option && strcmp(option, "--json") && strcmp(option, "--man") &&
 			 strcmp(option, "--help"))) {
@@ -117,10 +188,16 @@ int shunt_config(int argc, char **argv)
 		print_man();
 		return 0;
 	}
-	invalid = shunt_variables_load("shunt config", &c);
-	if (!strcmp(option, "--json"))
-		print_json(&c);
-	else
-		print_table(&c);
-	return invalid ? EXIT_USAGE : 0;
+	origins = calloc(shunt_config_count, sizeof(*origins));
+	if (!origins)
+		abort();
+	wrong = shunt_variables_load("shunt config", &c, origins, &files);
+	if (!strcmp(option, "--json")) {
+		print_json(&c, origins, files);
+	} else {
+		print_files(files);
+		print_table(&c, origins);
+	}
+	free(origins);
+	return wrong.lines || wrong.values ? EXIT_USAGE : 0;
 }

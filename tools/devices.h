@@ -21,7 +21,7 @@ void shunt_devices_ask(json_t *devices);
 /* devices_judge.c: adds the verdict. `libraries`: rdma-core's count. */
 void shunt_devices_judge(json_t *devices, int libraries);
 
-/* What a library of rdma-core lacks; NULL: it is there and has all calls. Returns a text of its own. */
+/* The fault of a library of rdma-core; NULL: it is there and has all calls. Returns a text of its own. */
 const char *shunt_devices_verbs_fault(void);
 const char *shunt_devices_cm_fault(void);
 

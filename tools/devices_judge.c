@@ -110,7 +110,7 @@ static void refuse(json_t *device, const char *why, const char *todo)
 	set(device, "do", "%s", todo);
 }
 
-/* What keeps this user from the device, whatever its ports are. False: nothing does. */
+/* Says why this user does not reach the device, whatever its ports are. False: nothing is in the way. */
 static bool is_refused(json_t *device, int libraries)
 {
 	const char *error = text_of(device, "uverbs_error");

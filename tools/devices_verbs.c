@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What only libibverbs knows of a device: the MTU in use, its atomics, and whether it can be opened. */
+/* Facts of a device that only libibverbs knows: the MTU in use, its atomics, and whether it can be opened. */
 #include <string.h>
 
 #include "core/device/cm/inside.h"

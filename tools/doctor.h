@@ -44,8 +44,10 @@ struct shunt_patient {
 	struct shunt_environment environment;
 	const struct shunt_stat *stat; /* its answer; ->process may be NULL; NULL: none */
 	struct shunt_findings findings;
+	json_t *known;		/* "LOCAL PEER" of its streams */
 	json_t *on_tcp; /* its connections on TCP, with peer and remedy */
 	unsigned int connections, linked, waiting;
+	unsigned int unexamined;	/* on TCP, beyond those whose peers were looked for */
 };
 
 /* A network namespace: one of its processes, and its sockets. */

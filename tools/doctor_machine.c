@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Shunt needs of a machine: the README's requirements, each with its check. */
+/* The requirements of README.md on a machine, each with its check. */
 #include "tools/doctor.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/config.h"
+#include "core/base/conf.h"
 #include "tools/output.h"
 
 #define NAME_BYTES 64
@@ -103,11 +103,14 @@ static void judge_unloaded(json_t *about, pid_t pid)
 static void judge_settings(json_t *about, pid_t pid)
 {
 	struct shunt_environment environment = { 0 };
+	const struct shunt_conf_asker asker = { .get = shunt_environment_get, .arg = &environment };
+	static struct shunt_conf conf;
 	struct shunt_config config;
 	const char *device;
 
 	shunt_environment_read(pid, &environment);
-	shunt_config_load(&config, shunt_environment_get, &environment, NULL, NULL);
+	shunt_conf_read(&conf, &asker);
+	shunt_conf_load(&conf, &config, &asker, NULL);
 	if (!config.enable)
 		set(about, "what", "the peer was started with SHUNT_ENABLE=0");
 	else if (shunt_config_device(config.device, &device) == SHUNT_DEVICE_NONE)

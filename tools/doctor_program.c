@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a running program is made of: its file, and the library among its mappings. */
+/* The file of a running program, and the library among its mappings. */
 #include "tools/doctor.h"
 
 #include <elf.h>

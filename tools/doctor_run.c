@@ -161,6 +161,7 @@ static void finish(struct round *round)
 		shunt_findings_free(&patient->findings);
 		shunt_environment_free(&patient->environment);
 		json_decref(patient->on_tcp);
+		json_decref(patient->known);
 	}
 	free(round->patients);
 	shunt_findings_free(&round->machine);

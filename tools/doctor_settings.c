@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/config.h"
+#include "core/base/conf.h"
 #include "core/base/config_review.h"
 #include "core/base/keyfile.h"
 
@@ -137,10 +137,15 @@ void shunt_doctor_settings(struct shunt_findings *findings,
 {
 	char **list = shunt_environment_list(environment);
 	size_t before = findings->count;
+	const struct shunt_conf_asker asker = { .get = shunt_environment_get,
+						.arg = (void *)environment,
+						.complain = add_invalid,
+						.carg = findings };
+	static struct shunt_conf conf;
 	struct shunt_config config;
 
-	shunt_config_load(&config, shunt_environment_get, (void *)environment, add_invalid,
-			  findings);
+	shunt_conf_read(&conf, &asker);
+	shunt_conf_load(&conf, &config, &asker, NULL);
 	shunt_config_unknown(list, add_doubt, findings);
 	shunt_config_contradictions(&config, add_doubt, findings);
 	check_policy(findings, &config);

@@ -14,7 +14,7 @@ tools_shunt_SOURCES = \
 	tools/advice.c tools/advice.h tools/advice_table.h \
 	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
 	tools/anonymous.c tools/anonymous.h \
-	tools/run.c tools/adm.c \
+	tools/run.c tools/adm.c tools/adm_who.c tools/adm_who.h \
 	tools/config.c \
 	tools/log.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \

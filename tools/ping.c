@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* shunt ping: options, and targets one after the other. */
+#include "core/base/conf.h"
 #include "tools/ping.h"
 
 #include <errno.h>
@@ -234,7 +235,7 @@ int shunt_ping(int argc, char **argv)
 	for (int i = 0; i < request.count; i++)
 		if (ping_target_parse(&target, request.targets[i]))
 			return usage("no HOST[:PORT]: ", request.targets[i]);
-	if (shunt_variables_load("shunt ping", &request.options.config))
+	if (shunt_variables_load("shunt ping", &request.options.config, NULL, NULL).values)
 		return EXIT_USAGE;
 	rc = prepare(&request.options);
 	if (!rc)

@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/base/conf.h"
 #include "core/base/address.h"
 #include "tools/perf_end.h"
 #include "tools/shunt.h"
@@ -322,7 +323,7 @@ int ping_server(int argc, char **argv)
 	struct epoll_event events[EVENTS];
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (argc != 3 || shunt_variables_load("shunt ping", &config))
+	if (argc != 3 || shunt_variables_load("shunt ping", &config, NULL, NULL).values)
 		return EXIT_USAGE;
 	server.config = &config;
 	signal(SIGPIPE, SIG_IGN);

@@ -53,12 +53,17 @@ enum shunt_program_kind {
 enum shunt_program_kind shunt_program_inspect(const char *path, const char **why);
 
 /*
- * variables.c: our own SHUNT_*. Loading complains on standard error in the name of `who`, also of names
- * that are no variables and of settings that contradict each other, and returns the number of invalid
- * values; checking is -1 if nothing should be started.
+ * variables.c: our own SHUNT_* and the files beneath them. Loading complains on standard error in the name of `who`,
+ * also of names that are no variables and of settings that contradict each other. `origins` (core/base/conf.h) and
+ * `files` may be NULL. Checking is -1 if nothing should be started.
  */
+struct shunt_conf;
+struct shunt_conf_wrong;
+struct shunt_conf_origin;
 struct shunt_config;
-int shunt_variables_load(const char *who, struct shunt_config *config);
+struct shunt_conf_wrong shunt_variables_load(const char *who, struct shunt_config *config,
+					     struct shunt_conf_origin *origins,
+					     const struct shunt_conf **files);
 int shunt_variables_check(const char *who);
 
 /* library.c: libshunt.so, and the environment that loads it. */

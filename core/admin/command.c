@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
 #include "core/admin/events.h"
+#include "core/admin/live.h"
 #include "core/admin/trace_show.h"
 #include "core/base/answer.h"
 #include "core/recovery/failover.h"
@@ -31,11 +32,10 @@ static int run_set(struct shunt_engine *engine, int count, char **words, struct 
 	char why[SHUNT_CONFIG_LINE_MAX];
 
 	(void)count;
-	if (shunt_config_change(&engine->config, words[0], words[1], why, sizeof(why))) {
+	if (shunt_live_set(engine, words[0], words[1], why, sizeof(why))) {
 		shunt_answer_put(answer, "%s\n", why);
 		return -1;
 	}
-	shunt_log_set_level((enum shunt_log_level)engine->config.log_level);
 	shunt_traced_config(engine);
 	if (engine->service)
 		shunt_loop_post(&engine->loop, &engine->service->tasks.trace);

@@ -6,6 +6,7 @@ admin_sources = \
 	core/admin/doors.c core/admin/doors.h \
 	core/admin/events.c core/admin/events.h \
 	core/admin/hw_counters.c core/admin/hw_counters.h \
+	core/admin/live.c core/admin/live.h \
 	core/admin/stats.c core/admin/stats.h \
 	core/admin/stats_device.c core/admin/stats_device.h \
 	core/admin/stats_lane.c core/admin/stats_lane.h \

@@ -12,8 +12,9 @@
 #define K (1ULL << 10)
 #define M (1ULL << 20)
 #define G (1ULL << 30)
-#define LIVE 1
-#define FIXED 0
+#define LIVE SHUNT_CONFIG_LIVE
+#define FIXED SHUNT_CONFIG_AT_START
+#define LINK SHUNT_CONFIG_AT_LINK
 #define SIZE SHUNT_CONFIG_SIZE
 #define POW2 SHUNT_CONFIG_POW2
 #define AUTO SHUNT_CONFIG_AUTO
@@ -53,6 +54,12 @@ int shunt_config_device(const char *text, const char **name)
 		return -1;
 	*name = text + 6;
 	return SHUNT_DEVICE_VERBS;
+}
+
+static int conf_check(const char *text, char *why, size_t bytes)
+{
+	(void)why, (void)bytes;
+	return *text != '/' && strcmp(text, "none") != 0;
 }
 
 static int device_check(const char *text, char *why, size_t bytes)
@@ -336,23 +343,42 @@ static const char *quotable(const char *text, char *buf, size_t len)
 	return buf;
 }
 
-static void complain_value(const struct shunt_config_row *row, const char *text,
-			   void (*complain)(const char *line, void *arg), void *carg)
+/* What is used instead is what lies below. */
+static void say_invalid(const struct shunt_config_row *row, const struct shunt_config *c,
+			const char *text, char *line, size_t len)
 {
-	char line[SHUNT_CONFIG_LINE_MAX], range[128], def[64], quoted[64], why[128] = "", printable[128];
+	char range[128], used[64], quoted[64], why[128] = "", printable[128];
 
 	if (row->check)
 		row->check(text, why, sizeof(why));
-	snprintf(line, sizeof(line), "%s=%s is invalid: %s%sallowed is %s%s; the default is used: %s",
-		 row->name, quotable(text, quoted, sizeof(quoted)), quotable(why, printable, sizeof(printable)), *why ? "; " : "",
+	shunt_config_value_text(row, c, used, sizeof(used));
+	snprintf(line, len, "%s=%s is invalid: %s%sallowed is %s%s; the %s is used: %s", row->name,
+		 quotable(text, quoted, sizeof(quoted)),
+		 quotable(why, printable, sizeof(printable)), *why ? "; " : "",
 		 shunt_config_range_text(row, range, sizeof(range)),
 		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
-		 *shunt_config_default_text(row, def, sizeof(def)) ? def : "none");
-	complain(line, carg);
+		 shunt_config_changed(row, c) ? "value of a file" : "default",
+		 *used ? used : "none");
+}
+
+int shunt_config_set(struct shunt_config *c, const char *name, const char *text, char *why,
+		     size_t len)
+{
+	const struct shunt_config_row *row = row_of(name);
+	char quoted[64];
+
+	if (!row)
+		snprintf(why, len, "there is no variable %s",
+			 quotable(name, quoted, sizeof(quoted)));
+	else if (parse_value(row, text, c))
+		say_invalid(row, c, text, why, len);
+	else
+		return 0;
+	return -1;
 }
 
 /* A ring cannot grow from more to less: such a pair counts as one invalid value. */
-static int check_rings(struct shunt_config *c, void (*complain)(const char *, void *), void *carg)
+int shunt_config_check(struct shunt_config *c, void (*complain)(const char *, void *), void *carg)
 {
 	char line[SHUNT_CONFIG_LINE_MAX];
 	struct shunt_config def;
@@ -375,21 +401,21 @@ static int check_rings(struct shunt_config *c, void (*complain)(const char *, vo
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg)
 {
+	char why[SHUNT_CONFIG_LINE_MAX];
 	int invalid = 0;
 
 	shunt_config_defaults(c);
 	for (size_t i = 0; i < shunt_config_count; i++) {
-		const struct shunt_config_row *row = &shunt_config_rows[i];
-		const char *text = get(row->name, arg);
+		const char *text = get(shunt_config_rows[i].name, arg);
 
-		if (!text || !*text || !parse_value(row, text, c))
+		if (!text || !*text ||
+		    !shunt_config_set(c, shunt_config_rows[i].name, text, why, sizeof(why)))
 			continue;
 		if (complain)
-			complain_value(row, text, complain, carg);
+			complain(why, carg);
 		invalid++;
 	}
-	invalid += check_rings(c, complain, carg);
-	return invalid;
+	return invalid + shunt_config_check(c, complain, carg);
 }
 
 int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len)
@@ -402,8 +428,10 @@ int shunt_config_change(struct shunt_config *c, const char *name, const char *te
 		snprintf(why, len, "there is no variable %s", quotable(name, quoted, sizeof(quoted)));
 		return -1;
 	}
-	if (!row->live || is_text(row)) {
-		snprintf(why, len, "%s is decided when a program starts", name);
+	if (row->live != SHUNT_CONFIG_LIVE || is_text(row)) {
+		snprintf(why, len, "%s is read when %s, and stays: restart the program with it",
+			 name,
+			 row->live == SHUNT_CONFIG_AT_LINK ? "a link is made" : "a program starts");
 		return -1;
 	}
 	if (parse_value(row, text, &fresh)) {

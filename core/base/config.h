@@ -49,6 +49,12 @@ enum {
 	SHUNT_CONFIG_AUTO = 4,	/* "auto" is UINT64_MAX */
 };
 
+enum shunt_config_change { /* whether a running engine may be told a new value */
+			   SHUNT_CONFIG_AT_LINK = -1, /* no: links are made with it */
+			   SHUNT_CONFIG_AT_START, /* no */
+			   SHUNT_CONFIG_LIVE,
+};
+
 /* A row as data. */
 struct shunt_config_row {
 	const char *name;	/* with SHUNT_ */
@@ -61,7 +67,7 @@ struct shunt_config_row {
 	size_t offset;		/* of the field in struct shunt_config */
 	enum shunt_config_type type;
 	int flags;
-	int live;		/* a running engine may be told a new value */
+	int live; /* enum shunt_config_change */
 };
 
 extern const struct shunt_config_row shunt_config_rows[];
@@ -78,11 +84,24 @@ void shunt_config_defaults(struct shunt_config *c);
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg);
 
+/* One value, of a variable of that name; 0. Or -1, `why` is one line, and nothing has changed. Before there is an engine. */
+int shunt_config_set(struct shunt_config *c, const char *name, const char *text, char *why,
+		     size_t len);
+/* Values that exclude each other give way to their defaults; the number of such pairs. As above. */
+int shunt_config_check(struct shunt_config *c, void (*complain)(const char *line, void *arg),
+		       void *carg);
+
 /*
  * A new value for a running engine, whose other threads read it. 0; or -1, `why` is one line, and nothing has
  * changed.
  */
 int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len);
+
+/* A number of a row that is LIVE, for a thread other than the service thread, which alone changes it. */
+static inline uint64_t shunt_config_live(const uint64_t *field)
+{
+	return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
 
 /* Whether `name` ("SHUNT_…") is a variable of the table. */
 int shunt_config_known(const char *name);

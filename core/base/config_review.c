@@ -230,8 +230,8 @@ static const struct {
 	bool (*when)(const struct shunt_config *c);
 	const char *names;
 } idle[] = {
-	{ "ENABLE", is_off, "- ENABLE LOG LOG_FILE" },
-	{ "DEVICE", is_none, "- ENABLE DEVICE LOG LOG_FILE STATS SEED FAULT" },
+	{ "ENABLE", is_off, "- ENABLE CONF LOG LOG_FILE" },
+	{ "DEVICE", is_none, "- ENABLE CONF DEVICE LOG LOG_FILE STATS SEED FAULT" },
 	{ "DEVICE", is_verbs, "SOFT_MODEL" },
 	{ "DEVICE", is_soft, "SILENCE_S KEY" },
 	{ "LOG", is_silent, "LOG_FILE" },

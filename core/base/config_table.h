@@ -12,12 +12,16 @@
  *   FORM(name, field, check, form, default, live, help)   text that `check` takes (0 for a good one) and that
  *                                                    `form` describes
  *
- * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not.
+ * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not, LINK if not because links
+ * are made with it.
  * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
  * of two), AUTO (accepts the word auto, which is UINT64_MAX). unit: what a plain number counts.
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")
+FORM(CONF, conf, conf_check, "none|PATH", "", FIXED,
+	"file with settings that counts in the place of /etc/shunt.conf and ~/.config/shunt.conf: an absolute name, or none. "
+	"It counts in the environment alone; shunt.conf(5) has what such a file holds")
 FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"the device that carries streams: soft is shared memory on this host, verbs an RDMA device of the machine, "
 	"and none offers and takes no links. Auto is soft to peers on this host, and verbs to others. Verbs takes "
@@ -30,7 +34,7 @@ ENUM(LOG_FORMAT, log_format, "text|json", 0, FIXED,
 PATH(LOG_FILE, log_file, FIXED,
 	"file that messages are appended to instead of standard error; %p is the process id. It must be a regular "
 	"file of the process's user and no symbolic link. Only that user should be able to write in its folder")
-ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, FIXED,
+ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, LIVE,
 	"how a wait looks for completions. Event asks for an event and sleeps, and batch takes no more than "
 	"SHUNT_POLL_BATCH with one. Hybrid polls until nothing is there, adaptive polls on as long as that pays, "
 	"and busy never sleeps")
@@ -39,7 +43,7 @@ UINT(SPIN_US, spin_us, 0, 1000, 25, 0, "us", LIVE,
 UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
 	"adaptive: how many polls in a row may find nothing; 0 is hybrid, and the default leaves the end "
 	"to SHUNT_SPIN_US")
-UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", FIXED,
+UINT(POLL_BATCH, poll_batch, 1, 64, 32, 0, "completions", LIVE,
 	"most completions taken from a CQ at once")
 UINT(POLL_WARN_US, poll_warn_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
 	"`shunt log` keeps polls that find arrived bytes so long after the poll before. A thread that slept until they "
@@ -47,48 +51,48 @@ UINT(POLL_WARN_US, poll_warn_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
 UINT(SLOW_US, slow_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
 	"`shunt log` keeps steps that take so long: a send that waits for room, a completion, a claim and others. With 0 "
 	"no step reads the clock")
-UINT(CQS, cqs, 1, 8, 1, 0, "queues", FIXED,
+UINT(CQS, cqs, 1, 8, 1, 0, "queues", LINK,
 	"completion queues; lanes take them in turn")
-UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", FIXED,
+UINT(RING_MIN, ring_min, 4 * K, 64 * M, 16 * K, SIZE | POW2, "bytes", LINK,
 	"receive ring of a new stream's direction")
-UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
+UINT(RING_MAX, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", LINK,
 	"how far a busy direction's ring grows")
-UINT(ARENA, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", FIXED,
+UINT(ARENA, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", LINK,
 	"address space for the rings of one link, backed by memory as it is used. Less where the program has limited its "
 	"address space (RLIMIT_AS): links take a quarter of what the limit leaves")
-UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", FIXED,
+UINT(FRAG, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", LINK,
 	"largest single RDMA write; adjacent sends are merged up to it")
-UINT(MR, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", FIXED,
+UINT(MR, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", LINK,
 	"one memory region, out of which rings are carved and which is registered as it is needed; at least "
 	"SHUNT_RING_MAX")
-UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", FIXED,
+UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", LINK,
 	"largest data that a work request carries itself; the device fetches more than that from registered memory")
 UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIXED,
 	"blocking sends from this size on are fetched from the program's own buffer, registered for the call. "
 	"Auto measures where that costs less than a copy, and 0 is never")
-ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, FIXED,
+ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, LIVE,
 	"how sends that could not be posted at once are posted. Single posts each alone, merge joins adjacent ones, "
 	"chain posts those of all streams with one doorbell, and hybrid does both")
-UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", FIXED,
+UINT(CHAIN, chain_max, 1, 64, 16, 0, "requests", LIVE,
 	"most work requests posted with one doorbell")
-UINT(LANES, lanes, 1, 8, UINT64_MAX, AUTO, "lanes", FIXED,
+UINT(LANES, lanes, 1, 8, UINT64_MAX, AUTO, "lanes", LINK,
 	"queue pairs of a link, over which its streams are spread. The end that wants fewer decides. Auto is 1 on the "
 	"soft device and 4 on RDMA devices")
-UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
+UINT(RQ, rq_depth, 64, 16384, 1024, POW2, "requests", LINK,
 	"receive queue of a lane")
-UINT(SQ, sq_depth, 64, 16384, 1024, POW2, "requests", FIXED,
+UINT(SQ, sq_depth, 64, 16384, 1024, POW2, "requests", LINK,
 	"send queue of a lane")
-UINT(SIGNAL_EVERY, signal_every, 1, 1024, 64, 0, "requests", FIXED,
+UINT(SIGNAL_EVERY, signal_every, 1, 1024, 64, 0, "requests", LIVE,
 	"one work request in this many asks for a completion")
-ENUM(ADMIT, admit, "static|aimd|none", 0, FIXED,
+ENUM(ADMIT, admit, "static|aimd|none", 0, LINK,
 	"policy of the window: fixed, adapted to completion times, or none")
-UINT(WINDOW, window_bytes, 0, 1 * G, 1 * M, SIZE, "bytes", FIXED,
+UINT(WINDOW, window_bytes, 0, 1 * G, 1 * M, SIZE, "bytes", LIVE,
 	"most data of a lane in flight; 0 for no limit")
-UINT(WINDOW_WR, window_wrs, 0, 16384, 512, 0, "requests", FIXED,
+UINT(WINDOW_WR, window_wrs, 0, 16384, 512, 0, "requests", LIVE,
 	"most work requests of a lane in flight; 0 for no limit")
-UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", FIXED,
+UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", LIVE,
 	"most data of all lanes together in flight; 0 for no limit")
-ENUM(RETAIN, retain, "auto|always", 0, FIXED,
+ENUM(RETAIN, retain, "auto|always", 0, LINK,
 	"keep what was sent until it has arrived, so that a queue pair's death loses nothing; auto where the peer's "
 	"memory cannot be seen instead")
 ENUM(TRUST, trust, "user|host|key", 1, FIXED,
@@ -102,20 +106,20 @@ PATH(KEY, key_file, FIXED,
 ENUM(PROOF, proof, "auto|nonce", 0, FIXED,
 	"how an end proves that a claimed connection is its own. Auto asks the kernel about a peer on this host, and "
 	"writes a nonce into the stream between hosts. Nonce always writes one")
-UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", FIXED,
+UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", LINK,
 	"after how long a peer that does not answer on an RDMA device is given up; its streams go on over TCP")
-UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", FIXED,
+UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", LIVE,
 	"how long an idle lane of an RDMA device may go without a sign of life. Twice in that time its peer's device "
 	"is asked for one. A device that gives none within SHUNT_DEAD_MS is given up. With 0 none is asked")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
-UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", FIXED,
+UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", LIVE,
 	"how long a new connection may wait for its peer's claim, counted from its first byte")
-UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", FIXED,
+UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
 	"after so many connections to an address that ended before a link could serve them, further ones are claimed "
 	"only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
 	"first use")
-UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", FIXED,
+UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
 	"which track carries streams: tcp keeps both directions on TCP until `shunt adm` says otherwise, rdma keeps them "
@@ -124,10 +128,10 @@ UINT(SLOW_MS, slow_ms, 0, 60000, 100, 0, "ms", LIVE,
 	"a link that waits for completions and has none for this time is slow; 0 for never")
 UINT(SLOW_TIMES, slow_times, 1, 1000, 3, 0, "looks", LIVE,
 	"streams of a link send over TCP for SHUNT_RETURN_MS when it was slow so many times in a row")
-UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", FIXED,
+UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", LIVE,
 	"after how long streams return to a link that was slow or whose queue pair has died. The time doubles each "
 	"time that this happens again soon. With 0 they do not return after a queue pair's death")
-UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", FIXED,
+UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", LIVE,
 	"the longest such time")
 ENUM(URING, uring, "deny|allow|tcp", 0, FIXED,
 	"policy for a program's rings of io_uring, which see nothing of a link. Deny refuses them, as a kernel "

@@ -3,6 +3,9 @@
 base_sources = \
 	core/base/address.c core/base/address.h \
 	core/base/answer.c core/base/answer.h \
+	core/base/conf.c core/base/conf.h \
+	core/base/conf_file.c core/base/conf_file.h \
+	core/base/conf_lines.c core/base/conf_lines.h \
 	core/base/config.c core/base/config.h \
 	core/base/config_review.c core/base/config_review.h \
 	core/base/config_table.h \

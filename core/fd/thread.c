@@ -19,7 +19,7 @@ __thread struct shunt_thread shunt_thread;
 uint64_t shunt_thread_budget(struct shunt_engine *engine)
 {
 	uint64_t most = 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed);
-	uint64_t budget = engine->config.spin_us * 1000;
+	uint64_t budget = shunt_config_live(&engine->config.spin_us) * 1000;
 
 	if (shunt_thread.skip) {
 		shunt_thread.skip--;

@@ -25,7 +25,6 @@ struct shunt_chain {
 
 int shunt_chain_init(struct shunt_lane *lane)
 {
-	const struct shunt_config *config = &lane->link->engine->config;
 	struct shunt_chain *chain = malloc(sizeof(*chain));
 
 	if (!chain)
@@ -33,9 +32,15 @@ int shunt_chain_init(struct shunt_lane *lane)
 	shunt_chain_begin(chain);
 	chain->number = 1;
 	chain->lane = lane;
-	chain->limit = lane->chains ? shunt_narrow_u32(config->chain_max) : 1;
 	lane->chain = chain;
+	shunt_chain_change(lane);
 	return 0;
+}
+
+void shunt_chain_change(struct shunt_lane *lane)
+{
+	lane->chain->limit = lane->chains ? shunt_narrow_u32(lane->link->engine->config.chain_max) :
+					    1;
 }
 
 void shunt_chain_fini(struct shunt_lane *lane)

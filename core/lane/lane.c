@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 #include "core/lane/chain.h"
+#include "core/lane/wr.h"
 #include "core/lane/direct.h"
 #include "core/lane/lane_trace.h"
 #include "core/engine.h"
@@ -13,11 +14,26 @@
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
+/* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
+static void configure(struct shunt_lane *lane)
+{
+	const struct shunt_config *config = &lane->link->engine->config;
+	uint64_t every = config->signal_every < lane->sq_depth / 2 ? config->signal_every :
+								     lane->sq_depth / 2;
+
+	if (every > lane->window.wrs / 2)
+		every = lane->window.wrs / 2;
+	lane->signal_every = every ? shunt_narrow_u32(every) : 1;
+	atomic_store_explicit(&lane->merges,
+			      config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID,
+			      memory_order_relaxed);
+	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
+}
+
 int shunt_lane_init(struct shunt_lane *lane)
 {
 	struct shunt_engine *engine = lane->link->engine;
 	const struct shunt_config *config = &engine->config;
-	uint64_t every;
 	int result;
 
 	lane->hooks = engine->lane_hooks;
@@ -25,17 +41,40 @@ int shunt_lane_init(struct shunt_lane *lane)
 	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
 	lane->sq_depth = lane->link->device->sq_depth;
 	lane->rq_depth = lane->link->device->rq_depth;
-	lane->merges = config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID;
-	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
 	result = shunt_window_init(&lane->window, config, lane->sq_depth, &engine->group.inflight);
 	if (result)
 		return result;
-	/* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
-	every = config->signal_every < lane->sq_depth / 2 ? config->signal_every : lane->sq_depth / 2;
-	if (every > lane->window.wrs / 2)
-		every = lane->window.wrs / 2;
-	lane->signal_every = every ? shunt_narrow_u32(every) : 1;
+	configure(lane);
 	return shunt_chain_init(lane);
+}
+
+/* Nothing of it is in flight, or a WR under way says when all of it is done. lane.lock held. */
+static bool is_covered(struct shunt_lane *lane)
+{
+	uint64_t number;
+
+	return lane->sent == atomic_load(&lane->retired) || shunt_wr_probe(lane, &number);
+}
+
+bool shunt_lane_change(struct shunt_lane *lane)
+{
+	struct shunt_group *group = &lane->link->engine->group;
+	bool done;
+
+	shunt_lock_take(&lane->lock);
+	done = atomic_load(&lane->failed) || is_covered(lane);
+	if (done) {
+		shunt_lock_take(&group->lock);
+		shunt_window_change(&lane->window, &lane->link->engine->config, &group->inflight);
+		shunt_lock_leave(&group->lock);
+		configure(lane);
+		shunt_chain_change(lane);
+	} else {
+		lane->unsignaled = lane->signal_every; /* the next is */
+	}
+	shunt_lane_leave(lane);
+	shunt_lane_kick(lane); /* there may be more room than before */
+	return done;
 }
 
 void shunt_lane_fini(struct shunt_lane *lane)
@@ -84,7 +123,8 @@ static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 	if (bytes > room)
 		bytes = room;
 	if (bytes)
-		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_SEND_BUFFER_BYTES, !lane->merges);
+		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_SEND_BUFFER_BYTES,
+					  !shunt_lane_merges(lane));
 	if (!bytes)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);

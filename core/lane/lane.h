@@ -53,7 +53,8 @@ struct shunt_lane {
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
-	bool merges, chains;		/* SHUNT_BATCH */
+	_Atomic bool merges; /* SHUNT_BATCH; written with the lock, read with none */
+	bool chains; /* the same */
 	bool fetches;			/* the device fetches what is longer than max_inline itself, from
 					 * registered memory, until the WR is complete */
 	bool retains;			/* what was posted is kept until it has arrived (DESIGN 6) */
@@ -118,9 +119,20 @@ static inline bool shunt_lane_keeps(const struct shunt_lane *lane)
 	return lane->fetches || lane->retains;
 }
 
+/* Adjacent staged bytes become one WR. */
+static inline bool shunt_lane_merges(const struct shunt_lane *lane)
+{
+	return atomic_load_explicit(&lane->merges, memory_order_relaxed);
+}
+
 /* `link` and `number` are set. */
 int shunt_lane_init(struct shunt_lane *lane);
 void shunt_lane_fini(struct shunt_lane *lane);
+/*
+ * SHUNT_BATCH, SHUNT_CHAIN, SHUNT_SIGNAL_EVERY or a window has changed. False: the send queue is full and nothing has
+ * changed, so the caller comes again. Service thread.
+ */
+bool shunt_lane_change(struct shunt_lane *lane);
 
 /*
  * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock

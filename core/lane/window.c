@@ -130,6 +130,27 @@ int shunt_window_init(struct shunt_window *window, const struct shunt_config *co
 	return 0;
 }
 
+/* What is in flight counts from now on, or does not any more. */
+static void change_device(struct shunt_window *window, uint64_t most, _Atomic uint64_t *device)
+{
+	if (most && !window->device)
+		atomic_fetch_add(device, shunt_window_inflight(window));
+	if (!most && window->device)
+		atomic_fetch_sub(window->device, shunt_window_inflight(window));
+	window->device = most ? device : NULL;
+	window->device_bytes = most;
+}
+
+void shunt_window_change(struct shunt_window *window, const struct shunt_config *config,
+			 _Atomic uint64_t *device)
+{
+	change_device(window, config->window_device, device);
+	shunt_window_use(window, window->policy);
+	window->policy->start(window, config);
+	move_edge(window);
+	plan_signal(window, window->posted);
+}
+
 void shunt_window_fini(struct shunt_window *window)
 {
 	if (window->device)

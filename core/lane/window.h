@@ -103,6 +103,12 @@ int shunt_window_init(struct shunt_window *window, const struct shunt_config *co
 		      _Atomic uint64_t *device);
 /* What is in flight will never complete; the device's count forgets it. */
 void shunt_window_fini(struct shunt_window *window);
+/*
+ * The configuration's limits have changed. All that was posted is complete, or a WR that is under way says when it is;
+ * nothing was admitted that is not posted. group.lock held, too.
+ */
+void shunt_window_change(struct shunt_window *window, const struct shunt_config *config,
+			 _Atomic uint64_t *device);
 /* Another policy than the configuration's. */
 void shunt_window_use(struct shunt_window *window, const struct shunt_admission *policy);
 /* Puts a gate before the lane, or takes it away with NULL. */

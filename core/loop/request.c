@@ -43,7 +43,7 @@ void shunt_request_completions(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
-	if (engine->config.slow_ms && !shunt_task_waits(&service->tasks.mock))
+	if (shunt_config_live(&engine->config.slow_ms) && !shunt_task_waits(&service->tasks.mock))
 		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
 }
 

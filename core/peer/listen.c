@@ -142,7 +142,8 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 		r->listener = other.found;
 		/* A program may listen for one connection only; who made that claims it when it uses it first. */
 		if (!r->listener && r->fd >= 0 && other.claimable)
-			r->leave_at = shunt_now(engine) + engine->config.claim_ms * 1000000;
+			r->leave_at = shunt_now(engine) +
+				      shunt_config_live(&engine->config.claim_ms) * 1000000;
 		else if (!r->listener && r->fd >= 0)
 			leave(engine, r, &crowd);
 	}

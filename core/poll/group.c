@@ -15,7 +15,7 @@ static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *e
 							  uint64_t late)
 {
 	struct shunt_group *group = &engine->group;
-	const int batch = shunt_narrow_int(engine->config.poll_batch);
+	const int batch = shunt_narrow_int(shunt_config_live(&engine->config.poll_batch));
 	struct ibv_wc wc[BATCH_MAX];
 	const struct shunt_hooks *hooks = group->hooks;
 	uint32_t emptied = 0;	/* CQs in a row */
@@ -118,7 +118,8 @@ static int poll_some(struct shunt_engine *engine, int limit)
 
 int shunt_group_poll_locked(struct shunt_engine *engine)
 {
-	return poll_some(engine, shunt_narrow_int(engine->config.poll_batch * POLL_ROUNDS));
+	return poll_some(engine, shunt_narrow_int(shunt_config_live(&engine->config.poll_batch) *
+						  POLL_ROUNDS));
 }
 
 int shunt_group_poll(struct shunt_engine *engine)
@@ -201,7 +202,7 @@ static bool take_some(struct shunt_engine *engine)
 	int n;
 
 	if (mode->bounded) {
-		poll_some(engine, shunt_narrow_int(engine->config.poll_batch));
+		poll_some(engine, shunt_narrow_int(shunt_config_live(&engine->config.poll_batch)));
 		return false;
 	}
 	n = shunt_group_poll_locked(engine);

@@ -16,13 +16,15 @@ const struct shunt_polling shunt_polling_modes[] = {
 
 const struct shunt_polling *shunt_polling(const struct shunt_engine *engine)
 {
-	return &shunt_polling_modes[engine->config.poll];
+	return &shunt_polling_modes[shunt_config_live(&engine->config.poll)];
 }
 
 bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint64_t deadline)
 {
-	*spin = (struct shunt_spin) { .mode = shunt_polling(engine), .deadline = deadline,
-				      .gap = DISPLACED, .retries = engine->config.poll_retry };
+	*spin = (struct shunt_spin) { .mode = shunt_polling(engine),
+				      .deadline = deadline,
+				      .gap = DISPLACED,
+				      .retries = shunt_config_live(&engine->config.poll_retry) };
 	if (spin->mode->stays) {
 		spin->budget = STAY;
 		spin->retries = UINT64_MAX;

@@ -22,6 +22,18 @@ void shunt_keepalive_begin(struct shunt_link *link)
 	shunt_task_at(&service->tasks.keepalive, shunt_now(engine) + engine->config.keepalive_ms * 500000);
 }
 
+/* A look that was due later comes earlier; one that finds no lane to ask is the last. */
+void shunt_keepalive_change(struct shunt_service *service)
+{
+	struct shunt_engine *engine = service->engine;
+
+	if (!engine->config.keepalive_ms || !service->links)
+		return;
+	service->keeping = true;
+	shunt_task_at(&service->tasks.keepalive,
+		      shunt_now(engine) + engine->config.keepalive_ms * 500000);
+}
+
 void shunt_keepalive_forget(struct shunt_link *link)
 {
 	struct shunt_service *service = link->engine->service;
@@ -89,7 +101,14 @@ void shunt_keepalive_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, keepalive);
 	struct shunt_engine *engine = service->engine;
-	uint64_t next = shunt_now(engine) + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
+	uint64_t next;
+
+	if (!engine->config.keepalive_ms) {
+		service->keeping = false;
+		service->keep_next = NULL;
+		return;
+	}
+	next = shunt_now(engine) + (look(service) ? engine->config.keepalive_ms * 500000 : BREATH);
 
 	if (service->keeping || service->keep_next)
 		shunt_task_at(task, next);

@@ -16,6 +16,8 @@ struct shunt_task;
 
 /* The link is up. */
 void shunt_keepalive_begin(struct shunt_link *link);
+/* SHUNT_KEEPALIVE_MS has changed. */
+void shunt_keepalive_change(struct shunt_service *service);
 /* The link's memory goes. */
 void shunt_keepalive_forget(struct shunt_link *link);
 /* Asks lanes that have been silent. */

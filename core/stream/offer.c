@@ -18,8 +18,11 @@ static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	if (uses < LASTING_USES)
 		atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
-	return uses >= LASTING_USES || atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
-	       (uses >= BRIEF_USES && shunt_now(engine) - stream->born >= engine->config.claim_ms * 1000000 / 4);
+	return uses >= LASTING_USES ||
+	       atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
+	       (uses >= BRIEF_USES &&
+		shunt_now(engine) - stream->born >=
+			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)

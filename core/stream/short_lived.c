@@ -25,7 +25,7 @@ void shunt_short_lived_begins(struct shunt_stream *stream, const struct sockaddr
 
 void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint32_t limit = shunt_narrow_u32(engine->config.brief);
+	uint32_t limit = shunt_narrow_u32(shunt_config_live(&engine->config.brief));
 	uint32_t count = atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed);
 	bool brief = !stream->tx.bytes.link && !stream->rx.bytes.link;
 
@@ -38,6 +38,8 @@ void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *st
 
 bool shunt_short_lived_expected(struct shunt_engine *engine, const struct shunt_stream *stream)
 {
-	return engine->config.brief &&
-	       atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed) >= engine->config.brief;
+	uint64_t limit = shunt_config_live(&engine->config.brief);
+
+	return limit &&
+	       atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed) >= limit;
 }

@@ -168,7 +168,10 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 								     bytes - taken);
 				break;
 			}
-			if (!shunt_send_buffer_ready(stream, !stream->lane->merges)) {	/* no memory: TCP has its own */
+			if (!shunt_send_buffer_ready(
+				    stream,
+				    !shunt_lane_merges(
+					    stream->lane))) { /* no memory: TCP has its own */
 				atomic_store(&tx->want_link, false);
 				tx->quick = false;
 				break;

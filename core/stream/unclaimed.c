@@ -6,7 +6,7 @@
 
 static uint64_t patience(const struct shunt_engine *engine)
 {
-	return engine->config.claim_ms * MS;
+	return shunt_config_live(&engine->config.claim_ms) * MS;
 }
 
 /* Candidates that could be claimed, and have carried a byte. */

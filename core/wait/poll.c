@@ -207,7 +207,7 @@ static int look(struct polling *p, bool ask)
 /* The same after taking all that has come. */
 static int look_at_all(struct polling *p)
 {
-	while (shunt_group_poll(p->engine) >= (int)p->engine->config.poll_batch)
+	while (shunt_group_poll(p->engine) >= (int)shunt_config_live(&p->engine->config.poll_batch))
 		;
 	return look(p, true);
 }

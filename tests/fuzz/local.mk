@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check does.
-fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \
+fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
@@ -17,6 +17,9 @@ endif
 
 fuzz_ldadd = libshuntcore.la -lpthread
 
+tests_fuzz_conf_SOURCES = tests/fuzz/conf.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_conf_LDADD = $(fuzz_ldadd)
+tests_fuzz_conf_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_config_LDADD = $(fuzz_ldadd)
 tests_fuzz_config_LDFLAGS = $(fuzz_ldflags)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/conf.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VARIABLE "SHUNT_CONF"
+
+static void say(const struct shunt_conf_asker *asker, const char *path, unsigned int number,
+		const char *what)
+{
+	char line[SHUNT_CONFIG_LINE_MAX], at[16] = "";
+
+	if (!asker->complain)
+		return;
+	if (number)
+		snprintf(at, sizeof(at), ":%u", number);
+	snprintf(line, sizeof(line), "%.600s%s: %.800s", path, at, what);
+	asker->complain(line, asker->carg);
+}
+
+/* --- the files --- */
+
+static void read_file(struct shunt_conf *conf, const char *directory, const char *name,
+		      enum shunt_conf_owner owner)
+{
+	struct shunt_conf_text *file = &conf->file[conf->count];
+	int length = snprintf(file->path, sizeof(file->path), "%s%s", directory, name), bytes;
+
+	if (length < 0 || (size_t)length >= sizeof(file->path))
+		return;
+	file->why = NULL;
+	bytes = shunt_conf_file_read(file->path, owner, file->text, &file->why);
+	file->bytes = bytes < 0 ? 0 : (size_t)bytes;
+	conf->count += bytes != -ENOENT;
+}
+
+/* A relative name would be another file in each folder. */
+static const char *absolute(const struct shunt_conf_asker *asker, const char *name)
+{
+	const char *value = asker->get(name, asker->arg);
+
+	return value && *value == '/' ? value : NULL;
+}
+
+static void read_user(struct shunt_conf *conf, const struct shunt_conf_asker *asker)
+{
+	const char *directory = absolute(asker, "XDG_CONFIG_HOME");
+
+	if (directory) {
+		read_file(conf, directory, "/shunt.conf", SHUNT_CONF_USER);
+		return;
+	}
+	directory = absolute(asker, "HOME");
+	if (directory)
+		read_file(conf, directory, "/.config/shunt.conf", SHUNT_CONF_USER);
+}
+
+void shunt_conf_read(struct shunt_conf *conf, const struct shunt_conf_asker *asker)
+{
+	const char *chosen = asker->get(VARIABLE, asker->arg);
+
+	conf->count = 0;
+	conf->missing = false;
+	if (chosen && *chosen) {
+		if (!strcmp(chosen, "none"))
+			return;
+		if (*chosen == '/')
+			read_file(conf, "", chosen, SHUNT_CONF_EITHER);
+		conf->missing = *chosen == '/' && !conf->count;
+		return;
+	}
+	read_file(conf, "", SHUNT_CONF_SYSTEM, SHUNT_CONF_ROOT);
+	read_user(conf, asker);
+}
+
+/* --- the layers --- */
+
+struct layer {
+	const struct shunt_conf_text *file;
+	struct shunt_config *config;
+	const struct shunt_conf_asker *asker;
+	struct shunt_conf_origin *origins;
+	struct shunt_conf_wrong wrong;
+};
+
+static void complain_line(unsigned int number, const char *why, void *arg)
+{
+	struct layer *layer = arg;
+
+	layer->wrong.lines++;
+	say(layer->asker, layer->file->path, number, why);
+}
+
+static void note_origin(struct layer *layer, const char *name, struct shunt_conf_origin origin)
+{
+	for (size_t i = 0; layer->origins && i < shunt_config_count; i++)
+		if (!strcmp(shunt_config_rows[i].name, name))
+			layer->origins[i] = origin;
+}
+
+static void take_line(const struct shunt_conf_line *line, void *arg)
+{
+	struct layer *layer = arg;
+	char why[SHUNT_CONFIG_LINE_MAX];
+
+	if (!strcmp(line->name, VARIABLE))
+		complain_line(line->number, VARIABLE " counts in the environment alone", layer);
+	else if (shunt_config_set(layer->config, line->name, line->value, why, sizeof(why)))
+		complain_line(line->number, why, layer);
+	else
+		note_origin(layer, line->name,
+			    (struct shunt_conf_origin) { .path = layer->file->path,
+							 .line = line->number });
+}
+
+static void take_file(struct layer *layer, const struct shunt_conf_text *file)
+{
+	const struct shunt_conf_reader reader = { .take = take_line,
+						  .wrong = complain_line,
+						  .arg = layer };
+
+	layer->file = file;
+	if (file->why)
+		complain_line(0, file->why, layer);
+	else
+		shunt_conf_lines(file->text, file->bytes, &reader);
+}
+
+static void complain_environment(struct layer *layer, const char *line)
+{
+	layer->wrong.values++;
+	if (layer->asker->complain)
+		layer->asker->complain(line, layer->asker->carg);
+}
+
+static void take_environment(struct layer *layer, bool missing)
+{
+	char why[SHUNT_CONFIG_LINE_MAX];
+
+	for (size_t i = 0; i < shunt_config_count; i++) {
+		const char *name = shunt_config_rows[i].name;
+		const char *text = layer->asker->get(name, layer->asker->arg);
+
+		if (!text || !*text)
+			continue;
+		if (shunt_config_set(layer->config, name, text, why, sizeof(why)))
+			complain_environment(layer, why);
+		else
+			note_origin(layer, name,
+				    (struct shunt_conf_origin) { .environment = true });
+	}
+	if (missing)
+		complain_environment(layer, VARIABLE ": there is no such file");
+}
+
+struct shunt_conf_wrong shunt_conf_load(const struct shunt_conf *conf, struct shunt_config *config,
+					const struct shunt_conf_asker *asker,
+					struct shunt_conf_origin *origins)
+{
+	struct layer layer = { .config = config, .asker = asker, .origins = origins };
+
+	shunt_config_defaults(config);
+	if (origins)
+		memset(origins, 0, shunt_config_count * sizeof(*origins));
+	for (unsigned int i = 0; i < conf->count; i++)
+		take_file(&layer, &conf->file[i]);
+	take_environment(&layer, conf->missing);
+	layer.wrong.values += shunt_config_check(config, asker->complain, asker->carg);
+	return layer.wrong;
+}
