@@ -112,8 +112,9 @@ static bool visit(struct asking *asking, struct shunt_door *door)
 		return false;
 	}
 	party = add_party(asking);
-	*party = (struct party){ .reply.door = *door, .fd = fd < 0 ? -1 : fd };
-	snprintf(party->reply.why, sizeof(party->reply.why), "%s", fd < 0 ? why : SHUNT_DOOR_SILENT);
+	*party = (struct party) { .reply.door = *door, .fd = fd < 0 ? -1 : fd };
+	snprintf(party->reply.why, sizeof(party->reply.why), "%s",
+		 fd < 0 ? why : SHUNT_DOOR_SILENT);
 	return false;
 }
 

@@ -13,8 +13,8 @@
 
 #define SHUNT_TOP_LINE 512 /* bytes: a line is cut to one less */
 #define SHUNT_TOP_WORD 64 /* bytes: a filter, an answer to a prompt */
-#define SHUNT_TOP_UNKNOWN                                                                          \
-	(-1.0) /* a number that a process does not say, or that no look has a value of */
+/* A number that a process does not say, or that no look has a value of. */
+#define SHUNT_TOP_UNKNOWN (-1.0)
 
 enum shunt_top_view { SHUNT_TOP_PROCESSES, SHUNT_TOP_STREAMS };
 

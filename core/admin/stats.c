@@ -233,8 +233,9 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,\"version\":\"%s\",", SHUNT_JSON_SCHEMA,
 		       (int)engine->pid, PACKAGE_VERSION);
 	put_program(&text);
-	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
-	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,",
+		       device_name(engine), device_reason(engine),
+		       (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_qos(&text, engine);
