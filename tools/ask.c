@@ -157,7 +157,7 @@ static void end(struct party *party)
 	party->fd = -1;
 }
 
-/* What has come of an answer that does not end is none. */
+/* The beginning of an answer that does not end is dropped. */
 static void fail(struct party *party, const char *why)
 {
 	snprintf(party->reply.why, sizeof(party->reply.why), "%s", why);
@@ -169,7 +169,7 @@ static void fail(struct party *party, const char *why)
 
 static void say(struct party *party, const char *line);
 
-/* It has hung up before it was heard: perhaps once more, from inside. */
+/* The process has hung up before it was heard: perhaps once more, from inside. */
 static void retry(struct party *party, const char *line)
 {
 	int fd = -ENOENT;

@@ -64,7 +64,7 @@ struct shunt_top_model {
 	size_t count;
 	struct shunt_top_sum sum;
 
-	/* What is selected, known again in a later look; `stream` is a reference, or NULL. */
+	/* The selected row, known again in a later look; `stream` is a reference, or NULL. */
 	struct {
 		char identity[SHUNT_DOOR_IDENTITY]; /* "": nothing is selected */
 		json_t *stream;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel tells of one port of an RDMA device: its hw_counters, its state and its link layer. They are files
+ * The kernel's word about one port of an RDMA device: its hw_counters, its state and its link layer. They are files
  * of /sys/class/infiniband, which are read when somebody asks. Nothing is believed of them: names and contents are
  * bounded, and a file that holds anything but one decimal number is left out.
  */

@@ -313,12 +313,12 @@ static bool has_left(struct shunt_engine *engine, int fd)
 }
 
 /*
- * What has arrived is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
+ * An arrival is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
  * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
  */
 static void hear(struct shunt_engine *engine)
 {
-	if (!__atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED))
+	if (!shunt_config_live(&engine->config.poll_warn_us))
 		shunt_group_poll(engine);
 }
 

@@ -5,7 +5,7 @@
 #define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
 #define SELDOM 32000000000ull	/* at most */
 
-/* It has moved as far as `moved`. ns since it does not move. */
+/* The object has moved as far as `moved`. Returns ns since it stands still. */
 static uint64_t look(struct shunt_idle *idle, uint64_t moved, uint64_t now)
 {
 	uint64_t since = atomic_load(&idle->since);

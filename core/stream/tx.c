@@ -58,8 +58,8 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 	do {
 		shunt_group_poll(engine);
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
-	shunt_slow_stream(stream, SHUNT_STEP_GROW, engine->config.slow_us ? begun : 0,
-			  tx->ring_bytes);
+	shunt_slow_stream(stream, SHUNT_STEP_GROW,
+			  shunt_config_live(&engine->config.slow_us) ? begun : 0, tx->ring_bytes);
 }
 
 /*

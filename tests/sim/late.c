@@ -163,7 +163,7 @@ static void a_sleeping_thread_is_no_gap(void **state)
 	shunt_lock_leave(&group->lock);
 	assert_int_equal(get(0, 0, BUFFER), 100);
 	assert_int_equal(gaps(1), before);
-	/* It is awake again. */
+	/* The program is awake again. */
 	put(0, 0, 100, 0);
 	pass(LONG_MS);
 	assert_int_equal(get(0, 0, BUFFER), 100);
