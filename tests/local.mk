@@ -16,3 +16,6 @@ EXTRA_DIST += tests/ping.sh tests/ping_liar.py tests/ping_service.py
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
 EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py
+# The symptom table of README.md. Needs tests/bench/sick.
+TESTS += tests/findings.sh
+EXTRA_DIST += tests/findings.sh tests/findings_cases.sh
