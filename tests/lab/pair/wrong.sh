@@ -6,7 +6,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-enough=2000000	# bytes by the link under each condition
+enough=2000000	# bytes by the link without a fault
 # The stream stays on the link whatever the wire does to it.
 export WITHIN=1200 SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=60000 SHUNT_DEVICE=verbs SHUNT_LOG=info
 need iperf3 jq
@@ -48,39 +48,38 @@ carries() {
 # What the table names: requests that came out of order, and answers that did.
 wrong='[.devices[].hw_counters // {} | .out_of_seq_request // 0, .rcvd_seq_err // 0, .packet_seq_err // 0] | add // 0'
 
-# By how much they have grown while enough went by the link.
-grown() {
-	local before
+# They have grown since `before`.
+names_it() {
+	look "$wrong" && [ "$number" -gt "$before" ]
+}
+
+sound() {
 	within look "$wrong"
 	before=$number
-	carries || return
-	within look "$wrong"
-	grown=$((number - before))
-	echo "# $lab_self: $1: out of order $grown"
+	carries && ! names_it
 }
 
+# Until one of the two machines says so.
 under() { # FAULT
+	local rc=0
 	meet "before $1"
+	within look "$wrong"
+	before=$number
 	fault_on $1
 	meet "$1"
-	grown "$(fault_says $1)"
-	meet "enough of $1"
+	either names_it || rc=1
+	echo "# $lab_self: $(fault_says $1): out of order $((number - before))"
 	fault_off $1
-}
-
-names_it() {
-	[ "$grown" -gt 0 ]
+	meet "after $1"
+	return $rc
 }
 
 begin
 check "the link carries it" carries
 meet "on the link"
-grown "the wire is sound"
-meet "enough without a fault"
-check "the wire is sound: nothing out of order" [ "$grown" = 0 ]
+check "the wire is sound: nothing out of order" sound
 for fault in reorder loss5; do
-	under $fault
-	check "$(fault_says $fault): the counters name it, here or there" between_them names_it
+	check "$(fault_says $fault): the counters name it, here or there" under $fault
 done
 [ "$lab_self" = one ] || kill "$pid"
 meet "it is over"
