@@ -66,6 +66,12 @@ moves() {
 		jq -e '.processes[0].tx > 0' "$work/top.json" > /dev/null && look
 } 2> "$work/look.err"
 
+# The same after the beginning, in which links are made and rings grow.
+flows() {
+	local sends=500
+	traced && moves
+}
+
 # --- the rules of the table ---
 
 # stage NAME [MS]: where most of the time of one send in ten goes, at least so long.
@@ -183,6 +189,6 @@ find_mute() {
 # 64 streams into one reader, over a device that is slower than they are. A write takes it a millisecond.
 incast_model="SHUNT_SOFT_MODEL=gbit=2,wqe=1000000,delay=5950"
 find_incast() {
-	one "an incast" "a window that is full" moves sink flood 64 SHUNT_RING_MAX=256K SHUNT_WINDOW=128K "$incast_model"
+	one "an incast" "a window that is full" flows sink flood 64 SHUNT_RING_MAX=256K SHUNT_WINDOW=128K "$incast_model"
 	one "one client over the same device" "" traced well ask 1 SHUNT_WINDOW=128K "$incast_model"
 }
