@@ -38,8 +38,8 @@ void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lan
 }
 
 /*
- * With a full window the link is behind, and the ring is full of what it has not delivered: the window is the limit.
- * Otherwise the reader is behind.
+ * With a full window the link is behind, and the ring is full of what it has not delivered: the
+ * window is the limit. Otherwise the reader is behind.
  */
 void shunt_lane_no_room(struct shunt_lane *lane, int fd)
 {

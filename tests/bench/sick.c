@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that are ill on purpose, and healthy ones, for tests/findings.sh and tests/bench/paper/xr_e6.sh.
+ * Programs that are ill on purpose, and healthy ones, for tests/findings.sh and
+ * tests/bench/paper/xr_e6.sh.
  *
  * sick server KIND BYTES MS: prints its port. Requests have BYTES, answers 16.
  *	well		answers each request at once
@@ -11,7 +12,8 @@
  *	deaf		reads, never answers, and reads no more from SIGUSR1 on
  *	never		accepts, and never reads
  * sick client PORT ask BYTES 1: a request, its answer, the next one; from SIGUSR1 on it only waits.
- * sick client PORT flood BYTES CONNECTIONS: sends blocks of BYTES without end on that many connections, each with a thread.
+ * sick client PORT flood BYTES CONNECTIONS: sends blocks of BYTES without end on that many
+ *	connections, each with a thread.
  */
 #include <pthread.h>
 #include <signal.h>

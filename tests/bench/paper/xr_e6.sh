@@ -35,5 +35,5 @@ for ((round = 1; round <= rounds; round++)); do
 		"find_$name"
 	done
 done
-not_here "a wire that loses packets or changes their order, which needs RDMA devices: tests/lab/lab.sh wrong."
+not_here "a wire that changes the order of packets, which needs RDMA devices: tests/lab/lab.sh wrong."
 exit $((failures > 0))
