@@ -69,11 +69,11 @@ struct shunt_lane {
 	uint64_t sent;			/* WRs posted to the SQ: messages to the peer, and READs */
 	uint64_t reads;			/* of them: READs, probes and WRITEs without a word, which take no receive of the peer's */
 	uint64_t last_signaled;		/* the number of one of them */
-	uint64_t last_timed;		/* and of one that is timed */
 	_Atomic uint64_t retired;	/* P: WRs known to be complete */
 	_Atomic uint64_t allowed;	/* P: messages the peer has receives for, in all */
 	struct shunt_lane_counters counters;
 	struct shunt_chain *chain;	/* under construction */
+	uint64_t last_timed;		/* number of a WR that is timed */
 	struct shunt_lane_trace *trace;	/* the peer takes records of sends (lane_trace.h); NULL: it does not */
 	_Alignas(64) struct shunt_window window;	/* what each WR asks is in one line */
 
@@ -95,7 +95,6 @@ struct shunt_lane {
 	uint32_t seats;		/* streams that it carries */
 	bool repost_due;	/* in group.repost_lanes */
 	bool metered; /* link.arrivals has a say in data messages */
-	uint64_t link_ns[SHUNT_TIME_BUCKETS];	/* histogram: timed WRs, from posting until a poll has found them complete */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
 	bool kicked;			/* in group.kick_lanes */
@@ -111,6 +110,9 @@ struct shunt_lane {
 	uint64_t seen_sent, seen_received;	/* at the last look */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
+
+	/* Histogram: timed WRs, from posting until a poll has found them complete. group.lock */
+	uint64_t link_ns[SHUNT_TIME_BUCKETS];
 };
 
 /* Bytes of a stage stay until their WRs are complete; so does a seat. */
