@@ -32,4 +32,5 @@ base_sources = \
 	core/base/signal_defer.c core/base/signal_defer.h \
 	core/base/space.c core/base/space.h \
 	core/base/sys.h \
+	core/base/word.c core/base/word.h \
 	core/base/write_nosig.c core/base/write_nosig.h
