@@ -52,6 +52,9 @@ hw_counters open
 hw_counters openat
 hw_counters read
 hw_counters readdir
+conf_file close			# cancellation is held off (preload/process.c)
+conf_file open
+conf_file read
 keyfile close			# cancellation is held off
 keyfile open
 keyfile read

@@ -7,7 +7,7 @@
 
 /* NULL: there is none. */
 const char *shunt_advice(enum shunt_reason reason);
-/* The same for a reason's text, as statistics have it; NULL also for a text that is no reason. */
+/* Advice for a reason's text, as statistics have it; NULL also for a text that is no reason. */
 const char *shunt_advice_for(const char *text);
 
 #endif

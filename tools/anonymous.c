@@ -12,7 +12,7 @@
 
 /* ---- the names ---- */
 
-/* Those tell nobody anything. */
+/* Addresses that tell nobody anything. */
 static bool is_harmless(const struct in6_addr *address)
 {
 	return IN6_IS_ADDR_LOOPBACK(address) || IN6_IS_ADDR_UNSPECIFIED(address) ||

@@ -112,8 +112,9 @@ static bool visit(struct asking *asking, struct shunt_door *door)
 		return false;
 	}
 	party = add_party(asking);
-	*party = (struct party){ .reply.door = *door, .fd = fd < 0 ? -1 : fd };
-	snprintf(party->reply.why, sizeof(party->reply.why), "%s", fd < 0 ? why : SHUNT_DOOR_SILENT);
+	*party = (struct party) { .reply.door = *door, .fd = fd < 0 ? -1 : fd };
+	snprintf(party->reply.why, sizeof(party->reply.why), "%s",
+		 fd < 0 ? why : SHUNT_DOOR_SILENT);
 	return false;
 }
 
@@ -156,7 +157,7 @@ static void end(struct party *party)
 	party->fd = -1;
 }
 
-/* What has come of an answer that does not end is none. */
+/* The beginning of an answer that does not end is dropped. */
 static void fail(struct party *party, const char *why)
 {
 	snprintf(party->reply.why, sizeof(party->reply.why), "%s", why);
@@ -168,7 +169,7 @@ static void fail(struct party *party, const char *why)
 
 static void say(struct party *party, const char *line);
 
-/* It has hung up before it was heard: perhaps once more, from inside. */
+/* The process has hung up before it was heard: perhaps once more, from inside. */
 static void retry(struct party *party, const char *line)
 {
 	int fd = -ENOENT;

@@ -139,7 +139,7 @@ static void netdev_add(const char *root, const char *name, json_t *netdevs)
 					"mtu", mtu >= 0 ? (int)mtu : 0, "state", text_json(state)));
 }
 
-/* Those of its addresses, and those that are children of the same hardware. */
+/* Network devices of its addresses, and children of the same hardware. */
 static json_t *netdevs_read(const char *root, const char *device, const json_t *port)
 {
 	json_t *netdevs = json_array();

@@ -110,7 +110,7 @@ static void check_policy(struct shunt_findings *findings, const struct shunt_con
 	shunt_findings_advise(findings, "unset it, and start the program anew");
 }
 
-/* Others that a person may have forgotten. */
+/* Settings that a person may have forgotten. */
 static void check_choices(struct shunt_findings *findings, const struct shunt_config *config)
 {
 	char value[SHUNT_CONFIG_TEXT_MAX];

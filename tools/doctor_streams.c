@@ -203,7 +203,7 @@ static void add_stranger(struct shunt_patient *patient, const struct shunt_ward 
 	add_connection(patient, ward, &trouble);
 }
 
-/* Those that were there before the process was asked, and still are. */
+/* Connections that were there before the process was asked, and still are. */
 static void look_for_strangers(struct shunt_patient *patient, const struct shunt_ward *ward,
 			       const struct shunt_sockets *before)
 {

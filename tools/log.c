@@ -88,7 +88,7 @@ static const char *when_text(uint64_t at, uint64_t answered, uint64_t wall, char
 	return buf;
 }
 
-/* What an event has beside the members that have a column: one at most. */
+/* The member of an event that has no column: one at most. */
 static void show_extra(const json_t *event)
 {
 	static const char *const extras[] = { "completions", "staged", "peer_pid",

@@ -72,7 +72,7 @@ static bool is_first(size_t i)
 	return !i || !same_family(i - 1, i);
 }
 
-/* What is asked for, and of whom. */
+/* The request: a format, and the processes. */
 struct page {
 	FILE *file;
 	enum shunt_metrics_format format;

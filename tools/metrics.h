@@ -23,7 +23,7 @@
 struct shunt_look;
 
 /*
- * Both end in "# EOF". The text format names a counter's family with its suffix _total, as `promtool check metrics` and
+ * Both texts end in "# EOF". The text format names a counter's family with its suffix _total, as `promtool check metrics` and
  * the collectors of text files want it; OpenMetrics names it without. Samples are the same.
  */
 enum shunt_metrics_format { SHUNT_METRICS_TEXT, SHUNT_METRICS_OPEN };
@@ -42,7 +42,7 @@ enum shunt_metric_shape {
 	SHUNT_INFO, /* 1, with labels */
 };
 
-/* What one of the JSON's units is in base units. */
+/* Units of the JSON; metrics have base units. */
 enum shunt_metric_scale { SHUNT_UNIT, SHUNT_MS, SHUNT_NS };
 
 struct shunt_metric {

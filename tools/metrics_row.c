@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one process says for one row of the table. */
+/* Samples of one process for one row of the table. */
 #include <stdint.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void begin(struct labels *labels, const struct shunt_metrics_row *row)
 					  row->metric->fixed ? row->metric->fixed : "");
 }
 
-/* Those of `names`, "LABEL=MEMBER LABEL=MEMBER". One that is missing or too long is empty. */
+/* Labels of `names`, "LABEL=MEMBER LABEL=MEMBER". A member that is missing or too long makes an empty one. */
 static void append_members(struct labels *labels, const json_t *object, const char *names)
 {
 	while (names && *names) {

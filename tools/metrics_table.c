@@ -163,7 +163,7 @@ const struct shunt_metric shunt_metrics[] = {
 	COUNTER("links_distrusted", "counters.links_distrusted",
 		"Links that ended because a peer broke the protocol"),
 
-	/* What fails, and comes back. */
+	/* Failures, and the way back. */
 	COUNTER("failovers", "counters.failovers", "Links whose streams went over to TCP"),
 	COUNTER("reconnections", "counters.comebacks",
 		"Links that were made again after a failover"),

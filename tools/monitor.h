@@ -70,7 +70,7 @@ enum monitor_verdict {
 
 enum monitor_page { MONITOR_HEALTH, MONITOR_ROOT, MONITOR_METRICS, MONITOR_LOG, MONITOR_PAGES };
 
-/* What a request says. */
+/* A request, as far as it counts. */
 struct monitor_request {
 	const char *method, *path;
 	const char *host; /* NULL: none */

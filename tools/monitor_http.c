@@ -27,7 +27,7 @@ struct monitor_waiter {
 	enum monitor_kind kind;
 };
 
-/* One that was welcome. */
+/* A request that was let in. */
 struct wish {
 	enum monitor_page page;
 	bool open; /* OpenMetrics */
@@ -166,7 +166,7 @@ static const char *const types[MONITOR_VIEWS] = {
 	[MONITOR_VIEW_LOG] = "application/x-ndjson",
 };
 
-/* It takes the reference. */
+/* The response's reference is given up. */
 static enum MHD_Result answer(struct monitor *monitor, struct MHD_Connection *connection,
 			      const struct wish *wish, struct monitor_look *look)
 {

@@ -11,8 +11,8 @@
 #include "tools/monitor.h"
 #include "tools/shunt.h"
 
-#define PATIENCE                                                                                   \
-	1.0 /* seconds, with all processes; a scrape waits so long for one that is stopped */
+/* Seconds, with all processes; a scrape waits so long for one that is stopped. */
+#define PATIENCE 1.0
 
 int monitor_look_open(struct monitor *monitor)
 {

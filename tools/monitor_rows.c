@@ -115,7 +115,7 @@ static void put_state(FILE *file, const json_t *process, const char *state)
 	fprintf(file, "<td class=n>%zu</td>", count_state(process, state));
 }
 
-/* What its sends wait for most, or why it has no device. */
+/* The limit that its sends wait for most, or why it has no device. */
 static void put_note(FILE *file, const json_t *process)
 {
 	const char *bound = json_string_value(json_object_get(process, "bound_by"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who has the other end of a connection within this host: the kernel says it of any TCP socket (sock_diag(7)). A socket
+ * The user of the other end of a connection within this host, by the kernel's word (sock_diag(7)). A socket
  * that no process holds any more, in TIME_WAIT for example, has no inode, and 0 for its user: it is nobody's.
  */
 #include <linux/inet_diag.h>

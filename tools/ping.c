@@ -200,7 +200,7 @@ static int ping_all(const struct request *request)
 	return rc || failed ? EXIT_FAILED : 0;
 }
 
-/* What the shunted end needs. */
+/* Makes ready for the shunted end. */
 static int prepare(struct ping_options *options)
 {
 	ssize_t length = readlink("/proc/self/exe", options->program, sizeof(options->program) - 1);

@@ -164,7 +164,7 @@ struct ping_matrix_options {
 
 int ping_matrix(const struct ping_matrix_options *matrix, struct ping_options *options);
 
-/* What the cell from one host to another holds. */
+/* The cell from one host to another. */
 struct ping_cell {
 	bool self, known;
 	enum ping_verdict verdict;
@@ -191,7 +191,7 @@ int ping_server(int argc, char **argv);
 /* Becomes the answering end: does not return where that works. */
 int ping_serve(const char *where);
 
-/* What the two say to each other, on a connection that begins with the server's banner. */
+/* Words between client and server, on a connection that begins with the server's banner. */
 #define PING_BANNER "shunt-ping 1 " /* then JSON of one line */
 #define PING_BANNER_MAX 65536
 #define PING_BYTES_MAX (256u << 10) /* of an echo */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who listens at an address, asked as an engine asks (docs/PROTOCOL.md): by the abstract name of the
+ * The listener of an address is found as an engine finds it (docs/PROTOCOL.md): by the abstract name of the
  * address within one host, by the connection manager between hosts. Here the version of the wire and
  * the reason of a refusal are not lost. A name is a hint: anybody may have it.
  */

@@ -347,7 +347,7 @@ static void try_large(void)
 					  is_on_link("rx") && counter("failovers") == before));
 }
 
-/* What the answering end's engine knows of this connection. */
+/* Asks the answering end's engine about this connection. */
 static void ask_status(void)
 {
 	struct ping_request head = { .magic = PING_MAGIC, .kind = 's' };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one end has: RDMA devices and their ports (sysfs), limits, and the variables that matter to a peer. */
+/* The machine of one end: RDMA devices and their ports (sysfs), limits, and the variables that matter to a peer. */
 #include "tools/ping.h"
 
 #include <dirent.h>

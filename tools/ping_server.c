@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answering end: an ordinary echo server that knows nothing of Shunt but what its own engine and this machine say.
- * It speaks first, so nobody has to send a byte to find out whether it is one. One thread, one epoll set, at most
+ * The server speaks first, so nobody has to send a byte to find out whether it is one. One thread, one epoll set, at most
  * CONNS connections: the one that was silent for longest makes room. Requests are bounded, and nothing is believed of
  * them.
  */

@@ -118,7 +118,7 @@ static void put_time(json_t *object, const char *key, uint64_t ns)
 			    ns == PING_NEVER ? json_null() : json_integer((json_int_t)ns));
 }
 
-/* What the shunted end measured, and nothing that it only heard. */
+/* Times that the shunted end measured, and nothing that it only heard. */
 static void copy_times(json_t *object, const json_t *end)
 {
 	static const char *const times[] = { "setup_ns", "upgrade_ns",	"write_ns",

@@ -64,7 +64,7 @@ static int name_width(const struct ping_mesh *mesh)
 	return width < NAME ? (int)width : NAME;
 }
 
-/* What is wrong, a line for each pair. */
+/* Causes, a line for each pair. */
 static void put_causes(const struct ping_mesh *mesh)
 {
 	for (size_t row = 0; row < mesh->count; row++)

@@ -68,7 +68,7 @@ int shunt_variables_check(const char *who);
 
 /* library.c: libshunt.so, and the environment that loads it. */
 int shunt_library_find(char path[PATH_MAX]);
-/* The same without a word where there is none. */
+/* shunt_library_find() without a word where there is none. */
 int shunt_library_locate(char path[PATH_MAX]);
 /* Can the dynamic linker map its code? 0 or -errno: -EPERM where the file system is mounted noexec, or for this unit is. */
 int shunt_library_loads(const char *path);

@@ -26,7 +26,7 @@ struct shunt_sockets {
 
 /* All of the process's network namespace. They cannot be read: none. */
 void shunt_sockets_read(pid_t pid, struct shunt_sockets *sockets);
-/* Those connections among them that the process holds; each once. */
+/* Keeps the connections that the process holds; each once. */
 void shunt_sockets_of(pid_t pid, struct shunt_sockets *sockets);
 void shunt_sockets_free(struct shunt_sockets *sockets);
 /* The connection with these addresses, or NULL. */

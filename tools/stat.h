@@ -33,7 +33,7 @@ struct shunt_look {
  * that are wanted, those in their order. 0, or -1 after saying why there is no look.
  */
 int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count);
-/* The same with another deadline, in seconds. */
+/* shunt_look_ask() with another deadline, in seconds. */
 int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, size_t count,
 		      double patience);
 void shunt_look_free(struct shunt_look *look);

@@ -318,7 +318,7 @@ static void show_links(const json_t *links)
 		(double)number_of(link, "idle_ms") / 1000);
 }
 
-/* Those that the kernel counts something of. */
+/* Devices that the kernel counts something of. */
 static void show_devices(const struct view *view)
 {
 	const json_t *devices = json_object_get(view->now, "devices"), *device;

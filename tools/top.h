@@ -13,8 +13,8 @@
 
 #define SHUNT_TOP_LINE 512 /* bytes: a line is cut to one less */
 #define SHUNT_TOP_WORD 64 /* bytes: a filter, an answer to a prompt */
-#define SHUNT_TOP_UNKNOWN                                                                          \
-	(-1.0) /* a number that a process does not say, or that no look has a value of */
+/* A number that a process does not say, or that no look has a value of. */
+#define SHUNT_TOP_UNKNOWN (-1.0)
 
 enum shunt_top_view { SHUNT_TOP_PROCESSES, SHUNT_TOP_STREAMS };
 
@@ -64,7 +64,7 @@ struct shunt_top_model {
 	size_t count;
 	struct shunt_top_sum sum;
 
-	/* What is selected, known again in a later look; `stream` is a reference, or NULL. */
+	/* The selected row, known again in a later look; `stream` is a reference, or NULL. */
 	struct {
 		char identity[SHUNT_DOOR_IDENTITY]; /* "": nothing is selected */
 		json_t *stream;

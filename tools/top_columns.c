@@ -137,7 +137,7 @@ static const char *put_track(const json_t *stream, char *buf, size_t room)
 	return shunt_escape(text, buf, room);
 }
 
-/* What a stream waits for or why it is on TCP; why a process has no device, or no statistics. */
+/* The event that a stream waits for, or why it is on TCP; why a process has no device, or no statistics. */
 static const char *put_why(const struct shunt_top_row *row, char *buf, size_t room)
 {
 	static const struct {

@@ -253,7 +253,7 @@ static int compare_by(const struct shunt_top_row *a, const struct shunt_top_row 
 			  shunt_top_text(b, column, y, sizeof(y)));
 }
 
-/* What is equal has always the same order. */
+/* Equal rows have always the same order. */
 static int compare(const void *one, const void *other, void *of)
 {
 	const struct shunt_top_row *a = one, *b = other;

@@ -60,7 +60,7 @@ bool trace_set(const struct shunt_door *door, const char *value);
 uint64_t trace_spent(const struct trace_send *send, enum trace_stage stage);
 
 void trace_show(const struct trace *trace);
-/* The same as JSON; the caller's. */
+/* The trace as JSON, which the caller releases. */
 json_t *trace_json(const struct trace *trace);
 /* Chrome's trace events, which ui.perfetto.dev opens. The caller's. */
 json_t *trace_perfetto(const struct trace *trace);

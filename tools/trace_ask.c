@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What processes say of followed sends. They may lie: a member that is missing or mistyped is 0, and a send that is out of order is left out. */
+/* Processes' words about followed sends. They may lie: a member that is missing or mistyped is 0, and a send that is out of order is left out. */
 #include "tools/trace.h"
 
 #include <stdio.h>

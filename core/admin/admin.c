@@ -97,7 +97,8 @@ static int send_packet(struct shunt_admin_client *client)
 /* A client that takes no more for now is asked again when there is room. */
 static void send_packets(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_admin_client *client = shunt_loop_owner(source, struct shunt_admin_client, source);
+	struct shunt_admin_client *client = shunt_loop_owner(source, struct shunt_admin_client,
+							     source);
 	int rc;
 
 	(void)events;
@@ -130,7 +131,8 @@ static void reply(struct shunt_admin_client *client, char sign, struct shunt_ans
 	client->text = whole(answer, &client->length);
 	client->sent = 0;
 	client->source.ready = send_packets;
-	if (!client->text || shunt_loop_change(&client->engine->loop, client->fd, &client->source, EPOLLOUT))
+	if (!client->text ||
+	    shunt_loop_change(&client->engine->loop, client->fd, &client->source, EPOLLOUT))
 		end(client->engine, client);
 	else
 		send_packets(&client->source, EPOLLOUT);

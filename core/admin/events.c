@@ -27,8 +27,8 @@ int shunt_events_command(struct shunt_engine *engine, int count, char **words,
 	shunt_json_string(&json, program_invocation_short_name);
 	shunt_json_put(&json, ",\"now_ns\":%llu", (unsigned long long)shunt_now(engine));
 	json.comma = true;
-	shunt_json_number(&json, "poll_warn_us", engine->config.poll_warn_us);
-	shunt_json_number(&json, "slow_us", engine->config.slow_us);
+	shunt_json_number(&json, "poll_warn_us", shunt_config_live(&engine->config.poll_warn_us));
+	shunt_json_number(&json, "slow_us", shunt_config_live(&engine->config.slow_us));
 	shunt_json_put(&json, ",");
 	shunt_slow_json(&engine->slow, (uint64_t)after, &json);
 	shunt_json_put(&json, "}\n");

@@ -14,7 +14,8 @@
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
 }
 
 /* A component of a path that leads nowhere else. */
@@ -94,7 +95,8 @@ static void read_word(int dir, const char *name, char word[SHUNT_HW_NAME])
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct shunt_hw_counter *)a)->name, ((const struct shunt_hw_counter *)b)->name);
+	return strcmp(((const struct shunt_hw_counter *)a)->name,
+		      ((const struct shunt_hw_counter *)b)->name);
 }
 
 /* The descriptor is the list's, which closes it. */
@@ -107,7 +109,9 @@ static void read_counters(int fd, struct shunt_hw_port *port)
 		close(fd);
 		return;
 	}
-	for (int i = 0; i < SHUNT_HW_ENTRIES && port->count < SHUNT_HW_MAX && (entry = readdir(dir)) != NULL; i++) {
+	for (int i = 0;
+	     i < SHUNT_HW_ENTRIES && port->count < SHUNT_HW_MAX && (entry = readdir(dir)) != NULL;
+	     i++) {
 		struct shunt_hw_counter *counter = &port->counters[port->count];
 
 		if (!is_counter(entry->d_name) || !read_number(fd, entry->d_name, &counter->value))
@@ -119,7 +123,8 @@ static void read_counters(int fd, struct shunt_hw_port *port)
 	qsort(port->counters, port->count, sizeof(port->counters[0]), by_name);
 }
 
-int shunt_hw_counters_read(const char *root, const char *device, uint32_t number, struct shunt_hw_port *port)
+int shunt_hw_counters_read(const char *root, const char *device, uint32_t number,
+			   struct shunt_hw_port *port)
 {
 	char path[PATH];
 	int dir, counters, length;

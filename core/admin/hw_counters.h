@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel tells of one port of an RDMA device: its hw_counters, its state and its link layer. They are files
+ * The kernel's word about one port of an RDMA device: its hw_counters, its state and its link layer. They are files
  * of /sys/class/infiniband, which are read when somebody asks. Nothing is believed of them: names and contents are
  * bounded, and a file that holds anything but one decimal number is left out.
  */
@@ -30,6 +30,7 @@ struct shunt_hw_port {
  * Fills `port` with what there is of port `number` of `device` under `root`: SHUNT_HW_ROOT, or a test's. 0, or -errno
  * where the port has no folder, or the device's name is none. Makes descriptors.
  */
-int shunt_hw_counters_read(const char *root, const char *device, uint32_t number, struct shunt_hw_port *port);
+int shunt_hw_counters_read(const char *root, const char *device, uint32_t number,
+			   struct shunt_hw_port *port);
 
 #endif

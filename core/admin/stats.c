@@ -233,8 +233,9 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,\"version\":\"%s\",", SHUNT_JSON_SCHEMA,
 		       (int)engine->pid, PACKAGE_VERSION);
 	put_program(&text);
-	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,", device_name(engine), device_reason(engine),
-	    (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
+	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,",
+		       device_name(engine), device_reason(engine),
+		       (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
 	put_qos(&text, engine);
@@ -312,12 +313,12 @@ static bool has_left(struct shunt_engine *engine, int fd)
 }
 
 /*
- * What has arrived is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
+ * An arrival is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
  * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
  */
 static void hear(struct shunt_engine *engine)
 {
-	if (!__atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED))
+	if (!shunt_config_live(&engine->config.poll_warn_us))
 		shunt_group_poll(engine);
 }
 

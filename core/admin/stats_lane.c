@@ -29,7 +29,7 @@ static uint64_t limit(uint64_t most)
 	return most == UINT64_MAX ? 0 : most;
 }
 
-/* What is in flight, and may be. */
+/* Bytes and work requests in flight, and how many may be. */
 static void put_window(struct shunt_json *text, struct shunt_lane *lane)
 {
 	uint64_t retired = atomic_load(&lane->retired),

@@ -8,7 +8,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* What a value may hold: the environment could hold more, but a line is also shown. */
+/* A value may hold these characters: the environment could hold more, but a line is also shown. */
 static bool is_plain(const char *at, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)

@@ -343,7 +343,7 @@ static const char *quotable(const char *text, char *buf, size_t len)
 	return buf;
 }
 
-/* What is used instead is what lies below. */
+/* The value from below is used instead. */
 static void say_invalid(const struct shunt_config_row *row, const struct shunt_config *c,
 			const char *text, char *line, size_t len)
 {

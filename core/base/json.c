@@ -56,7 +56,8 @@ void shunt_json_put(struct shunt_json *json, const char *format, ...)
 
 void shunt_json_number(struct shunt_json *json, const char *name, uint64_t value)
 {
-	shunt_json_put(json, "%s\"%s\":%llu", json->comma ? "," : "", name, (unsigned long long)value);
+	shunt_json_put(json, "%s\"%s\":%llu", json->comma ? "," : "", name,
+		       (unsigned long long)value);
 	json->comma = true;
 }
 
@@ -64,6 +65,10 @@ void shunt_json_string(struct shunt_json *json, const char *text)
 {
 	shunt_json_put(json, "\"");
 	for (const char *c = text; *c; c++)
-		shunt_json_put(json, *c == '"' || *c == '\\' ? "\\%c" : *c < ' ' || *c > '~' ? "?" : "%c", *c);
+		shunt_json_put(json,
+			       *c == '"' || *c == '\\' ? "\\%c" :
+			       *c < ' ' || *c > '~'    ? "?" :
+							 "%c",
+			       *c);
 	shunt_json_put(json, "\"");
 }

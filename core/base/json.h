@@ -21,7 +21,8 @@ void shunt_json_begin(struct shunt_json *json);
 /* The whole text, which the caller frees, and its length; NULL: memory has run out. */
 char *shunt_json_end(struct shunt_json *json, size_t *bytes);
 
-void shunt_json_put(struct shunt_json *json, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void shunt_json_put(struct shunt_json *json, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* "name":value */
 void shunt_json_number(struct shunt_json *json, const char *name, uint64_t value);
 /* A text that may hold anything, in quotes: control characters and bytes beyond ASCII become '?'. */

@@ -71,7 +71,7 @@ void shunt_log_set_format(enum shunt_log_format wanted_format);
  */
 void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
-/* The same about a stream: "descriptor 7, A to B: text", and a member "stream" in JSON. */
+/* shunt_log_write() about a stream: "descriptor 7, A to B: text", and a member "stream" in JSON. */
 void shunt_log_write_about(enum shunt_log_level level, const struct shunt_log_about *about,
 			   const char *format, ...) __attribute__((format(printf, 3, 4), cold));
 void shunt_log_vwrite_about(enum shunt_log_level level, const struct shunt_log_about *about,

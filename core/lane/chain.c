@@ -78,7 +78,7 @@ static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint3
 	limit = shunt_wr_admit(lane, chain->count, chain->bytes, bytes, reserve);
 	if (!limit)
 		return true;
-	lane->counters.stalls[limit]++;
+	__atomic_fetch_add(&lane->counters.stalls[limit], 1, __ATOMIC_RELAXED);
 	SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number, shunt_limit_names[limit]);
 	return false;
 }

@@ -16,7 +16,7 @@ static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint
 	shunt_group_poll(lane->link->engine);
 	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
 	if (limit) {
-		lane->counters.stalls[limit]++;
+		__atomic_fetch_add(&lane->counters.stalls[limit], 1, __ATOMIC_RELAXED);
 		SHUNT_PROBE4(stall, -1, lane->link->peer_pid, lane->number,
 			     shunt_limit_names[limit]);
 	}

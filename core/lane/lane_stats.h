@@ -25,4 +25,7 @@ struct shunt_lane_stats {	/* of several lanes */
 
 void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lane *lane);
 
+/* The ring of the peer has no room, once for each place that the peer has read up to. Any thread. */
+void shunt_lane_no_room(struct shunt_lane *lane, int fd);
+
 #endif

@@ -130,7 +130,7 @@ int shunt_window_init(struct shunt_window *window, const struct shunt_config *co
 	return 0;
 }
 
-/* What is in flight counts from now on, or does not any more. */
+/* Bytes in flight count from now on, or do not any more. */
 static void change_device(struct shunt_window *window, uint64_t most, _Atomic uint64_t *device)
 {
 	if (most && !window->device)

@@ -137,6 +137,13 @@ static inline uint64_t shunt_window_inflight(const struct shunt_window *window)
 	       atomic_load_explicit(&window->done, memory_order_acquire);
 }
 
+/* Nothing may be posted until bytes complete. Any thread, at the moment of asking. */
+static inline bool shunt_window_full(const struct shunt_window *window)
+{
+	return atomic_load_explicit(&window->posted, memory_order_relaxed) >=
+	       atomic_load_explicit(&window->edge, memory_order_relaxed);
+}
+
 /* The most that has been in flight: it grows until one completes. */
 static inline uint64_t shunt_window_most(const struct shunt_window *window)
 {

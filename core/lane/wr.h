@@ -22,7 +22,7 @@ bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number);
 /* The same for a WRITE of one word without a message. */
 bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey,
 		   uint64_t *number);
-/* The same for a WRITE of one piece without a message, which need not say when it is complete. Two slots stay free. */
+/* Posts a WRITE of one piece without a message, which need not say when it is complete. Two slots stay free. */
 bool shunt_wr_plain(struct shunt_lane *lane, struct ibv_sge *from, uint64_t addr, uint32_t rkey);
 /* The same for a FETCH_AND_ADD; what was there before is in the 8 bytes of `to` once the WR is complete. */
 bool shunt_wr_fetch_add(struct shunt_lane *lane, struct ibv_sge *to, uint64_t add, uint64_t addr,
@@ -79,7 +79,8 @@ static inline bool shunt_wr_admit_two(struct shunt_lane *lane, uint32_t ahead, u
 /* When a signaled WR is posted, if it is timed; else 0. */
 static inline uint64_t shunt_wr_time(struct shunt_lane *lane, uint64_t number)
 {
-	if (!lane->window.policy->completed && !lane->link->engine->config.slow_us &&
+	if (!lane->window.policy->completed &&
+	    !shunt_config_live(&lane->link->engine->config.slow_us) &&
 	    number - lane->last_timed < SHUNT_WR_TIMED_EVERY)
 		return 0;
 	lane->last_timed = number;

@@ -6,7 +6,7 @@
 
 static uint64_t warn_ns(const struct shunt_engine *engine)
 {
-	return __atomic_load_n(&engine->config.poll_warn_us, __ATOMIC_RELAXED) * 1000;
+	return shunt_config_live(&engine->config.poll_warn_us) * 1000;
 }
 
 /* A sleeping thread would have been woken, and `exit` waits by itself (await.c). */

@@ -21,8 +21,8 @@ struct shunt_gap {	/* of the last poll that was timed; group.lock */
 
 /* A timed poll: for this, or for SHUNT_SLOW_US. */
 #define shunt_gap_is_timed(engine)                                                \
-	((__atomic_load_n(&(engine)->config.poll_warn_us, __ATOMIC_RELAXED) |     \
-	  __atomic_load_n(&(engine)->config.slow_us, __ATOMIC_RELAXED)) != 0)
+	((shunt_config_live(&(engine)->config.poll_warn_us) |     \
+	  shunt_config_live(&(engine)->config.slow_us)) != 0)
 /* A timed poll begins. How long bytes that it finds may have waited; 0: no longer than they may. */
 uint64_t shunt_gap_begin(struct shunt_engine *engine, uint64_t now);
 /* Of `count` completions those that bring bytes. True: there are some, and they have been told of. */

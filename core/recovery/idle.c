@@ -5,7 +5,7 @@
 #define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
 #define SELDOM 32000000000ull	/* at most */
 
-/* It has moved as far as `moved`. ns since it does not move. */
+/* The object has moved as far as `moved`. Returns ns since it stands still. */
 static uint64_t look(struct shunt_idle *idle, uint64_t moved, uint64_t now)
 {
 	uint64_t since = atomic_load(&idle->since);
@@ -23,8 +23,10 @@ uint64_t shunt_idle_stream(struct shunt_stream *stream, uint64_t now)
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_rx *rx = &stream->rx;
 
-	return look(&stream->idle, atomic_load(&tx->staged) + atomic_load(&tx->posted) + atomic_load(&rx->tail) +
-					   atomic_load(&rx->head), now);
+	return look(&stream->idle,
+		    atomic_load(&tx->staged) + atomic_load(&tx->posted) + atomic_load(&rx->tail) +
+			    atomic_load(&rx->head),
+		    now);
 }
 
 uint64_t shunt_idle_link(struct shunt_link *link, uint64_t now)
@@ -59,7 +61,9 @@ void shunt_idle_run(struct shunt_task *task)
 
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		moved |= look_at(link, now);
-	service->idle_every = moved ? SOON : 2 * service->idle_every < SELDOM ? 2 * service->idle_every : SELDOM;
+	service->idle_every = moved			       ? SOON :
+			      2 * service->idle_every < SELDOM ? 2 * service->idle_every :
+								 SELDOM;
 	if (service->links)
 		shunt_task_at(task, now + service->idle_every);
 }

@@ -344,13 +344,13 @@ static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane
 		shunt_roster_kick(engine, lane);
 }
 
-/* It was under way when the last poll that could have seen it began: what waited in the CQ since does not count. */
+/* The WR was under way when the last poll began that could have seen it: time in the CQ since then does not count. */
 static __attribute__((noinline)) void look_at_time(struct shunt_engine *engine,
 						   struct shunt_lane *lane, uint64_t number)
 {
 	uint64_t posted = shunt_window_time(&lane->window, number);
 	uint64_t seen = engine->group.gap.none_at;
-	uint64_t least = engine->config.slow_us * 1000;
+	uint64_t least = shunt_config_live(&engine->config.slow_us) * 1000;
 	const struct shunt_slow_about about = { .step = SHUNT_STEP_COMPLETION,
 						.fd = -1,
 						.extra = lane->link->peer_pid };
@@ -368,7 +368,7 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 
 	if (since)
 		shunt_histogram_add(lane->link_ns, SHUNT_TIME_BUCKETS, now - since);
-	if (__builtin_expect(engine->config.slow_us != 0, 0))
+	if (__builtin_expect(shunt_config_live(&engine->config.slow_us) != 0, 0))
 		look_at_time(engine, lane, number);
 	atomic_store_explicit(&lane->retired, number, memory_order_release);
 	kick_if_waiting(engine, lane);

@@ -58,7 +58,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 }
 
 /*
- * What only we have for TCP, and without a nonce, which is none of the stream's. Only the service thread and exit() try
+ * Bytes that only we have for TCP count, and those of a nonce, which are none of the stream's, do not. Only the service thread and exit() try
  * a tx.lock, so nobody misses it meanwhile.
  */
 static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)

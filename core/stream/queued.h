@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What waits in a stream, as ss(8) counts it for a socket (XR-31). Sender and reader are not held up: all is read from
+ * Bytes that wait in a stream, as ss(8) counts them for a socket (XR-31). Sender and reader are not held up: all is read from
  * atomics and from the kernel, so it may be of slightly different instants.
  */
 #ifndef SHUNT_CORE_STREAM_QUEUED_H

@@ -27,7 +27,6 @@
 #include "core/stream/unclaimed.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
-#include "core/trace/probe.h"
 
 #define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
@@ -58,8 +57,8 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 	do {
 		shunt_group_poll(engine);
 	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
-	shunt_slow_stream(stream, SHUNT_STEP_GROW, engine->config.slow_us ? begun : 0,
-			  tx->ring_bytes);
+	shunt_slow_stream(stream, SHUNT_STEP_GROW,
+			  shunt_config_live(&engine->config.slow_us) ? begun : 0, tx->ring_bytes);
 }
 
 /*
@@ -95,12 +94,8 @@ static bool has_room(struct shunt_tx *tx, size_t bytes)
 static size_t place(struct shunt_stream *stream, const struct iovec *iov, int iovcnt, size_t skip,
 		    size_t bytes, bool more)
 {
-	if (__builtin_expect(!has_room(&stream->tx, bytes), 0)) {
-		__atomic_fetch_add(&stream->lane->counters.stalls[SHUNT_LIMIT_RING], 1, __ATOMIC_RELAXED);
-		SHUNT_PROBE4(stall, atomic_load(&stream->fd), stream->lane->link->peer_pid,
-			     stream->lane->number, shunt_limit_names[SHUNT_LIMIT_RING]);
+	if (__builtin_expect(!has_room(&stream->tx, bytes), 0))
 		return 0;
-	}
 	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
 		return shunt_lane_gather(stream->lane, stream, iov, skip, bytes);
 	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
@@ -125,6 +120,7 @@ static void say_blocked(struct shunt_stream *stream)
 	if (stream->tx.blocked_at == consumed)
 		return;
 	stream->tx.blocked_at = consumed;
+	shunt_lane_no_room(stream->lane, atomic_load(&stream->fd));
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_BLOCKED);
 }
 

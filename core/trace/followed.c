@@ -4,8 +4,8 @@
 #include "core/trace/clock.h"
 
 #define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
-#define PATIENCE                                                                                   \
-	60000000000ull /* ns after which a last byte is not waited for: each poll would look for it */
+/* ns after which a last byte is not waited for, because each poll would look for it. */
+#define PATIENCE 60000000000ull
 #define NUMBER_MAX (1ull << 62) /* no lane has so many records */
 
 struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,

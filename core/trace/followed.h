@@ -68,7 +68,7 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
 			     int fd, uint64_t now, uint64_t *id);
 /*
- * What has been read becomes an entry of the book: once the peer has told when it was placed, or without that if it was
+ * A send that has been read becomes an entry of the book: once the peer has told when it was placed, or without that if it was
  * read before `before`.
  */
 void shunt_followed_settle(struct shunt_followed *followed, uint64_t before);

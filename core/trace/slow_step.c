@@ -21,7 +21,7 @@ void shunt_slow_over(struct shunt_engine *engine, uint64_t begun,
 		     const struct shunt_slow_about *about)
 {
 	uint64_t now = shunt_now(engine);
-	uint64_t least = __atomic_load_n(&engine->config.slow_us, __ATOMIC_RELAXED) * 1000;
+	uint64_t least = shunt_config_live(&engine->config.slow_us) * 1000;
 
 	if (least && now - begun >= least)
 		shunt_slow_took(engine, now, now - begun, about);

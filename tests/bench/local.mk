@@ -23,6 +23,12 @@ tests_bench_step_SOURCES = tests/bench/step.c tests/plain.h
 tests_bench_step_CFLAGS = $(plain_cflags)
 tests_bench_step_LDFLAGS =
 
+# Programs that are ill on purpose: what the tools say of them (tests/findings.sh, paper/xr_e6.sh).
+check_PROGRAMS += tests/bench/sick
+tests_bench_sick_SOURCES = tests/bench/sick.c tests/plain.h
+tests_bench_sick_CFLAGS = $(plain_cflags)
+tests_bench_sick_LDFLAGS =
+
 # To be preloaded: AF_SMC, to compare with. (A module that is not installed needs an -rpath to become shared.)
 check_LTLIBRARIES += tests/bench/smc.la
 tests_bench_smc_la_SOURCES = tests/bench/smc.c
@@ -53,7 +59,7 @@ EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.s
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
 	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
 	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh \
-	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e7.sh \
+	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e6.sh tests/bench/paper/xr_e7.sh \
 	tests/bench/paper/xr_e8.sh \
 	tests/bench/paper/ha_common.sh tests/bench/paper/ha.py tests/bench/paper/ha_e1.sh \
 	tests/bench/paper/ha_e2.sh tests/bench/paper/ha_e3.sh tests/bench/paper/ha_e4.sh \

@@ -108,8 +108,8 @@ static void take(struct connection *connection, struct phase *phases)
 {
 	ssize_t got;
 
-	while ((got = recv(connection->fd, connection->message + connection->bytes, message_bytes - connection->bytes,
-			   MSG_DONTWAIT)) > 0) {
+	while ((got = recv(connection->fd, connection->message + connection->bytes,
+			   message_bytes - connection->bytes, MSG_DONTWAIT)) > 0) {
 		struct due due;
 		struct phase *phase;
 
@@ -170,8 +170,9 @@ static void tell(struct phase *phase)
 	if (!count)
 		die("no answer");
 	qsort(sorted, count, sizeof(*sorted), compare);
-	printf("%s %.0f %.1f %.1f %.1f %.1f\n", phase->name, (double)count / phase->seconds, sorted[count / 2],
-	       sorted[count * 99 / 100], sorted[count * 999 / 1000], sorted[count - 1]);
+	printf("%s %.0f %.1f %.1f %.1f %.1f\n", phase->name, (double)count / phase->seconds,
+	       sorted[count / 2], sorted[count * 99 / 100], sorted[count * 999 / 1000],
+	       sorted[count - 1]);
 }
 
 static void run(struct phase *phases, size_t count)
@@ -222,8 +223,8 @@ int main(int argc, char **argv)
 
 	connection_count = (size_t)atol(argv[3]);
 	message_bytes = (size_t)atol(argv[4]);
-	if (!connection_count || connection_count > CONNECTIONS || message_bytes < sizeof(struct due) ||
-	    message_bytes > BYTES)
+	if (!connection_count || connection_count > CONNECTIONS ||
+	    message_bytes < sizeof(struct due) || message_bytes > BYTES)
 		return 2;
 	connect_all(atoi(argv[2]));
 	run(phases, 4);

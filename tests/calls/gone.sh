@@ -19,7 +19,7 @@ said() { # FILE LINES: so many begin with the word
 }
 
 stat_of() { # FIELD
-	"$shunt" stat --json "$stayer" | jq "[.. | objects | .$1? // empty] | first"
+	"$shunt" stat --json "$stayer" | jq "[.. | objects | .$1? | numbers] | first"
 }
 
 # Links end, and idle memory goes within two seconds.

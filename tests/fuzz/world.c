@@ -202,7 +202,7 @@ static void make(void)
 	limit.rlim_cur = limit.rlim_cur < SIM_FDS && limit.rlim_max >= SIM_FDS ? SIM_FDS : limit.rlim_cur;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	device = shunt_device_soft;
-	device.streams = 32;
+	device.streams = 64;	/* half of them give way to a guard page */
 	sys = sim_sys;
 	sys.now = sys_now;
 	sys.epoll_create1 = sys_epoll_create1;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "core/admin/command.h"
@@ -26,14 +27,17 @@ static void make(uint64_t warn_us, uint64_t slow_us)
 	int on = 1;
 
 	config.signal_every = 1;
-	config.poll_warn_us = warn_us;
-	config.slow_us = slow_us;
 	freeze_clock(false);
 	make_bed(&config, 1);
 	for (int side = 0; side < 2; side++)
 		setsockopt(bed.pair[0].side[side].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	drain();
 	freeze_clock(true);
+	/* Now, because a busy machine is slow for itself before. */
+	for (int i = 0; i < 2; i++) {
+		engines[i]->config.poll_warn_us = warn_us;
+		engines[i]->config.slow_us = slow_us;
+	}
 	turn();
 }
 
@@ -163,7 +167,7 @@ static void a_sleeping_thread_is_no_gap(void **state)
 	shunt_lock_leave(&group->lock);
 	assert_int_equal(get(0, 0, BUFFER), 100);
 	assert_int_equal(gaps(1), before);
-	/* It is awake again. */
+	/* The program is awake again. */
 	put(0, 0, 100, 0);
 	pass(LONG_MS);
 	assert_int_equal(get(0, 0, BUFFER), 100);
@@ -279,15 +283,17 @@ static void dawdle(struct shunt_task *task)
 static void a_handler_takes_long(void **state)
 {
 	static struct shunt_task task;
-	char *text;
+	char *text, line[32];
 	struct shunt_answer answer = { .length = 0 };
+	uint64_t before;
 
 	(void)state;
 	make(0, 1000);
+	before = count(0, SHUNT_STEP_SERVICE);
 	shunt_loop_enlist(&engines[0]->loop, "dawdle", &task, dawdle, false);
 	shunt_loop_post(&engines[0]->loop, &task);
 	turn();
-	assert_int_equal(count(0, SHUNT_STEP_SERVICE), 1);
+	assert_int_equal(count(0, SHUNT_STEP_SERVICE), before + 1);
 	assert_int_equal(newest(0).duration, LONG_MS * MS);
 	assert_int_equal(shunt_command_run(engines[0], "log", 3, &answer), 0);
 	text = answer.more;
@@ -295,8 +301,9 @@ static void a_handler_takes_long(void **state)
 	assert_non_null(strstr(text, "\"duration_ns\":5000000,\"handler\":\"dawdle\"}"));
 	assert_non_null(strstr(text, "\"slow_us\":1000"));
 	shunt_answer_end(&answer);
-	assert_int_equal(shunt_command_run(engines[0], "log 1", 5, &answer), 0);
-	assert_non_null(strstr(answer.more, "\"last\":1,\"events\":[]"));
+	snprintf(line, sizeof(line), "log %d", (int)newest(0).number);
+	assert_int_equal(shunt_command_run(engines[0], line, strlen(line), &answer), 0);
+	assert_non_null(strstr(answer.more, "\"events\":[]"));
 	shunt_answer_end(&answer);
 	assert_int_not_equal(shunt_command_run(engines[0], "log x", 5, &answer), 0);
 	shunt_answer_end(&answer);

@@ -21,7 +21,7 @@
 #define MS 1000000ull
 #define DELAY (5 * MS)
 
-/* What an entry says of each stage, in ns. */
+/* Stages of an entry, in ns. */
 struct stages {
 	uint64_t credit, link, poll, program;
 };

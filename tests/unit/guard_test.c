@@ -19,7 +19,7 @@
 #define K 1024ull
 #define BYTES (64 * K)
 
-/* What a child's write to a byte of a mapping that it has made comes to: 0, or the signal. */
+/* A child makes a mapping and writes to a byte of it. 0, or the signal that ended the child. */
 static int write_at(uint64_t bytes, uint64_t inside, ptrdiff_t at)
 {
 	pid_t child = fork();

@@ -22,7 +22,8 @@ static void borders(void **state)
 	}
 	assert_int_equal(shunt_histogram_bucket(BUCKETS, UINT64_C(1) << BUCKETS), BUCKETS - 1);
 	assert_int_equal(shunt_histogram_bucket(BUCKETS, UINT64_MAX), BUCKETS - 1);
-	assert_int_equal(shunt_histogram_bucket(SHUNT_TIME_BUCKETS, UINT64_MAX), SHUNT_TIME_BUCKETS - 1);
+	assert_int_equal(shunt_histogram_bucket(SHUNT_TIME_BUCKETS, UINT64_MAX),
+			 SHUNT_TIME_BUCKETS - 1);
 	assert_int_equal(shunt_histogram_bucket(1, 77), 0);
 }
 

@@ -145,7 +145,8 @@ static void wrong_kinds(void **state)
 	in_root(path, sizeof(path), "rxe0/ports/1/hw_counters/link");
 	assert_int_equal(symlink(target, path), 0);
 	make_file("rxe0/ports/1/state", "4: ACT\x1b[31mIVE\n", 15);
-	make_file("rxe0/ports/1/link_layer", "a link layer whose name is longer than all that there ever was\n", 63);
+	make_file("rxe0/ports/1/link_layer",
+		  "a link layer whose name is longer than all that there ever was\n", 63);
 	assert_int_equal(read_it(), 0);
 	assert_int_equal(port.count, 1);
 	assert_int_equal(value_of("good"), 5);

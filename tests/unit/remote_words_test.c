@@ -151,7 +151,8 @@ static void another_version_of_any_length(void **state)
 							 SHUNT_REMOTE_OTHER_VERSION;
 
 		assert_int_equal(shunt_remote_question_read(&read, one, given, i), wanted);
-		assert_int_equal(shunt_remote_answer_read(&heard, one, &question, given, i), wanted);
+		assert_int_equal(shunt_remote_answer_read(&heard, one, &question, given, i),
+				 wanted);
 		assert_int_equal(heard.version, i < 8 ? 0 : SHUNT_WIRE_VERSION + 1);
 	}
 	answer_bytes = shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);

@@ -144,7 +144,7 @@ static void sends_come_out_by_their_ends(void **state)
 		}
 		assert_false(shunt_pendings_any(&pendings));
 	}
-	/* One that did not end where it said gives way to the next. */
+	/* A send that did not end where it said gives way to the next. */
 	assert_true(add(&pendings, 1000));
 	assert_true(
 		shunt_pendings_add(&pendings, &(struct shunt_pending) { .end = 600 }, &dropped));

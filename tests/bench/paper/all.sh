@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 scratch paper "${OUT:-}"
 export OUT=$scratch
 rc=0
-for name in ${ONLY:-rb_e1 rb_e2 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 xr_e4 xr_e5 ha_e1 ha_e2 ha_e3 ha_e4 ha_e5 ha_e6 ha_e7 ha_e8}; do
+for name in ${ONLY:-rb_e1 rb_e2 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 xr_e4 xr_e5 xr_e6 xr_e7 xr_e8 ha_e1 ha_e2 ha_e3 ha_e4 ha_e5 ha_e6 ha_e7 ha_e8}; do
 	start=$SECONDS
 	bash "$here/$name.sh" 2>&1 | tee "$OUT/$name.txt"
 	[ "${PIPESTATUS[0]}" = 0 ] || {

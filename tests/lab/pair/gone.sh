@@ -14,7 +14,7 @@ need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }
 
 stat_of() { # FIELD
-	"$shunt" stat --json "$stayer" | jq "[.. | objects | .$1? // empty] | first"
+	"$shunt" stat --json "$stayer" | jq "[.. | objects | .$1? | numbers] | first"
 }
 
 queue_pairs() {
