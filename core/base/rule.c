@@ -169,7 +169,8 @@ static int parse_rule(const struct parser *parser, struct shunt_rule *rule, stru
 			return wrong(parser, word.at, "'%s': a rule has one action", shown);
 		if (action && !is_action(word, rule))
 			return wrong(parser, word.at,
-				     "'%s' is no action, which is " ACTIONS ", nor KEY=VALUE", shown);
+				     "'%s' is no action, which is " ACTIONS ", nor KEY=VALUE",
+				     shown);
 		if (!action && parse_pair(parser, rule, word))
 			return -EINVAL;
 		acts = acts || action;

@@ -124,8 +124,7 @@ bool shunt_verdict_leaves(struct shunt_stream *stream)
 		verdict->left++;
 		return true;
 	case SHUNT_RULE_MOCK:
-		verdict->mocked++;
-		atomic_store(&stream->mock, SHUNT_MOCK_TCP);
+		verdict->mocked += atomic_exchange(&stream->mock, SHUNT_MOCK_TCP) != SHUNT_MOCK_TCP;
 		return false;
 	case SHUNT_RULE_LINK:
 		return false;

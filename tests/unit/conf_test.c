@@ -333,7 +333,8 @@ static const char *nothing(const char *name, void *arg)
 
 static void test_rules(void **state)
 {
-	static const char etc[] = "rule port=1 tcp\n", mine[] = "rule tcp\nrule port=2 # two\nrule link; tcp\nrule  \n";
+	static const char etc[] = "rule port=1 tcp\n",
+			  mine[] = "rule tcp\nrule port=2 # two\nrule link; tcp\nrule  \n";
 	struct shunt_conf_asker asker = { .get = nothing };
 	char many[33 * 9 + 1];
 
@@ -352,8 +353,10 @@ static void test_rules(void **state)
 	assert_int_equal(shunt_conf_load(&conf, &config, &asker, NULL).lines, 1);
 	assert_int_equal(strlen(config.rule_lines), 32 * 4);
 	memset(conf.file[0].text, 'x', SHUNT_CONF_BYTES);
-	for (size_t i = 0; i < 6; i++)
-		memcpy(conf.file[0].text + 1000 * i, "rule tcp #", 10), conf.file[0].text[1000 * i + 999] = '\n';
+	for (size_t i = 0; i < 6; i++) {
+		memcpy(conf.file[0].text + 1000 * i, "rule tcp #", 10);
+		conf.file[0].text[1000 * i + 999] = '\n';
+	}
 	conf.file[0].bytes = 6000;
 	assert_int_equal(shunt_conf_load(&conf, &config, &asker, NULL).lines, 2);
 }
