@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/peer/tracing.h"
 #include "core/service.h"
+#include "core/stream/traced.h"
 #include "core/trace/book.h"
 
 static void put_entry(struct shunt_json *json, const struct shunt_trace *trace, bool first)
@@ -64,6 +65,7 @@ int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 	char *text;
 
 	shunt_tracing_settle(engine);
+	shunt_traced_settle(engine);
 	shunt_json_begin(&json);
 	shunt_json_put(&json, "{\"schema\":1,");
 	shunt_json_number(&json, "pid", (uint64_t)engine->pid);

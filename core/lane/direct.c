@@ -116,11 +116,13 @@ static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane,
 	shunt_lane_trace_look(lane);
 }
 
-size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			  int iovcnt, size_t skip, size_t bytes)
+static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lane *lane,
+								struct shunt_stream *stream,
+								const struct iovec *iov, int iovcnt,
+								size_t skip, size_t bytes,
+								const bool traced)
 {
 	struct shunt_tx *tx = &stream->tx;
-	bool traced = shunt_lane_trace_due(stream);
 	size_t taken = 0;
 
 	while (taken < bytes) {
@@ -130,19 +132,19 @@ size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, c
 
 		if (shunt_wr_goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= SGES &&
 		    !tx->pin && shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
-			if (__builtin_expect(traced, 0))
+			if (traced)
 				write_records(lane, stream, offset + both);
 			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, both);
 		} else {
 			if (!admitted(lane, length))
 				break;
-			if (__builtin_expect(traced, 0))
+			if (traced)
 				write_records(lane, stream, offset + length);
 			length = post_piece(lane, stream, iov, iovcnt, skip + taken, length, offset, SHUNT_WR_WHOLE);
 		}
 		if (!length)
 			break;
-		if (__builtin_expect(traced, 0))
+		if (traced)
 			posted_traced(lane, stream);
 		taken += length;
 		/* A large send lets the others in between its fragments (XR-22). */
@@ -150,4 +152,21 @@ size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, c
 			shunt_lane_serve(lane);
 	}
 	return taken;
+}
+
+/* Apart, so that sends which nobody follows pay one look. */
+static __attribute__((noinline)) size_t direct_send_traced(struct shunt_lane *lane,
+							   struct shunt_stream *stream,
+							   const struct iovec *iov, int iovcnt,
+							   size_t skip, size_t bytes)
+{
+	return direct_send(lane, stream, iov, iovcnt, skip, bytes, true);
+}
+
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
+			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+{
+	if (__builtin_expect(shunt_lane_trace_due(stream), 0))
+		return direct_send_traced(lane, stream, iov, iovcnt, skip, bytes);
+	return direct_send(lane, stream, iov, iovcnt, skip, bytes, false);
 }

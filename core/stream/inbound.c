@@ -41,7 +41,8 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 		refuse(engine, stream);
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
-	if (__builtin_expect(stream->lane->followed != NULL, 0))
+	if (__builtin_expect(stream->lane->followed != NULL, 0) &&
+	    shunt_traced_expects(stream->lane->followed))
 		shunt_traced_arrive(engine, stream->lane, stream, tail);	/* before a reader has it */
 	atomic_store_explicit(&rx->tail, tail, memory_order_release);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);

@@ -228,7 +228,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	stream->in_use = false;
 	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
-	shunt_traced_free(&stream->tx);
+	shunt_traced_free(engine, &stream->tx);
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/traced.h"
+#include "core/stream/streams.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +58,19 @@ static uint64_t one_in(struct shunt_engine *engine)
 	return word ? 1ull << (word - 1) : 0;
 }
 
-static bool is_next(struct shunt_engine *engine, const struct shunt_pendings *pendings)
+static bool is_next(struct shunt_engine *engine, struct shunt_pendings *pendings)
 {
 	uint64_t every = one_in(engine);
 
-	return every && !((pendings->sends + 1) & (every - 1));
+	return every && shunt_pendings_next(pendings, every);
+}
+
+/* Sends that the book does not have yet. Of two threads the second may take some back. */
+static void tell_sends(struct shunt_trace_book *book, struct shunt_pendings *pendings)
+{
+	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
+
+	shunt_trace_count(book, SHUNT_TRACE_SENDS, sends - atomic_exchange(&pendings->told, sends));
 }
 
 void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, size_t bytes)
@@ -100,10 +109,8 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	struct shunt_trace_book *book = book_of(engine);
 	bool open = pendings && pendings->open;
 
-	if (pendings && taken > 0 && one_in(engine)) {
-		pendings->sends++;
-		shunt_trace_count(book, SHUNT_TRACE_SENDS, 1);
-	}
+	if (pendings && taken > 0 && one_in(engine))
+		shunt_pendings_count(pendings);
 	if (!open) {
 		if (pendings && stream->tx.track != SHUNT_LINK && shunt_pendings_any(pendings))
 			shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
@@ -167,8 +174,6 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 	struct shunt_trace_record record;
 	uint64_t now;
 
-	if (!followed->told && !shunt_followed_any(followed))
-		return;
 	now = shunt_now(engine);
 	shunt_lock_take(&followed->lock);
 	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
@@ -221,10 +226,34 @@ void shunt_traced_leave(struct shunt_stream *stream)
 	atomic_store(&stream->rx.followed, 0);
 }
 
-void shunt_traced_free(struct shunt_tx *tx)
+void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx)
 {
+	struct shunt_trace_book *book = book_of(engine);
+
+	if (book && tx->pendings)
+		tell_sends(book, tx->pendings);
 	free(tx->pendings);
 	tx->pendings = NULL;
+}
+
+static int tell_stream(struct shunt_stream *stream, void *book)
+{
+	struct shunt_pendings *pendings = stream->tx.pendings;
+
+	if (pendings)
+		tell_sends(book, pendings);
+	return 0;
+}
+
+void shunt_traced_settle(struct shunt_engine *engine)
+{
+	struct shunt_trace_book *book = book_of(engine);
+
+	if (!book)
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, tell_stream, book);
+	shunt_lock_leave(&engine->streams_lock);
 }
 
 void shunt_traced_inherit(struct shunt_stream *stream)

@@ -6,13 +6,13 @@
 #ifndef SHUNT_CORE_STREAM_TRACED_H
 #define SHUNT_CORE_STREAM_TRACED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "core/engine.h"
+#include "core/trace/followed.h"
+#include "core/trace/pending.h"
 
-struct shunt_engine;
-struct shunt_lane;
-struct shunt_stream;
-struct shunt_tx;
 
 enum {
 	SHUNT_TRACES_OURS = 1, /* SHUNT_TRACE is on */
@@ -23,11 +23,46 @@ enum {
 int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces);
 void shunt_traced_config(struct shunt_engine *engine);
 
-/* The program's call begins, and is over. engine.traces was not 0 when it began; tx.lock held. */
+/* A call of send: nothing is followed; it only counts, between two that are followed; or it may be followed. */
+enum shunt_traced { SHUNT_TRACED_NOT, SHUNT_TRACED_PASSED, SHUNT_TRACED_LOOKED_AT };
+
+/* The program's call begins, and is over. tx.lock held, here and in the next two. */
 void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, size_t bytes);
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken);
 
-/* The lane's `followed` is set, and bytes of the stream up to `tail` are about to be announced. group.lock held. */
+/* The same for each call, with engine.traces not 0. */
+static inline enum shunt_traced shunt_traced_enter(struct shunt_engine *engine,
+						   struct shunt_stream *stream, size_t bytes)
+{
+	struct shunt_pendings *pendings =
+		atomic_load_explicit(&stream->tx.pendings, memory_order_relaxed);
+	uint64_t word = shunt_config_live(&engine->config.trace); /* off, 0, 1, … */
+
+	if (pendings && word && shunt_pendings_between(pendings, 1ull << (word - 1)) &&
+	    !atomic_load_explicit(&stream->rx.answers, memory_order_relaxed))
+		return SHUNT_TRACED_PASSED;
+	shunt_traced_call(engine, stream, bytes);
+	return SHUNT_TRACED_LOOKED_AT;
+}
+
+static inline void shunt_traced_leave_call(struct shunt_engine *engine,
+					   struct shunt_stream *stream, enum shunt_traced follows,
+					   ssize_t taken)
+{
+	if (follows == SHUNT_TRACED_LOOKED_AT)
+		shunt_traced_sent(engine, stream, taken);
+	else if (taken > 0)
+		shunt_pendings_count(stream->tx.pendings);
+}
+
+/* Is there anything to do for bytes that arrive? Without the lock: other threads only take out of `told`. */
+static inline bool shunt_traced_expects(const struct shunt_followed *followed)
+{
+	return atomic_load_explicit(&followed->told, memory_order_relaxed) ||
+	       shunt_followed_any(followed);
+}
+
+/* That is so, and bytes of the stream up to `tail` are about to be announced. group.lock held. */
 void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 			 struct shunt_stream *stream, uint64_t tail);
 /* The program has read up to `head`, which is at rx.followed or behind it. rx.lock held. */
@@ -35,7 +70,9 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* The stream leaves its seat: what is known of its sends is not true of the next one there. */
 void shunt_traced_leave(struct shunt_stream *stream);
-void shunt_traced_free(struct shunt_tx *tx);
+void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx);
+/* The book has all sends that count until now. Takes streams_lock. */
+void shunt_traced_settle(struct shunt_engine *engine);
 /* In a fork's child. */
 void shunt_traced_inherit(struct shunt_stream *stream);
 

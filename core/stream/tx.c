@@ -425,8 +425,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 			  const struct iovec *iov, int iovcnt, int flags)
 {
 	size_t bytes = 0;
+	enum shunt_traced follows = SHUNT_TRACED_NOT;
 	ssize_t taken;
-	bool traced;
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
@@ -441,9 +441,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->tx.lock);
 		return kernel_send(engine, fd, iov, iovcnt, flags);
 	}
-	traced = __builtin_expect(atomic_load_explicit(&engine->traces, memory_order_relaxed), 0);
-	if (__builtin_expect(traced, 0))
-		shunt_traced_call(engine, stream, bytes);
+	if (__builtin_expect(atomic_load_explicit(&engine->traces, memory_order_relaxed), 0))
+		follows = shunt_traced_enter(engine, stream, bytes);
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
@@ -453,8 +452,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
-	if (__builtin_expect(traced, 0))
-		shunt_traced_sent(engine, stream, taken);
+	if (__builtin_expect(follows != SHUNT_TRACED_NOT, 0))
+		shunt_traced_leave_call(engine, stream, follows, taken);
 	shunt_lock_leave(&stream->tx.lock);
 	if (__builtin_expect(stream->orphan, 0))
 		shunt_streams_end_orphan(engine, stream);

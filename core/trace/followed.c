@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include "core/trace/clock.h"
 
+_Static_assert(SHUNT_TRACE_SLOTS == 64, "a set of slots is one word");
+
 #define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
 /* ns after which a last byte is not waited for, because each poll would look for it. */
 #define PATIENCE 60000000000ull
@@ -94,13 +96,36 @@ static bool is_sound(const struct shunt_trace_record *record, const struct shunt
 	       to_ours(record->posted, zone->offset) <= now + error;
 }
 
+static uint64_t bit(uint32_t at)
+{
+	return 1ull << at;
+}
+
+static uint64_t told(const struct shunt_followed *followed)
+{
+	return atomic_load_explicit(&followed->told, memory_order_relaxed);
+}
+
+static void set_told(struct shunt_followed *followed, uint64_t slots)
+{
+	atomic_store_explicit(&followed->told, slots, memory_order_relaxed);
+}
+
+/* Takes the first slot out of the set. False: it is empty. */
+static bool take_slot(uint64_t *slots, uint32_t *at)
+{
+	if (!*slots)
+		return false;
+	*at = (uint32_t)__builtin_ctzll(*slots);
+	*slots &= *slots - 1;
+	return true;
+}
+
 static void leave_slot(struct shunt_followed *followed, uint32_t at)
 {
-	if (followed->states[at] == SHUNT_FOLLOWED_TOLD)
-		followed->told--;
-	if (followed->states[at] == SHUNT_FOLLOWED_READ)
-		followed->read--;
-	followed->states[at] = SHUNT_FOLLOWED_NONE;
+	set_told(followed, told(followed) & ~bit(at));
+	followed->seen &= ~bit(at);
+	followed->read &= ~bit(at);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -155,12 +180,11 @@ static void look_again(const struct shunt_followed *followed, uint32_t at, uint6
 
 void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 {
-	uint64_t posted, placed;
+	uint64_t posted, placed, left = followed->read;
 	bool latest;
+	uint32_t i;
 
-	for (uint32_t i = 0; followed->read && i < SHUNT_TRACE_SLOTS; i++) {
-		if (followed->states[i] != SHUNT_FOLLOWED_READ)
-			continue;
+	while (take_slot(&left, &i)) {
 		look_again(followed, i, &posted, &placed, &latest);
 		if (placed || followed->slots[i].trace.read < before)
 			write_down(followed, i, posted, placed, latest);
@@ -170,15 +194,11 @@ void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 /* The record that was there before has not become an entry yet. */
 static void vacate(struct shunt_followed *followed, uint32_t at)
 {
-	switch (followed->states[at]) {
-	case SHUNT_FOLLOWED_READ:
+	if (followed->read & bit(at)) {
 		write_down(followed, at, 0, 0, false);
-		break;
-	case SHUNT_FOLLOWED_TOLD:
-	case SHUNT_FOLLOWED_SEEN:
+	} else if ((told(followed) | followed->seen) & bit(at)) {
 		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
 		leave_slot(followed, at);
-		break;
 	}
 }
 
@@ -213,20 +233,19 @@ void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_tra
 		.posted = to_ours(record->posted, zone->offset),
 		.error = error,
 	};
-	followed->states[at] = SHUNT_FOLLOWED_TOLD;
-	followed->told++;
+	set_told(followed, told(followed) | bit(at));
 }
 
-/* Of those that have been seen: which ends first? */
+/* The least end of a send that has been seen; 0: there is none. */
 static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 {
-	uint64_t end = 0;
+	uint64_t end = 0, left = followed->seen;
+	uint32_t i;
 
-	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
+	while (take_slot(&left, &i)) {
 		const struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] == SHUNT_FOLLOWED_SEEN && trace->stream == stream &&
-		    (!end || trace->end < end))
+		if (trace->stream == stream && (!end || trace->end < end))
 			end = trace->end;
 	}
 	return end;
@@ -235,11 +254,12 @@ static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
 			    uint64_t now, uint64_t late)
 {
-	for (uint32_t i = 0; followed->told && i < SHUNT_TRACE_SLOTS; i++) {
+	uint64_t left = told(followed);
+	uint32_t i;
+
+	while (take_slot(&left, &i)) {
 		struct shunt_followed_slot *slot = &followed->slots[i];
 
-		if (followed->states[i] != SHUNT_FOLLOWED_TOLD)
-			continue;
 		if (slot->trace.stream != stream || slot->trace.end > tail) {
 			if (now > slot->trace.posted + PATIENCE)
 				vacate(followed, i);
@@ -247,8 +267,8 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 		}
 		slot->trace.seen = now;
 		slot->late = late <= now ? late : now;
-		followed->states[i] = SHUNT_FOLLOWED_SEEN;
-		followed->told--;
+		leave_slot(followed, i);
+		followed->seen |= bit(i);
 	}
 	return next_end(followed, stream);
 }
@@ -256,19 +276,19 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
 			     int fd, uint64_t now, uint64_t *id)
 {
-	uint64_t last = 0;
+	uint64_t last = 0, left = followed->seen;
+	uint32_t i;
 
 	*id = 0;
-	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++) {
+	while (take_slot(&left, &i)) {
 		struct shunt_trace *trace = &followed->slots[i].trace;
 
-		if (followed->states[i] != SHUNT_FOLLOWED_SEEN || trace->stream != stream ||
-		    trace->end > head)
+		if (trace->stream != stream || trace->end > head)
 			continue;
 		trace->read = now;
 		trace->fd = fd;
-		followed->states[i] = SHUNT_FOLLOWED_READ;
-		followed->read++;
+		leave_slot(followed, i);
+		followed->read |= bit(i);
 		if (!trace->answer && trace->end > last) {
 			last = trace->end;
 			*id = trace->id;
@@ -280,9 +300,10 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 
 void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream)
 {
-	for (uint32_t i = 0; i < SHUNT_TRACE_SLOTS; i++)
-		if (followed->slots[i].trace.stream == stream &&
-		    (followed->states[i] == SHUNT_FOLLOWED_TOLD ||
-		     followed->states[i] == SHUNT_FOLLOWED_SEEN))
+	uint64_t left = told(followed) | followed->seen;
+	uint32_t i;
+
+	while (take_slot(&left, &i))
+		if (followed->slots[i].trace.stream == stream)
 			vacate(followed, i);
 }

@@ -17,14 +17,6 @@ struct shunt_trace_zone {
 	uint64_t at; /* ns: at this time; 0: it is the same clock */
 };
 
-/* A record has come; its last byte has been seen; the program has it, and the peer may still say when it was placed. */
-enum shunt_followed_state {
-	SHUNT_FOLLOWED_NONE,
-	SHUNT_FOLLOWED_TOLD,
-	SHUNT_FOLLOWED_SEEN,
-	SHUNT_FOLLOWED_READ
-};
-
 struct shunt_followed_slot {
 	uint64_t number; /* of the record */
 	uint64_t late; /* ns: the link is known to have had it until then; 0: nothing is known */
@@ -41,9 +33,10 @@ struct shunt_followed {
 	struct shunt_trace_zone zone; /* all 0 within one host */
 	uint64_t next; /* number of the next record */
 	_Atomic uint64_t last_at; /* ns: when the last one came */
-	_Atomic uint32_t told; /* slots in this state, and in the next */
-	uint32_t read;
-	uint8_t states[SHUNT_TRACE_SLOTS]; /* enum shunt_followed_state */
+	/* A bit for each slot, in one of these at most: */
+	_Atomic uint64_t told; /* its record has come; read without the lock, too */
+	uint64_t seen; /* its last byte has been seen */
+	uint64_t read; /* the program has that byte, and the peer may still say when it was placed */
 	struct shunt_followed_slot slots[SHUNT_TRACE_SLOTS];
 };
 

@@ -28,7 +28,9 @@
 
 enum kind { WELL, STALL, SLOW, MUTE, SINK, DEAF, NEVER, KINDS };
 
-static const char *const kinds[KINDS] = { "well", "stall", "slow", "mute", "sink", "deaf", "never" };
+static const char *const kinds[KINDS] = {
+	"well", "stall", "slow", "mute", "sink", "deaf", "never"
+};
 static char buffer[BYTES];
 static size_t bytes;
 static volatile sig_atomic_t struck;

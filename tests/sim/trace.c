@@ -15,6 +15,7 @@
 #include "core/peer/mock.h"
 #include "core/peer/tracing.h"
 #include "core/service.h"
+#include "core/stream/traced.h"
 #include "core/trace/followed.h"
 #include "core/trace/pending.h"
 
@@ -67,6 +68,7 @@ static uint64_t count(int i, enum shunt_trace_count what)
 {
 	struct shunt_trace_book *book = atomic_load(&engines[i]->book);
 
+	shunt_traced_settle(engines[i]);
 	return book ? atomic_load(&book->counts[what]) : 0;
 }
 
