@@ -183,3 +183,20 @@ for process in (named.process, server):
         assert time.monotonic() < deadline, named.stream(held[1])
         named.turn(held[0])
     rules(process, "off")
+
+# A stream that returns to a link after its queue pair's death is no new connection.
+back = {"SHUNT_RETAIN": "always", "SHUNT_RETURN_MS": "10"}
+server = start(SERVER, **back)
+first = int(server.stdout.readline().split()[0])
+client = Client(**back)
+old = client.open("127.0.0.1", first)
+client.becomes(old, "linked")
+for process in (client.process, server):
+    rules(process, "tcp")
+subprocess.run([SHUNT, "adm", str(client.process.pid), "failover"], check=True, stdout=subprocess.DEVNULL)
+deadline = time.monotonic() + LIMIT
+while not stat(client.process)["counters"]["streams_returned"]:
+    assert time.monotonic() < deadline, stat(client.process)["counters"]
+    client.turn(old[0])
+client.becomes(old, "linked")
+client.becomes(client.open("127.0.0.1", first), "plain", OURS)
