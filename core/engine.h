@@ -30,6 +30,7 @@ struct shunt_service;
 struct shunt_rendezvous;
 struct shunt_fork_slots;
 struct shunt_trace_book;
+struct shunt_verdict;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
 	uint64_t streams, linked;
@@ -67,6 +68,8 @@ struct shunt_engine {
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
 	uint64_t space_links;	/* and those of links; service thread */
+	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
+	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;

@@ -32,6 +32,7 @@
 #include "core/peer/witness.h"
 #include "core/poll/polling.h"
 #include "core/qos/pacing.h"
+#include "core/peer/verdict.h"
 #include "core/qos/qos.h"
 #include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
@@ -190,6 +191,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	}
 	shunt_qos_begin(service);
+	shunt_verdict_begin(service);
 	return service;
 }
 

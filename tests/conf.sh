@@ -19,7 +19,7 @@ has "$out" "^      from $conf:2$"
 has "$out" '^\*.SHUNT_CHAIN +9 +16 '
 has "$out" '^      from the environment$'
 has "$out" "^# $conf$"
-has "$err" "^shunt config: $conf:4: it is not SHUNT_NAME = VALUE$"
+has "$err" "^shunt config: $conf:4: it is neither SHUNT_NAME = VALUE nor a rule$"
 has "$err" "^shunt config: $conf:5: SHUNT_SQ=1 is invalid"
 has "$err" "^shunt config: $conf:6: there is no variable SHUNT_SPINUS$"
 [ "$(wc -l <<<"$err")" = 3 ] || problem "not three lines: $err"
@@ -55,7 +55,7 @@ has "$err" 'SHUNT_CONF=other is invalid'
 python=$(python3 -c 'import sys; print(sys.executable)')	# no script stands before it
 socket='import socket; socket.create_server(("127.0.0.1", 0))'
 expect 0 env -u SHUNT_CONF "$shunt" run "$python" -c "$socket"
-has "$err" "warn: $conf:4: it is not"
+has "$err" "warn: $conf:4: it is neither"
 [ "$(grep "warn: $conf:4" <<<"$err" | sort | uniq -d)" = "" ] || problem "said twice: $err"
 printf 'SHUNT_LOG=debug\nSHUNT_LOG_FILE=%s/log.%%p\n' "$work" >"$conf"
 expect 0 env -u SHUNT_CONF LD_PRELOAD="$library" "$python" -c "$socket"

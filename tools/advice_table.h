@@ -9,6 +9,7 @@
 #define RAISE_NOFILE "raise ulimit -n (LimitNOFILE=) and look at free memory"
 #define SAME_ROUTE "let both hosts use addresses that reach each other without NAT"
 
+ADVICE(RULE, "if the link is wanted: `shunt adm PID rules` shows the rules and changes them")
 ADVICE(NO_SHUNT, "start the peer's program with `shunt run`, or by LD_PRELOAD in its unit (docs/SERVICES.md)")
 ADVICE(OTHER_HOST, "to another host: an RDMA device at both (`shunt devices`), and no SHUNT_DEVICE=soft; "
 	"to a container of this host: SHUNT_DIR (docs/CONTAINERS.md)")
@@ -32,6 +33,7 @@ ADVICE(NOT_HAD, "start every process that accepts at the peer's address with Shu
 ADVICE(UNUSED, "a program that accepts late may need a longer SHUNT_CLAIM_MS")
 ADVICE(PEER_UNUSED, "a program that reads late may need a longer SHUNT_CLAIM_MS")
 ADVICE(PEER_STRANGER, "SHUNT_TRUST=host at the peer, or run its workers as the user that listens")
+ADVICE(PEER_RULE, "if the link is wanted: change SHUNT_RULES, shunt.conf or `shunt adm PID rules` at the peer")
 ADVICE(PEER_NO_ROOM, "the peer's `shunt stat` and log say which; if room: a larger SHUNT_ARENA there")
 ADVICE(UNSEEN, "modprobe tcp_diag unix_diag, and allow AF_NETLINK (RestrictAddressFamilies=)")
 ADVICE(DISPROVEN, "find the process that has taken the name, or shares the socket; /run/shunt keeps names safe")

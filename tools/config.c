@@ -7,6 +7,7 @@
 
 #include "core/api.h"
 #include "core/base/conf.h"
+#include "core/base/rule.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
@@ -53,6 +54,36 @@ static void print_files(const struct shunt_conf *files)
 		print_path(file->path);
 		printf("%s%s\n", file->why ? " does not count: " : "", file->why ? file->why : "");
 	}
+}
+
+/* As they are understood. False: there are none that count. */
+static bool rules_text(const struct shunt_config *c, char text[SHUNT_RULE_TEXT])
+{
+	struct shunt_rule_list list;
+
+	if (c->rules[0] || shunt_rule_parse(c->rule_lines, NULL, &list, NULL, 0))
+		return false;
+	shunt_rule_text(&list, text);
+	return list.count;
+}
+
+static void print_rules(const struct shunt_config *c)
+{
+	char text[SHUNT_RULE_TEXT];
+
+	if (rules_text(c, text))
+		printf("# rules of these files:\n%s", text);
+}
+
+static json_t *rules_json(const struct shunt_config *c)
+{
+	char text[SHUNT_RULE_TEXT], *rest = NULL;
+	json_t *all = json_array();
+
+	for (char *line = rules_text(c, text) ? strtok_r(text, "\n", &rest) : NULL; line;
+	     line = strtok_r(NULL, "\n", &rest))
+		json_array_append_new(all, json_string(line));
+	return all;
 }
 
 /* Where a value comes from and its meaning have lines of their own: beside the rest there is no room for them. */
@@ -147,8 +178,9 @@ static void print_json(const struct shunt_config *c, const struct shunt_conf_ori
 		add_origin(row, &origins[i]);
 		json_array_append_new(rows, row);
 	}
-	root = json_pack("{s:i, s:s, s:o, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
-			 PACKAGE_VERSION, "files", files_json(files), "variables", rows);
+	root = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
+			 PACKAGE_VERSION, "files", files_json(files), "rules", rules_json(c),
+			 "variables", rows);
 	shunt_print_json(stdout, root, JSON_INDENT(2));
 	json_decref(root);
 }
@@ -196,6 +228,7 @@ int shunt_config(int argc, char **argv)
 		print_json(&c, origins, files);
 	} else {
 		print_files(files);
+		print_rules(&c);
 		print_table(&c, origins);
 	}
 	free(origins);

@@ -11,6 +11,7 @@
 #include "core/device/fault.h"
 #include "core/engine.h"
 #include "core/peer/mock.h"
+#include "core/peer/verdict.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/traced.h"
@@ -121,6 +122,10 @@ static const struct shunt_command commands[] = {
 	  "puts these rules (docs/QOS.md), or those of a file, in force; without any: shows the classes; "
 	  "rules: says them again; periods: what classes had in the last ones",
 	  0, SHUNT_COMMAND_WORDS - 1, run_qos },
+	{ "rules", "[RULES | off | show]",
+	  "puts these rules (shunt.conf(5)), or those of a file, in force for connections from now on; off: none; "
+	  "without any: shows them",
+	  0, SHUNT_COMMAND_WORDS - 1, shunt_verdict_command },
 	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
 	  2, run_set },
 	{ "trace", "", "shows the last sends of peers that were followed, as JSON (`shunt trace`)",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/base/rule.h"
 
 #define VARIABLE "SHUNT_CONF"
 
@@ -82,6 +83,8 @@ struct layer {
 	const struct shunt_conf_asker *asker;
 	struct shunt_conf_origin *origins;
 	struct shunt_conf_wrong wrong;
+	uint32_t rules; /* of all files so far */
+	size_t rules_end; /* of this file's in config->rule_lines: those of lower ones follow */
 };
 
 static void complain_line(unsigned int number, const char *why, void *arg)
@@ -99,12 +102,45 @@ static void note_origin(struct layer *layer, const char *name, struct shunt_conf
 			layer->origins[i] = origin;
 }
 
+/* NULL; or why the rule cannot stand there. Its text is kept: the engine parses it again. */
+static const char *take_rule(struct layer *layer, const char *text,
+			     char why[SHUNT_RULE_ERROR])
+{
+	char *lines = layer->config->rule_lines, *at = lines + layer->rules_end;
+	size_t bytes = strlen(text), all = strlen(lines);
+	struct shunt_rule_list list;
+
+	if (shunt_rule_parse(text, NULL, &list, why, SHUNT_RULE_ERROR))
+		return why;
+	if (layer->rules + list.count > SHUNT_RULE_MOST)
+		return "there are too many rules";
+	if (all + bytes + 2 > SHUNT_CONFIG_RULES_MAX)
+		return "the rules are too long";
+	memmove(at + bytes + 1, at, all - layer->rules_end + 1);
+	memcpy(at, text, bytes);
+	at[bytes] = '\n';
+	layer->rules += list.count;
+	layer->rules_end += bytes + 1;
+	return NULL;
+}
+
+static void hear_rule(struct layer *layer, const struct shunt_conf_line *line)
+{
+	char why[SHUNT_RULE_ERROR];
+	const char *wrong = take_rule(layer, line->value, why);
+
+	if (wrong)
+		complain_line(line->number, wrong, layer);
+}
+
 static void take_line(const struct shunt_conf_line *line, void *arg)
 {
 	struct layer *layer = arg;
 	char why[SHUNT_CONFIG_LINE_MAX];
 
-	if (!strcmp(line->name, VARIABLE))
+	if (!line->name)
+		hear_rule(layer, line);
+	else if (!strcmp(line->name, VARIABLE))
 		complain_line(line->number, VARIABLE " counts in the environment alone", layer);
 	else if (shunt_config_set(layer->config, line->name, line->value, why, sizeof(why)))
 		complain_line(line->number, why, layer);
@@ -121,6 +157,7 @@ static void take_file(struct layer *layer, const struct shunt_conf_text *file)
 						  .arg = layer };
 
 	layer->file = file;
+	layer->rules_end = 0;
 	if (file->why)
 		complain_line(0, file->why, layer);
 	else

@@ -47,8 +47,12 @@ static const char *split(char *text, struct shunt_conf_line *line)
 {
 	char *equals = strchr(text, '=');
 
+	if (!strncmp(text, "rule", 4) && is_blank(text[4])) {
+		line->value = without_blanks(text + 5);
+		return NULL;
+	}
 	if (!equals)
-		return "it is not SHUNT_NAME = VALUE";
+		return "it is neither SHUNT_NAME = VALUE nor a rule";
 	*equals = '\0';
 	line->name = without_blanks(text);
 	line->value = without_blanks(equals + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of a configuration file, shunt.conf(5): lines "SHUNT_NAME = VALUE", empty lines, and comments behind
- * a "#" that begins a line. Pure: nothing is allocated, opened or asked.
+ * The text of a configuration file, shunt.conf(5): lines "SHUNT_NAME = VALUE" and "rule …", empty lines, and
+ * comments behind a "#" that begins a line. Pure: nothing is allocated, opened or asked.
  */
 #ifndef SHUNT_CORE_BASE_CONF_LINES_H
 #define SHUNT_CORE_BASE_CONF_LINES_H
@@ -12,13 +12,13 @@
 
 struct shunt_conf_line {
 	unsigned int number; /* from 1 */
-	const char *name; /* of a variable */
-	const char *value; /* never empty */
+	const char *name; /* of a variable; NULL: a rule */
+	const char *value; /* of the variable, or the words behind "rule"; never empty */
 };
 
 struct shunt_conf_reader {
 	void (*take)(const struct shunt_conf_line *line, void *arg);
-	/* A line that is none of them: a phrase. NULL: nobody wants to know. */
+	/* A line that is neither: a phrase. NULL: nobody wants to know. */
 	void (*wrong)(unsigned int number, const char *why, void *arg);
 	void *arg;
 };

@@ -381,20 +381,21 @@ int shunt_config_set(struct shunt_config *c, const char *name, const char *text,
 int shunt_config_check(struct shunt_config *c, void (*complain)(const char *, void *), void *carg)
 {
 	char line[SHUNT_CONFIG_LINE_MAX];
-	struct shunt_config def;
+	uint64_t least, most;
 
 	if (c->ring_min <= c->ring_max)
 		return 0;
-	shunt_config_defaults(&def);
+	least = row_of("SHUNT_RING_MIN")->def;
+	most = row_of("SHUNT_RING_MAX")->def;
 	snprintf(line, sizeof(line),
 		 "SHUNT_RING_MIN=%lluK is invalid: allowed is at most SHUNT_RING_MAX, here %lluK; "
 		 "the defaults of both are used: %lluK and %lluK",
 		 (unsigned long long)(c->ring_min / K), (unsigned long long)(c->ring_max / K),
-		 (unsigned long long)(def.ring_min / K), (unsigned long long)(def.ring_max / K));
+		 (unsigned long long)(least / K), (unsigned long long)(most / K));
 	if (complain)
 		complain(line, carg);
-	c->ring_min = def.ring_min;
-	c->ring_max = def.ring_max;
+	c->ring_min = least;
+	c->ring_max = most;
 	return 1;
 }
 

@@ -12,6 +12,7 @@
 
 #define SHUNT_CONFIG_PATH_MAX 1024	/* a path value with its final 0 */
 #define SHUNT_CONFIG_FORM_MAX 256	/* the same of a form */
+#define SHUNT_CONFIG_RULES_MAX 4096	/* lines of rules with their final 0 */
 #define SHUNT_CONFIG_TEXT_MAX 1088	/* room for any value as text */
 #define SHUNT_CONFIG_LINE_MAX 1536	/* room for any complaint */
 
@@ -33,6 +34,7 @@ struct shunt_config {
 #undef UINT
 #undef PATH
 #undef FORM
+	char rule_lines[SHUNT_CONFIG_RULES_MAX];	/* of files (core/base/rule.h), the user's first; SHUNT_RULES counts before them */
 };
 
 enum shunt_config_type {

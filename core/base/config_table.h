@@ -167,6 +167,10 @@ BOOL(QOS_PACE, qos_pace, 1, FIXED,
 ENUM(TRACE, trace, "off|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16", 0, LIVE,
 	"how many sends are followed to the program that reads them: one in 2^K of each stream. `shunt trace` shows where "
 	"their time went")
+PATH(RULES, rules, FIXED,
+	"rules for connections: link, tcp or mock by program, user, address and port, the first that fits. It is the rules, the "
+	"absolute name of a file of them, or off. shunt.conf(5) has them. The lines of rules in configuration files do not "
+	"count beside it, and `shunt adm PROCESS rules` puts others in force")
 PATH(STATS, stats_path, FIXED,
 	"file that the statistics are written to as JSON at exit; %p is the process id. A new file takes its place, "
 	"unless that is another user's, a symbolic link or no regular file")

@@ -27,9 +27,12 @@ base_sources = \
 	core/base/random.c core/base/random.h \
 	core/base/reason.c core/base/reason.h \
 	core/base/reason_table.h \
+	core/base/rule.c core/base/rule.h \
+	core/base/rule_text.c \
 	core/base/scm_rights.c core/base/scm_rights.h \
 	core/base/sha256.c core/base/sha256.h \
 	core/base/signal_defer.c core/base/signal_defer.h \
 	core/base/space.c core/base/space.h \
 	core/base/sys.h \
+	core/base/word.c core/base/word.h \
 	core/base/write_nosig.c core/base/write_nosig.h

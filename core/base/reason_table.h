@@ -7,6 +7,7 @@
  */
 
 /* Before a link carries anything: finding the peer, claiming, attaching. */
+REASON(RULE, "a rule (SHUNT_RULES)")
 REASON(NO_SHUNT, "the peer runs without Shunt")
 REASON(OTHER_HOST, "the peer is on another host, or in another network namespace")
 REASON(NO_ROUTE, "no RDMA device leads to the peer")
@@ -29,6 +30,7 @@ REASON(NOT_HAD, "the peer does not have the connection")
 REASON(UNUSED, "not used in time after the peer's claim")
 REASON(PEER_UNUSED, "the peer's program has not used it in time")
 REASON(PEER_STRANGER, "another user's process accepts at the peer's address")
+REASON(PEER_RULE, "a rule of the peer (SHUNT_RULES)")
 REASON(PEER_NO_ROOM, "the peer has no room for it, or has closed it")
 REASON(UNSEEN, "the kernel does not show who holds the connection (sock_diag, AF_NETLINK)")
 REASON(DISPROVEN, "the peer could not prove that it holds the connection")

@@ -19,6 +19,7 @@
 #include "core/peer/possession.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
+#include "core/peer/verdict.h"
 #include "core/peer/witness.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
@@ -292,7 +293,9 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 	struct shunt_link *link = link_to(service, &stream->tuple);
 	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
 
-	if (reason)
+	if (shunt_verdict_leaves(stream))
+		shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
+	else if (reason)
 		shunt_claim_stays(engine, stream, reason);
 	else if (link)
 		shunt_claim_on(link, stream);

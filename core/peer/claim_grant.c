@@ -11,6 +11,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/possession.h"
+#include "core/peer/verdict.h"
 #include "core/qos/holding.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
@@ -140,12 +141,23 @@ static bool park(const struct shunt_parked *claim)
 	return true;
 }
 
+static void refuse_by_rule(const struct shunt_parked *claim, struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = claim->link->engine;
+
+	atomic_fetch_add(&engine->refused_claims, 1);
+	refuse(claim->link, &claim->tuple, number_of(claim), SHUNT_REFUSED_RULE);
+	shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
+}
+
 /* The program has used the connection that is claimed. */
 static void take_up(const struct shunt_parked *claim, struct shunt_stream *stream)
 {
 	struct shunt_link *link = claim->link;
 
-	if (claim->number)
+	if (shunt_verdict_leaves(stream))
+		refuse_by_rule(claim, stream);
+	else if (claim->number)
 		shunt_possession_asked(link, stream, claim->number, claim->digest);
 	else if (shunt_possession_is_proven(link, stream))
 		grant(link, stream, &claim->place, claim->chance);

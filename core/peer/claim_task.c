@@ -3,6 +3,7 @@
 #include <string.h>
 #include "core/peer/claim.h"
 #include "core/peer/rendezvous.h"
+#include "core/peer/verdict.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
 #include "core/stream/unclaimed.h"
@@ -37,6 +38,7 @@ void shunt_claim_task_unclaimed(struct shunt_task *task)
 
 	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL)
 		shunt_claim_stays(engine, stream,
+				  shunt_verdict_leaves(stream) ? SHUNT_REASON_RULE :
 				  has_other_key(engine, stream) ? SHUNT_REASON_OTHER_KEY :
 							  shunt_unclaimed_reason(stream));
 	/* Where connections come all the time, one look is for many of them. */

@@ -32,4 +32,5 @@ peer_sources = \
 	core/peer/remote_listener.c core/peer/remote_listener.h \
 	core/peer/remote_words.c core/peer/remote_words.h \
 	core/peer/rendezvous.c core/peer/rendezvous.h \
+	core/peer/verdict.c core/peer/verdict.h \
 	core/peer/witness.c core/peer/witness.h

@@ -64,10 +64,18 @@ static bool find_user(const char *line, const char *name, uint32_t *uid)
 	return false;
 }
 
+bool shunt_facts_user(struct shunt_engine *engine, const char *name, uint32_t *uid)
+{
+	char *passwd = read_all(engine, "/etc/passwd", PASSWD_MAX, true);
+	bool found = passwd && find_user(passwd, name, uid);
+
+	free(passwd);
+	return found;
+}
+
 static int find_users(struct shunt_engine *engine, struct shunt_qos_rules *rules,
 		      const char *source, char *error, size_t bytes)
 {
-	char *passwd = NULL;
 	int result = 0;
 
 	for (uint32_t i = 0; i < rules->count && !result; i++) {
@@ -75,9 +83,7 @@ static int find_users(struct shunt_engine *engine, struct shunt_qos_rules *rules
 
 		if (!(class->by & SHUNT_QOS_BY_USER) || !class->user[0])
 			continue;
-		if (!passwd)
-			passwd = read_all(engine, "/etc/passwd", PASSWD_MAX, true);
-		if (!passwd || !find_user(passwd, class->user, &class->uid)) {
+		if (!shunt_facts_user(engine, class->user, &class->uid)) {
 			snprintf(
 				error, bytes,
 				"%s: class %s: user %s is not in /etc/passwd: its number is allowed",
@@ -86,7 +92,6 @@ static int find_users(struct shunt_engine *engine, struct shunt_qos_rules *rules
 		}
 		class->user[0] = 0;
 	}
-	free(passwd);
 	return result;
 }
 
@@ -98,6 +103,18 @@ static void printable(char *text)
 			*text = '?';
 }
 
+char *shunt_facts_file(struct shunt_engine *engine, const char *path, char *error, size_t bytes)
+{
+	char *file = read_all(engine, path, SHUNT_QOS_FILE_MAX, true);
+
+	if (!file)
+		snprintf(error, bytes, "%s: %s", path,
+			 errno == EFBIG	 ? "longer than 16 KiB" :
+			 errno == EINVAL ? "no regular file" :
+					   strerror(errno));
+	return file;
+}
+
 int shunt_facts_rules(struct shunt_engine *engine, const char *text, struct shunt_qos_rules *rules,
 		      char *error, size_t bytes)
 {
@@ -106,15 +123,9 @@ int shunt_facts_rules(struct shunt_engine *engine, const char *text, struct shun
 	int result;
 
 	if (text[0] == '/') {
-		file = read_all(engine, text, SHUNT_QOS_FILE_MAX, true);
-		if (!file) {
-			result = -errno;
-			snprintf(error, bytes, "%s: %s", text,
-				 errno == EFBIG	 ? "longer than 16 KiB" :
-				 errno == EINVAL ? "no regular file" :
-						   strerror(errno));
-			return result;
-		}
+		file = shunt_facts_file(engine, text, error, bytes);
+		if (!file)
+			return -ENOENT;
 	}
 	result = shunt_qos_parse(file ? file : text, source, rules, error, bytes);
 	free(file);

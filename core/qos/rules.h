@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/base/word.h"
 #include "shunt/wire.h"
 
 #define SHUNT_QOS_CLASSES 16
@@ -37,8 +38,7 @@ struct shunt_qos_class {
 	char user[SHUNT_QOS_USER]; /* as written; "": `uid` is known */
 	uint32_t uid;
 	char program[SHUNT_QOS_PROGRAM];
-	uint8_t host[16]; /* IPv4 as v4-mapped IPv6 */
-	uint32_t host_bits; /* of it that count */
+	struct shunt_network host;
 	uint16_t port; /* of ours, in host order */
 	char declared[SHUNT_QOS_NAME];
 	uint64_t limit; /* as in tokens.h; 0: none */

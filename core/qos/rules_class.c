@@ -1,65 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include <arpa/inet.h>
 #include <string.h>
 #include "core/qos/rules_words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KEYS "user, program, host, port, declared, limit or reserve"
 
-/* "10.0.0.0/8", "::1": the address has no bit beyond those that count. */
 static bool host(struct shunt_word word, struct shunt_qos_class *class)
 {
-	const char *slash = memchr(word.at, '/', shunt_word_length(word));
-	struct shunt_word address = { word.at, slash ? slash : word.end };
-	char text[INET6_ADDRSTRLEN];
-	struct in_addr four;
-	uint64_t bits = 128, first = 0;
-
-	if (shunt_word_length(address) >= sizeof(text))
-		return false;
-	memcpy(text, address.at, shunt_word_length(address));
-	text[shunt_word_length(address)] = 0;
-	memset(class->host, 0, sizeof(class->host));
-	if (inet_pton(AF_INET, text, &four) == 1) {
-		class->host[10] = class->host[11] = 0xff;
-		memcpy(class->host + 12, &four, 4);
-		first = 96;
-	} else if (inet_pton(AF_INET6, text, class->host) != 1) {
-		return false;
-	}
-	if (slash &&
-	    !shunt_word_number((struct shunt_word) { slash + 1, word.end }, 128 - first, &bits))
-		return false;
-	class->host_bits = (uint32_t)(slash ? bits + first : 128);
-	for (uint32_t i = class->host_bits; i < 128; i++)
-		if (class->host[i / 8] >> (7 - i % 8) & 1)
-			return false;
-	return true;
+	return shunt_word_network(word, &class->host);
 }
 
 static bool user(struct shunt_word word, struct shunt_qos_class *class)
 {
-	uint64_t uid;
-
-	if (!shunt_word_number(word, UINT32_MAX - 1, &uid))
-		return shunt_word_name(word, class->user, sizeof(class->user)) &&
-		       (*word.at < '0' || *word.at > '9');
-	class->user[0] = 0;
-	class->uid = (uint32_t)uid;
-	return true;
+	return shunt_word_user(word, class->user, sizeof(class->user), &class->uid);
 }
 
-/* As /proc has it: anything that is printable. */
 static bool program(struct shunt_word word, struct shunt_qos_class *class)
 {
-	if (word.at == word.end || shunt_word_length(word) >= sizeof(class->program))
-		return false;
-	for (const char *c = word.at; c < word.end; c++)
-		if (*c <= ' ' || *c > '~' || *c == '/')
-			return false;
-	memset(class->program, 0, sizeof(class->program));
-	memcpy(class->program, word.at, shunt_word_length(word));
-	return true;
+	return shunt_word_program(word, class->program, sizeof(class->program));
 }
 
 static bool port(struct shunt_word word, struct shunt_qos_class *class)

@@ -2,14 +2,6 @@
 #include <string.h>
 #include "core/qos/rules.h"
 
-static bool is_of_host(const struct shunt_qos_class *class, const uint8_t address[16])
-{
-	uint32_t bytes = class->host_bits / 8, bits = class->host_bits % 8;
-
-	return !memcmp(class->host, address, bytes) &&
-	       (!bits || !((class->host[bytes] ^ address[bytes]) >> (8 - bits)));
-}
-
 /* A name of a user that nobody has looked up matches no client. */
 static bool meets(const struct shunt_qos_class *class, const struct shunt_qos_client *client)
 {
@@ -19,7 +11,7 @@ static bool meets(const struct shunt_qos_class *class, const struct shunt_qos_cl
 	if (class->by & SHUNT_QOS_BY_PROGRAM && strcmp(class->program, client->command) &&
 	    strcmp(class->program, client->program))
 		return false;
-	if (class->by & SHUNT_QOS_BY_HOST && !is_of_host(class, client->host))
+	if (class->by & SHUNT_QOS_BY_HOST && !shunt_network_has(&class->host, client->host))
 		return false;
 	if (class->by & SHUNT_QOS_BY_PORT && class->port != client->port)
 		return false;

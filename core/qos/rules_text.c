@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +38,9 @@ static void put_share(struct text *text, const char *before, uint32_t share)
 
 static void put_host(struct text *text, const struct shunt_qos_class *class)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	bool v4 = class->host_bits >= 96 && !memcmp(class->host, mapped, sizeof(mapped));
-	char host[INET6_ADDRSTRLEN];
+	char host[SHUNT_NETWORK_TEXT];
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? class->host + 12 : class->host, host, sizeof(host));
-	put(text, " host=%s/%u", host, class->host_bits - (v4 ? 96 : 0));
+	put(text, " host=%s", shunt_network_text(&class->host, host, sizeof(host)));
 }
 
 static void put_class(struct text *text, const struct shunt_qos_class *class)

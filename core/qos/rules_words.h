@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser of rules, for the files of rules*.c alone: words of a statement, the values that a word may be, and one
+ * The parser of rules, for the files of rules*.c alone: values of words beside those of core/base/word.h, and one
  * complaint. Functions that return a bool write their result only where they return true.
  */
 #ifndef SHUNT_CORE_QOS_RULES_WORDS_H
 #define SHUNT_CORE_QOS_RULES_WORDS_H
 
+#include "core/base/word.h"
 #include "core/qos/rules.h"
 
 #define SHUNT_RULES_RATE                                                                           \
@@ -22,23 +23,6 @@ struct shunt_rules_parser {
 	const char *reserve_at[SHUNT_QOS_CLASSES]; /* the value of a class's key */
 };
 
-struct shunt_word {
-	const char *at, *end;
-};
-
-/* The next word of a statement; an empty one at its end. */
-struct shunt_word shunt_word_next(const char **text);
-size_t shunt_word_length(struct shunt_word word);
-bool shunt_word_is(struct shunt_word word, const char *text);
-/* For a complaint: what is no printable ASCII is a question mark. */
-void shunt_word_show(struct shunt_word word, char text[32]);
-/* Splits a value from its unit, which begins behind the last digit. */
-struct shunt_word shunt_word_digits(struct shunt_word word);
-
-bool shunt_word_name(struct shunt_word word, char *to, size_t room);
-bool shunt_word_number(struct shunt_word word, uint64_t most, uint64_t *result);
-/* "2.5", in thousandths. */
-bool shunt_word_thousandths(struct shunt_word word, uint64_t most, uint64_t *result);
 /* "2.5Gbit", as in tokens.h. */
 bool shunt_word_rate(struct shunt_word word, uint64_t *result);
 /* "12.5%", in thousandths of the whole, up to 1000. */

@@ -97,6 +97,7 @@ static const struct {
 	[SHUNT_REFUSED_SILENT] = { SHUNT_REASON_SILENT, "refused: its proof has taken too long" },
 	[SHUNT_REFUSED_ELSEWHERE] = { SHUNT_REASON_ELSEWHERE,
 				      "refused: it is of other addresses than the channel" },
+	[SHUNT_REFUSED_RULE] = { SHUNT_REASON_PEER_RULE, "refused: a rule (SHUNT_RULES)" },
 	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: this process may not be traced by its own user any more" },
 };
 

@@ -135,6 +135,7 @@ enum shunt_refusal {
 	SHUNT_REFUSED_DISPROVEN,	/* the claimant's socket does not show what it should */
 	SHUNT_REFUSED_SILENT,	/* a proof has taken too long */
 	SHUNT_REFUSED_ELSEWHERE,	/* across hosts: the channel has other addresses than the connection */
+	SHUNT_REFUSED_RULE,	/* a rule of the acceptor leaves it on TCP */
 };
 
 #define SHUNT_IDENTITY_BYTES 16

@@ -22,8 +22,10 @@ static void take(const struct shunt_conf_line *line, void *arg)
 	fuzz_check(line->number > last);
 	last = line->number;
 	check_text(line->value);
-	check_text(line->name);
-	fuzz_check(!strncmp(line->name, "SHUNT_", 6));
+	if (line->name) {
+		check_text(line->name);
+		fuzz_check(!strncmp(line->name, "SHUNT_", 6));
+	}
 }
 
 static void wrong(unsigned int number, const char *why, void *arg)

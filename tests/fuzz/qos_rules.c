@@ -14,7 +14,7 @@ static void check_class(const struct shunt_qos_class *class)
 	fuzz_check(!(class->by & SHUNT_QOS_BY_DECLARED) ||
 		   shunt_qos_name_is_sound(class->declared));
 	fuzz_check(!(class->by & SHUNT_QOS_BY_PORT) || class->port);
-	fuzz_check(class->host_bits <= 128 && class->by < 32);
+	fuzz_check(class->host.bits <= 128 && class->by < 32);
 	fuzz_check(!class->limit ||
 		   (class->limit >= SHUNT_RATE_MIN && class->limit <= SHUNT_RATE_MAX));
 	fuzz_check(!class->reserve ||

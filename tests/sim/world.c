@@ -303,6 +303,7 @@ static void end_engine(struct shunt_engine *engine)
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);
 	free(engine->book);
+	free(engine->verdict);
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
 

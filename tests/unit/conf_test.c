@@ -20,7 +20,7 @@ static char folder[] = "/tmp/shunt-conf-test.XXXXXX";
 /* --- lines --- */
 
 struct heard {
-	int lines, wrong;
+	int lines, rules, wrong;
 	unsigned int number; /* of the last */
 	char name[SHUNT_CONF_LINE_MAX], value[SHUNT_CONF_LINE_MAX], why[128];
 };
@@ -29,9 +29,10 @@ static void take(const struct shunt_conf_line *line, void *arg)
 {
 	struct heard *heard = arg;
 
-	heard->lines++;
+	heard->lines += line->name != NULL;
+	heard->rules += !line->name;
 	heard->number = line->number;
-	snprintf(heard->name, sizeof(heard->name), "%s", line->name);
+	snprintf(heard->name, sizeof(heard->name), "%s", line->name ? line->name : "");
 	snprintf(heard->value, sizeof(heard->value), "%s", line->value);
 }
 
@@ -64,14 +65,20 @@ static void test_lines(void **state)
 
 	(void)state;
 	heard = hear_text("");
-	assert_int_equal(heard.lines + heard.wrong, 0);
+	assert_int_equal(heard.lines + heard.rules + heard.wrong, 0);
 	heard = hear_text("# one\n\n  \t# two\r\n \r\n");
-	assert_int_equal(heard.lines + heard.wrong, 0);
+	assert_int_equal(heard.lines + heard.rules + heard.wrong, 0);
 	heard = hear_text("\n SHUNT_A\t=  b = c#d \r");
 	assert_int_equal(heard.lines, 1);
 	assert_int_equal(heard.number, 2);
 	assert_string_equal(heard.name, "SHUNT_A");
 	assert_string_equal(heard.value, "b = c#d");
+	heard = hear_text("SHUNT_A=1\nrule  program=a port=1 tcp \nSHUNT_B=2\n");
+	assert_int_equal(heard.lines, 2);
+	assert_int_equal(heard.rules, 1);
+	heard = hear_text("rule\tprogram=a = b");
+	assert_int_equal(heard.rules, 1);
+	assert_string_equal(heard.value, "program=a = b");
 }
 
 static void test_wrong_lines(void **state)
@@ -318,12 +325,49 @@ static void test_where(void **state)
 	assert_int_equal(config.spin_us, 25);
 }
 
+static const char *nothing(const char *name, void *arg)
+{
+	(void)name, (void)arg;
+	return NULL;
+}
+
+static void test_rules(void **state)
+{
+	static const char etc[] = "rule port=1 tcp\n",
+			  mine[] = "rule tcp\nrule port=2 # two\nrule link; tcp\nrule  \n";
+	struct shunt_conf_asker asker = { .get = nothing };
+	char many[33 * 9 + 1];
+
+	(void)state;
+	memset(&conf, 0, sizeof(conf));
+	conf.count = 2;
+	conf.file[0].bytes = strlen(strcpy(conf.file[0].text, etc));
+	conf.file[1].bytes = strlen(strcpy(conf.file[1].text, mine));
+	/* The user's first; without an action, and without anything. */
+	assert_int_equal(shunt_conf_load(&conf, &config, &asker, NULL).lines, 2);
+	assert_string_equal(config.rule_lines, "tcp\nlink; tcp\nport=1 tcp\n");
+	for (size_t i = 0; i < 33; i++)
+		memcpy(many + 9 * i, "rule tcp\n", 10);
+	conf.count = 1;
+	conf.file[0].bytes = strlen(strcpy(conf.file[0].text, many));
+	assert_int_equal(shunt_conf_load(&conf, &config, &asker, NULL).lines, 1);
+	assert_int_equal(strlen(config.rule_lines), 32 * 4);
+	memset(conf.file[0].text, 'x', SHUNT_CONF_BYTES);
+	for (size_t i = 0; i < 6; i++) {
+		memcpy(conf.file[0].text + 1000 * i, "rule tcp #", 10);
+		conf.file[0].text[1000 * i + 999] = '\n';
+	}
+	conf.file[0].bytes = 6000;
+	assert_int_equal(shunt_conf_load(&conf, &config, &asker, NULL).lines, 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),	      cmocka_unit_test(test_wrong_lines),
 		cmocka_unit_test(test_hostile_lines), cmocka_unit_test(test_files),
 		cmocka_unit_test(test_layers),	      cmocka_unit_test(test_where),
+		cmocka_unit_test(test_rules),
 	};
 	char command[300];
 	int failed;

@@ -64,10 +64,10 @@ static void test_statements(void **state)
 						      SHUNT_QOS_BY_DECLARED);
 	assert_int_equal(rules.classes[1].uid, 7);
 	assert_string_equal(rules.classes[1].program, "redis-server");
-	assert_int_equal(rules.classes[1].host_bits, 104);
+	assert_int_equal(rules.classes[1].host.bits, 104);
 	assert_int_equal(rules.classes[1].port, 6379);
 	assert_string_equal(rules.classes[1].declared, "x-1");
-	assert_int_equal(rules.classes[2].host_bits, 10);
+	assert_int_equal(rules.classes[2].host.bits, 10);
 	assert_string_equal(rules.classes[2].user, "backup");
 }
 
