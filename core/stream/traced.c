@@ -35,9 +35,10 @@ int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces)
 
 void shunt_traced_config(struct shunt_engine *engine)
 {
-	if (!__atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED))
-		atomic_fetch_and(&engine->traces, (uint8_t)~SHUNT_TRACES_OURS);
-	else if (shunt_traced_begin(engine, SHUNT_TRACES_OURS))
+	uint8_t word = (uint8_t)shunt_config_live(&engine->config.trace); /* off, 0, 1, … */
+
+	atomic_fetch_and(&engine->traces, (uint8_t)~SHUNT_TRACES_OURS);
+	if (word && shunt_traced_begin(engine, word))
 		shunt_log(SHUNT_LOG_WARN, "no send is followed: out of memory");
 }
 
@@ -51,46 +52,63 @@ static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *boo
 }
 
 /* Of this many sends one is followed; 0: none. */
-static uint64_t one_in(struct shunt_engine *engine)
+static uint64_t one_in(uint8_t traces)
 {
-	uint64_t word = __atomic_load_n(&engine->config.trace, __ATOMIC_RELAXED); /* off, 0, 1, … */
+	uint8_t word = traces & SHUNT_TRACES_OURS;
 
 	return word ? 1ull << (word - 1) : 0;
 }
 
-static bool is_next(struct shunt_engine *engine, struct shunt_pendings *pendings)
+/* Sends that have counted. Those since the last look are what is gone of its passes. */
+static uint64_t sends_of(const struct shunt_tx *tx, struct shunt_pendings *pendings)
 {
-	uint64_t every = one_in(engine);
+	return atomic_load_explicit(&pendings->sends, memory_order_relaxed) +
+	       atomic_load_explicit(&pendings->granted, memory_order_relaxed) -
+	       atomic_load_explicit(&tx->passes, memory_order_relaxed);
+}
 
-	return every && shunt_pendings_next(pendings, every);
+/* So many sends pass before the next look: until the next one that is followed, or for ever where only answers are. */
+static void grant_passes(struct shunt_tx *tx, struct shunt_pendings *pendings, uint64_t every)
+{
+	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
+	uint32_t passes = every ? (uint32_t)(every - 1 - (sends & (every - 1))) : 0;
+
+	atomic_store_explicit(&tx->passes, passes, memory_order_relaxed);
+	atomic_store_explicit(&pendings->granted, passes, memory_order_relaxed);
 }
 
 /* Sends that the book does not have yet. Of two threads the second may take some back. */
-static void tell_sends(struct shunt_trace_book *book, struct shunt_pendings *pendings)
+static void tell_sends(struct shunt_trace_book *book, const struct shunt_tx *tx,
+		       struct shunt_pendings *pendings)
 {
-	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
+	uint64_t sends = sends_of(tx, pendings);
 
 	shunt_trace_count(book, SHUNT_TRACE_SENDS, sends - atomic_exchange(&pendings->told, sends));
 }
 
-void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, size_t bytes)
+void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t traces,
+		       size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_pendings *pendings = tx->pendings;
 	struct shunt_trace_book *book = book_of(engine);
 	struct shunt_pending pending = { .end = tx->offset + bytes };
+	uint64_t every = one_in(traces);
 	uint32_t dropped;
 
 	if (pendings)
 		pendings->open = false;
 	if (!bytes ||
-	    !(one_in(engine) || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
+	    !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
 		return;
 	if (!pendings)
 		tx->pendings = pendings = calloc(1, sizeof(*pendings));
 	if (!pendings)
 		return;
-	pendings->chosen = is_next(engine, pendings);
+	atomic_store_explicit(&pendings->sends, sends_of(tx, pendings), memory_order_relaxed);
+	grant_passes(tx, pendings, every);
+	tx->passes_of = traces;
+	pendings->chosen = every && !tx->passes;
 	pendings->answers = atomic_exchange_explicit(&stream->rx.answers, 0, memory_order_relaxed);
 	pendings->open = pendings->chosen || pendings->answers;
 	if (!pendings->open)
@@ -103,20 +121,35 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_trace_count(book, SHUNT_TRACE_ABANDONED, dropped);
 }
 
+/* The call that was looked at counts, and the next look is due. */
+static void count_send(struct shunt_tx *tx, struct shunt_pendings *pendings)
+{
+	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
+
+	atomic_store_explicit(&pendings->sends, sends + 1, memory_order_relaxed);
+	grant_passes(tx, pendings, one_in(tx->passes_of));
+}
+
+void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_pendings *pendings = stream->tx.pendings;
+
+	if (!pendings->open && shunt_pendings_any(pendings))
+		shunt_trace_count(book_of(engine), SHUNT_TRACE_ABANDONED,
+				  shunt_pendings_drop(pendings));
+}
+
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken)
 {
 	struct shunt_pendings *pendings = stream->tx.pendings;
 	struct shunt_trace_book *book = book_of(engine);
-	bool open = pendings && pendings->open;
 
-	if (pendings && taken > 0 && one_in(engine))
-		shunt_pendings_count(pendings);
-	if (!open) {
-		if (pendings && stream->tx.track != SHUNT_LINK && shunt_pendings_any(pendings))
-			shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
-					  shunt_pendings_drop(pendings));
+	if (!pendings)
 		return;
-	}
+	if (taken > 0 && one_in(stream->tx.passes_of))
+		count_send(&stream->tx, pendings);
+	if (!pendings->open)
+		return;
 	pendings->open = false;
 	if (taken <= 0) {
 		if (!pendings->lost)
@@ -231,9 +264,10 @@ void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx)
 	struct shunt_trace_book *book = book_of(engine);
 
 	if (book && tx->pendings)
-		tell_sends(book, tx->pendings);
+		tell_sends(book, tx, tx->pendings);
 	free(tx->pendings);
 	tx->pendings = NULL;
+	atomic_store(&tx->passes, 0);
 }
 
 static int tell_stream(struct shunt_stream *stream, void *book)
@@ -241,7 +275,7 @@ static int tell_stream(struct shunt_stream *stream, void *book)
 	struct shunt_pendings *pendings = stream->tx.pendings;
 
 	if (pendings)
-		tell_sends(book, pendings);
+		tell_sends(book, &stream->tx, pendings);
 	return 0;
 }
 
@@ -260,6 +294,7 @@ void shunt_traced_inherit(struct shunt_stream *stream)
 {
 	if (stream->tx.pendings)
 		memset(stream->tx.pendings, 0, sizeof(*stream->tx.pendings));
+	atomic_store(&stream->tx.passes, 0);
 	atomic_store(&stream->rx.answers, 0);
 	atomic_store(&stream->rx.followed, 0);
 }

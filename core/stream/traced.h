@@ -14,34 +14,37 @@
 #include "core/trace/pending.h"
 
 
-enum {
-	SHUNT_TRACES_OURS = 1, /* SHUNT_TRACE is on */
-	SHUNT_TRACES_PEERS = 2, /* a peer may write records: answers are followed */
-};
+/* Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; and a peer may write records, so answers are followed. */
+enum { SHUNT_TRACES_OURS = 0x1f, SHUNT_TRACES_PEERS = 0x80 };
 
 /* SHUNT_TRACE has another value, or a peer follows its sends. 0, or -ENOMEM and nothing is followed. Any thread. */
 int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces);
 void shunt_traced_config(struct shunt_engine *engine);
+/* Bytes of the stream go over TCP: its sends that wait to be posted are not followed any more. tx.lock held. */
+void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream);
 
 /* A call of send: nothing is followed; it only counts, between two that are followed; or it may be followed. */
 enum shunt_traced { SHUNT_TRACED_NOT, SHUNT_TRACED_PASSED, SHUNT_TRACED_LOOKED_AT };
 
 /* The program's call begins, and is over. tx.lock held, here and in the next two. */
-void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, size_t bytes);
+void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t traces,
+		       size_t bytes);
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken);
 
-/* The same for each call, with engine.traces not 0. */
+/* The same for each call, where engine.traces is `traces`, and not 0. */
 static inline enum shunt_traced shunt_traced_enter(struct shunt_engine *engine,
-						   struct shunt_stream *stream, size_t bytes)
+						   struct shunt_stream *stream, uint8_t traces,
+						   size_t bytes)
 {
-	struct shunt_pendings *pendings =
-		atomic_load_explicit(&stream->tx.pendings, memory_order_relaxed);
-	uint64_t word = shunt_config_live(&engine->config.trace); /* off, 0, 1, … */
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t passes = atomic_load_explicit(&tx->passes, memory_order_relaxed);
 
-	if (pendings && word && shunt_pendings_between(pendings, 1ull << (word - 1)) &&
-	    !atomic_load_explicit(&stream->rx.answers, memory_order_relaxed))
+	if (passes && tx->passes_of == traces &&
+	    !atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->passes, passes - 1, memory_order_relaxed);
 		return SHUNT_TRACED_PASSED;
-	shunt_traced_call(engine, stream, bytes);
+	}
+	shunt_traced_call(engine, stream, traces, bytes);
 	return SHUNT_TRACED_LOOKED_AT;
 }
 
@@ -49,10 +52,10 @@ static inline void shunt_traced_leave_call(struct shunt_engine *engine,
 					   struct shunt_stream *stream, enum shunt_traced follows,
 					   ssize_t taken)
 {
-	if (follows == SHUNT_TRACED_LOOKED_AT)
+	if (__builtin_expect(follows == SHUNT_TRACED_LOOKED_AT, 0))
 		shunt_traced_sent(engine, stream, taken);
-	else if (taken > 0)
-		shunt_pendings_count(stream->tx.pendings);
+	else if (__builtin_expect(taken <= 0, 0))
+		atomic_fetch_add_explicit(&stream->tx.passes, 1, memory_order_relaxed);
 }
 
 /* Is there anything to do for bytes that arrive? Without the lock: other threads only take out of `told`. */

@@ -197,6 +197,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	ssize_t sent;
 	int unsent;
 
+	if (__builtin_expect(tx->pendings != NULL, 0))
+		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED,
@@ -426,6 +428,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 {
 	size_t bytes = 0;
 	enum shunt_traced follows = SHUNT_TRACED_NOT;
+	uint8_t traces;
 	ssize_t taken;
 
 	for (int i = 0; i < iovcnt; i++)
@@ -441,8 +444,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->tx.lock);
 		return kernel_send(engine, fd, iov, iovcnt, flags);
 	}
-	if (__builtin_expect(atomic_load_explicit(&engine->traces, memory_order_relaxed), 0))
-		follows = shunt_traced_enter(engine, stream, bytes);
+	traces = atomic_load_explicit(&engine->traces, memory_order_relaxed);
+	if (__builtin_expect(traces, 0))
+		follows = shunt_traced_enter(engine, stream, traces, bytes);
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&

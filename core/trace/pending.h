@@ -24,7 +24,8 @@ struct shunt_pending {
 
 struct shunt_pendings {
 	struct shunt_lock lock; /* innermost */
-	_Atomic uint64_t sends; /* that count since the stream is followed; written under tx.lock, as the next four */
+	_Atomic uint64_t sends; /* that counted up to the last look; written under tx.lock, as the next five */
+	_Atomic uint32_t granted; /* tx.passes after that look */
 	bool open; /* the call under way is followed: it was added last */
 	bool chosen; /* as one in 2^K */
 	bool lost; /* and there was no room for it */
@@ -51,27 +52,6 @@ uint32_t shunt_pendings_drop(struct shunt_pendings *pendings);
 
 /* The end of the oldest; UINT64_MAX: there is none. */
 uint64_t shunt_pendings_end(struct shunt_pendings *pendings);
-
-/* The next send is one in `every`, a power of two. */
-static inline bool shunt_pendings_next(struct shunt_pendings *pendings, uint64_t every)
-{
-	return !((atomic_load_explicit(&pendings->sends, memory_order_relaxed) + 1) & (every - 1));
-}
-
-/* That is not so, and none waits to be posted. */
-static inline bool shunt_pendings_between(struct shunt_pendings *pendings, uint64_t every)
-{
-	return !shunt_pendings_next(pendings, every) &&
-	       !atomic_load_explicit(&pendings->count, memory_order_relaxed);
-}
-
-/* One send more. tx.lock held. */
-static inline void shunt_pendings_count(struct shunt_pendings *pendings)
-{
-	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
-
-	atomic_store_explicit(&pendings->sends, sends + 1, memory_order_relaxed);
-}
 
 /* Without the lock: the caller takes one out to be sure. */
 static inline bool shunt_pendings_any(const struct shunt_pendings *pendings)
