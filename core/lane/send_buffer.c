@@ -268,6 +268,13 @@ bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
 	       atomic_load(&stream->lane->retired) >= kept;
 }
 
+bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
+{
+	const struct shunt_send_buffer *stage = &stream->tx.stage;
+
+	return stage->bytes && stage->size >= width(stream, bytes);
+}
+
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -275,7 +282,7 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
 	struct shunt_send_buffer wide = tx->stage;
 
-	if (tx->stage.bytes && tx->stage.size >= size)
+	if (shunt_send_buffer_is_wide(stream, bytes))
 		return 0;
 	if (tx->stage.bytes && reusable(stream) < posted)
 		return -EBUSY;

@@ -19,6 +19,8 @@
 void shunt_send_buffer_begin(struct shunt_stream *stream);
 /* False: there is no memory for one. */
 bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
+/* It holds `bytes`, or as much as it ever will. tx.lock held. */
+bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes);
 /*
  * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0;
  * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the present one. tx.lock and

@@ -106,6 +106,23 @@ static void read_all_and_leave(void)
 	nobody_was_wrong();
 }
 
+/* Another thread holds the lane all the time, as where its window is full: a wide stage takes bytes all the same. */
+void a_held_lane_does_not_close_a_wide_stage(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	shunt_lock_take(&bed.lane[0]->lock);
+	assert_true(shunt_ready_user(sender) & EPOLLOUT);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	shunt_lock_leave(&bed.lane[0]->lock);
+	read_all_and_leave();
+}
+
 /* A sender has been told of room beyond the ring. It sends when the reader has taken a little: not enough for the ring. */
 void room_that_was_told_of_is_there(void **state)
 {
