@@ -73,6 +73,11 @@ def rules(process, *words, status=0):
     return said.stdout + said.stderr
 
 
+def counts(process):
+    said = subprocess.run([SHUNT, "adm", str(process.pid), "trace"], stdout=subprocess.PIPE, check=True)
+    return json.loads(said.stdout)["counts"]
+
+
 class Client:
     def __init__(self, **variables):
         self.process = start(CLIENT, **variables)
@@ -183,6 +188,19 @@ for process in (named.process, server):
         assert time.monotonic() < deadline, named.stream(held[1])
         named.turn(held[0])
     rules(process, "off")
+
+# Sends of one connection are followed: all of that one, and none of the other.
+rules(named.process, f"port={second}", "trace=0", "link")
+followed, plain = named.open("127.0.0.1", second), named.open("127.0.0.1", first)
+named.becomes(plain, "linked")
+assert counts(named.process)["chosen"] == 0, counts(named.process)
+named.becomes(followed, "linked")
+before = counts(named.process)
+named.turn(followed[0])
+named.turn(plain[0])
+after = counts(named.process)
+assert after["chosen"] == after["sends"] and after["chosen"] > before["chosen"], (before, after)
+rules(named.process, "off")
 
 # A stream that returns to a link after its queue pair's death is no new connection.
 back = {"SHUNT_RETAIN": "always", "SHUNT_RETURN_MS": "10"}

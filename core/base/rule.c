@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define KEYS "program, user, peer, local, port, lport or pport"
+#define KEYS "program, user, peer, local, port, lport, pport or trace"
 #define ACTIONS "link, tcp or mock"
 
 struct parser {
@@ -92,6 +92,16 @@ static bool pport(struct shunt_word word, struct shunt_rule *rule)
 	return parse_ports(word, &rule->pport);
 }
 
+static bool trace(struct shunt_word word, struct shunt_rule *rule)
+{
+	uint64_t k;
+
+	if (!shunt_word_number(word, 16, &k))
+		return false;
+	rule->trace = (uint8_t)(k + 1);
+	return true;
+}
+
 #define NETWORK "an address, or a network ADDRESS/BITS with no bit of the address beyond those"
 #define PORTS "a port from 1 to 65535, or FIRST-LAST"
 
@@ -109,6 +119,7 @@ static const struct key {
 	{ "port", SHUNT_RULE_BY_PORT, port, PORTS },
 	{ "lport", SHUNT_RULE_BY_LPORT, lport, PORTS },
 	{ "pport", SHUNT_RULE_BY_PPORT, pport, PORTS },
+	{ "trace", SHUNT_RULE_TRACES, trace, "a number from 0 to 16" },
 };
 
 static const char *const actions[] = { "link", "tcp", "mock" };
@@ -175,6 +186,9 @@ static int parse_rule(const struct parser *parser, struct shunt_rule *rule, stru
 			return -EINVAL;
 		acts = acts || action;
 	}
+	if (acts && rule->trace && rule->action == SHUNT_RULE_TCP)
+		return wrong(parser, word.at,
+			     "trace is about sends on a link, and tcp leaves none");
 	return acts ? 0 : wrong(parser, word.at, "a rule has an action, which is " ACTIONS);
 }
 

@@ -26,6 +26,7 @@ enum { /* the things that a rule asks about a connection */
        SHUNT_RULE_BY_PORT = 16, /* either one */
        SHUNT_RULE_BY_LPORT = 32, /* ours */
        SHUNT_RULE_BY_PPORT = 64, /* the peer's */
+       SHUNT_RULE_TRACES = 128, /* and `trace` is set, which asks nothing */
 };
 
 enum shunt_rule_action { SHUNT_RULE_LINK, SHUNT_RULE_TCP, SHUNT_RULE_MOCK };
@@ -36,12 +37,13 @@ struct shunt_rule_ports { /* in host order */
 
 struct shunt_rule {
 	enum shunt_rule_action action;
-	uint32_t by; /* SHUNT_RULE_BY_; 0: every connection */
+	uint32_t by; /* SHUNT_RULE_BY_…; none of them: every connection */
 	char program[SHUNT_RULE_NAME]; /* "*" and "?" as in a shell */
 	char user[SHUNT_RULE_USER]; /* as written; "": `uid` is known */
 	uint32_t uid;
 	struct shunt_network peer, local;
 	struct shunt_rule_ports port, lport, pport;
+	uint8_t trace; /* K + 1: one send in 2^K is followed; 0: SHUNT_TRACE counts */
 };
 
 struct shunt_rule_list {

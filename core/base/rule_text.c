@@ -56,6 +56,8 @@ static void put_rule(struct text *text, const struct shunt_rule *rule)
 		put_ports(text, "lport", &rule->lport);
 	if (rule->by & SHUNT_RULE_BY_PPORT)
 		put_ports(text, "pport", &rule->pport);
+	if (rule->trace)
+		put(text, " trace=%u", rule->trace - 1);
 	put(text, " %s\n", shunt_rule_action_text(rule->action));
 }
 

@@ -62,7 +62,7 @@ static void ask(struct shunt_link *link)
 
 void shunt_tracing_introduce(struct shunt_link *link)
 {
-	if (atomic_load(&link->engine->traces) & SHUNT_TRACES_OURS)
+	if (atomic_load(&link->engine->traces) & (SHUNT_TRACES_OURS | SHUNT_TRACES_RULES))
 		ask(link);
 }
 

@@ -12,6 +12,7 @@
 #include "core/peer/mock.h"
 #include "core/qos/facts.h"
 #include "core/service.h"
+#include "core/stream/traced.h"
 
 struct shunt_verdict { /* hangs off the engine; NULL: no rules */
 	struct shunt_rule_list list;
@@ -95,8 +96,8 @@ void shunt_verdict_begin(struct shunt_service *service)
 
 /* --- a connection --- */
 
-static enum shunt_rule_action action_of(const struct shunt_verdict *verdict,
-					const struct shunt_tuple *tuple)
+static const struct shunt_rule *find_rule(const struct shunt_verdict *verdict,
+					  const struct shunt_tuple *tuple)
 {
 	const struct shunt_rule_facts facts = {
 		.uid = geteuid(),
@@ -107,19 +108,33 @@ static enum shunt_rule_action action_of(const struct shunt_verdict *verdict,
 		.peer_port = ntohs(tuple->peer_port),
 		.local_port = ntohs(tuple->local_port),
 	};
-	const struct shunt_rule *rule = shunt_rule_find(&verdict->list, &facts);
 
-	return rule ? rule->action : SHUNT_RULE_LINK;
+	return shunt_rule_find(&verdict->list, &facts);
+}
+
+/* Links that are up are asked for rings, too. */
+static void follow_sends(struct shunt_stream *stream, uint8_t word)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	shunt_traced_rule(engine, stream, word);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
 }
 
 /* A stream with a line was on a link before, and returns to it. */
 bool shunt_verdict_leaves(struct shunt_stream *stream)
 {
 	struct shunt_verdict *verdict = stream->engine->verdict;
+	const struct shunt_rule *rule;
 
 	if (!verdict || stream->line || shunt_claim_learn(stream->engine, stream))
 		return false;
-	switch (action_of(verdict, &stream->tuple)) {
+	rule = find_rule(verdict, &stream->tuple);
+	if (!rule)
+		return false;
+	if (rule->trace)
+		follow_sends(stream, rule->trace);
+	switch (rule->action) {
 	case SHUNT_RULE_TCP:
 		verdict->left++;
 		return true;

@@ -131,6 +131,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
 	uint8_t passes_of;	/* engine.traces when `passes` were granted */
+	_Atomic uint8_t ruled_trace;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
 	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed (traced.h); written under tx.lock */
 	_Atomic uint64_t stuck_since;	/* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
 	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */

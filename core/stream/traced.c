@@ -51,10 +51,17 @@ static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *boo
 	return ((uint64_t)engine->pid << 42 | (engine->born >> 20 & 0x3ff) << 32 | number) + 1;
 }
 
-/* Of this many sends one is followed; 0: none. */
-static uint64_t one_in(uint8_t traces)
+void shunt_traced_rule(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t word)
 {
-	uint8_t word = traces & SHUNT_TRACES_OURS;
+	if (!shunt_traced_begin(engine, SHUNT_TRACES_RULES))
+		atomic_store(&stream->tx.ruled_trace, word);
+}
+
+/* Of this many sends one is followed; 0: none. */
+static uint64_t one_in(struct shunt_tx *tx, uint8_t traces)
+{
+	uint8_t ruled = atomic_load_explicit(&tx->ruled_trace, memory_order_relaxed);
+	uint8_t word = ruled ? ruled : traces & SHUNT_TRACES_OURS;
 
 	return word ? 1ull << (word - 1) : 0;
 }
@@ -93,7 +100,7 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 	struct shunt_pendings *pendings = tx->pendings;
 	struct shunt_trace_book *book = book_of(engine);
 	struct shunt_pending pending = { .end = tx->offset + bytes };
-	uint64_t every = one_in(traces);
+	uint64_t every = one_in(tx, traces);
 	uint32_t dropped;
 
 	if (pendings)
@@ -127,7 +134,7 @@ static void count_send(struct shunt_tx *tx, struct shunt_pendings *pendings)
 	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
 
 	atomic_store_explicit(&pendings->sends, sends + 1, memory_order_relaxed);
-	grant_passes(tx, pendings, one_in(tx->passes_of));
+	grant_passes(tx, pendings, one_in(tx, tx->passes_of));
 }
 
 void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -146,7 +153,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (!pendings)
 		return;
-	if (taken > 0 && one_in(stream->tx.passes_of))
+	if (taken > 0 && one_in(&stream->tx, stream->tx.passes_of))
 		count_send(&stream->tx, pendings);
 	if (!pendings->open)
 		return;
@@ -268,6 +275,7 @@ void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx)
 	free(tx->pendings);
 	tx->pendings = NULL;
 	atomic_store(&tx->passes, 0);
+	atomic_store(&tx->ruled_trace, 0);
 }
 
 static int tell_stream(struct shunt_stream *stream, void *book)

@@ -14,12 +14,17 @@
 #include "core/trace/pending.h"
 
 
-/* Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; and a peer may write records, so answers are followed. */
-enum { SHUNT_TRACES_OURS = 0x1f, SHUNT_TRACES_PEERS = 0x80 };
+/*
+ * Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; some stream has a rule of its own; and a peer may write records,
+ * so answers are followed.
+ */
+enum { SHUNT_TRACES_OURS = 0x1f, SHUNT_TRACES_RULES = 0x40, SHUNT_TRACES_PEERS = 0x80 };
 
 /* SHUNT_TRACE has another value, or a peer follows its sends. 0, or -ENOMEM and nothing is followed. Any thread. */
 int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces);
 void shunt_traced_config(struct shunt_engine *engine);
+/* One send in 2^(word - 1) of the stream is followed, whatever SHUNT_TRACE says. Before the stream is on a link. */
+void shunt_traced_rule(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t word);
 /* Bytes of the stream go over TCP: its sends that wait to be posted are not followed any more. tx.lock held. */
 void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream);
 

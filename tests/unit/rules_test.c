@@ -47,11 +47,12 @@ static void test_good(void **state)
 	assert_int_equal(list.count, 0);
 	good("# none\n ;;\r\n");
 	assert_int_equal(list.count, 0);
-	good("rule program=redis-* user=7 peer=10.0.0.0/8 local=::1 port=80-90 lport=1 pport=65535 mock # x\n"
+	good("rule program=redis-* user=7 peer=10.0.0.0/8 local=::1 port=80-90 lport=1 pport=65535 trace=6 mock # x\n"
 	     "tcp port=22; link");
 	assert_int_equal(list.count, 3);
 	assert_int_equal(list.rules[0].action, SHUNT_RULE_MOCK);
-	assert_int_equal(list.rules[0].by, 127);
+	assert_int_equal(list.rules[0].by, 255);
+	assert_int_equal(list.rules[0].trace, 7);
 	assert_int_equal(list.rules[0].uid, 7);
 	assert_int_equal(list.rules[0].peer.bits, 104);
 	assert_int_equal(list.rules[0].port.to, 90);
@@ -80,6 +81,8 @@ static void test_bad(void **state)
 		{ "port=9- tcp", "r:1:6: '9-': port is" },
 		{ "lport=-9 tcp", "r:1:7: '-9': lport is" },
 		{ "pport= tcp", "r:1:7: '': pport is" },
+		{ "trace=17 link", "r:1:7: '17': trace is a number from 0 to 16" },
+		{ "trace=0 tcp", "r:1:12: trace is about sends on a link" },
 		{ "peer=10.0.0.1/8 tcp", "r:1:6: '10.0.0.1/8': peer is" },
 		{ "local=host tcp", "r:1:7: 'host': local is" },
 		{ "user= tcp", "r:1:6: '': user is" },
@@ -123,7 +126,7 @@ static void test_room(void **state)
 			text + length, sizeof(text) - length,
 			"program=%063d user=%032d peer=1111:2222:3333:4444:5555:6666:7777:8888 "
 			"local=1111:2222:3333:4444:5555:6666:7777:8888 port=60000-60001 lport=60000-60001 "
-			"pport=60000-60001 mock\n", 1, 1);
+			"pport=60000-60001 trace=16 mock\n", 1, 1);
 	for (char *c = text; (c = strstr(c, "user=0")) != NULL; c++)
 		c[5] = 'u';
 	good(text);
