@@ -83,8 +83,8 @@ check "both ends say that a link carries it" both_linked
 check "at debug each step of a claim" steps
 check "a plain server" plain_server
 check "a plain client" plain_client
-check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "started with SHUNT_ENABLE=0"
-check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "started with SHUNT_DEVICE=none"
+check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "switched off: SHUNT_ENABLE=0"
+check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "no links: SHUNT_DEVICE=none"
 # AddressSanitizer maps 15 TiB before the program begins: no limit goes with it.
 grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
 	check "RLIMIT_AS" absent "prlimit --as=60000000 $shunt_run" "RLIMIT_AS"
