@@ -69,7 +69,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 
 fi
 
 command -v tmux >/dev/null || { echo "tmux is missing"; [ "$problems" = 0 ] && exit 77; finish; }
-if ! ldd "$shunt" | grep -q ncurses; then
+if ! ldd "${shunt%/*}/shunt-view" | grep -q ncurses; then
 	echo "this build has no screen"
 	[ "$problems" = 0 ] && exit 77
 	finish
@@ -199,13 +199,13 @@ top
 keys C-c
 ended 0
 top
-pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt)
+pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt-view)
 kill -TERM "$pid"
 ended 143
 
 # Stopped and gone on.
 top
-pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt)
+pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt-view)
 keys C-z
 shows 'Stopped'
 # shellcheck disable=SC2016 # of that shell
@@ -239,7 +239,7 @@ shows '^ready>$'
 # A terminal that ends.
 typed clear
 top
-pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt)
+pid=$(pgrep -P "$(tmux display-message -p -t top '#{pane_pid}')" -x shunt-view)
 tmux kill-server
 until=$((SECONDS + 60))
 while kill -0 "$pid" 2>/dev/null; do

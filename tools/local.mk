@@ -20,7 +20,7 @@ tools_shunt_SOURCES = \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/trace.c tools/trace.h tools/trace_ask.c tools/trace_perfetto.c tools/trace_show.c \
 	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \
-	tools/top.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c tools/top_keys.c tools/top_text.c tools/top_screen.c tools/top_sampler.c \
+	tools/view_exec.c \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
@@ -36,22 +36,34 @@ tools_shunt_SOURCES = \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \
 	tools/ping_ask.c tools/ping_client.c tools/ping_server.c tools/ping_cause.c tools/ping_way.c \
 	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c
+tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
+tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
+
+# shunt top and shunt monitor: apart, so that the command loads no library for them.
+viewdir = $(pkglibdir)
+view_PROGRAMS = tools/shunt-view
+tools_shunt_view_SOURCES = \
+	tools/view.c tools/shunt.h tools/output.c tools/output.h \
+	tools/door.c tools/door.h tools/enter.c tools/absence.c \
+	tools/proc.c tools/proc.h tools/seconds.c tools/ask.c tools/ask.h \
+	tools/stat.h tools/stat_fetch.c tools/stat_rate.c \
+	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \
+	tools/top.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c tools/top_keys.c \
+	tools/top_text.c tools/top_screen.c tools/top_sampler.c
+tools_shunt_view_CPPFLAGS = $(tools_shunt_CPPFLAGS)
+tools_shunt_view_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS)
+tools_shunt_view_LDADD = libshuntcore.la $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
 if HAVE_MICROHTTPD
-tools_shunt_SOURCES += \
+tools_shunt_view_SOURCES += \
 	tools/monitor.c tools/monitor.h tools/monitor_gate.c tools/monitor_html.c tools/monitor_http.c \
 	tools/monitor_log.c tools/monitor_look.c tools/monitor_matrix.c tools/monitor_options.c \
 	tools/monitor_page.c tools/monitor_rows.c tools/monitor_user.c
 else
-tools_shunt_SOURCES += tools/monitor_lacks.c
+tools_shunt_view_SOURCES += tools/monitor_lacks.c
 endif
-tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
-tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
-tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) $(MICROHTTPD_LIBS) -lm
-# The screen of shunt top.
 if HAVE_NCURSES
-tools_shunt_CPPFLAGS += -DSHUNT_NCURSES
-tools_shunt_CFLAGS += $(NCURSES_CFLAGS)
-tools_shunt_LDADD += $(NCURSES_LIBS)
+tools_shunt_view_CPPFLAGS += -DSHUNT_NCURSES
 endif
 EXTRA_DIST += \
 	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

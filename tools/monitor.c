@@ -78,7 +78,7 @@ static void serve(struct monitor *monitor, int signals)
 	}
 }
 
-int shunt_monitor(int argc, char **argv)
+int shunt_view_monitor(int argc, char **argv)
 {
 	static struct monitor monitor;
 	char address[MONITOR_ADDRESS_TEXT];

@@ -4,7 +4,7 @@
 
 #include "tools/shunt.h"
 
-int shunt_monitor(int argc, char **argv)
+int shunt_view_monitor(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;

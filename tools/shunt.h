@@ -31,6 +31,10 @@ int shunt_report(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
+
+/* view.c: the same of the program that shows what runs. */
+int shunt_view_top(int argc, char **argv);
+int shunt_view_monitor(int argc, char **argv);
 int shunt_ping(int argc, char **argv);
 int shunt_ping_end(int argc, char **argv);
 

@@ -158,7 +158,7 @@ static int show(const struct shunt_top_options *options, struct shunt_top_model 
 }
 
 /* Static: the thread that looks has them until the process ends. */
-int shunt_top(int argc, char **argv)
+int shunt_view_top(int argc, char **argv)
 {
 	static struct shunt_top_options options = { .interval = 1 };
 	struct shunt_top_model model;
