@@ -39,7 +39,8 @@ static int become(int argc, char **argv)
 	memcpy(words + 1, argv, (size_t)argc * sizeof(*words));
 	find_view(path);
 	execv(path, words);
-	fprintf(stderr, "shunt %s: %s: %s; build it with `make`, or install it with `make install`\n",
+	fprintf(stderr,
+		"shunt %s: %s: %s; build it with `make`, or install it with `make install`\n",
 		argv[0], path, strerror(errno));
 	free(words);
 	return EXIT_FAILED;

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/peer/tracing.h"
 #include "core/service.h"
+#include "core/stream/streams.h"
 #include "core/stream/traced.h"
 #include "core/trace/book.h"
 
@@ -55,6 +56,20 @@ static void put_peers(struct shunt_json *json, const struct shunt_service *servi
 	shunt_json_put(json, "],");
 }
 
+static int tell(struct shunt_stream *stream, void *unused)
+{
+	(void)unused;
+	shunt_traced_tell(stream);
+	return 0;
+}
+
+void shunt_trace_settle(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->streams_lock);
+	shunt_streams_each(engine, tell, NULL);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
 int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 {
 	struct shunt_trace_book *book = atomic_load(&engine->book);
@@ -65,7 +80,7 @@ int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 	char *text;
 
 	shunt_tracing_settle(engine);
-	shunt_traced_settle(engine);
+	shunt_trace_settle(engine);
 	shunt_json_begin(&json);
 	shunt_json_put(&json, "{\"schema\":1,");
 	shunt_json_number(&json, "pid", (uint64_t)engine->pid);

@@ -6,6 +6,8 @@
 struct shunt_answer;
 struct shunt_engine;
 
+/* The book has all sends that count until now. Takes streams_lock. */
+void shunt_trace_settle(struct shunt_engine *engine);
 /* 0; or -1, and one line. */
 int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer);
 

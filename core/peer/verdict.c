@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include "core/base/answer.h"
 #include "core/base/rule.h"
-#include "core/peer/claim.h"
 #include "core/peer/mock.h"
+#include "core/peer/rendezvous.h"
 #include "core/qos/facts.h"
 #include "core/service.h"
 #include "core/stream/traced.h"
@@ -121,13 +121,22 @@ static void follow_sends(struct shunt_stream *stream, uint8_t word)
 	shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
 }
 
+static bool learn_tuple(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->engine->streams_lock);
+	if (!stream->tuple_known)
+		shunt_rendezvous_learn(stream);
+	shunt_lock_leave(&stream->engine->streams_lock);
+	return stream->tuple_known;
+}
+
 /* A stream with a line was on a link before, and returns to it. */
 bool shunt_verdict_leaves(struct shunt_stream *stream)
 {
 	struct shunt_verdict *verdict = stream->engine->verdict;
 	const struct shunt_rule *rule;
 
-	if (!verdict || stream->line || shunt_claim_learn(stream->engine, stream))
+	if (!verdict || stream->line || !learn_tuple(stream))
 		return false;
 	rule = find_rule(verdict, &stream->tuple);
 	if (!rule)

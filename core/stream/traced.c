@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/traced.h"
-#include "core/stream/streams.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,24 +277,13 @@ void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx)
 	atomic_store(&tx->ruled_trace, 0);
 }
 
-static int tell_stream(struct shunt_stream *stream, void *book)
+void shunt_traced_tell(struct shunt_stream *stream)
 {
 	struct shunt_pendings *pendings = stream->tx.pendings;
+	struct shunt_trace_book *book = book_of(stream->engine);
 
-	if (pendings)
+	if (book && pendings)
 		tell_sends(book, &stream->tx, pendings);
-	return 0;
-}
-
-void shunt_traced_settle(struct shunt_engine *engine)
-{
-	struct shunt_trace_book *book = book_of(engine);
-
-	if (!book)
-		return;
-	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, tell_stream, book);
-	shunt_lock_leave(&engine->streams_lock);
 }
 
 void shunt_traced_inherit(struct shunt_stream *stream)

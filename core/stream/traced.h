@@ -79,8 +79,8 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 /* The stream leaves its seat: what is known of its sends is not true of the next one there. */
 void shunt_traced_leave(struct shunt_stream *stream);
 void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx);
-/* The book has all sends that count until now. Takes streams_lock. */
-void shunt_traced_settle(struct shunt_engine *engine);
+/* The book has all sends of the stream that count until now. streams_lock held. */
+void shunt_traced_tell(struct shunt_stream *stream);
 /* In a fork's child. */
 void shunt_traced_inherit(struct shunt_stream *stream);
 

@@ -11,9 +11,10 @@ static void check_ports(const struct shunt_rule *rule, uint32_t by,
 
 static void check_rule(const struct shunt_rule *rule)
 {
-	fuzz_check(rule->by < 128 && rule->action <= SHUNT_RULE_MOCK);
+	fuzz_check(rule->by < 256 && rule->trace <= 17 && rule->action <= SHUNT_RULE_MOCK);
 	fuzz_check(memchr(rule->program, 0, sizeof(rule->program)) &&
 		   memchr(rule->user, 0, sizeof(rule->user)));
+	fuzz_check(!(rule->by & SHUNT_RULE_TRACES) == !rule->trace);
 	fuzz_check(!(rule->by & SHUNT_RULE_BY_PROGRAM) == !*rule->program);
 	fuzz_check(rule->peer.bits <= 128 && rule->local.bits <= 128);
 	check_ports(rule, SHUNT_RULE_BY_PORT, &rule->port);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/admin/command.h"
+#include "core/admin/trace_show.h"
 #include "core/base/answer.h"
 #include "core/device/fault.h"
 #include "core/device/soft/soft.h"
@@ -15,7 +16,6 @@
 #include "core/peer/mock.h"
 #include "core/peer/tracing.h"
 #include "core/service.h"
-#include "core/stream/traced.h"
 #include "core/trace/followed.h"
 #include "core/trace/pending.h"
 
@@ -68,7 +68,7 @@ static uint64_t count(int i, enum shunt_trace_count what)
 {
 	struct shunt_trace_book *book = atomic_load(&engines[i]->book);
 
-	shunt_traced_settle(engines[i]);
+	shunt_trace_settle(engines[i]);
 	return book ? atomic_load(&book->counts[what]) : 0;
 }
 

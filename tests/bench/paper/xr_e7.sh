@@ -19,7 +19,7 @@ server=$server_pid
 # shellcheck disable=SC2154 # start_redis'
 $shunt stat --json --watch "$every" "$server" > "$work/looks" &
 sampler=$!
-children+=($sampler)
+children+=("$sampler")
 
 # come COUNT: so many client processes, one after the other.
 crowd=()
