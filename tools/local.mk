@@ -35,7 +35,7 @@ tools_shunt_SOURCES = \
 	tools/perf_qos_show.c tools/perf_qos_client.c \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \
 	tools/ping_ask.c tools/ping_client.c tools/ping_server.c tools/ping_cause.c tools/ping_way.c \
-	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c
+	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c tools/html.c tools/html.h
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
@@ -44,7 +44,7 @@ tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
 viewdir = $(pkglibdir)
 view_PROGRAMS = tools/shunt-view
 tools_shunt_view_SOURCES = \
-	tools/view.c tools/shunt.h tools/output.c tools/output.h \
+	tools/view.c tools/html.c tools/html.h tools/shunt.h tools/output.c tools/output.h \
 	tools/door.c tools/door.h tools/enter.c tools/absence.c \
 	tools/proc.c tools/proc.h tools/seconds.c tools/ask.c tools/ask.h \
 	tools/stat.h tools/stat_fetch.c tools/stat_rate.c \

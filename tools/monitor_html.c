@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/html.h"
 #include "tools/monitor.h"
 #include "tools/output.h"
 
@@ -12,27 +13,7 @@ void monitor_html(FILE *file, const char *text)
 {
 	char plain[TEXT_MAX];
 
-	for (const char *c = shunt_escape(text ? text : "", plain, sizeof(plain)); *c; c++) {
-		switch (*c) {
-		case '&':
-			fputs("&amp;", file);
-			break;
-		case '<':
-			fputs("&lt;", file);
-			break;
-		case '>':
-			fputs("&gt;", file);
-			break;
-		case '"':
-			fputs("&quot;", file);
-			break;
-		case '\'':
-			fputs("&#39;", file);
-			break;
-		default:
-			putc(*c, file);
-		}
-	}
+	shunt_html_text(file, shunt_escape(text ? text : "", plain, sizeof(plain)));
 }
 
 void monitor_html_member(FILE *file, const json_t *object, const char *key)

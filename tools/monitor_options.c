@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of shunt monitor. What could let others in is refused unless it is asked for as a whole. */
+/* The options of shunt monitor. A combination that could let others in is refused unless it is complete. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

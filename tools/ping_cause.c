@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Why the way to a target is not the link, and what to do: rules, of which the first that holds is the cause. A rule looks
- * at what was measured, at what both ends have, and at the reason that an engine gave (core/base/reason_table.h). What the
- * other end says of itself is its word.
+ * at what was measured, at what both ends have, and at the reason that an engine gave (core/base/reason_table.h). The
+ * other end's word about itself is not checked.
  */
 #include "tools/ping.h"
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/html.h"
+
 static const char head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>shunt ping --matrix</title>\n"
 	"<style>\n"
@@ -15,27 +17,6 @@ static const char head[] =
 	".link{background:#c8ecc8}.tcp{background:#fbe9a8}.unreachable{background:#f6bdbd}.unknown{background:#ddd}\n"
 	"dt{margin-top:.6em;font-weight:600}\n"
 	"</style></head><body>\n<h1>shunt ping --matrix</h1>\n";
-
-static void put_text(FILE *file, const char *text)
-{
-	for (; *text; text++)
-		switch (*text) {
-		case '&':
-			fputs("&amp;", file);
-			break;
-		case '<':
-			fputs("&lt;", file);
-			break;
-		case '>':
-			fputs("&gt;", file);
-			break;
-		case '"':
-			fputs("&quot;", file);
-			break;
-		default:
-			fputc(*text, file);
-		}
-}
 
 static const char *class_of(const struct ping_cell *cell)
 {
@@ -51,7 +32,7 @@ static void put_cell(FILE *file, const struct ping_cell *cell)
 		return;
 	}
 	fprintf(file, "<td class=\"%s\" title=\"", class_of(cell));
-	put_text(file, cell->says);
+	shunt_html_text(file, cell->says);
 	fprintf(file, "\">%s</td>",
 		cell->known && cell->ns != PING_NEVER ? ping_time_text(cell->ns, time) :
 							class_of(cell));
@@ -62,12 +43,12 @@ static void put_table(FILE *file, const struct ping_mesh *mesh)
 	fputs("<table><tr><th>from \\ to</th>", file);
 	for (size_t i = 0; i < mesh->count; i++) {
 		fputs("<th>", file);
-		put_text(file, mesh->names[i]);
+		shunt_html_text(file, mesh->names[i]);
 		fputs("</th>", file);
 	}
 	for (size_t row = 0; row < mesh->count; row++) {
 		fputs("</tr>\n<tr><th>", file);
-		put_text(file, mesh->names[row]);
+		shunt_html_text(file, mesh->names[row]);
 		fputs("</th>", file);
 		for (size_t column = 0; column < mesh->count; column++)
 			put_cell(file, &mesh->cells[row * mesh->count + column]);
@@ -88,11 +69,11 @@ static void put_causes(FILE *file, const struct ping_mesh *mesh)
 		if (cell->self || (cell->known && cell->verdict == PING_LINK))
 			continue;
 		fputs("<dt>", file);
-		put_text(file, mesh->names[i / mesh->count]);
+		shunt_html_text(file, mesh->names[i / mesh->count]);
 		fputs(" to ", file);
-		put_text(file, mesh->names[i % mesh->count]);
+		shunt_html_text(file, mesh->names[i % mesh->count]);
 		fputs("</dt><dd>", file);
-		put_text(file, cell->says);
+		shunt_html_text(file, cell->says);
 		fputs("</dd>\n", file);
 	}
 	fputs("</dl>\n</body></html>\n", file);

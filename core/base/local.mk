@@ -35,4 +35,5 @@ base_sources = \
 	core/base/space.c core/base/space.h \
 	core/base/sys.h \
 	core/base/word.c core/base/word.h \
+	core/base/text.c core/base/text.h \
 	core/base/write_nosig.c core/base/write_nosig.h

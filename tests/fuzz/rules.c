@@ -22,7 +22,7 @@ static void check_rule(const struct shunt_rule *rule)
 	check_ports(rule, SHUNT_RULE_BY_PPORT, &rule->pport);
 }
 
-/* What is said again is the same. */
+/* The text of rules is parsed to the same rules. */
 static void check_text(const struct shunt_rule_list *list)
 {
 	char said[SHUNT_RULE_TEXT];

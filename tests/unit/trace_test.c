@@ -307,7 +307,7 @@ static void a_link_that_held_it_back_had_it(void **state)
 	assert_int_equal(book->of[0].placed, 6000);
 }
 
-/* Whatever the peer writes: never more entries than records, and none out of order. */
+/* Records of any content: never more entries than records, and none out of order. */
 static void anything_may_be_written(void **state)
 {
 	uint64_t id, tail = 0, now = 1 << 20;
