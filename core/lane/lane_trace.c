@@ -4,6 +4,7 @@
 #include "core/engine.h"
 #include "core/lane/wr.h"
 #include "core/trace/followed.h"
+#include "core/trace/slots.h"
 
 #define PATIENCE 1000000000ull /* ns after which nobody is told any more when a send was placed */
 
@@ -22,8 +23,8 @@ struct shunt_lane_trace {
 	uint64_t remote;
 	uint64_t number; /* of the last record */
 	uint64_t stamp; /* ns: just before the last doorbell */
-	uint32_t unposted; /* slots with a stream */
-	uint32_t unplaced; /* slots with a WR */
+	uint64_t unposted; /* a bit for each slot with a stream */
+	uint64_t unplaced; /* a bit for each slot with a WR */
 	struct slot slots[SHUNT_TRACE_SLOTS];
 };
 
@@ -77,12 +78,12 @@ static bool write_slot(struct shunt_lane *lane, uint32_t at, uint32_t from)
 	return true;
 }
 
-static void empty(struct shunt_lane_trace *trace, struct slot *slot)
+static void empty(struct shunt_lane_trace *trace, uint32_t at)
 {
-	trace->unposted -= slot->stream != NULL;
-	trace->unplaced -= slot->wr != 0;
-	slot->stream = NULL;
-	slot->wr = 0;
+	trace->unposted &= ~shunt_slot_bit(at);
+	trace->unplaced &= ~shunt_slot_bit(at);
+	trace->slots[at].stream = NULL;
+	trace->slots[at].wr = 0;
 }
 
 static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
@@ -97,7 +98,7 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 	at = (trace->number + 1) % SHUNT_TRACE_SLOTS;
 	if (is_fetched_from(lane, &trace->slots[at]))
 		return false;
-	empty(trace, &trace->slots[at]);
+	empty(trace, at);
 	trace->page[at] = (struct shunt_trace_record) {
 		.number = trace->number + 1,
 		.id = pending->id,
@@ -113,7 +114,7 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 	trace->number++;
 	trace->slots[at].stream = stream;
 	trace->slots[at].end = pending->end;
-	trace->unposted++;
+	trace->unposted |= shunt_slot_bit(at);
 	return true;
 }
 
@@ -142,8 +143,10 @@ void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *s
 			   uint64_t number)
 {
 	struct shunt_lane_trace *trace = lane->trace;
+	uint64_t left = trace->unposted;
+	uint32_t i;
 
-	for (uint32_t i = 0; trace->unposted && i < SHUNT_TRACE_SLOTS; i++) {
+	while (shunt_slot_take(&left, &i)) {
 		struct slot *slot = &trace->slots[i];
 
 		if (slot->stream != stream || slot->end > end)
@@ -151,8 +154,8 @@ void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *s
 		slot->stream = NULL;
 		slot->wr = number;
 		slot->posted = trace->stamp;
-		trace->unposted--;
-		trace->unplaced++;
+		trace->unposted &= ~shunt_slot_bit(i);
+		trace->unplaced |= shunt_slot_bit(i);
 	}
 }
 
@@ -170,12 +173,12 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 {
 	struct shunt_lane_trace *trace = lane->trace;
 	uint64_t now = trace->unplaced ? shunt_now(lane->link->engine) : 0;
+	uint64_t left = trace->unplaced;
+	uint32_t i;
 
-	for (uint32_t i = 0; trace->unplaced && i < SHUNT_TRACE_SLOTS; i++) {
+	while (shunt_slot_take(&left, &i)) {
 		struct slot *slot = &trace->slots[i];
 
-		if (!slot->wr)
-			continue;
 		if (is_placed(lane, slot->wr) && !is_fetched_from(lane, slot)) {
 			trace->page[i].posted = slot->posted;
 			trace->page[i].placed = now | (lane->backlog ? 0 : SHUNT_TRACE_LATEST);
@@ -185,7 +188,7 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 			continue;
 		}
 		slot->wr = 0;
-		trace->unplaced--;
+		trace->unplaced &= ~shunt_slot_bit(i);
 	}
 	if (!trace->unplaced)
 		return false;
@@ -197,5 +200,5 @@ void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_stream 
 {
 	for (uint32_t i = 0; lane->trace && i < SHUNT_TRACE_SLOTS; i++)
 		if (lane->trace->slots[i].stream == stream)
-			empty(lane->trace, &lane->trace->slots[i]);
+			empty(lane->trace, i);
 }

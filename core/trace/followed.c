@@ -2,8 +2,7 @@
 #include "core/trace/followed.h"
 #include <stdlib.h>
 #include "core/trace/clock.h"
-
-_Static_assert(SHUNT_TRACE_SLOTS == 64, "a set of slots is one word");
+#include "core/trace/slots.h"
 
 #define TIME_MAX (1ull << 62) /* ns; no clock has come so far */
 /* ns after which a last byte is not waited for, because each poll would look for it. */
@@ -96,11 +95,6 @@ static bool is_sound(const struct shunt_trace_record *record, const struct shunt
 	       to_ours(record->posted, zone->offset) <= now + error;
 }
 
-static uint64_t bit(uint32_t at)
-{
-	return 1ull << at;
-}
-
 static uint64_t told(const struct shunt_followed *followed)
 {
 	return atomic_load_explicit(&followed->told, memory_order_relaxed);
@@ -111,21 +105,11 @@ static void set_told(struct shunt_followed *followed, uint64_t slots)
 	atomic_store_explicit(&followed->told, slots, memory_order_relaxed);
 }
 
-/* Takes the first slot out of the set. False: it is empty. */
-static bool take_slot(uint64_t *slots, uint32_t *at)
-{
-	if (!*slots)
-		return false;
-	*at = (uint32_t)__builtin_ctzll(*slots);
-	*slots &= *slots - 1;
-	return true;
-}
-
 static void leave_slot(struct shunt_followed *followed, uint32_t at)
 {
-	set_told(followed, told(followed) & ~bit(at));
-	followed->seen &= ~bit(at);
-	followed->read &= ~bit(at);
+	set_told(followed, told(followed) & ~shunt_slot_bit(at));
+	followed->seen &= ~shunt_slot_bit(at);
+	followed->read &= ~shunt_slot_bit(at);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -184,7 +168,7 @@ void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 	bool latest;
 	uint32_t i;
 
-	while (take_slot(&left, &i)) {
+	while (shunt_slot_take(&left, &i)) {
 		look_again(followed, i, &posted, &placed, &latest);
 		if (placed || followed->slots[i].trace.read < before)
 			write_down(followed, i, posted, placed, latest);
@@ -194,9 +178,9 @@ void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 /* The record that was there before has not become an entry yet. */
 static void vacate(struct shunt_followed *followed, uint32_t at)
 {
-	if (followed->read & bit(at)) {
+	if (followed->read & shunt_slot_bit(at)) {
 		write_down(followed, at, 0, 0, false);
-	} else if ((told(followed) | followed->seen) & bit(at)) {
+	} else if ((told(followed) | followed->seen) & shunt_slot_bit(at)) {
 		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
 		leave_slot(followed, at);
 	}
@@ -233,7 +217,7 @@ void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_tra
 		.posted = to_ours(record->posted, zone->offset),
 		.error = error,
 	};
-	set_told(followed, told(followed) | bit(at));
+	set_told(followed, told(followed) | shunt_slot_bit(at));
 }
 
 /* The least end of a send that has been seen; 0: there is none. */
@@ -242,7 +226,7 @@ static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 	uint64_t end = 0, left = followed->seen;
 	uint32_t i;
 
-	while (take_slot(&left, &i)) {
+	while (shunt_slot_take(&left, &i)) {
 		const struct shunt_trace *trace = &followed->slots[i].trace;
 
 		if (trace->stream == stream && (!end || trace->end < end))
@@ -257,7 +241,7 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 	uint64_t left = told(followed);
 	uint32_t i;
 
-	while (take_slot(&left, &i)) {
+	while (shunt_slot_take(&left, &i)) {
 		struct shunt_followed_slot *slot = &followed->slots[i];
 
 		if (slot->trace.stream != stream || slot->trace.end > tail) {
@@ -268,7 +252,7 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 		slot->trace.seen = now;
 		slot->late = late <= now ? late : now;
 		leave_slot(followed, i);
-		followed->seen |= bit(i);
+		followed->seen |= shunt_slot_bit(i);
 	}
 	return next_end(followed, stream);
 }
@@ -280,7 +264,7 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 	uint32_t i;
 
 	*id = 0;
-	while (take_slot(&left, &i)) {
+	while (shunt_slot_take(&left, &i)) {
 		struct shunt_trace *trace = &followed->slots[i].trace;
 
 		if (trace->stream != stream || trace->end > head)
@@ -288,7 +272,7 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 		trace->read = now;
 		trace->fd = fd;
 		leave_slot(followed, i);
-		followed->read |= bit(i);
+		followed->read |= shunt_slot_bit(i);
 		if (!trace->answer && trace->end > last) {
 			last = trace->end;
 			*id = trace->id;
@@ -303,7 +287,7 @@ void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream)
 	uint64_t left = told(followed) | followed->seen;
 	uint32_t i;
 
-	while (take_slot(&left, &i))
+	while (shunt_slot_take(&left, &i))
 		if (followed->slots[i].trace.stream == stream)
 			vacate(followed, i);
 }
