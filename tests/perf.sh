@@ -46,6 +46,11 @@ refused 'not cluster:SIZE' cluster:small:0
 refused 'not incast:N' incast
 refused 'not incast:N' incast:1025
 refused 'not mix' mix:0
+refused 'not mix' mix:95:5:64
+refused 'not mix:READS:WRITES.*together 100' mix:95:6:64:4K
+refused 'not mix:READS:WRITES' mix:100:0:64:4K
+refused 'not mix:READS:WRITES' mix:95:5:64:17M
+refused 'not mix:READS:WRITES' mix:95:5:64:4K:1:1
 refused 'not flow:SIZE' flow:1:1:1
 refused 'not flow:SIZE' flow:1:1:1:1:1:1:1
 refused 'shorter than' "pingpong:$(printf '0%.0s' {1..80})"
@@ -176,6 +181,14 @@ works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48
 works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
 works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
 if command -v jq >/dev/null; then
+	# Of each 100 requests 5 or 25 are writes, evenly spread; those of the warm-up are in $n, too.
+	works '--touch tx --threads 2 --depth 3' mix:95:5:64:4K:3 '(.flows[0].operations / .flows[1].operations |
+		. > 10 and . < 40) and .flows[0].bytes == .flows[0].operations * 64 and
+		.flows[1].bytes == .flows[1].operations * 4096 and .lines_touched == $n * 65'
+	has "$out" '^mix:95:5:64:4K:3 reads +tcp'
+	has "$out" '^mix:95:5:64:4K:3 writes +tcp'
+	works '--scan write' mix:75:25:100:3000 '.lines_scanned == $n * 49'
+	works '' mix:1:99:100:3000 '.bytes_checked == $n * 3100'
 	works '--touch dummy --access stride' rr:1:1 true
 	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
 fi
