@@ -18,6 +18,17 @@ refused 'no model'
 refused 'models are pingpong' nothing
 refused 'not pingpong\[:BYTES\]' pingpong:0
 refused 'not pingpong\[:BYTES\]' pingpong:8:8
+refused 'not rr:Q:A' rr:64
+refused 'not rr:Q:A' rr:64:0
+refused 'not rr:Q:A' rr:64:17M
+refused 'not rr:Q:A' rr:64:64:1025
+refused 'not rr:Q:A.*1G bytes' rr:16M:16M:64
+refused '--touch is tx, dummy or none.*rx' --touch rx pingpong
+refused '--touch-op is write or read.*both' --touch-op both pingpong
+refused '--scan is read, write, none or check.*yes' --scan yes pingpong
+refused '--access is seq, stride or random.*zipf' --access zipf pingpong
+refused '--side is server, client or both.*peer' --side peer pingpong
+refused "--buffers is table, reused or fresh, not ''" --buffers= pingpong
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -53,7 +64,9 @@ expect 0 "$shunt" perf --help
 has "$out" 'incast:N'
 expect 2 "$shunt" perf-end
 expect 2 "$shunt" perf-end server 0
-expect 2 "$shunt" perf-end client 1 1 1 1 1:2:3
+expect 2 "$shunt" perf-end client 1 1 1 1 000000 1:2:3
+expect 2 "$shunt" perf-end client 1 1 1 1 090000 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 1 1 1 1 100000 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
 
@@ -117,6 +130,38 @@ expect 0 "$shunt" perf --rounds 1 --seconds 0.1 --threads 2 --depth 64 --transpo
 	--variant chain=SHUNT_BATCH=chain incast:32:64 stream:64
 lacks "$out" 'FAILED'
 
+# ---- work on the bytes ----
+
+# works OPTIONS MODEL JQ…: of each transport, an expression of its totals in jq, where n is its operations.
+works() {
+	local options=$1 model=$2
+	shift 2
+	# shellcheck disable=SC2086 # several options
+	expect 0 "$shunt" perf --rounds 1 --seconds 0.02 $options --json "$work/json" "$model"
+	command -v jq >/dev/null || return
+	jq -e "[.models[].transports[].rounds[] | .run_operations as \$n | ($*)] | all" "$work/json" \
+		>/dev/null || problem "$options $model: not $*: $(jq -c '.models[].transports[].rounds' "$work/json")"
+}
+
+# A request of 100 bytes has 2 lines, an answer of 1000 has 16; the last is not a whole one.
+works '' rr:100:1000 '.lines_touched == 0 and .lines_scanned == 0 and .bytes_checked == $n * 1100'
+works '--touch tx' rr:100:1000 '.lines_touched == $n * 18 and .lines_dummy == 0 and .bytes_checked == $n * 1100'
+works '--touch dummy' rr:100:1000 '.lines_touched == 0 and .lines_dummy == $n * 18 and .bytes_checked == $n * 1100'
+works '--touch tx --touch-op read --access random' rr:100:1000 '.lines_touched == $n * 18 and .bytes_checked == $n * 1100'
+works '--touch tx --side server' rr:100:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 100'
+works '--touch tx --side client' rr:100:1000 '.lines_touched == $n * 2 and .bytes_checked == $n * 1000'
+works '--scan read' rr:100:1000 '.lines_scanned == $n * 18 and .bytes_checked == 0'
+works '--scan write --side client' rr:100:1000 '.lines_scanned == $n * 16 and .bytes_checked == 0'
+works '--scan none' rr:100:1000 '.lines_scanned == 0 and .bytes_checked == 0'
+works '--touch tx --access stride --buffers fresh' rr:1:100001 '.lines_touched == $n * 1564 and .bytes_checked == $n * 100002'
+works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48 and .bytes_checked == $n * 3007'
+works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
+works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
+if command -v jq >/dev/null; then
+	works '--touch dummy --access stride' rr:1:1 true
+	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
+fi
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
@@ -134,10 +179,23 @@ fi
 exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
 server=$!
 read -r port <&"$ready"
-printf 'shuntprf\0\0\0\0\x40\0\0\0\x40\0\0\0\0\0\0\0wrong' >"/dev/tcp/127.0.0.1/$port"
+# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
+greeting() {
+	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
+}
+{ greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } >"/dev/tcp/127.0.0.1/$port"
 wait "$server"
 [ $? = 1 ] || problem "wrong bytes: the server did not fail"
 has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x77 and should be 0x'
+
+# A reader sees a line whose mark is of another message: here the sender never wrote them.
+exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
+server=$!
+read -r port <&"$ready"
+{ greeting '\x40' '\x40' '\1\0\0\0\0\1'; head -c 64 /dev/zero; } >"/dev/tcp/127.0.0.1/$port"
+wait "$server"
+[ $? = 1 ] || problem "no marks: the server did not fail"
+has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x00 and should be 0x01'
 
 # children PID COUNT: waits until it has as many, and puts them in the array found.
 children() {

@@ -13,13 +13,14 @@
 #include "tools/shunt.h"
 
 #define WARM_MS 100
+#define WORK 1000 /* options of perf_work_field(), in its order */
 
 static const char help[] =
 	"Usage: shunt perf [OPTIONS] MODEL...\n"
 	"       shunt perf qos [OPTIONS]    (clients with classes: shunt perf qos --help)\n\n"
 	"Measures models of traffic between two plain socket programs of its own, over plain TCP and\n"
 	"shunted in turns, on the loopback interface, and shows rates, percentiles of latency and costs.\n"
-	"Every byte is checked. BYTES may have the suffix K or M.\n\n"
+	"Every byte is checked, unless --scan says otherwise. BYTES may have the suffix K or M.\n\n"
 	"Models:\n"
 	"%s\n"
 	"Options:\n"
@@ -31,6 +32,7 @@ static const char help[] =
 	"                        that does not count\n"
 	"  --threads N           threads of the client, 1 to 64 [1]\n"
 	"  --depth N             requests outstanding on each connection, 1 to 4096 [1; a cluster's size]\n"
+	"%s"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
@@ -38,7 +40,7 @@ static const char help[] =
 
 struct options {
 	struct perf_transports transports;
-	struct perf_length length;
+	struct perf_setup setup;
 	int rounds;
 	uint32_t depth;
 	const char *csv_path, *json_path, *plot_path;
@@ -62,6 +64,17 @@ static int parse_seconds(const char *text, unsigned int *ms)
 		return usage_error("not a number of seconds from 0.01 to 600:", text);
 	*ms = (unsigned int)(seconds * 1000 + 0.5);
 	return 0;
+}
+
+static int parse_work(struct options *options, size_t field, const char *name)
+{
+	char what[64];
+
+	if (!perf_work_set(&options->setup.work, field, name))
+		return 0;
+	snprintf(what, sizeof(what), "--%s is %s, not", perf_work_field(field),
+		 perf_work_names(field));
+	return usage_error(what, name);
 }
 
 /* A list of transports starts anew, so variants are added when all options are known. */
@@ -88,11 +101,11 @@ static int parse_option(struct options *options, struct variants *variants, int 
 		options->rounds = (int)n;
 		return 0;
 	case 's':
-		return parse_seconds(optarg, &options->length.measured_ms);
+		return parse_seconds(optarg, &options->setup.measured_ms);
 	case 'n':
 		if (perf_number(optarg, 1, PERF_THREADS_MAX, &n))
 			return usage_error("not a number of threads from 1 to 64:", optarg);
-		options->length.threads = (unsigned int)n;
+		options->setup.threads = (unsigned int)n;
 		return 0;
 	case 'd':
 		if (perf_number(optarg, 1, PERF_DEPTH_MAX, &n))
@@ -109,10 +122,11 @@ static int parse_option(struct options *options, struct variants *variants, int 
 		options->plot_path = optarg;
 		return 0;
 	case 'h':
-		printf(help, perf_model_help);
+		printf(help, perf_model_help, perf_work_help);
 		exit(0);
 	default:
-		return EXIT_USAGE;
+		return option >= WORK ? parse_work(options, (size_t)(option - WORK), optarg) :
+					EXIT_USAGE;
 	}
 }
 
@@ -144,20 +158,32 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "threads", required_argument, NULL, 'n' },
 		{ "depth", required_argument, NULL, 'd' },
-		{ "csv", required_argument, NULL, 'c' }, { "json", required_argument, NULL, 'j' },
-		{ "plot", required_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "csv", required_argument, NULL, 'c' },
+		{ "json", required_argument, NULL, 'j' },
+		{ "plot", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "touch", required_argument, NULL, WORK },
+		{ "touch-op", required_argument, NULL, WORK + 1 },
+		{ "scan", required_argument, NULL, WORK + 2 },
+		{ "access", required_argument, NULL, WORK + 3 },
+		{ "side", required_argument, NULL, WORK + 4 },
+		{ "buffers", required_argument, NULL, WORK + 5 },
+		{ 0 },
 	};
 	struct variants variants = { .count = 0 };
 	int c, rc = 0;
 
 	options->rounds = 5;
-	options->length = (struct perf_length){ .warm_ms = WARM_MS, .measured_ms = 1000, .threads = 1 };
+	options->setup = (struct perf_setup) { .warm_ms = WARM_MS,
+					       .measured_ms = 1000,
+					       .threads = 1 };
 	perf_transports_parse(&options->transports, "tcp,shunt");
 	while (!rc && (c = getopt_long(argc, argv, "", names, NULL)) != -1)
 		rc = parse_option(options, &variants, c);
 	for (size_t i = 0; i < variants.count && !rc; i++)
 		if (perf_transports_variant(&options->transports, variants.list[i]))
 			rc = EXIT_USAGE;
+	perf_work_settle(&options->setup.work);
 	return rc ? rc : parse_models(options, argv + optind);
 }
 
@@ -190,7 +216,7 @@ static int run_round(const struct perf_bench *bench, const struct options *optio
 		char why[SHUNT_WHY_MAX];
 
 		show_progress(options, result, transport->name);
-		rc = perf_measure(bench, result->model, transport, &options->length,
+		rc = perf_measure(bench, result->model, transport, &options->setup,
 				  perf_result_run(result, result->rounds, t), why);
 		if (rc == -1)
 			snprintf(result->why, sizeof(result->why), "%s: %.400s", transport->name, why);
@@ -206,7 +232,8 @@ static int run_round(const struct perf_bench *bench, const struct options *optio
 static uint32_t known_large(const struct options *options, const struct perf_model *model)
 {
 	for (const struct perf_model *other = options->models; other < model; other++)
-		if (other->large && other->flows[0].request == model->flows[0].request &&
+		if (other->large &&
+		    other->flows[0].sizes.request == model->flows[0].sizes.request &&
 		    other->flows[0].interval_us == model->flows[0].interval_us)
 			return other->large;
 	return 0;
@@ -224,7 +251,7 @@ static int find_cluster(const struct perf_bench *bench, struct options *options,
 	show_progress(options, result, "looking for the size of clusters");
 	model->large = known_large(options, model);
 	if (!model->large)
-		rc = perf_cluster_find(bench, model, base, &options->length, result->why);
+		rc = perf_cluster_find(bench, model, base, &options->setup, result->why);
 	if (!rc)
 		perf_model_set_cluster(model, model->cluster == PERF_CLUSTER_LARGE ?
 					      model->large : (1 + model->large) / 2);
@@ -276,7 +303,7 @@ static int write_files(const struct perf_bench *bench, struct options *options,
 	if (options->csv)
 		rc |= perf_csv(options->csv, options->csv_path, results, count);
 	if (options->json)
-		rc |= perf_json(options->json, options->json_path, results, count, &options->length);
+		rc |= perf_json(options->json, options->json_path, results, count);
 	if (options->plot_path)
 		rc |= perf_plot(bench, options->plot_path, results, count);
 	options->csv = options->json = NULL;
@@ -329,8 +356,8 @@ static int run_with_results(struct options *options)
 	if (!results)
 		abort();
 	for (size_t i = 0; i < options->model_count; i++)
-		if (perf_result_init(&results[i], &options->models[i], &options->transports,
-				     options->rounds))
+		if (perf_result_init(&results[i], &options->setup, &options->models[i],
+				     &options->transports, options->rounds))
 			abort();
 	rc = run_all(options, results);
 	for (size_t i = 0; i < options->model_count; i++)

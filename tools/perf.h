@@ -89,7 +89,11 @@ int perf_transports_variant(struct perf_transports *transports, const char *text
 	X(COMPLETIONS, "completions", true)				\
 	X(EVENTS, "completion_events", true)				\
 	X(CPU, "cpu_seconds", true)					\
-	X(SWITCHES, "voluntary_switches", true)
+	X(SWITCHES, "voluntary_switches", true)				\
+	X(TOUCHED, "lines_touched", true)				\
+	X(DUMMIES, "lines_dummy", true)					\
+	X(SCANNED, "lines_scanned", true)				\
+	X(CHECKED, "bytes_checked", true)
 
 enum perf_metric {
 #define X(metric, key, shared) PERF_##metric,
@@ -105,12 +109,20 @@ struct perf_metric_row {
 
 extern const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT];
 
+/* How all models are measured. */
+struct perf_setup {
+	unsigned int warm_ms, measured_ms;
+	unsigned int threads;
+	struct perf_work work;
+};
+
 struct perf_run {
 	double metrics[PERF_FLOWS_MAX][PERF_METRIC_COUNT];
 	struct shunt_share share;
 };
 
 struct perf_result {
+	const struct perf_setup *setup;
 	const struct perf_model *model;
 	const struct perf_transports *transports;
 	int rounds;				/* complete ones */
@@ -120,8 +132,9 @@ struct perf_result {
 	char why[SHUNT_WHY_MAX];
 };
 
-int perf_result_init(struct perf_result *result, const struct perf_model *model,
-		     const struct perf_transports *transports, int rounds);
+int perf_result_init(struct perf_result *result, const struct perf_setup *setup,
+		     const struct perf_model *model, const struct perf_transports *transports,
+		     int rounds);
 void perf_result_free(struct perf_result *result);
 struct perf_run *perf_result_run(const struct perf_result *result, int round, size_t transport);
 /* Ratios of a round whose runs are there. */
@@ -140,19 +153,14 @@ struct perf_bench {
 	char program[PATH_MAX];		/* this one */
 };
 
-struct perf_length {
-	unsigned int warm_ms, measured_ms;
-	unsigned int threads;
-};
-
 /* 0; -EINTR; or -1 and why. */
 int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
-		 const struct perf_transport *transport, const struct perf_length *length,
+		 const struct perf_transport *transport, const struct perf_setup *setup,
 		 struct perf_run *run, char why[SHUNT_WHY_MAX]);
 
 /* Finds out what a large cluster of a model is, as above. */
 int perf_cluster_find(const struct perf_bench *bench, struct perf_model *model,
-		      const struct perf_transport *transport, const struct perf_length *length,
+		      const struct perf_transport *transport, const struct perf_setup *setup,
 		      char why[SHUNT_WHY_MAX]);
 
 /* ---- reports ---- */
@@ -163,8 +171,7 @@ const char *perf_label(const struct perf_model *model, size_t flow, char buf[PER
 void perf_table(const struct perf_result *results, size_t count);
 /* Both close the file; 0, or -1 after saying why. */
 int perf_csv(FILE *file, const char *path, const struct perf_result *results, size_t count);
-int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count,
-	      const struct perf_length *length);
+int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count);
 /* Whether a plot can be made, 0 or -1 after saying why not; and making it. */
 int perf_plot_check(const char *path);
 int perf_plot(const struct perf_bench *bench, const char *path, const struct perf_result *results,

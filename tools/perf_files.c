@@ -43,6 +43,8 @@ static void put_line(FILE *file, const struct perf_result *result, size_t transp
 		else
 			fprintf(file, ",%.15g", value);
 	}
+	for (size_t i = 0; perf_work_field(i); i++)
+		fprintf(file, ",%s", perf_work_name(&result->setup->work, i));
 	fputc('\n', file);
 }
 
@@ -51,6 +53,8 @@ int perf_csv(FILE *file, const char *path, const struct perf_result *results, si
 	fputs("model,flow,transport,round", file);
 	for (int m = 0; m < PERF_METRIC_COUNT; m++)
 		fprintf(file, ",%s", perf_metric_rows[m].key);
+	for (size_t i = 0; perf_work_field(i); i++)
+		fprintf(file, ",%s", perf_work_field(i));
 	fputc('\n', file);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < results[i].model->flow_count && results[i].rounds; f++)
@@ -126,8 +130,8 @@ static json_t *flow_json(const struct perf_model *model, size_t f)
 	const struct perf_flow *flow = &model->flows[f];
 
 	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "flow", model->flow_names[f],
-			 "request_bytes", (json_int_t)flow->request, "reply_bytes",
-			 (json_int_t)flow->reply, "cluster", (json_int_t)flow->burst, "depth",
+			 "request_bytes", (json_int_t)flow->sizes.request, "reply_bytes",
+			 (json_int_t)flow->sizes.reply, "cluster", (json_int_t)flow->burst, "depth",
 			 (json_int_t)flow->depth, "interval_us", (json_int_t)flow->interval_us,
 			 "connections", (json_int_t)flow->conns);
 }
@@ -147,20 +151,30 @@ static json_t *result_json(const struct perf_result *result)
 	return object;
 }
 
-int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count,
-	      const struct perf_length *length)
+static json_t *work_json(const struct perf_work *work)
 {
+	json_t *object = json_object();
+
+	for (size_t i = 0; perf_work_field(i); i++)
+		json_object_set_new(object, perf_work_field(i),
+				    json_string(perf_work_name(work, i)));
+	return object;
+}
+
+/* There is a result at least. */
+int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count)
+{
+	const struct perf_setup *setup = results[0].setup;
 	json_t *models = json_array(), *root;
 	int wrong;
 
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(models, result_json(&results[i]));
-	root = json_pack("{s:i, s:s, s:i, s:f, s:i, s:i, s:o}", "schema", SHUNT_JSON_SCHEMA,
-			 "version", PACKAGE_VERSION,
-			 "processors", (int)sysconf(_SC_NPROCESSORS_ONLN),
-			 "seconds", length->measured_ms / 1e3,
-			 "threads", (int)length->threads,
-			 "rounds", count ? results[0].rounds_wanted : 0, "models", models);
+	root = json_pack("{s:i, s:s, s:i, s:f, s:i, s:i, s:o, s:o}", "schema", SHUNT_JSON_SCHEMA,
+			 "version", PACKAGE_VERSION, "processors",
+			 (int)sysconf(_SC_NPROCESSORS_ONLN), "seconds", setup->measured_ms / 1e3,
+			 "threads", (int)setup->threads, "rounds", results[0].rounds_wanted, "work",
+			 work_json(&setup->work), "models", models);
 	errno = 0;
 	wrong = !root || shunt_print_json(file, root, JSON_INDENT(2));
 	json_decref(root);

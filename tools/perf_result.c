@@ -12,9 +12,11 @@ const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT] = {
 #undef X
 };
 
-int perf_result_init(struct perf_result *result, const struct perf_model *model,
-		     const struct perf_transports *transports, int rounds)
+int perf_result_init(struct perf_result *result, const struct perf_setup *setup,
+		     const struct perf_model *model, const struct perf_transports *transports,
+		     int rounds)
 {
+	result->setup = setup;
 	result->model = model;
 	result->transports = transports;
 	result->rounds_wanted = rounds;
