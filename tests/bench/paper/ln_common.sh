@@ -32,7 +32,12 @@ ln_record() {
 		exit 1
 	}
 	while read -r model transport us; do
+		[ "$us" ] || {
+			echo "no request of $model over $transport has ended in $length s: LENGTH is too short"
+			exit 1
+		}
 		record t "$name.${model##*:}.$transport" "$us"
+		echo "$name ${model##*:} $transport $us" >> "$out/ln.rounds"
 	done < <(awk -F, '
 		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 		$at["round"] == 1 { print $1, $3, $at["p50_us"] }' "$work/ln.csv")
@@ -46,7 +51,7 @@ ln_time() {
 # ln_spread CASE SIZE TRANSPORT: the standard deviation of its rounds, in percent of their mean.
 ln_spread() {
 	awk '{ n++; s += $1; q += $1 * $1 }
-		END { m = s / n; v = q / n - m * m; printf "%.0f", n > 1 && m && v > 0 ? 100 * sqrt(v * n / (n - 1)) / m : 0 }' \
+		END { m = s / n; v = q / n - m * m; printf "%.0f", (n > 1 && m && v > 0) ? 100 * sqrt(v * n / (n - 1)) / m : 0 }' \
 		"$work/r.t.$1.$2.$3"
 }
 
