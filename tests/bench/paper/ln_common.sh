@@ -5,6 +5,7 @@
 #	SIZES="4 16 …"	of answers, in bytes, K or M
 #	ROUNDS=3	rounds, in which all that is compared takes turns
 #	LENGTH=0.2	seconds of one measurement
+#	PIN=0,1		the processors of the server and of the client; none: where the scheduler puts them
 #	PERF="OPTIONS"	more options of shunt perf
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 # shellcheck source-path=SCRIPTDIR source=common.sh
@@ -12,6 +13,10 @@
 need_shunt
 all_sizes="4 16 64 256 1K 4K 16K 64K 256K 1M 4M 16M"
 question=64
+
+# On machines of their own the ends would not share a processor.
+pin=${PIN:-$([ "$(nproc)" -gt 1 ] && echo 0,1 || echo none)}
+[ "$pin" = none ] || PERF="${PERF:-} --cpu $pin"
 
 # ln_models SIZE...: the models of answers of these sizes.
 ln_models() {

@@ -11,7 +11,7 @@ LENGTH=${LENGTH:-0.2}
 . "$(dirname "$0")/ln_common.sh"
 sizes=${SIZES:-$all_sizes}
 
-heading "LN-E1 (Limitations, Figure 1): gain over TCP by answer size" \
+heading "LN-07 (Limitations, Figure 1): gain over TCP by answer size" \
 	"gains and losses, by size; the figure has no numbers"
 
 for ((round = 1; round <= rounds; round++)); do
@@ -30,5 +30,5 @@ for size in $sizes; do
 done
 awk 'NR > 1 && $2 < 0 { printf "slower than TCP: answers of %s by %.1f %%\n", $1, -$2; n++ }
 	END { if (!n) print "no size is slower than TCP" }' "$out/ln_e1.dat"
-bars ln_e1 "LN-E1: time saved over TCP, Touch/Write" "%" "$out/ln_e1.dat" "set yrange [*:*]; set xzeroaxis; unset key"
+bars ln_e1 "LN-07: time saved over TCP, Touch/Write" "%" "$out/ln_e1.dat" "set yrange [*:*]; set xzeroaxis; unset key"
 ln_one_host "the gain is that of one core's copy over the kernel's path."

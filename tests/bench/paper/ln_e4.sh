@@ -12,7 +12,7 @@ counters=$builddir/tests/bench/counters
 need "$counters"
 size=${SIZE:-256K}
 
-heading "LN-E4 (Limitations, Figure 4): snoop and LLC hit rates" \
+heading "LN-09 (Limitations, Figure 4): snoop and LLC hit rates" \
 	"NoTouch: nearly all accesses hit the LLC, nearly no snoops do; Touch: nearly all snoops hit"
 
 if ! "$counters" | grep -qE '^llc_reads [0-9]'; then

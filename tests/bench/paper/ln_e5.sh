@@ -10,7 +10,7 @@ LENGTH=${LENGTH:-0.2}
 . "$(dirname "$0")/ln_common.sh"
 sizes=${SIZES:-$all_sizes} scans=${SCANS:-write read}
 
-heading "LN-E5 (Limitations, Figure 5): loss by touching, by size" \
+heading "LN-10 (Limitations, Figure 5): loss by touching, by size" \
 	"small for small answers, largest from 4 to 256 KB, hidden by the wire beyond; 56.6 and 14.5 % at 256 KB"
 
 for ((round = 1; round <= rounds; round++)); do
@@ -35,7 +35,7 @@ for scan in $scans; do
 		printf '%6s%s\n' $size "$line"
 		echo "$data" >> "$out/ln_e5.$scan.dat"
 	done
-	bars ln_e5.$scan "LN-E5: time lost by touching, $scan scan" "%" "$out/ln_e5.$scan.dat" "set yrange [*:*]; set xzeroaxis"
+	bars ln_e5.$scan "LN-10: time lost by touching, $scan scan" "%" "$out/ln_e5.$scan.dat" "set yrange [*:*]; set xzeroaxis"
 	echo
 done
 ln_one_host "what touching costs is a miss of that copy, not of the card."

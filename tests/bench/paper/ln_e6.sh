@@ -12,7 +12,7 @@ LENGTH=${LENGTH:-0.2}
 . "$(dirname "$0")/ln_common.sh"
 sizes=${SIZES:-4K 16K 64K 256K 1M 4M} sides=${SIDES:-client server} buffers=${BUFFERS:-reused fresh}
 
-heading "LN-E6 (Limitations, Figure 6): gain by prefetching" \
+heading "LN-11 (Limitations, Figure 6): gain by prefetching" \
 	"up to 60 % for sequential access to a cold buffer; nothing for access that is not sequential"
 
 # work SIDE: what that end does.
@@ -50,7 +50,7 @@ for side in $sides; do
 			printf '%6s%s\n' $size "$line"
 			echo "$data" >> "$out/ln_e6.$side.$buffer.dat"
 		done
-		bars ln_e6.$side.$buffer "LN-E6: time that seq saves, $side reads, buffers $buffer" "%" \
+		bars ln_e6.$side.$buffer "LN-11: time that seq saves, $side reads, buffers $buffer" "%" \
 			"$out/ln_e6.$side.$buffer.dat" "set yrange [*:*]; set xzeroaxis"
 		echo
 	done

@@ -11,7 +11,7 @@ set -u
 chase=$builddir/tests/bench/chase
 need "$chase"
 
-heading "LN-T2 (Limitations, Table 2): the processor" \
+heading "LN-15 (Limitations, Table 2): the processor" \
 	"Xeon E7520, 4 x 1.8 GHz; L1 64 KB 2.1 ns, L2 256 KB 5.3 ns, LLC 18 MB 22.7 ns, DRAM 131 ns; next-line prefetcher"
 
 "$chase" "${MS:-100}" ${SETS:-} > "$work/chase" || exit 1
@@ -29,7 +29,7 @@ awk '$1 == "cache" { if ($3 != "Instruction") size[$2] = $4; next }
 	END { for (l = 1; l <= 4; l++) if (l in ns) printf "%-6s %8.2f ns\n", "L" l, ns[l]
 		if (dram) printf "%-6s %8.2f ns\n", "DRAM", dram }' "$work/chase"
 draw ln_t2 << END
-set title "LN-T2: a load by how much memory is in use" noenhanced
+set title "LN-15: a load by how much memory is in use" noenhanced
 set xlabel "bytes"; set ylabel "ns"; set logscale x 2; set logscale y; set format x "%.0b%B"
 plot '$out/ln_t2.dat' using 1:2 with linespoints lw 2 title "random", \
 	'$out/ln_t2.dat' using 1:3 with linespoints lw 2 dt 2 title "in order"

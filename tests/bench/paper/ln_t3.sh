@@ -10,7 +10,7 @@ LENGTH=${LENGTH:-0.2} ROUNDS=${ROUNDS:-7}
 . "$(dirname "$0")/ln_common.sh"
 size=${SIZE:-256K}
 
-heading "LN-T3 (Limitations, Table 3): Touch and NoTouch, answers of $size" \
+heading "LN-08 (Limitations, Table 3): Touch and NoTouch, answers of $size" \
 	"write: 300 us NoTouch, 470 us Touch, a loss of 56.6 %; read: 275 us, 315 us, 14.5 %"
 
 for ((round = 1; round <= rounds; round++)); do
@@ -36,5 +36,5 @@ for transport in tcp shunt; do
 		"$(ln_spread none "$size" $transport)"
 done
 printf '%-6s %-6s %10s %17s %14s\n' paper write 300 470 "+56.6 %" paper read 275 315 "+14.5 %"
-bars ln_t3 "LN-T3: answers of $size" "us" "$out/ln_t3.dat"
+bars ln_t3 "LN-08: answers of $size" "us" "$out/ln_t3.dat"
 ln_one_host "so the transmit buffer itself is never in another's cache, and its lines stay where the scan has left them."
