@@ -29,6 +29,16 @@ refused '--scan is read, write, none or check.*yes' --scan yes pingpong
 refused '--access is seq, stride or random.*zipf' --access zipf pingpong
 refused '--side is server, client or both.*peer' --side peer pingpong
 refused "--buffers is table, reused or fresh, not ''" --buffers= pingpong
+refused 'spread from 0.1' --spread 0 pingpong
+refused 'spread from 0.1' --spread 5x pingpong
+refused 'limit of rounds from 2' --max-rounds 1 pingpong
+refused 'more rounds than --max-rounds' --rounds 9 --max-rounds 8 --spread 5 pingpong
+refused '--cpu 0,: CPUs are SERVER' --cpu 0, pingpong
+refused '--cpu 0-: CPUs are SERVER' --cpu 0- pingpong
+refused '--cpu 1-0: CPUs are SERVER' --cpu 1-0 pingpong
+refused '--cpu 0,1,2: CPUs are SERVER' --cpu 0,1,2 pingpong
+refused '--cpu 9999: CPUs are SERVER' --cpu 9999 pingpong
+refused '--cpu 1023: CPU 1023 is not there' --cpu 1023 pingpong
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -69,6 +79,14 @@ expect 2 "$shunt" perf-end client 1 1 1 1 090000 64:64:0:0:1:0:1
 expect 2 "$shunt" perf-end client 1 1 1 1 100000 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
+
+# children PID COUNT: waits until it has as many, and puts them in the array found.
+children() {
+	found=()
+	until [ "${#found[@]}" = "$2" ] || ! kill -0 "$1" 2>/dev/null; do
+		read -ra found 2>/dev/null <"/proc/$1/task/$1/children"
+	done
+}
 
 # ---- measured ----
 
@@ -162,6 +180,35 @@ if command -v jq >/dev/null; then
 	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
 fi
 
+# ---- rounds, CPUs, the machine ----
+
+# A spread that no machine can miss, and a limit that ends the rounds.
+expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --csv "$work/csv" --json "$work/json" pingpong
+has "$out" '^pingpong: [0-9]+ rounds (until every spread was below 100%|, the most allowed)'
+has "$out" ' CPUs?, .*; Linux [0-9]'
+has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
+awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
+expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --transports tcp --cpu 0 \
+	--json "$work/json" pingpong rr:1:100K
+has "$out" 'cpu=0'
+if command -v jq >/dev/null; then
+	jq -e --arg kernel "Linux $(uname -r)" '.machine.kernel == $kernel and .machine.cpus > 0 and
+		.pinned == "0" and .max_rounds == 3 and (.models | length) == 2 and
+		([.models[] | (.rounds == 3 and .rounds_ended == "limit") or .rounds_ended == "spread"] | all) and
+		([.models[].transports[].median.flows[].spread_percent >= 0] | all)' \
+		"$work/json" >/dev/null || problem "JSON: $(cat "$work/json")"
+fi
+
+# Each end runs where it was put.
+"$shunt" perf --transports tcp --seconds 60 --cpu 0 pingpong >"$work/out" 2>"$work/err" &
+perf=$!
+children "$perf" 2
+for child in "${found[@]}"; do
+	has "$(cat "/proc/$child/status")" '^Cpus_allowed_list:[[:space:]]0$'
+done
+kill -TERM "$perf"
+wait "$perf"
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
@@ -196,14 +243,6 @@ read -r port <&"$ready"
 wait "$server"
 [ $? = 1 ] || problem "no marks: the server did not fail"
 has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x00 and should be 0x01'
-
-# children PID COUNT: waits until it has as many, and puts them in the array found.
-children() {
-	found=()
-	until [ "${#found[@]}" = "$2" ] || ! kill -0 "$1" 2>/dev/null; do
-		read -ra found 2>/dev/null <"/proc/$1/task/$1/children"
-	done
-}
 
 # The server is the first child.
 "$shunt" perf --transports shunt --seconds 60 pingpong >"$work/out" 2>"$work/err" &

@@ -28,6 +28,10 @@ static const char help[] =
 	"  --variant NAME=SHUNT_A=VALUE,SHUNT_B=VALUE...\n"
 	"                        also shunted with these variables; may be given several times\n"
 	"  --rounds N            measurements of each model and transport, 1 to 99 [5]\n"
+	"  --spread PERCENT      more rounds until the relative standard deviation of OPS/S from round to\n"
+	"                        round is below it for every transport; at least 2 rounds\n"
+	"  --max-rounds N        limit of these rounds, 2 to 99 [30]\n"
+	"  --cpu SERVER[,CLIENT] the CPUs of the two ends, numbers or ranges as in 0,2-3\n"
 	"  --seconds S           length of a measurement, 0.01 to 600 [1]; each is preceded by 0.1 s\n"
 	"                        that does not count\n"
 	"  --threads N           threads of the client, 1 to 64 [1]\n"
@@ -41,7 +45,6 @@ static const char help[] =
 struct options {
 	struct perf_transports transports;
 	struct perf_setup setup;
-	int rounds;
 	uint32_t depth;
 	const char *csv_path, *json_path, *plot_path;
 	FILE *csv, *json;
@@ -64,6 +67,26 @@ static int parse_seconds(const char *text, unsigned int *ms)
 		return usage_error("not a number of seconds from 0.01 to 600:", text);
 	*ms = (unsigned int)(seconds * 1000 + 0.5);
 	return 0;
+}
+
+static int parse_spread(const char *text, double *percent)
+{
+	char *end;
+
+	*percent = strtod(text, &end);
+	if (end != text && (!*end || !strcmp(end, "%")) && *percent >= 0.1 && *percent <= 100)
+		return 0;
+	return usage_error("not a spread from 0.1 to 100 percent:", text);
+}
+
+static int parse_cpus(const char *text, struct perf_pin *pin)
+{
+	char why[SHUNT_WHY_MAX];
+
+	if (!perf_pin_parse(pin, text, why))
+		return 0;
+	fprintf(stderr, "shunt perf: --cpu %s: %s\n", text, why);
+	return EXIT_USAGE;
 }
 
 static int parse_work(struct options *options, size_t field, const char *name)
@@ -98,7 +121,7 @@ static int parse_option(struct options *options, struct variants *variants, int 
 	case 'r':
 		if (perf_number(optarg, 1, PERF_ROUNDS_MAX, &n))
 			return usage_error("not a number of rounds from 1 to 99:", optarg);
-		options->rounds = (int)n;
+		options->setup.rounds = (int)n;
 		return 0;
 	case 's':
 		return parse_seconds(optarg, &options->setup.measured_ms);
@@ -112,6 +135,15 @@ static int parse_option(struct options *options, struct variants *variants, int 
 			return usage_error("not a depth from 1 to 4096:", optarg);
 		options->depth = (uint32_t)n;
 		return 0;
+	case 'R':
+		if (perf_number(optarg, 2, PERF_ROUNDS_MAX, &n))
+			return usage_error("not a limit of rounds from 2 to 99:", optarg);
+		options->setup.max_rounds = (int)n;
+		return 0;
+	case 'S':
+		return parse_spread(optarg, &options->setup.spread);
+	case 'C':
+		return parse_cpus(optarg, &options->setup.pin);
 	case 'c':
 		options->csv_path = optarg;
 		return 0;
@@ -158,6 +190,9 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "threads", required_argument, NULL, 'n' },
 		{ "depth", required_argument, NULL, 'd' },
+		{ "cpu", required_argument, NULL, 'C' },
+		{ "spread", required_argument, NULL, 'S' },
+		{ "max-rounds", required_argument, NULL, 'R' },
 		{ "csv", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },
@@ -173,10 +208,9 @@ static int parse(struct options *options, int argc, char **argv)
 	struct variants variants = { .count = 0 };
 	int c, rc = 0;
 
-	options->rounds = 5;
-	options->setup = (struct perf_setup) { .warm_ms = WARM_MS,
-					       .measured_ms = 1000,
-					       .threads = 1 };
+	options->setup = (struct perf_setup) {
+		.warm_ms = WARM_MS, .measured_ms = 1000, .threads = 1, .rounds = 5, .max_rounds = 30
+	};
 	perf_transports_parse(&options->transports, "tcp,shunt");
 	while (!rc && (c = getopt_long(argc, argv, "", names, NULL)) != -1)
 		rc = parse_option(options, &variants, c);
@@ -184,6 +218,12 @@ static int parse(struct options *options, int argc, char **argv)
 		if (perf_transports_variant(&options->transports, variants.list[i]))
 			rc = EXIT_USAGE;
 	perf_work_settle(&options->setup.work);
+	if (!rc && options->setup.spread > 0) {
+		if (options->setup.rounds < 2)
+			options->setup.rounds = 2;
+		if (options->setup.rounds > options->setup.max_rounds)
+			rc = usage_error("more rounds than --max-rounds allows:", "--rounds");
+	}
 	return rc ? rc : parse_models(options, argv + optind);
 }
 
@@ -197,7 +237,10 @@ static void show_progress(const struct options *options, const struct perf_resul
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K[%td/%zu] %s, round %d of %d, %s",
 			result->model - options->models + 1, options->model_count,
-			perf_label(result->model, 0, label), result->rounds + 1, options->rounds, what);
+			perf_label(result->model, 0, label), result->rounds + 1,
+			options->setup.spread > 0 ? options->setup.max_rounds :
+						    options->setup.rounds,
+			what);
 }
 
 static void end_progress(void)
@@ -264,7 +307,7 @@ static int run_model(const struct perf_bench *bench, struct options *options,
 {
 	int rc = find_cluster(bench, options, model, result);
 
-	while (!rc && result->rounds < options->rounds)
+	while (!rc && perf_result_more(result))
 		rc = run_round(bench, options, result);
 	end_progress();
 	result->failed = rc && rc != -EINTR;
@@ -357,7 +400,7 @@ static int run_with_results(struct options *options)
 		abort();
 	for (size_t i = 0; i < options->model_count; i++)
 		if (perf_result_init(&results[i], &options->setup, &options->models[i],
-				     &options->transports, options->rounds))
+				     &options->transports))
 			abort();
 	rc = run_all(options, results);
 	for (size_t i = 0; i < options->model_count; i++)
@@ -379,6 +422,7 @@ int shunt_perf(int argc, char **argv)
 	rc = parse(options, argc, argv);
 	if (!rc && (shunt_variables_check("shunt perf") || open_files(options)))
 		rc = EXIT_USAGE;
+	perf_machine_read(&options->setup.machine, "");
 	if (!rc)
 		rc = run_with_results(options);
 	if (options->csv)

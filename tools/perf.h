@@ -8,11 +8,13 @@
 #ifndef SHUNT_TOOLS_PERF_H
 #define SHUNT_TOOLS_PERF_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "tools/bench.h"
 #include "tools/perf_end.h"
+#include "tools/perf_machine.h"
 
 #define PERF_ROUNDS_MAX 99
 #define PERF_MODELS_MAX 32
@@ -93,7 +95,8 @@ int perf_transports_variant(struct perf_transports *transports, const char *text
 	X(TOUCHED, "lines_touched", true)				\
 	X(DUMMIES, "lines_dummy", true)					\
 	X(SCANNED, "lines_scanned", true)				\
-	X(CHECKED, "bytes_checked", true)
+	X(CHECKED, "bytes_checked", true)				\
+	X(SPREAD, "spread_percent", false)
 
 enum perf_metric {
 #define X(metric, key, shared) PERF_##metric,
@@ -109,11 +112,26 @@ struct perf_metric_row {
 
 extern const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT];
 
+/* perf_pin.c */
+struct perf_pin {
+	bool given;
+	cpu_set_t server, client;
+	char text[32];			/* as given, else "" */
+};
+
+/* 0, or -1 and why. */
+int perf_pin_parse(struct perf_pin *pin, const char *text, char why[SHUNT_WHY_MAX]);
+
 /* How all models are measured. */
 struct perf_setup {
 	unsigned int warm_ms, measured_ms;
 	unsigned int threads;
 	struct perf_work work;
+	struct perf_pin pin;
+	int rounds;			/* at least */
+	int max_rounds;			/* with a spread */
+	double spread;			/* percent below which rounds end; 0: after `rounds` */
+	struct perf_machine machine;
 };
 
 struct perf_run {
@@ -121,25 +139,39 @@ struct perf_run {
 	struct shunt_share share;
 };
 
+/* Why there are no more rounds. */
+enum perf_end_reason {
+	PERF_ENDED_EARLY,		/* a failure, or an interrupt */
+	PERF_ENDED_COUNT,		/* as many as asked for */
+	PERF_ENDED_SPREAD,		/* the spread was below the one asked for */
+	PERF_ENDED_LIMIT,		/* it was not, and there were the most rounds allowed */
+};
+
 struct perf_result {
 	const struct perf_setup *setup;
 	const struct perf_model *model;
 	const struct perf_transports *transports;
 	int rounds;				/* complete ones */
-	int rounds_wanted;
+	enum perf_end_reason ended;
 	struct perf_run *runs;			/* those of a round follow each other */
 	bool failed;
 	char why[SHUNT_WHY_MAX];
 };
 
 int perf_result_init(struct perf_result *result, const struct perf_setup *setup,
-		     const struct perf_model *model, const struct perf_transports *transports,
-		     int rounds);
+		     const struct perf_model *model, const struct perf_transports *transports);
 void perf_result_free(struct perf_result *result);
 struct perf_run *perf_result_run(const struct perf_result *result, int round, size_t transport);
 /* Ratios of a round whose runs are there. */
 void perf_result_compare(struct perf_result *result, int round);
-/* Of the complete rounds; the ratio is that of the medians. */
+/* After a round: whether there is another, and in `ended` why not. */
+bool perf_result_more(struct perf_result *result);
+/* "count", "spread", "limit" or "early" */
+const char *perf_ended_text(enum perf_end_reason ended);
+/*
+ * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
+ * deviation of the rounds' rates, in percent.
+ */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);
 /* The worst of the complete rounds. */

@@ -108,3 +108,47 @@ const char *perf_machine_bytes(uint64_t bytes, char text[24])
 	snprintf(text, 24, "%llu%c", (unsigned long long)bytes, units[unit]);
 	return text;
 }
+
+const char *perf_machine_caches(const struct perf_machine *machine, char text[PERF_CACHES_TEXT_MAX])
+{
+	char bytes[24];
+	size_t have = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < machine->cache_count; i++)
+		have += (size_t)snprintf(text + have, PERF_CACHES_TEXT_MAX - have, "%s%s %s",
+					 i ? ", " : "", machine->caches[i].name,
+					 perf_machine_bytes(machine->caches[i].bytes, bytes));
+	return text;
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+	/* A text that is no UTF-8 has no JSON, and no member. */
+	if (text[0])
+		json_object_set_new(object, key, json_string(text));
+}
+
+json_t *perf_machine_json(const struct perf_machine *machine)
+{
+	json_t *object = json_object(), *caches = json_array();
+
+	set_text(object, "cpu", machine->cpu);
+	json_object_set_new(object, "cpus", json_integer(machine->cpus));
+	for (size_t i = 0; i < machine->cache_count; i++) {
+		const struct perf_cache *cache = &machine->caches[i];
+		json_t *one = json_object();
+
+		set_text(one, "name", cache->name);
+		json_object_set_new(one, "bytes", json_integer((json_int_t)cache->bytes));
+		set_text(one, "shared_by", cache->cpus);
+		json_array_append_new(caches, one);
+	}
+	json_object_set_new(object, "caches", caches);
+	set_text(object, "kernel", machine->kernel);
+	set_text(object, "congestion_control", machine->congestion);
+	if (machine->memory)
+		json_object_set_new(object, "memory_bytes",
+				    json_integer((json_int_t)machine->memory));
+	return object;
+}

@@ -3,6 +3,7 @@
 #ifndef SHUNT_TOOLS_PERF_MACHINE_H
 #define SHUNT_TOOLS_PERF_MACHINE_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +31,12 @@ struct perf_machine {
 void perf_machine_read(struct perf_machine *machine, const char *root);
 /* Bytes of the largest cache; 32M where the system does not say. */
 uint64_t perf_machine_last_level(void);
+/* "L1d 32K, L3 32M"; how long it is at most. */
+#define PERF_CACHES_TEXT_MAX 256
+const char *perf_machine_caches(const struct perf_machine *machine,
+				char text[PERF_CACHES_TEXT_MAX]);
+/* An object; no member where the system does not say. */
+json_t *perf_machine_json(const struct perf_machine *machine);
 /* "32K", "1M" */
 const char *perf_machine_bytes(uint64_t bytes, char text[24]);
 

@@ -34,7 +34,8 @@ static void make_start(struct shunt_child_start *start, const struct perf_bench 
 
 /* The server, once it has said on which port it listens. */
 static int start_server(struct pair *pair, struct shunt_child_start start, const char *program,
-			const struct perf_model *model, char port[16])
+			const struct perf_model *model, const struct perf_setup *setup,
+			char port[16])
 {
 	char conns[16];
 	char *argv[] = { (char *)program, "perf-end", "server", conns, NULL };
@@ -45,6 +46,7 @@ static int start_server(struct pair *pair, struct shunt_child_start start, const
 	snprintf(conns, sizeof(conns), "%u", perf_model_conns(model));
 	start.argv = argv;
 	start.inherit = ends[1];
+	start.cpus = setup->pin.given ? &setup->pin.server : NULL;
 	start.stats = pair->files.server_stats;
 	start.out = pair->files.server_out;
 	start.err = pair->files.server_err;
@@ -74,6 +76,7 @@ static int start_client(struct pair *pair, struct shunt_child_start start, const
 		argv[8 + f] = flows[f];
 	}
 	start.argv = argv;
+	start.cpus = setup->pin.given ? &setup->pin.client : NULL;
 	start.stats = pair->files.client_stats;
 	start.out = pair->files.client_out;
 	start.err = pair->files.client_err;
@@ -210,7 +213,7 @@ static int run_pair(struct pair *pair, const struct perf_bench *bench,
 	int rc;
 
 	make_start(&start, bench, transport);
-	rc = start_server(pair, start, bench->program, model, port);
+	rc = start_server(pair, start, bench->program, model, setup, port);
 	if (!rc)
 		rc = start_client(pair, start, bench->program, model, setup, port);
 	if (!rc)
