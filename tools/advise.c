@@ -254,6 +254,16 @@ static int check_peer(const json_t *client, char why[SHUNT_WHY_MAX])
 	return 0;
 }
 
+/* A port is not all that a server needs: the database may be starting up. */
+static void hint_ready(const struct advise_bench *bench, char why[SHUNT_WHY_MAX])
+{
+	size_t length = strlen(why);
+
+	if (bench->server.command && !bench->server.ready)
+		snprintf(why + length, SHUNT_WHY_MAX - length, ". If it came too early: --ready TEXT waits until the server "
+			 "says so");
+}
+
 /* One pair that does not count: it fills caches, and shows whether there is anything to measure. */
 static int warm_up(struct advise_bench *bench, char why[SHUNT_WHY_MAX])
 {
@@ -271,6 +281,8 @@ static int warm_up(struct advise_bench *bench, char why[SHUNT_WHY_MAX])
 	bench->seek = !bench->server.command && !bench->server.count;
 	if (!rc)
 		rc = advise_run(bench, &ways[0], &run, NULL, NULL, why);
+	if (rc == -1)
+		hint_ready(bench, why);
 	bench->seek = false;
 	if (!rc)
 		rc = check_server(bench, why);

@@ -58,8 +58,8 @@ enum advise_verdict advise_judge(const double *ratios, int count, int rounds);
 double advise_tree_cpu(const pid_t *roots, size_t count);
 /* The descendants of a process, at most `room`; how many. */
 size_t advise_tree_list(pid_t root, pid_t *pids, size_t room);
-/* Kills the descendants of this process, and waits for their end. */
-void advise_tree_clear(void);
+/* Ends the descendants of this process: SIGTERM, so many seconds of patience, SIGKILL. Waits for their end. */
+void advise_tree_end(double patience);
 
 /* ---- the server ---- */
 
@@ -162,6 +162,8 @@ struct advise_cause {
 
 /* Settings that could help by the statistics of both ends; the most likely first. */
 size_t advise_causes(const json_t *client, const json_t *server, struct advise_cause causes[ADVISE_CAUSES_MAX]);
+/* Connections that ended before a link carried them, and that have no other reason for TCP. */
+double advise_brief(const json_t *signs);
 /* The limit that sends met most often, or NULL. */
 const char *advise_bound(const json_t *client, const json_t *server);
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/base/reason.h"
+
 static const struct {
 	const char *sign, *of;
 	double least;
@@ -14,14 +16,28 @@ static const struct {
 #undef CAUSE
 };
 
-/* "stalls.ring" of one end. */
+double advise_brief(const json_t *signs)
+{
+	const json_t *totals = json_object_get(signs, "totals");
+	double brief = (double)(json_integer_value(json_object_get(totals, "streams")) -
+				json_integer_value(json_object_get(totals, "linked")));
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(json_object_get(signs, "reasons"), key, value)
+		if (strcmp(key, shunt_reason_text(SHUNT_REASON_CLOSED)))
+			brief -= (double)json_integer_value(value);
+	return brief > 0 ? brief : 0;
+}
+
+/* "stalls.ring" of one end, or "brief". */
 static double number_of(const json_t *signs, const char *name)
 {
 	const char *point = strchr(name, '.');
 	char part[32];
 
 	if (!point)
-		return 0;
+		return advise_brief(signs);
 	snprintf(part, sizeof(part), "%.*s", (int)(point - name), name);
 	return (double)json_integer_value(json_object_get(json_object_get(signs, part), point + 1));
 }
@@ -31,7 +47,7 @@ static bool shows(const json_t *signs, size_t row)
 	double sign = number_of(signs, causes_known[row].sign);
 	double of = *causes_known[row].of ? number_of(signs, causes_known[row].of) : 1;
 
-	return sign > 0 && sign > causes_known[row].least * of;
+	return of > 0 && sign > causes_known[row].least * of;
 }
 
 size_t advise_causes(const json_t *client, const json_t *server, struct advise_cause causes[ADVISE_CAUSES_MAX])

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "tools/shunt.h"
 
 #define START_SECONDS 30
+#define STOP_MS 5000
 #define LOOK_SECONDS 0.01
 #define OUTPUT_MAX (16UL << 20)
 
@@ -182,12 +184,20 @@ static int start_server(const struct advise_bench *bench, const struct files *fi
 	return rc ? shunt_child_explain("server", rc, child, files->server_out, files->server_err, why) : 0;
 }
 
-/* The whole group is told: a shell does not pass it on. */
+/*
+ * The whole group is told: a shell does not pass it on. A database ends in order also where the user has interrupted us,
+ * so this waits for the process itself. Daemons are told when their first process has ended.
+ */
 static void stop_server(struct shunt_child *child)
 {
-	if (child->pid)
+	if (child->pid) {
+		struct pollfd end = { .fd = child->pidfd, .events = POLLIN };
+
 		kill(-child->pid, SIGTERM);
+		poll(&end, 1, STOP_MS);
+	}
 	shunt_child_stop(child);
+	advise_tree_end(STOP_MS / 1000.0);
 }
 
 /* ---- the client ---- */
@@ -284,7 +294,6 @@ int advise_run(struct advise_bench *bench, const struct advise_way *way, struct 
 	if (rc == -1 && bench->server.command && !child.pid && has_gone(&child))
 		rc = shunt_child_explain("server", -ECHILD, &child, files.server_out, files.server_err, why);
 	stop_server(&child);
-	advise_tree_clear();
 	if (!rc)
 		rc = read_figure(bench, &files, run, why);
 	if (rc)

@@ -87,14 +87,17 @@ static void say_reasons(const struct advise_result *result, advise_say *sink, vo
 	const char *key;
 	json_t *value;
 
+	if (advise_brief(result->pairs.client) * 20 > (double)streams)
+		say(sink, arg, "%.0f of %lld connections ended before a link carried them", advise_brief(result->pairs.client),
+		    (long long)streams);
 	json_object_foreach((json_t *)reasons, key, value) {
 		json_int_t count = json_integer_value(value);
 		const char *advice = shunt_advice_for(key);
 		char reason[160];
 
-		if (count * 20 < streams)
+		if (count * 20 < streams || !strcmp(key, shunt_reason_text(SHUNT_REASON_CLOSED)))
 			continue;
-		say(sink, arg, "%lld of %lld connections stayed on TCP: %s%s%s", (long long)count, (long long)streams,
+		say(sink, arg, "connections that stayed on TCP: %lld, because of: %s%s%s", (long long)count,
 		    shunt_escape(key, reason, sizeof(reason)), advice ? ". Remedy: " : "", advice ? advice : "");
 	}
 }

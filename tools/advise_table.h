@@ -4,12 +4,12 @@
  *
  *   CAUSE(sign, of, least, settings, text)
  *
- * sign, of: members of the statistics, the second after a point. They count where sign is more than `least` times `of`; where
+ * sign, of: members of the statistics, the second after a point, or brief (advise_brief()). They count where sign is more than `least` times `of`; where
  * `of` is "", where it is more than `least`. settings: variables with a space between them. text: the symptom. The most
  * likely cause comes first. A rule only proposes: `shunt advise` tries each setting before it says that it helps.
  */
-CAUSE("reasons.closed before it was claimed", "totals.streams", 0.2, "SHUNT_BRIEF=0",
-      "connections end before a link carries them, and later ones wait to be claimed (SHUNT_BRIEF)")
+CAUSE("brief", "totals.streams", 0.2, "SHUNT_BRIEF=0",
+      "connections end before a link carries them, and later ones wait to be claimed")
 CAUSE("reasons.the link's arena is full", "", 0, "SHUNT_ARENA=4G", "the link's address space for rings is full")
 CAUSE("stalls.ring", "counters.wr", 0.01, "SHUNT_RING_MAX=16M SHUNT_MR=16M", "sends wait for room in the reader's ring")
 CAUSE("stalls.ring", "counters.wr", 0.01, "SHUNT_RING_MIN=256K", "sends wait for room in the reader's ring")

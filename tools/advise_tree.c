@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/proc.h"
+#include "tools/shunt.h"
 
 struct process {
 	pid_t pid, parent;
@@ -110,16 +112,31 @@ size_t advise_tree_list(pid_t root, pid_t *pids, size_t room)
 	return count;
 }
 
-/* Some may start others meanwhile. Orphans come to us, so that there is an end. */
-void advise_tree_clear(void)
+/* How many there were. */
+static size_t signal_all(int number)
 {
 	pid_t pids[256];
-	size_t count;
+	size_t count = advise_tree_list(getpid(), pids, 256);
 
-	while ((count = advise_tree_list(getpid(), pids, 256))) {
-		for (size_t i = 0; i < count; i++)
-			kill(pids[i], SIGKILL);
-		if (waitpid(-1, NULL, 0) < 0)
-			break;
+	for (size_t i = 0; i < count; i++)
+		kill(pids[i], number);
+	return count;
+}
+
+/* Some may start others meanwhile. Orphans come to us, so that there is an end. */
+void advise_tree_end(double patience)
+{
+	static const struct timespec pause = { .tv_nsec = 5000000 };
+	double end = shunt_seconds() + patience;
+	pid_t pid = 0;
+
+	if (!signal_all(SIGTERM))
+		return;
+	while (pid >= 0 && shunt_seconds() < end) {
+		pid = waitpid(-1, NULL, WNOHANG);
+		if (!pid)
+			nanosleep(&pause, NULL);
 	}
+	while (pid >= 0 && signal_all(SIGKILL))
+		pid = waitpid(-1, NULL, 0);
 }
