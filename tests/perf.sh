@@ -18,6 +18,27 @@ refused 'no model'
 refused 'models are pingpong' nothing
 refused 'not pingpong\[:BYTES\]' pingpong:0
 refused 'not pingpong\[:BYTES\]' pingpong:8:8
+refused 'not rr:Q:A' rr:64
+refused 'not rr:Q:A' rr:64:0
+refused 'not rr:Q:A' rr:64:17M
+refused 'not rr:Q:A' rr:64:64:1025
+refused 'not rr:Q:A.*1G bytes' rr:16M:16M:64
+refused '--touch is tx, dummy or none.*rx' --touch rx pingpong
+refused '--touch-op is write or read.*both' --touch-op both pingpong
+refused '--scan is read, write, none or check.*yes' --scan yes pingpong
+refused '--access is seq, stride or random.*zipf' --access zipf pingpong
+refused '--side is server, client or both.*peer' --side peer pingpong
+refused "--buffers is table, reused or fresh, not ''" --buffers= pingpong
+refused 'spread from 0.1' --spread 0 pingpong
+refused 'spread from 0.1' --spread 5x pingpong
+refused 'limit of rounds from 2' --max-rounds 1 pingpong
+refused 'more rounds than --max-rounds' --rounds 9 --max-rounds 8 --spread 5 pingpong
+refused '--cpu 0,: CPUs are SERVER' --cpu 0, pingpong
+refused '--cpu 0-: CPUs are SERVER' --cpu 0- pingpong
+refused '--cpu 1-0: CPUs are SERVER' --cpu 1-0 pingpong
+refused '--cpu 0,1,2: CPUs are SERVER' --cpu 0,1,2 pingpong
+refused '--cpu 9999: CPUs are SERVER' --cpu 9999 pingpong
+refused '--cpu 1023: CPU 1023 is not there' --cpu 1023 pingpong
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -53,9 +74,19 @@ expect 0 "$shunt" perf --help
 has "$out" 'incast:N'
 expect 2 "$shunt" perf-end
 expect 2 "$shunt" perf-end server 0
-expect 2 "$shunt" perf-end client 1 1 1 1 1:2:3
+expect 2 "$shunt" perf-end client 1 1 1 1 000000 1:2:3
+expect 2 "$shunt" perf-end client 1 1 1 1 090000 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 1 1 1 1 100000 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
+
+# children PID COUNT: waits until it has as many, and puts them in the array found.
+children() {
+	found=()
+	until [ "${#found[@]}" = "$2" ] || ! kill -0 "$1" 2>/dev/null; do
+		read -ra found 2>/dev/null <"/proc/$1/task/$1/children"
+	done
+}
 
 # ---- measured ----
 
@@ -117,6 +148,67 @@ expect 0 "$shunt" perf --rounds 1 --seconds 0.1 --threads 2 --depth 64 --transpo
 	--variant chain=SHUNT_BATCH=chain incast:32:64 stream:64
 lacks "$out" 'FAILED'
 
+# ---- work on the bytes ----
+
+# works OPTIONS MODEL JQ…: of each transport, an expression of its totals in jq, where n is its operations.
+works() {
+	local options=$1 model=$2
+	shift 2
+	# shellcheck disable=SC2086 # several options
+	expect 0 "$shunt" perf --rounds 1 --seconds 0.02 $options --json "$work/json" "$model"
+	command -v jq >/dev/null || return
+	jq -e "[.models[].transports[].rounds[] | .run_operations as \$n | ($*)] | all" "$work/json" \
+		>/dev/null || problem "$options $model: not $*: $(jq -c '.models[].transports[].rounds' "$work/json")"
+}
+
+# A request of 100 bytes has 2 lines, an answer of 1000 has 16; the last is not a whole one.
+works '' rr:100:1000 '.lines_touched == 0 and .lines_scanned == 0 and .bytes_checked == $n * 1100'
+works '--touch tx' rr:100:1000 '.lines_touched == $n * 18 and .lines_dummy == 0 and .bytes_checked == $n * 1100'
+works '--touch dummy' rr:100:1000 '.lines_touched == 0 and .lines_dummy == $n * 18 and .bytes_checked == $n * 1100'
+works '--touch tx --touch-op read --access random' rr:100:1000 '.lines_touched == $n * 18 and .bytes_checked == $n * 1100'
+works '--touch tx --side server' rr:100:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 100'
+works '--touch tx --side client' rr:100:1000 '.lines_touched == $n * 2 and .bytes_checked == $n * 1000'
+works '--scan read' rr:100:1000 '.lines_scanned == $n * 18 and .bytes_checked == 0'
+works '--scan write --side client' rr:100:1000 '.lines_scanned == $n * 16 and .bytes_checked == 0'
+works '--scan none' rr:100:1000 '.lines_scanned == 0 and .bytes_checked == 0'
+works '--touch tx --access stride --buffers fresh' rr:1:100001 '.lines_touched == $n * 1564 and .bytes_checked == $n * 100002'
+works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48 and .bytes_checked == $n * 3007'
+works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
+works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
+if command -v jq >/dev/null; then
+	works '--touch dummy --access stride' rr:1:1 true
+	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
+fi
+
+# ---- rounds, CPUs, the machine ----
+
+# A spread that no machine can miss, and a limit that ends the rounds.
+expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --csv "$work/csv" --json "$work/json" pingpong
+has "$out" '^pingpong: [0-9]+ rounds (until every spread was below 100%|, the most allowed)'
+has "$out" ' CPUs?, .*; Linux [0-9]'
+has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
+awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
+expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --transports tcp --cpu 0 \
+	--json "$work/json" pingpong rr:1:100K
+has "$out" 'cpu=0'
+if command -v jq >/dev/null; then
+	jq -e --arg kernel "Linux $(uname -r)" '.machine.kernel == $kernel and .machine.cpus > 0 and
+		.pinned == "0" and .max_rounds == 3 and (.models | length) == 2 and
+		([.models[] | (.rounds == 3 and .rounds_ended == "limit") or .rounds_ended == "spread"] | all) and
+		([.models[].transports[].median.flows[].spread_percent >= 0] | all)' \
+		"$work/json" >/dev/null || problem "JSON: $(cat "$work/json")"
+fi
+
+# Each end runs where it was put.
+"$shunt" perf --transports tcp --seconds 60 --cpu 0 pingpong >"$work/out" 2>"$work/err" &
+perf=$!
+children "$perf" 2
+for child in "${found[@]}"; do
+	has "$(cat "/proc/$child/status")" '^Cpus_allowed_list:[[:space:]]0$'
+done
+kill -TERM "$perf"
+wait "$perf"
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
@@ -134,18 +226,23 @@ fi
 exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
 server=$!
 read -r port <&"$ready"
-printf 'shuntprf\0\0\0\0\x40\0\0\0\x40\0\0\0\0\0\0\0wrong' >"/dev/tcp/127.0.0.1/$port"
+# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
+greeting() {
+	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
+}
+{ greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } >"/dev/tcp/127.0.0.1/$port"
 wait "$server"
 [ $? = 1 ] || problem "wrong bytes: the server did not fail"
 has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x77 and should be 0x'
 
-# children PID COUNT: waits until it has as many, and puts them in the array found.
-children() {
-	found=()
-	until [ "${#found[@]}" = "$2" ] || ! kill -0 "$1" 2>/dev/null; do
-		read -ra found 2>/dev/null <"/proc/$1/task/$1/children"
-	done
-}
+# A reader sees a line whose mark is of another message: here the sender never wrote them.
+exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
+server=$!
+read -r port <&"$ready"
+{ greeting '\x40' '\x40' '\1\0\0\0\0\1'; head -c 64 /dev/zero; } >"/dev/tcp/127.0.0.1/$port"
+wait "$server"
+[ $? = 1 ] || problem "no marks: the server did not fail"
+has "$(cat "$work/server")" 'connection 0: byte 0 of the requests is 0x00 and should be 0x01'
 
 # The server is the first child.
 "$shunt" perf --transports shunt --seconds 60 pingpong >"$work/out" 2>"$work/err" &

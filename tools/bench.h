@@ -8,6 +8,7 @@
 #define SHUNT_TOOLS_BENCH_H
 
 #include <limits.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +30,7 @@ struct shunt_child_start {
 	const char *library;	/* libshunt.so to preload, or NULL for a bare run */
 	const char *stats;	/* file for the engine's statistics */
 	char *const *variables;	/* "NAME=value" to set where there is a library, up to NULL; or NULL */
+	const cpu_set_t *cpus;	/* on which it may run, or NULL for all of ours */
 	int inherit;		/* a descriptor that it gets as SHUNT_CHILD_FD, or 0 */
 	const char *out, *err;	/* files for standard output and standard error */
 	const char *dir;	/* working directory */

@@ -92,6 +92,10 @@ static void __attribute__((noreturn)) child_main(const struct shunt_child_start 
 	redirect(start->err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
 	if (start->inherit)
 		inherit(start->inherit);
+	if (start->cpus && sched_setaffinity(0, sizeof(*start->cpus), start->cpus)) {
+		perror("cannot run on the CPUs that were asked for");
+		_exit(126);
+	}
 	if (!chdir(start->dir) && !set_environment(start))
 		execvp(start->argv[0], start->argv);
 	perror(start->argv[0]);

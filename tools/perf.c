@@ -13,13 +13,14 @@
 #include "tools/shunt.h"
 
 #define WARM_MS 100
+#define WORK 1000 /* options of perf_work_field(), in its order */
 
 static const char help[] =
 	"Usage: shunt perf [OPTIONS] MODEL...\n"
 	"       shunt perf qos [OPTIONS]    (clients with classes: shunt perf qos --help)\n\n"
 	"Measures models of traffic between two plain socket programs of its own, over plain TCP and\n"
 	"shunted in turns, on the loopback interface, and shows rates, percentiles of latency and costs.\n"
-	"Every byte is checked. BYTES may have the suffix K or M.\n\n"
+	"Every byte is checked, unless --scan says otherwise. BYTES may have the suffix K or M.\n\n"
 	"Models:\n"
 	"%s\n"
 	"Options:\n"
@@ -27,10 +28,15 @@ static const char help[] =
 	"  --variant NAME=SHUNT_A=VALUE,SHUNT_B=VALUE...\n"
 	"                        also shunted with these variables; may be given several times\n"
 	"  --rounds N            measurements of each model and transport, 1 to 99 [5]\n"
+	"  --spread PERCENT      more rounds until the relative standard deviation of OPS/S from round to\n"
+	"                        round is below it for every transport; at least 2 rounds\n"
+	"  --max-rounds N        limit of these rounds, 2 to 99 [30]\n"
+	"  --cpu SERVER[,CLIENT] the CPUs of the two ends, numbers or ranges as in 0,2-3\n"
 	"  --seconds S           length of a measurement, 0.01 to 600 [1]; each is preceded by 0.1 s\n"
 	"                        that does not count\n"
 	"  --threads N           threads of the client, 1 to 64 [1]\n"
 	"  --depth N             requests outstanding on each connection, 1 to 4096 [1; a cluster's size]\n"
+	"%s"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
@@ -38,8 +44,7 @@ static const char help[] =
 
 struct options {
 	struct perf_transports transports;
-	struct perf_length length;
-	int rounds;
+	struct perf_setup setup;
 	uint32_t depth;
 	const char *csv_path, *json_path, *plot_path;
 	FILE *csv, *json;
@@ -64,6 +69,37 @@ static int parse_seconds(const char *text, unsigned int *ms)
 	return 0;
 }
 
+static int parse_spread(const char *text, double *percent)
+{
+	char *end;
+
+	*percent = strtod(text, &end);
+	if (end != text && (!*end || !strcmp(end, "%")) && *percent >= 0.1 && *percent <= 100)
+		return 0;
+	return usage_error("not a spread from 0.1 to 100 percent:", text);
+}
+
+static int parse_cpus(const char *text, struct perf_pin *pin)
+{
+	char why[SHUNT_WHY_MAX];
+
+	if (!perf_pin_parse(pin, text, why))
+		return 0;
+	fprintf(stderr, "shunt perf: --cpu %s: %s\n", text, why);
+	return EXIT_USAGE;
+}
+
+static int parse_work(struct options *options, size_t field, const char *name)
+{
+	char what[64];
+
+	if (!perf_work_set(&options->setup.work, field, name))
+		return 0;
+	snprintf(what, sizeof(what), "--%s is %s, not", perf_work_field(field),
+		 perf_work_names(field));
+	return usage_error(what, name);
+}
+
 /* A list of transports starts anew, so variants are added when all options are known. */
 struct variants {
 	const char *list[PERF_TRANSPORTS_MAX];
@@ -85,20 +121,29 @@ static int parse_option(struct options *options, struct variants *variants, int 
 	case 'r':
 		if (perf_number(optarg, 1, PERF_ROUNDS_MAX, &n))
 			return usage_error("not a number of rounds from 1 to 99:", optarg);
-		options->rounds = (int)n;
+		options->setup.rounds = (int)n;
 		return 0;
 	case 's':
-		return parse_seconds(optarg, &options->length.measured_ms);
+		return parse_seconds(optarg, &options->setup.measured_ms);
 	case 'n':
 		if (perf_number(optarg, 1, PERF_THREADS_MAX, &n))
 			return usage_error("not a number of threads from 1 to 64:", optarg);
-		options->length.threads = (unsigned int)n;
+		options->setup.threads = (unsigned int)n;
 		return 0;
 	case 'd':
 		if (perf_number(optarg, 1, PERF_DEPTH_MAX, &n))
 			return usage_error("not a depth from 1 to 4096:", optarg);
 		options->depth = (uint32_t)n;
 		return 0;
+	case 'R':
+		if (perf_number(optarg, 2, PERF_ROUNDS_MAX, &n))
+			return usage_error("not a limit of rounds from 2 to 99:", optarg);
+		options->setup.max_rounds = (int)n;
+		return 0;
+	case 'S':
+		return parse_spread(optarg, &options->setup.spread);
+	case 'C':
+		return parse_cpus(optarg, &options->setup.pin);
 	case 'c':
 		options->csv_path = optarg;
 		return 0;
@@ -109,10 +154,11 @@ static int parse_option(struct options *options, struct variants *variants, int 
 		options->plot_path = optarg;
 		return 0;
 	case 'h':
-		printf(help, perf_model_help);
+		printf(help, perf_model_help, perf_work_help);
 		exit(0);
 	default:
-		return EXIT_USAGE;
+		return option >= WORK ? parse_work(options, (size_t)(option - WORK), optarg) :
+					EXIT_USAGE;
 	}
 }
 
@@ -144,20 +190,40 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "threads", required_argument, NULL, 'n' },
 		{ "depth", required_argument, NULL, 'd' },
-		{ "csv", required_argument, NULL, 'c' }, { "json", required_argument, NULL, 'j' },
-		{ "plot", required_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "cpu", required_argument, NULL, 'C' },
+		{ "spread", required_argument, NULL, 'S' },
+		{ "max-rounds", required_argument, NULL, 'R' },
+		{ "csv", required_argument, NULL, 'c' },
+		{ "json", required_argument, NULL, 'j' },
+		{ "plot", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "touch", required_argument, NULL, WORK },
+		{ "touch-op", required_argument, NULL, WORK + 1 },
+		{ "scan", required_argument, NULL, WORK + 2 },
+		{ "access", required_argument, NULL, WORK + 3 },
+		{ "side", required_argument, NULL, WORK + 4 },
+		{ "buffers", required_argument, NULL, WORK + 5 },
+		{ 0 },
 	};
 	struct variants variants = { .count = 0 };
 	int c, rc = 0;
 
-	options->rounds = 5;
-	options->length = (struct perf_length){ .warm_ms = WARM_MS, .measured_ms = 1000, .threads = 1 };
+	options->setup = (struct perf_setup) {
+		.warm_ms = WARM_MS, .measured_ms = 1000, .threads = 1, .rounds = 5, .max_rounds = 30
+	};
 	perf_transports_parse(&options->transports, "tcp,shunt");
 	while (!rc && (c = getopt_long(argc, argv, "", names, NULL)) != -1)
 		rc = parse_option(options, &variants, c);
 	for (size_t i = 0; i < variants.count && !rc; i++)
 		if (perf_transports_variant(&options->transports, variants.list[i]))
 			rc = EXIT_USAGE;
+	perf_work_settle(&options->setup.work);
+	if (!rc && options->setup.spread > 0) {
+		if (options->setup.rounds < 2)
+			options->setup.rounds = 2;
+		if (options->setup.rounds > options->setup.max_rounds)
+			rc = usage_error("more rounds than --max-rounds allows:", "--rounds");
+	}
 	return rc ? rc : parse_models(options, argv + optind);
 }
 
@@ -171,7 +237,10 @@ static void show_progress(const struct options *options, const struct perf_resul
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K[%td/%zu] %s, round %d of %d, %s",
 			result->model - options->models + 1, options->model_count,
-			perf_label(result->model, 0, label), result->rounds + 1, options->rounds, what);
+			perf_label(result->model, 0, label), result->rounds + 1,
+			options->setup.spread > 0 ? options->setup.max_rounds :
+						    options->setup.rounds,
+			what);
 }
 
 static void end_progress(void)
@@ -190,7 +259,7 @@ static int run_round(const struct perf_bench *bench, const struct options *optio
 		char why[SHUNT_WHY_MAX];
 
 		show_progress(options, result, transport->name);
-		rc = perf_measure(bench, result->model, transport, &options->length,
+		rc = perf_measure(bench, result->model, transport, &options->setup,
 				  perf_result_run(result, result->rounds, t), why);
 		if (rc == -1)
 			snprintf(result->why, sizeof(result->why), "%s: %.400s", transport->name, why);
@@ -206,7 +275,8 @@ static int run_round(const struct perf_bench *bench, const struct options *optio
 static uint32_t known_large(const struct options *options, const struct perf_model *model)
 {
 	for (const struct perf_model *other = options->models; other < model; other++)
-		if (other->large && other->flows[0].request == model->flows[0].request &&
+		if (other->large &&
+		    other->flows[0].sizes.request == model->flows[0].sizes.request &&
 		    other->flows[0].interval_us == model->flows[0].interval_us)
 			return other->large;
 	return 0;
@@ -224,7 +294,7 @@ static int find_cluster(const struct perf_bench *bench, struct options *options,
 	show_progress(options, result, "looking for the size of clusters");
 	model->large = known_large(options, model);
 	if (!model->large)
-		rc = perf_cluster_find(bench, model, base, &options->length, result->why);
+		rc = perf_cluster_find(bench, model, base, &options->setup, result->why);
 	if (!rc)
 		perf_model_set_cluster(model, model->cluster == PERF_CLUSTER_LARGE ?
 					      model->large : (1 + model->large) / 2);
@@ -237,7 +307,7 @@ static int run_model(const struct perf_bench *bench, struct options *options,
 {
 	int rc = find_cluster(bench, options, model, result);
 
-	while (!rc && result->rounds < options->rounds)
+	while (!rc && perf_result_more(result))
 		rc = run_round(bench, options, result);
 	end_progress();
 	result->failed = rc && rc != -EINTR;
@@ -276,7 +346,7 @@ static int write_files(const struct perf_bench *bench, struct options *options,
 	if (options->csv)
 		rc |= perf_csv(options->csv, options->csv_path, results, count);
 	if (options->json)
-		rc |= perf_json(options->json, options->json_path, results, count, &options->length);
+		rc |= perf_json(options->json, options->json_path, results, count);
 	if (options->plot_path)
 		rc |= perf_plot(bench, options->plot_path, results, count);
 	options->csv = options->json = NULL;
@@ -329,8 +399,8 @@ static int run_with_results(struct options *options)
 	if (!results)
 		abort();
 	for (size_t i = 0; i < options->model_count; i++)
-		if (perf_result_init(&results[i], &options->models[i], &options->transports,
-				     options->rounds))
+		if (perf_result_init(&results[i], &options->setup, &options->models[i],
+				     &options->transports))
 			abort();
 	rc = run_all(options, results);
 	for (size_t i = 0; i < options->model_count; i++)
@@ -352,6 +422,7 @@ int shunt_perf(int argc, char **argv)
 	rc = parse(options, argc, argv);
 	if (!rc && (shunt_variables_check("shunt perf") || open_files(options)))
 		rc = EXIT_USAGE;
+	perf_machine_read(&options->setup.machine, "");
 	if (!rc)
 		rc = run_with_results(options);
 	if (options->csv)

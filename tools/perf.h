@@ -8,11 +8,13 @@
 #ifndef SHUNT_TOOLS_PERF_H
 #define SHUNT_TOOLS_PERF_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "tools/bench.h"
 #include "tools/perf_end.h"
+#include "tools/perf_machine.h"
 
 #define PERF_ROUNDS_MAX 99
 #define PERF_MODELS_MAX 32
@@ -89,7 +91,12 @@ int perf_transports_variant(struct perf_transports *transports, const char *text
 	X(COMPLETIONS, "completions", true)				\
 	X(EVENTS, "completion_events", true)				\
 	X(CPU, "cpu_seconds", true)					\
-	X(SWITCHES, "voluntary_switches", true)
+	X(SWITCHES, "voluntary_switches", true)				\
+	X(TOUCHED, "lines_touched", true)				\
+	X(DUMMIES, "lines_dummy", true)					\
+	X(SCANNED, "lines_scanned", true)				\
+	X(CHECKED, "bytes_checked", true)				\
+	X(SPREAD, "spread_percent", false)
 
 enum perf_metric {
 #define X(metric, key, shared) PERF_##metric,
@@ -105,28 +112,66 @@ struct perf_metric_row {
 
 extern const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT];
 
+/* perf_pin.c */
+struct perf_pin {
+	bool given;
+	cpu_set_t server, client;
+	char text[32];			/* as given, else "" */
+};
+
+/* 0, or -1 and why. */
+int perf_pin_parse(struct perf_pin *pin, const char *text, char why[SHUNT_WHY_MAX]);
+
+/* How all models are measured. */
+struct perf_setup {
+	unsigned int warm_ms, measured_ms;
+	unsigned int threads;
+	struct perf_work work;
+	struct perf_pin pin;
+	int rounds;			/* at least */
+	int max_rounds;			/* with a spread */
+	double spread;			/* percent below which rounds end; 0: after `rounds` */
+	struct perf_machine machine;
+};
+
 struct perf_run {
 	double metrics[PERF_FLOWS_MAX][PERF_METRIC_COUNT];
 	struct shunt_share share;
 };
 
+/* Why there are no more rounds. */
+enum perf_end_reason {
+	PERF_ENDED_EARLY,		/* a failure, or an interrupt */
+	PERF_ENDED_COUNT,		/* as many as asked for */
+	PERF_ENDED_SPREAD,		/* the spread was below the one asked for */
+	PERF_ENDED_LIMIT,		/* it was not, and there were the most rounds allowed */
+};
+
 struct perf_result {
+	const struct perf_setup *setup;
 	const struct perf_model *model;
 	const struct perf_transports *transports;
 	int rounds;				/* complete ones */
-	int rounds_wanted;
+	enum perf_end_reason ended;
 	struct perf_run *runs;			/* those of a round follow each other */
 	bool failed;
 	char why[SHUNT_WHY_MAX];
 };
 
-int perf_result_init(struct perf_result *result, const struct perf_model *model,
-		     const struct perf_transports *transports, int rounds);
+int perf_result_init(struct perf_result *result, const struct perf_setup *setup,
+		     const struct perf_model *model, const struct perf_transports *transports);
 void perf_result_free(struct perf_result *result);
 struct perf_run *perf_result_run(const struct perf_result *result, int round, size_t transport);
 /* Ratios of a round whose runs are there. */
 void perf_result_compare(struct perf_result *result, int round);
-/* Of the complete rounds; the ratio is that of the medians. */
+/* After a round: whether there is another, and in `ended` why not. */
+bool perf_result_more(struct perf_result *result);
+/* "count", "spread", "limit" or "early" */
+const char *perf_ended_text(enum perf_end_reason ended);
+/*
+ * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
+ * deviation of the rounds' rates, in percent.
+ */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);
 /* The worst of the complete rounds. */
@@ -140,19 +185,14 @@ struct perf_bench {
 	char program[PATH_MAX];		/* this one */
 };
 
-struct perf_length {
-	unsigned int warm_ms, measured_ms;
-	unsigned int threads;
-};
-
 /* 0; -EINTR; or -1 and why. */
 int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
-		 const struct perf_transport *transport, const struct perf_length *length,
+		 const struct perf_transport *transport, const struct perf_setup *setup,
 		 struct perf_run *run, char why[SHUNT_WHY_MAX]);
 
 /* Finds out what a large cluster of a model is, as above. */
 int perf_cluster_find(const struct perf_bench *bench, struct perf_model *model,
-		      const struct perf_transport *transport, const struct perf_length *length,
+		      const struct perf_transport *transport, const struct perf_setup *setup,
 		      char why[SHUNT_WHY_MAX]);
 
 /* ---- reports ---- */
@@ -163,8 +203,7 @@ const char *perf_label(const struct perf_model *model, size_t flow, char buf[PER
 void perf_table(const struct perf_result *results, size_t count);
 /* Both close the file; 0, or -1 after saying why. */
 int perf_csv(FILE *file, const char *path, const struct perf_result *results, size_t count);
-int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count,
-	      const struct perf_length *length);
+int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count);
 /* Whether a plot can be made, 0 or -1 after saying why not; and making it. */
 int perf_plot_check(const char *path);
 int perf_plot(const struct perf_bench *bench, const char *path, const struct perf_result *results,

@@ -27,6 +27,8 @@ struct plan {
 	uint16_t port;
 	uint64_t warm_ns, measured_ns;
 	uint64_t threads;
+	uint32_t conns;
+	struct perf_work work;
 	struct perf_flow flows[PERF_FLOWS_MAX];
 	size_t flow_count;
 };
@@ -44,14 +46,18 @@ static int connect_to(uint16_t port)
 	return fd;
 }
 
-static void greet(struct perf_conn *conn)
+static void greet(const struct plan *plan, struct perf_conn *conn, uint32_t index)
 {
-	struct perf_greeting greeting = { .index = conn->index, .request = conn->flow->request,
-					  .reply = conn->flow->reply };
+	struct perf_greeting greeting;
 
-	memcpy(greeting.magic, PERF_MAGIC, sizeof(greeting.magic));
+	perf_greeting_make(&greeting, &conn->flow->sizes);
+	greeting.index = index;
+	greeting.conns = plan->conns;
+	greeting.work = plan->work;
+	if (perf_talk_init(&conn->talk, PERF_AT_CLIENT, &greeting))
+		perf_end_fail(PERF_END_FAILED, "out of memory");
 	if (send(conn->fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting))
-		perf_end_fail(PERF_END_PEER, "connection %u: greeting: %m", conn->index);
+		perf_end_fail(PERF_END_PEER, "connection %u: greeting: %m", index);
 	if (fcntl(conn->fd, F_SETFL, O_NONBLOCK))
 		perf_end_fail(PERF_END_FAILED, "O_NONBLOCK: %m");
 }
@@ -68,9 +74,8 @@ static void connect_all(const struct plan *plan, struct perf_worker *workers)
 			if (!conn || !(conn->stamps = calloc(plan->flows[f].depth, sizeof(uint64_t))))
 				perf_end_fail(PERF_END_FAILED, "out of memory");
 			conn->flow = &plan->flows[f];
-			conn->index = index;
 			conn->fd = connect_to(plan->port);
-			greet(conn);
+			greet(plan, conn, index);
 			perf_worker_add(&workers[index % plan->threads], conn, f);
 		}
 	}
@@ -133,12 +138,28 @@ static json_t *flow_json(const struct plan *plan, const struct perf_worker *work
 		samples[i] = &workers[i].tallies[flow].samples;
 	}
 	object = json_pack("{s:I, s:I, s:I}", "operations", operations, "bytes",
-			   operations * plan->flows[flow].request, "total", total);
+			   operations * plan->flows[flow].sizes.request, "total", total);
 	if (!object || perf_samples_merge(&all, samples, plan->threads))
 		perf_end_fail(PERF_END_FAILED, "out of memory");
 	put_latencies(object, &all);
 	perf_samples_free(&all);
 	return object;
+}
+
+/* Of both ends, as each of them counts. */
+static json_t *lines_json(const struct plan *plan, const struct perf_worker *workers)
+{
+	struct perf_account sum = { 0 };
+
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		for (const struct perf_conn *conn = workers[i].conns; conn; conn = conn->next) {
+			perf_account_add(&sum, &conn->talk.account);
+			perf_account_add(&sum, &conn->account);
+		}
+	}
+	return json_pack("{s:I, s:I, s:I, s:I}", "touched", (json_int_t)sum.touched, "dummies",
+			 (json_int_t)sum.dummies, "scanned", (json_int_t)sum.scanned, "checked",
+			 (json_int_t)sum.checked);
 }
 
 static void report(const struct plan *plan, const struct perf_worker *workers,
@@ -149,39 +170,69 @@ static void report(const struct plan *plan, const struct perf_worker *workers,
 
 	for (size_t f = 0; f < plan->flow_count; f++)
 		json_array_append_new(flows, flow_json(plan, workers, f));
-	root = json_pack("{s:f, s:f, s:f, s:o}", "seconds", (double)plan->measured_ns / 1e9, "cpu",
-			 after.cpu - before->cpu, "switches", after.switches - before->switches,
+	root = json_pack("{s:f, s:f, s:f, s:o, s:o}", "seconds", (double)plan->measured_ns / 1e9,
+			 "cpu", after.cpu - before->cpu, "switches",
+			 after.switches - before->switches, "lines", lines_json(plan, workers),
 			 "flows", flows);
 	if (!root || json_dumpf(root, stdout, JSON_COMPACT) || putchar('\n') < 0 || fflush(stdout))
 		perf_end_fail(PERF_END_FAILED, "cannot write the result: %m");
 	json_decref(root);
 }
 
-static int parse(struct plan *plan, int argc, char **argv)
+/* The flows that are left: 0, or -1. */
+static int parse_flows(struct plan *plan, char **argv)
 {
-	uint64_t port, warm_ms, measured_ms, conns = 0;
+	uint64_t conns = 0;
 
-	if (argc < 6 || argc - 5 > PERF_FLOWS_MAX || perf_number(argv[1], 1, 65535, &port) ||
-	    perf_number(argv[2], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
-	    perf_number(argv[3], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
-	    perf_number(argv[4], 1, PERF_THREADS_MAX, &plan->threads))
-		return -1;
-	plan->port = (uint16_t)port;
-	plan->warm_ns = warm_ms * 1000000;
-	plan->measured_ns = measured_ms * 1000000;
-	for (; argv[5 + plan->flow_count]; plan->flow_count++) {
-		if (perf_flow_parse(argv[5 + plan->flow_count], &plan->flows[plan->flow_count]))
+	for (; argv[plan->flow_count]; plan->flow_count++) {
+		struct perf_flow *flow = &plan->flows[plan->flow_count];
+
+		if (plan->flow_count == PERF_FLOWS_MAX ||
+		    perf_flow_parse(argv[plan->flow_count], flow))
 			return -1;
-		conns += plan->flows[plan->flow_count].conns;
+		/* Swapped requests are counted in the tally after their flow's, which is there for them. */
+		if ((plan->flow_count && !flow->conns) !=
+		    (plan->flow_count && flow[-1].sizes.writes))
+			return -1;
+		conns += flow->conns;
 	}
-	if (conns > PERF_CONNS_MAX)
+	if (!conns || conns > PERF_CONNS_MAX || plan->flows[plan->flow_count - 1].sizes.writes)
 		return -1;
+	plan->conns = (uint32_t)conns;
 	if (plan->threads > conns)
 		plan->threads = conns;
 	return 0;
 }
 
-/* client PORT WARM-UP-MS MEASURED-MS THREADS FLOW… */
+static int parse(struct plan *plan, int argc, char **argv)
+{
+	uint64_t port, warm_ms, measured_ms;
+
+	if (argc < 7 || perf_number(argv[1], 1, 65535, &port) ||
+	    perf_number(argv[2], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
+	    perf_number(argv[3], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
+	    perf_number(argv[4], 1, PERF_THREADS_MAX, &plan->threads) ||
+	    perf_work_parse(&plan->work, argv[5]))
+		return -1;
+	plan->port = (uint16_t)port;
+	plan->warm_ns = warm_ms * 1000000;
+	plan->measured_ns = measured_ms * 1000000;
+	return parse_flows(plan, argv + 6);
+}
+
+/* Before the threads, as it may move. */
+static void make_pattern(const struct plan *plan)
+{
+	for (size_t f = 0; f < plan->flow_count; f++) {
+		const struct perf_sizes *sizes = &plan->flows[f].sizes;
+
+		if (perf_pattern_make(sizes->request > sizes->reply ? sizes->request :
+								      sizes->reply))
+			perf_end_fail(PERF_END_FAILED, "out of memory");
+	}
+}
+
+/* client PORT WARM-UP-MS MEASURED-MS THREADS WORK FLOW… */
 int perf_client(int argc, char **argv)
 {
 	static struct plan plan;
@@ -190,6 +241,7 @@ int perf_client(int argc, char **argv)
 
 	if (parse(&plan, argc, argv))
 		return EXIT_USAGE;
+	make_pattern(&plan);
 	/* Idle times are as long as they say, not up to 50 us longer. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	workers = calloc(plan.threads, sizeof(*workers));

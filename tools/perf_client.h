@@ -5,24 +5,21 @@
 
 #include <pthread.h>
 
-#include "tools/perf_end.h"
+#include "tools/perf_talk.h"
 
 struct perf_conn {
 	const struct perf_flow *flow;
-	struct perf_tally *tally;
+	struct perf_tally *tally;	/* the one after it has the swapped requests, if there are any */
 	struct perf_conn *next;		/* of the worker */
 	struct perf_conn *next_idle;	/* of the flow's queue */
 	int fd;
-	uint32_t index;			/* in the run */
 	uint32_t events;		/* what epoll watches it for */
-	uint64_t tx, rx;		/* bytes of the two sequences */
-	uint64_t sent, done;		/* requests written, replies read */
-	uint32_t written;		/* bytes of the request under way */
+	struct perf_talk talk;
 	uint32_t left;			/* requests of the cluster still to begin */
 	uint64_t due;			/* when the next cluster begins */
 	uint64_t *stamps;		/* when the outstanding requests began, a ring of the depth */
 	bool ending;			/* our direction is shut down */
-	uint8_t count[8];		/* the server's final count */
+	struct perf_account account;	/* the server's */
 	size_t counted;			/* bytes of it that have come */
 };
 

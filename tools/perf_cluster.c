@@ -31,10 +31,10 @@ static bool is_flat(const double *rates, size_t count)
 }
 
 int perf_cluster_find(const struct perf_bench *bench, struct perf_model *model,
-		      const struct perf_transport *transport, const struct perf_length *length,
+		      const struct perf_transport *transport, const struct perf_setup *setup,
 		      char why[SHUNT_WHY_MAX])
 {
-	struct perf_length brief = *length;
+	struct perf_setup brief = *setup;
 	double rates[16];
 	size_t count = 0;
 	struct perf_run run;

@@ -67,7 +67,8 @@ int shunt_perf_end(int argc, char **argv)
 		if (strcmp(argv[1], ends[i].name))
 			continue;
 		raise_descriptor_limit();
-		perf_pattern_make();
+		if (perf_pattern_make(0))
+			perf_end_fail(PERF_END_FAILED, "out of memory");
 		return ends[i].run(argc - 1, argv + 1);
 	}
 	fprintf(stderr, "shunt perf-end: started by `shunt perf` only\n");

@@ -2,12 +2,12 @@
 /*
  * The two programs that `shunt perf` measures: ordinary socket programs that know nothing of Shunt.
  * Each is this command again, as `shunt perf-end server` (perf_server.c) or `shunt perf-end client`
- * (perf_client.c). Both check every byte against a pattern (perf_pattern.c); the client keeps the
- * latencies (perf_samples.c).
+ * (perf_client.c). Both check every byte against a pattern (perf_pattern.c) unless they are asked for
+ * other work (perf_work.h); the client keeps the latencies (perf_samples.c).
  *
  * A connection begins with a greeting of the client. Then requests and replies follow each other
  * without headers: their sizes are in the greeting. When the client shuts its direction down, the
- * server answers with the number of requests it has had, eight bytes, and closes.
+ * server answers with its account and closes.
  */
 #ifndef SHUNT_TOOLS_PERF_END_H
 #define SHUNT_TOOLS_PERF_END_H
@@ -16,7 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PERF_MESSAGE_MAX (1 << 20)	/* bytes of a request or a reply */
+#include "tools/perf_work.h"
+
+#define PERF_LARGE_MAX (16 << 20)	/* bytes of a request or a reply of the model rr */
+#define PERF_MESSAGE_MAX (1 << 20)	/* of the other models */
 #define PERF_CONNS_MAX 1024		/* connections of a run */
 #define PERF_FLOWS_MAX 2
 #define PERF_DEPTH_MAX 4096
@@ -30,13 +33,20 @@ enum {
 	PERF_END_PEER = 3,	/* the other end went away; it knows why */
 };
 
+enum perf_direction { PERF_REQUESTS, PERF_REPLIES };
+
+struct perf_sizes {
+	uint32_t request, reply;	/* bytes; no reply makes it a one-way stream */
+	uint32_t writes;		/* of 100 requests, so many have the two sizes swapped */
+};
+
 /* Connections that do the same. */
 struct perf_flow {
-	uint32_t request, reply;	/* bytes; no reply makes it a one-way stream */
+	struct perf_sizes sizes;
 	uint32_t burst;			/* requests of a cluster; 0: without end */
 	uint32_t depth;			/* most requests without their replies */
 	uint32_t interval_us;		/* idle time between the last reply of a cluster and the next */
-	uint32_t conns;
+	uint32_t conns;			/* 0: the swapped requests of the flow before it, counted apart */
 };
 
 /* perf_flow.c. A whole number, for bytes also with the suffix K or M: 0, or -1. */
@@ -45,26 +55,51 @@ int perf_number(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 #define PERF_FLOW_TEXT_MAX 80
 void perf_flow_text(const struct perf_flow *flow, char text[PERF_FLOW_TEXT_MAX]);
 int perf_flow_parse(const char *text, struct perf_flow *flow);
+/*
+ * Whether a request, counted from 0, has its sizes swapped. Those that have are as far from each
+ * other as they can be: with 5 of 100 they are the requests 19, 39, 59, ...
+ */
+bool perf_is_write(const struct perf_sizes *sizes, uint64_t request);
+uint32_t perf_size(const struct perf_sizes *sizes, enum perf_direction direction, uint64_t message);
 
-/* What a connection's first bytes say. Both ends are the same binary on the same host. */
+/* A connection's first bytes. Both hosts have the same byte order, or the version is wrong. */
 struct perf_greeting {
 	char magic[8];
+	uint32_t version;
 	uint32_t index;			/* of the connection; chooses its pattern */
-	uint32_t request, reply;
+	struct perf_sizes sizes;
 	uint32_t skip;			/* bytes between the greeting and the first request */
+	uint32_t conns;			/* of the run */
+	struct perf_work work;
 };
 
 #define PERF_MAGIC "shuntprf"
+#define PERF_VERSION 2
+
+/* With magic and version. */
+void perf_greeting_make(struct perf_greeting *greeting, const struct perf_sizes *sizes);
+/* A server takes no other. */
+bool perf_greeting_valid(const struct perf_greeting *greeting);
+
+/* A connection's last bytes: what the server did for it. */
+struct perf_account {
+	uint64_t requests;
+	uint64_t touched, dummies;	/* lines of buffers that were sent, and of others */
+	uint64_t scanned;		/* lines */
+	uint64_t checked;		/* bytes */
+	uint64_t cpu_ns, switches;	/* of the process since the first connection of the run */
+};
+
+/* Lines and bytes; not what each end counts in its own way. */
+void perf_account_add(struct perf_account *sum, const struct perf_account *account);
 
 /* perf_pattern.c: each direction of each connection carries its own endless sequence of bytes. */
-enum perf_direction { PERF_REQUESTS, PERF_REPLIES };
+#define PERF_CHUNK_MAX (256 << 10)	/* bytes that are received at once, not by messages */
 
-void perf_pattern_make(void);
-/* The bytes from that offset of the sequence; PERF_MESSAGE_MAX of them. */
+/* Room for messages of so many bytes, once more or less: 0 or -ENOMEM. Pointers go stale. */
+int perf_pattern_make(size_t bytes);
+/* The bytes from that offset of the sequence. */
 const uint8_t *perf_pattern(uint32_t index, enum perf_direction direction, uint64_t offset);
-/* Ends this process where the bytes are not those, saying which. */
-void perf_pattern_check(uint32_t index, enum perf_direction direction, uint64_t offset,
-			const uint8_t *bytes, size_t count);
 
 /*
  * perf_samples.c: latencies in nanoseconds. While there is room each of them is kept and percentiles

@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/api.h"
 #include "tools/output.h"
@@ -22,6 +21,33 @@ static int finish(FILE *file, const char *path, int wrong)
 }
 
 /* ---- CSV ---- */
+
+/* What would need quotes is left out. */
+static void put_text(FILE *file, const char *text)
+{
+	fputc(',', file);
+	for (; *text; text++)
+		if (*text >= ' ' && *text <= '~' && *text != '"')
+			fputc(*text == ',' ? ';' : *text, file);
+}
+
+static const char machine_columns[] =
+	",rounds_ended,pinned,cpu_model,cpus,caches,kernel,congestion_control,memory_bytes";
+
+static void put_machine(FILE *file, const struct perf_result *result)
+{
+	const struct perf_machine *machine = &result->setup->machine;
+	char caches[PERF_CACHES_TEXT_MAX];
+
+	put_text(file, perf_ended_text(result->ended));
+	put_text(file, result->setup->pin.text);
+	put_text(file, machine->cpu);
+	fprintf(file, ",%d", machine->cpus);
+	put_text(file, perf_machine_caches(machine, caches));
+	put_text(file, machine->kernel);
+	put_text(file, machine->congestion);
+	fprintf(file, ",%llu", (unsigned long long)machine->memory);
+}
 
 /* No name can hold a comma or a quote. */
 static void put_line(FILE *file, const struct perf_result *result, size_t transport, size_t flow,
@@ -43,6 +69,9 @@ static void put_line(FILE *file, const struct perf_result *result, size_t transp
 		else
 			fprintf(file, ",%.15g", value);
 	}
+	for (size_t i = 0; perf_work_field(i); i++)
+		fprintf(file, ",%s", perf_work_name(&result->setup->work, i));
+	put_machine(file, result);
 	fputc('\n', file);
 }
 
@@ -51,7 +80,9 @@ int perf_csv(FILE *file, const char *path, const struct perf_result *results, si
 	fputs("model,flow,transport,round", file);
 	for (int m = 0; m < PERF_METRIC_COUNT; m++)
 		fprintf(file, ",%s", perf_metric_rows[m].key);
-	fputc('\n', file);
+	for (size_t i = 0; perf_work_field(i); i++)
+		fprintf(file, ",%s", perf_work_field(i));
+	fprintf(file, "%s\n", machine_columns);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < results[i].model->flow_count && results[i].rounds; f++)
 			for (size_t t = 0; t < results[i].transports->count; t++)
@@ -126,8 +157,8 @@ static json_t *flow_json(const struct perf_model *model, size_t f)
 	const struct perf_flow *flow = &model->flows[f];
 
 	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "flow", model->flow_names[f],
-			 "request_bytes", (json_int_t)flow->request, "reply_bytes",
-			 (json_int_t)flow->reply, "cluster", (json_int_t)flow->burst, "depth",
+			 "request_bytes", (json_int_t)flow->sizes.request, "reply_bytes",
+			 (json_int_t)flow->sizes.reply, "cluster", (json_int_t)flow->burst, "depth",
 			 (json_int_t)flow->depth, "interval_us", (json_int_t)flow->interval_us,
 			 "connections", (json_int_t)flow->conns);
 }
@@ -140,27 +171,43 @@ static json_t *result_json(const struct perf_result *result)
 		json_array_append_new(flows, flow_json(result->model, f));
 	for (size_t t = 0; t < result->transports->count && result->rounds; t++)
 		json_array_append_new(transports, transport_json(result, t));
-	object = json_pack("{s:s, s:o, s:o}", "name", result->model->name, "flows", flows,
+	object = json_pack("{s:s, s:o, s:i, s:s, s:o}", "name", result->model->name, "flows", flows,
+			   "rounds", result->rounds, "rounds_ended", perf_ended_text(result->ended),
 			   "transports", transports);
 	if (result->failed)
 		json_object_set_new(object, "failed", json_string(result->why));
 	return object;
 }
 
-int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count,
-	      const struct perf_length *length)
+static json_t *work_json(const struct perf_work *work)
 {
+	json_t *object = json_object();
+
+	for (size_t i = 0; perf_work_field(i); i++)
+		json_object_set_new(object, perf_work_field(i),
+				    json_string(perf_work_name(work, i)));
+	return object;
+}
+
+/* There is a result at least. */
+int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count)
+{
+	const struct perf_setup *setup = results[0].setup;
 	json_t *models = json_array(), *root;
 	int wrong;
 
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(models, result_json(&results[i]));
-	root = json_pack("{s:i, s:s, s:i, s:f, s:i, s:i, s:o}", "schema", SHUNT_JSON_SCHEMA,
-			 "version", PACKAGE_VERSION,
-			 "processors", (int)sysconf(_SC_NPROCESSORS_ONLN),
-			 "seconds", length->measured_ms / 1e3,
-			 "threads", (int)length->threads,
-			 "rounds", count ? results[0].rounds_wanted : 0, "models", models);
+	root = json_pack("{s:i, s:s, s:i, s:f, s:i, s:i, s:s, s:o, s:o, s:o}", "schema",
+			 SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION, "processors",
+			 setup->machine.cpus, "seconds", setup->measured_ms / 1e3, "threads",
+			 (int)setup->threads, "rounds", setup->rounds, "pinned", setup->pin.text,
+			 "machine", perf_machine_json(&setup->machine), "work",
+			 work_json(&setup->work), "models", models);
+	if (root && setup->spread > 0) {
+		json_object_set_new(root, "spread_wanted", json_real(setup->spread));
+		json_object_set_new(root, "max_rounds", json_integer(setup->max_rounds));
+	}
 	errno = 0;
 	wrong = !root || shunt_print_json(file, root, JSON_INDENT(2));
 	json_decref(root);

@@ -14,7 +14,7 @@
 #define START_SECONDS 15
 #define EXTRA_SECONDS 30	/* on top of what the client was asked to take */
 
-#define ARGUMENTS (7 + PERF_FLOWS_MAX)
+#define ARGUMENTS (8 + PERF_FLOWS_MAX)
 
 struct pair {
 	struct shunt_child server, client;
@@ -34,7 +34,8 @@ static void make_start(struct shunt_child_start *start, const struct perf_bench 
 
 /* The server, once it has said on which port it listens. */
 static int start_server(struct pair *pair, struct shunt_child_start start, const char *program,
-			const struct perf_model *model, char port[16])
+			const struct perf_model *model, const struct perf_setup *setup,
+			char port[16])
 {
 	char conns[16];
 	char *argv[] = { (char *)program, "perf-end", "server", conns, NULL };
@@ -45,6 +46,7 @@ static int start_server(struct pair *pair, struct shunt_child_start start, const
 	snprintf(conns, sizeof(conns), "%u", perf_model_conns(model));
 	start.argv = argv;
 	start.inherit = ends[1];
+	start.cpus = setup->pin.given ? &setup->pin.server : NULL;
 	start.stats = pair->files.server_stats;
 	start.out = pair->files.server_out;
 	start.err = pair->files.server_err;
@@ -57,21 +59,24 @@ static int start_server(struct pair *pair, struct shunt_child_start start, const
 }
 
 static int start_client(struct pair *pair, struct shunt_child_start start, const char *program,
-			const struct perf_model *model, const struct perf_length *length,
+			const struct perf_model *model, const struct perf_setup *setup,
 			const char *port)
 {
-	char warm[16], measured[16], threads[16], flows[PERF_FLOWS_MAX][PERF_FLOW_TEXT_MAX];
+	char warm[16], measured[16], threads[16], work[PERF_WORK_TEXT_MAX];
+	char flows[PERF_FLOWS_MAX][PERF_FLOW_TEXT_MAX];
 	char *argv[ARGUMENTS + 1] = { (char *)program, "perf-end", "client", (char *)port, warm,
-				      measured, threads };
+				      measured,	       threads,	   work };
 
-	snprintf(warm, sizeof(warm), "%u", length->warm_ms);
-	snprintf(measured, sizeof(measured), "%u", length->measured_ms);
-	snprintf(threads, sizeof(threads), "%u", length->threads);
+	snprintf(warm, sizeof(warm), "%u", setup->warm_ms);
+	snprintf(measured, sizeof(measured), "%u", setup->measured_ms);
+	snprintf(threads, sizeof(threads), "%u", setup->threads);
+	perf_work_text(&setup->work, work);
 	for (size_t f = 0; f < model->flow_count; f++) {
 		perf_flow_text(&model->flows[f], flows[f]);
-		argv[7 + f] = flows[f];
+		argv[8 + f] = flows[f];
 	}
 	start.argv = argv;
+	start.cpus = setup->pin.given ? &setup->pin.client : NULL;
 	start.stats = pair->files.client_stats;
 	start.out = pair->files.client_out;
 	start.err = pair->files.client_err;
@@ -145,6 +150,7 @@ static int read_results(const struct pair *pair, const struct perf_model *model,
 	json_t *client = json_load_file(pair->files.client_out, 0, &error);
 	json_t *server = json_load_file(pair->files.server_out, 0, &error);
 	const json_t *flows = json_object_get(client, "flows");
+	const json_t *lines = json_object_get(client, "lines");
 	double sent = 0, served = number_of(server, "operations");
 	double *shared = run->metrics[0];
 
@@ -157,6 +163,10 @@ static int read_results(const struct pair *pair, const struct perf_model *model,
 	shared[PERF_RUN_OPERATIONS] = served;
 	shared[PERF_CPU] = number_of(client, "cpu") + number_of(server, "cpu");
 	shared[PERF_SWITCHES] = number_of(client, "switches") + number_of(server, "switches");
+	shared[PERF_TOUCHED] = number_of(lines, "touched");
+	shared[PERF_DUMMIES] = number_of(lines, "dummies");
+	shared[PERF_SCANNED] = number_of(lines, "scanned");
+	shared[PERF_CHECKED] = number_of(lines, "checked");
 	json_decref(client);
 	json_decref(server);
 	if (sent == served)
@@ -193,9 +203,9 @@ static void share_out(struct perf_run *run)
 				run->metrics[f][m] = run->metrics[0][m];
 }
 
-static int run_pair(struct pair *pair, const struct perf_bench *bench, const struct perf_model *model,
-		    const struct perf_transport *transport, const struct perf_length *length,
-		    char why[SHUNT_WHY_MAX])
+static int run_pair(struct pair *pair, const struct perf_bench *bench,
+		    const struct perf_model *model, const struct perf_transport *transport,
+		    const struct perf_setup *setup, char why[SHUNT_WHY_MAX])
 {
 	const struct shunt_pair_files *files = &pair->files;
 	struct shunt_child_start start;
@@ -203,11 +213,12 @@ static int run_pair(struct pair *pair, const struct perf_bench *bench, const str
 	int rc;
 
 	make_start(&start, bench, transport);
-	rc = start_server(pair, start, bench->program, model, port);
+	rc = start_server(pair, start, bench->program, model, setup, port);
 	if (!rc)
-		rc = start_client(pair, start, bench->program, model, length, port);
+		rc = start_client(pair, start, bench->program, model, setup, port);
 	if (!rc)
-		return finish(pair, (length->warm_ms + length->measured_ms) / 1e3 + EXTRA_SECONDS, why);
+		return finish(pair, (setup->warm_ms + setup->measured_ms) / 1e3 + EXTRA_SECONDS,
+			      why);
 	shunt_child_stop(&pair->server);
 	if (rc == -EINTR || rc == -ETIMEDOUT || rc == -ECHILD)
 		return shunt_child_explain("server", rc, &pair->server, files->server_out,
@@ -217,7 +228,7 @@ static int run_pair(struct pair *pair, const struct perf_bench *bench, const str
 }
 
 int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
-		 const struct perf_transport *transport, const struct perf_length *length,
+		 const struct perf_transport *transport, const struct perf_setup *setup,
 		 struct perf_run *run, char why[SHUNT_WHY_MAX])
 {
 	struct pair *pair = calloc(1, sizeof(*pair));
@@ -230,7 +241,7 @@ int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
 		for (int m = 0; m < PERF_METRIC_COUNT; m++)
 			run->metrics[f][m] = NAN;
 	shunt_scratch_pair(&pair->files, bench->dir);
-	rc = run_pair(pair, bench, model, transport, length, why);
+	rc = run_pair(pair, bench, model, transport, setup, why);
 	if (!rc)
 		rc = read_results(pair, model, run, why);
 	if (!rc && transport->shunt)

@@ -9,6 +9,7 @@
 
 const char perf_model_help[] =
 	"  pingpong[:BYTES]      request and reply of as many bytes [64]\n"
+	"  rr:Q:A[:CONNS]        request of Q bytes and answer of A bytes, each up to 16M\n"
 	"  stream[:BYTES]        one way, writes of so many bytes [128K]\n"
 	"  cluster:SIZE[:US[:BYTES]]\n"
 	"                        clusters of requests [64 bytes], and an idle time between the last\n"
@@ -49,15 +50,37 @@ static const char *parse_pingpong(struct perf_model *model, const struct words *
 {
 	struct perf_flow *flow = &model->flows[0];
 
-	if (words->count > 1 || bytes(words, 0, 64, &flow->request))
+	if (words->count > 1 || bytes(words, 0, 64, &flow->sizes.request))
 		return "pingpong[:BYTES], 1 to 1M bytes";
-	flow->reply = flow->request;
+	flow->sizes.reply = flow->sizes.request;
+	return NULL;
+}
+
+static int large(const struct words *words, size_t index, uint32_t *value)
+{
+	return number(words, index, 0, 1, PERF_LARGE_MAX, value);
+}
+
+/* Every connection may have buffers of its own for a request and an answer, at both ends. */
+static bool is_too_much(const struct perf_flow *flow)
+{
+	return ((uint64_t)flow->sizes.request + flow->sizes.reply) * flow->conns > 1U << 30;
+}
+
+static const char *parse_rr(struct perf_model *model, const struct words *words)
+{
+	struct perf_flow *flow = &model->flows[0];
+
+	if (words->count < 2 || words->count > 3 || large(words, 0, &flow->sizes.request) ||
+	    large(words, 1, &flow->sizes.reply) ||
+	    number(words, 2, 1, 1, PERF_CONNS_MAX, &flow->conns) || is_too_much(flow))
+		return "rr:Q:A[:CONNS], 1 to 16M bytes each, 1 to 1024 connections, 1G bytes for all";
 	return NULL;
 }
 
 static const char *parse_stream(struct perf_model *model, const struct words *words)
 {
-	if (words->count > 1 || bytes(words, 0, 128 << 10, &model->flows[0].request))
+	if (words->count > 1 || bytes(words, 0, 128 << 10, &model->flows[0].sizes.request))
 		return "stream[:BYTES], 1 to 1M bytes";
 	return NULL;
 }
@@ -71,9 +94,9 @@ static const char *parse_cluster(struct perf_model *model, const struct words *w
 
 	if (words->count < 1 || words->count > 3 ||
 	    number(words, 1, 100, 1, PERF_INTERVAL_MAX, &flow->interval_us) ||
-	    bytes(words, 2, 64, &flow->request))
+	    bytes(words, 2, 64, &flow->sizes.request))
 		return help;
-	flow->reply = flow->request;
+	flow->sizes.reply = flow->sizes.request;
 	if (!strcmp(words->list[0], "medium"))
 		model->cluster = PERF_CLUSTER_MEDIUM;
 	else if (!strcmp(words->list[0], "large"))
@@ -91,9 +114,9 @@ static const char *parse_incast(struct perf_model *model, const struct words *wo
 
 	if (words->count < 1 || words->count > 2 ||
 	    number(words, 0, 1, 1, PERF_CONNS_MAX, &flow->conns) ||
-	    bytes(words, 1, 64 << 10, &flow->request))
+	    bytes(words, 1, 64 << 10, &flow->sizes.request))
 		return "incast:N[:BYTES], 1 to 1024 senders, 1 to 1M bytes";
-	flow->reply = ACKNOWLEDGEMENT;
+	flow->sizes.reply = ACKNOWLEDGEMENT;
 	return NULL;
 }
 
@@ -108,8 +131,8 @@ static const char *parse_mix(struct perf_model *model, const struct words *words
 	model->flow_count = 2;
 	model->flow_names[0] = "elephants";
 	model->flow_names[1] = "mice";
-	elephants->request = 128 << 10;
-	mice->request = mice->reply = 64;
+	elephants->sizes.request = 128 << 10;
+	mice->sizes.request = mice->sizes.reply = 64;
 	mice->burst = mice->depth;
 	mice->interval_us = 1000;
 	return NULL;
@@ -120,13 +143,13 @@ static const char *parse_flow(struct perf_model *model, const struct words *word
 	struct perf_flow *flow = &model->flows[0];
 	uint32_t count;
 
-	if (words->count != 4 || bytes(words, 0, 1, &flow->request) ||
+	if (words->count != 4 || bytes(words, 0, 1, &flow->sizes.request) ||
 	    number(words, 1, 1, 1, PERF_DEPTH_MAX, &count) ||
 	    number(words, 2, 0, 0, PERF_INTERVAL_MAX, &flow->interval_us) ||
 	    number(words, 3, 1, 1, PERF_CONNS_MAX, &flow->conns))
 		return "flow:SIZE:COUNT:US:CONNS, 1 to 1M bytes, 1 to 4096 requests, 0 to 10000000 us, "
 		       "1 to 1024 connections";
-	flow->reply = ACKNOWLEDGEMENT;
+	flow->sizes.reply = ACKNOWLEDGEMENT;
 	perf_model_set_cluster(model, count);
 	return NULL;
 }
@@ -136,8 +159,9 @@ static const struct {
 	const char *name;
 	const char *(*parse)(struct perf_model *model, const struct words *words);
 } kinds[] = {
-	{ "pingpong", parse_pingpong }, { "stream", parse_stream }, { "cluster", parse_cluster },
-	{ "incast", parse_incast }, { "mix", parse_mix }, { "flow", parse_flow },
+	{ "pingpong", parse_pingpong }, { "rr", parse_rr },	    { "stream", parse_stream },
+	{ "cluster", parse_cluster },	{ "incast", parse_incast }, { "mix", parse_mix },
+	{ "flow", parse_flow },
 };
 
 /* Returns the name. */
@@ -179,7 +203,8 @@ int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 			snprintf(why, SHUNT_WHY_MAX, "not %s", right);
 		return right ? -1 : 0;
 	}
-	snprintf(why, SHUNT_WHY_MAX, "models are pingpong, stream, cluster, incast, mix and flow");
+	snprintf(why, SHUNT_WHY_MAX,
+		 "models are pingpong, rr, stream, cluster, incast, mix and flow");
 	return -1;
 }
 

@@ -2,7 +2,8 @@
 /* Bytes that tell where they belong. */
 #include "tools/perf_end.h"
 
-#include <string.h>
+#include <errno.h>
+#include <stdlib.h>
 
 /*
  * A prime: bytes that are off by the size of a ring, a page or a message do not match. Small, so
@@ -10,9 +11,10 @@
  */
 #define PERIOD 65521
 
-static uint8_t table[PERIOD + PERF_MESSAGE_MAX];
+static uint8_t *table;
+static size_t room; /* bytes behind the first period */
 
-void perf_pattern_make(void)
+static void fill_period(void)
 {
 	uint32_t x = 2463534242;
 
@@ -22,26 +24,29 @@ void perf_pattern_make(void)
 		x ^= x << 5;
 		table[i] = (uint8_t)(x >> 11);
 	}
-	for (size_t i = PERIOD; i < sizeof(table); i++)
+}
+
+int perf_pattern_make(size_t bytes)
+{
+	uint8_t *larger;
+
+	if (bytes < PERF_CHUNK_MAX)
+		bytes = PERF_CHUNK_MAX;
+	if (table && bytes <= room)
+		return 0;
+	larger = realloc(table, PERIOD + bytes);
+	if (!larger)
+		return -ENOMEM;
+	table = larger;
+	if (!room)
+		fill_period();
+	for (size_t i = PERIOD + room; i < PERIOD + bytes; i++)
 		table[i] = table[i - PERIOD];
+	room = bytes;
+	return 0;
 }
 
 const uint8_t *perf_pattern(uint32_t index, enum perf_direction direction, uint64_t offset)
 {
 	return table + (offset + index * 7919ULL + (uint64_t)direction * 31337) % PERIOD;
-}
-
-void perf_pattern_check(uint32_t index, enum perf_direction direction, uint64_t offset,
-			const uint8_t *bytes, size_t count)
-{
-	const uint8_t *right = perf_pattern(index, direction, offset);
-	size_t at = 0;
-
-	if (!memcmp(right, bytes, count))
-		return;
-	while (right[at] == bytes[at])
-		at++;
-	perf_end_fail(PERF_END_FAILED, "connection %u: byte %llu of the %s is 0x%02x and should be 0x%02x",
-		      index, (unsigned long long)(offset + at),
-		      direction == PERF_REQUESTS ? "requests" : "replies", bytes[at], right[at]);
 }

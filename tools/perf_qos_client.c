@@ -163,8 +163,10 @@ static bool take_answers(void)
 		return false;
 	if (got <= 0)
 		perf_end_fail(PERF_END_PEER, got ? "recv: %m" : "the server closed the connection");
-	perf_pattern_check((uint32_t)client.index, PERF_REPLIES, client.rx, client.buffer,
-			   (size_t)got);
+	if (memcmp(perf_pattern((uint32_t)client.index, PERF_REPLIES, client.rx), client.buffer,
+		   (size_t)got))
+		perf_end_fail(PERF_END_FAILED, "connection %u: a byte of the replies is wrong",
+			      (uint32_t)client.index);
 	client.rx += (uint64_t)got;
 	now = perf_now();
 	while (client.done < client.rx / client.reply) {
@@ -222,15 +224,16 @@ static void run_periods(void)
 /* Requests lie at multiples of their size in the stream, as records of a store do: no ring's end divides one. */
 static void greet(void)
 {
-	struct perf_greeting greeting = { .index = (uint32_t)client.index,
-					  .request = (uint32_t)client.request,
+	const struct perf_sizes sizes = { .request = (uint32_t)client.request,
 					  .reply = (uint32_t)client.reply };
+	struct perf_greeting greeting;
 	size_t size = sizeof(greeting) + client.request - 1;
 	uint8_t *bytes;
 
 	size -= size % client.request;
+	perf_greeting_make(&greeting, &sizes);
+	greeting.index = (uint32_t)client.index;
 	greeting.skip = (uint32_t)(size - sizeof(greeting));
-	memcpy(greeting.magic, PERF_MAGIC, sizeof(greeting.magic));
 	bytes = calloc(1, size);
 	if (!bytes)
 		perf_end_fail(PERF_END_FAILED, "out of memory");
@@ -261,17 +264,18 @@ static void connect_and_greet(void)
 /* The server answers the end of requests with their number. */
 static void finish(void)
 {
-	uint64_t count;
+	struct perf_account account;
 	ssize_t got;
 
 	if (shutdown(client.fd, SHUT_WR) || fcntl(client.fd, F_SETFL, 0))
 		perf_end_fail(PERF_END_PEER, "shutdown: %m");
-	got = recv(client.fd, &count, sizeof(count), MSG_WAITALL);
-	if (got != sizeof(count))
+	got = recv(client.fd, &account, sizeof(account), MSG_WAITALL);
+	if (got != sizeof(account))
 		perf_end_fail(PERF_END_PEER, "the server's count: %m");
-	if (count != client.done)
+	if (account.requests != client.done)
 		perf_end_fail(PERF_END_FAILED, "the server had %llu requests and answered %llu",
-			      (unsigned long long)count, (unsigned long long)client.done);
+			      (unsigned long long)account.requests,
+			      (unsigned long long)client.done);
 	close(client.fd);
 }
 
@@ -368,6 +372,8 @@ int perf_qos_client(int argc, char **argv)
 
 	if (parse(argc, argv))
 		return EXIT_USAGE;
+	if (perf_pattern_make(client.request))
+		perf_end_fail(PERF_END_FAILED, "out of memory");
 	/* A request begins when it is intended, not up to 50 us later. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	allocate();

@@ -12,12 +12,14 @@ const struct perf_metric_row perf_metric_rows[PERF_METRIC_COUNT] = {
 #undef X
 };
 
-int perf_result_init(struct perf_result *result, const struct perf_model *model,
-		     const struct perf_transports *transports, int rounds)
+int perf_result_init(struct perf_result *result, const struct perf_setup *setup,
+		     const struct perf_model *model, const struct perf_transports *transports)
 {
+	int rounds = setup->spread > 0 ? setup->max_rounds : setup->rounds;
+
+	result->setup = setup;
 	result->model = model;
 	result->transports = transports;
-	result->rounds_wanted = rounds;
 	result->runs = calloc((size_t)rounds * transports->count, sizeof(result->runs[0]));
 	return result->runs ? 0 : -ENOMEM;
 }
@@ -67,15 +69,77 @@ static double median_of(const struct perf_result *result, size_t transport, size
 	return count ? shunt_spread_of(values, count).median : NAN;
 }
 
+/* NAN where there are fewer than two rounds with such a figure. */
+static double relative_deviation(const struct perf_result *result, size_t transport, size_t flow,
+				 enum perf_metric metric)
+{
+	double sum = 0, squares = 0, mean;
+	int count = 0;
+
+	for (int round = 0; round < result->rounds; round++) {
+		double value = perf_result_run(result, round, transport)->metrics[flow][metric];
+
+		if (isnan(value))
+			continue;
+		sum += value;
+		count++;
+	}
+	mean = sum / count;
+	for (int round = 0; round < result->rounds; round++) {
+		double value = perf_result_run(result, round, transport)->metrics[flow][metric];
+
+		if (!isnan(value))
+			squares += (value - mean) * (value - mean);
+	}
+	return count < 2 || !(mean > 0) ? NAN : 100 * sqrt(squares / (count - 1)) / mean;
+}
+
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric)
 {
+	if (metric == PERF_SPREAD)
+		return relative_deviation(result, transport, flow, PERF_RATE);
 	if (metric != PERF_RATIO)
 		return median_of(result, transport, flow, metric);
 	if (!result->transports->has_base)
 		return NAN;
 	return ratio(median_of(result, transport, flow, PERF_RATE),
 		     median_of(result, result->transports->base, flow, PERF_RATE));
+}
+
+/* NAN is not. */
+static bool is_settled(const struct perf_result *result)
+{
+	for (size_t t = 0; t < result->transports->count; t++)
+		for (size_t f = 0; f < result->model->flow_count; f++)
+			if (!(perf_result_median(result, t, f, PERF_SPREAD) <
+			      result->setup->spread))
+				return false;
+	return true;
+}
+
+bool perf_result_more(struct perf_result *result)
+{
+	const struct perf_setup *setup = result->setup;
+
+	if (result->rounds < setup->rounds)
+		return true;
+	if (!(setup->spread > 0))
+		result->ended = PERF_ENDED_COUNT;
+	else if (is_settled(result))
+		result->ended = PERF_ENDED_SPREAD;
+	else if (result->rounds == setup->max_rounds)
+		result->ended = PERF_ENDED_LIMIT;
+	else
+		return true;
+	return false;
+}
+
+const char *perf_ended_text(enum perf_end_reason ended)
+{
+	static const char *const texts[] = { "early", "count", "spread", "limit" };
+
+	return texts[ended];
 }
 
 struct shunt_share perf_result_share(const struct perf_result *result, size_t transport)

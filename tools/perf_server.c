@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The accepting end: one thread, one epoll set, all connections. */
-#include "tools/perf_end.h"
+#include "tools/perf_talk.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "tools/shunt.h"
 
 #define EVENTS 64
-#define BUFFER (256 << 10)
 
 struct conn {
 	int fd;
@@ -26,12 +25,11 @@ struct conn {
 	struct perf_greeting greeting;
 	size_t greeted;			/* bytes of the greeting that have come */
 	uint32_t skipped;		/* bytes after it */
-	uint64_t rx, tx;		/* bytes of the two sequences */
-	uint64_t requests;
-	uint64_t owed;			/* replies not begun yet */
-	uint32_t replied;		/* bytes of the reply under way */
+	bool talks; /* the greeting has been taken */
+	struct perf_talk talk;
 	bool ended;			/* the client has shut its direction down */
-	size_t said;			/* bytes of the final count that have been sent */
+	struct perf_account account; /* as it is sent */
+	size_t said; /* bytes of it that have been sent */
 };
 
 static struct {
@@ -40,7 +38,7 @@ static struct {
 	uint64_t requests, bytes;
 	bool begun;
 	struct perf_usage before;	/* when the first connection came */
-	uint8_t buffer[BUFFER];
+	uint8_t buffer[PERF_CHUNK_MAX];
 } server;
 
 static int listen_loopback(uint16_t *port)
@@ -100,138 +98,144 @@ static void take_connection(void)
 static void drop(struct conn *conn)
 {
 	close(conn->fd);
+	perf_talk_free(&conn->talk);
 	free(conn);
 }
 
-static bool is_greeting(const struct perf_greeting *greeting)
-{
-	return !memcmp(greeting->magic, PERF_MAGIC, sizeof(greeting->magic)) &&
-	       greeting->request >= 1 && greeting->request <= PERF_MESSAGE_MAX &&
-	       greeting->reply <= PERF_MESSAGE_MAX && greeting->skip <= PERF_MESSAGE_MAX &&
-	       greeting->index < PERF_CONNS_MAX;
-}
+/* ---- the greeting ---- */
 
-/* How many of the bytes lie before the first request. */
-static size_t skip_bytes(struct conn *conn, size_t count)
-{
-	size_t missing = conn->greeting.skip - conn->skipped;
-
-	if (count > missing)
-		count = missing;
-	conn->skipped += (uint32_t)count;
-	return count;
-}
-
-/* How many of the bytes were of the greeting; -1 for a stranger. */
-static ssize_t greet(struct conn *conn, const uint8_t *bytes, size_t count)
+/* Also the bytes that are skipped after it. Whether the connection may go on; not for a stranger. */
+static bool take_greeting(struct conn *conn)
 {
 	size_t missing = sizeof(conn->greeting) - conn->greeted;
+	ssize_t got;
 
-	if (count > missing)
-		count = missing;
-	memcpy((uint8_t *)&conn->greeting + conn->greeted, bytes, count);
-	conn->greeted += count;
-	if (conn->greeted == sizeof(conn->greeting) && !is_greeting(&conn->greeting))
-		return -1;
-	return (ssize_t)count;
+	if (!missing) {
+		missing = conn->greeting.skip - conn->skipped;
+		got = recv(conn->fd, server.buffer,
+			   missing < sizeof(server.buffer) ? missing : sizeof(server.buffer), 0);
+		conn->skipped += got > 0 ? (uint32_t)got : 0;
+	} else {
+		got = recv(conn->fd, (uint8_t *)&conn->greeting + conn->greeted, missing, 0);
+		conn->greeted += got > 0 ? (size_t)got : 0;
+		if (conn->greeted == sizeof(conn->greeting) &&
+		    !perf_greeting_valid(&conn->greeting))
+			return false;
+	}
+	return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static void take_requests(struct conn *conn, const uint8_t *bytes, size_t count)
+/* Whether requests are next. */
+static bool is_greeted(struct conn *conn)
 {
-	uint64_t requests;
+	const struct perf_greeting *greeting = &conn->greeting;
+	uint32_t request = greeting->sizes.request, reply = greeting->sizes.reply;
 
-	perf_pattern_check(conn->greeting.index, PERF_REQUESTS, conn->rx, bytes, count);
-	conn->rx += count;
-	requests = conn->rx / conn->greeting.request - conn->requests;
-	conn->requests += requests;
-	if (conn->greeting.reply)
-		conn->owed += requests;
+	if (conn->talks)
+		return true;
+	if (conn->greeted < sizeof(*greeting) || conn->skipped < greeting->skip)
+		return false;
+	if (perf_pattern_make(request > reply ? request : reply) ||
+	    perf_talk_init(&conn->talk, PERF_AT_SERVER, greeting))
+		perf_end_fail(PERF_END_FAILED, "out of memory");
+	conn->talks = true;
+	return true;
 }
+
+/* ---- requests and replies ---- */
 
 /* Whether all that is owed has gone out. A reply is one send. */
 static bool reply(struct conn *conn)
 {
-	while (conn->owed) {
-		ssize_t sent = send(conn->fd, perf_pattern(conn->greeting.index, PERF_REPLIES, conn->tx),
-				    conn->greeting.reply - conn->replied, MSG_NOSIGNAL);
+	struct perf_talk *talk = &conn->talk;
 
-		if (sent < 0) {
-			if (errno == EINTR)
-				continue;
-			if (errno == EAGAIN)
-				return false;
-			perf_end_fail(PERF_END_PEER, "connection %u: send: %m", conn->greeting.index);
-		}
-		conn->tx += (uint64_t)sent;
-		conn->replied += (uint32_t)sent;
-		if (conn->replied == conn->greeting.reply) {
-			conn->replied = 0;
-			conn->owed--;
-		}
+	while (perf_talk_sends(talk) || (talk->sizes.reply && talk->sent < talk->received)) {
+		int rc;
+
+		if (!perf_talk_sends(talk))
+			perf_talk_begin(talk);
+		rc = perf_talk_send(talk, conn->fd);
+		if (rc == -EAGAIN)
+			return false;
+		if (rc)
+			perf_end_fail(PERF_END_PEER, "connection %u: send: %s", talk->index,
+				      strerror(-rc));
 	}
 	return true;
 }
 
-/* Whether the connection is done with. */
-static bool say_count(struct conn *conn)
+static void make_account(struct conn *conn)
 {
-	while (conn->said < sizeof(conn->requests)) {
-		ssize_t sent = send(conn->fd, (uint8_t *)&conn->requests + conn->said,
-				    sizeof(conn->requests) - conn->said, MSG_NOSIGNAL);
+	struct perf_usage now = perf_usage_now();
+
+	conn->account = conn->talk.account;
+	conn->account.requests = conn->talk.received;
+	conn->account.cpu_ns = (uint64_t)((now.cpu - server.before.cpu) * 1e9);
+	conn->account.switches = (uint64_t)(now.switches - server.before.switches);
+}
+
+/* Whether the connection is done with. */
+static bool say_account(struct conn *conn)
+{
+	if (!conn->said)
+		make_account(conn);
+	while (conn->said < sizeof(conn->account)) {
+		ssize_t sent = send(conn->fd, (uint8_t *)&conn->account + conn->said,
+				    sizeof(conn->account) - conn->said, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EAGAIN)
 			return false;
 		if (sent < 0 && errno != EINTR)
-			perf_end_fail(PERF_END_PEER, "connection %u: send: %m", conn->greeting.index);
+			perf_end_fail(PERF_END_PEER, "connection %u: send: %m", conn->talk.index);
 		if (sent > 0)
 			conn->said += (size_t)sent;
 	}
 	return true;
 }
 
-/* Whether the connection may go on. */
-static bool take_bytes(struct conn *conn)
+static void take_requests(struct conn *conn)
 {
-	ssize_t got = recv(conn->fd, server.buffer, sizeof(server.buffer), 0), skip = 0;
+	struct perf_talk *talk = &conn->talk;
+	ssize_t got = perf_talk_receive(talk, conn->fd, server.buffer, sizeof(server.buffer));
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	if (conn->greeted < sizeof(conn->greeting)) {
-		if (got <= 0)
-			return false;
-		skip = greet(conn, server.buffer, (size_t)got);
-		if (skip < 0)
-			return false;
-	}
-	if (got > skip)
-		skip += (ssize_t)skip_bytes(conn, (size_t)(got - skip));
+	if (got == -EAGAIN || got == -EINTR)
+		return;
+	if (got == -EBADMSG)
+		perf_end_fail(PERF_END_FAILED, "connection %u: %s", talk->index, talk->why);
 	if (got < 0)
-		perf_end_fail(PERF_END_PEER, "connection %u: recv: %m", conn->greeting.index);
-	if (got > skip)
-		take_requests(conn, server.buffer + skip, (size_t)(got - skip));
-	if (got == 0 && conn->rx % conn->greeting.request)
-		perf_end_fail(PERF_END_PEER, "connection %u ended inside request %llu",
-			      conn->greeting.index, (unsigned long long)conn->requests + 1);
-	conn->ended = got == 0;
-	return true;
+		perf_end_fail(PERF_END_PEER, "connection %u: recv: %s", talk->index,
+			      strerror(-(int)got));
+	if (!got && !perf_talk_between(talk))
+		perf_end_fail(PERF_END_PEER, "connection %u ended inside request %llu", talk->index,
+			      (unsigned long long)talk->received + 1);
+	conn->ended = !got;
 }
 
 static void finish(struct conn *conn)
 {
 	server.finished++;
-	server.requests += conn->requests;
-	server.bytes += conn->rx;
+	server.requests += conn->talk.received;
+	server.bytes += conn->talk.rx;
 	drop(conn);
 }
 
 /* While replies do not get out, no more requests are taken in. */
 static void serve(struct conn *conn, uint32_t events)
 {
-	if ((events & ~(uint32_t)EPOLLOUT) && (conn->events & EPOLLIN) && !take_bytes(conn)) {
-		drop(conn);
-		return;
+	bool readable = (events & ~(uint32_t)EPOLLOUT) && (conn->events & EPOLLIN);
+
+	if (readable && !is_greeted(conn)) {
+		if (!take_greeting(conn)) {
+			drop(conn);
+			return;
+		}
+		readable = false;
 	}
-	if (!reply(conn) || (conn->ended && !say_count(conn)))
+	if (!is_greeted(conn))
+		return;
+	if (readable)
+		take_requests(conn);
+	if (!reply(conn) || (conn->ended && !say_account(conn)))
 		want(conn, EPOLLOUT);
 	else if (conn->ended)
 		finish(conn);

@@ -4,7 +4,13 @@
 
 #include <math.h>
 
+#include <string.h>
+
+#include "tools/output.h"
+
 #define CELL_MAX 24
+
+static const struct perf_work no_work;
 
 static const char *figure_cell(double figure, char cell[CELL_MAX])
 {
@@ -65,23 +71,30 @@ static void print_flow(const struct perf_result *result, size_t transport, size_
 #undef MEDIAN
 }
 
-/* The flows of a model have these in common. */
+static const char *spread_cell(double percent, char cell[CELL_MAX])
+{
+	snprintf(cell, CELL_MAX, isnan(percent) ? "-" : "%.1f%%", percent);
+	return cell;
+}
+
+/* The flows of a model have these in common, but for the spread, which is the first's. */
 static void print_costs(const struct perf_result *result, size_t transport)
 {
 	double operations = perf_result_median(result, transport, 0, PERF_RUN_OPERATIONS);
 	struct shunt_share share = perf_result_share(result, transport);
-	char link[24], cells[6][CELL_MAX];
+	char link[24], cells[7][CELL_MAX];
 
 	print_label(result, transport, 0);
 #define MEDIAN(metric) perf_result_median(result, transport, 0, metric)
-	printf(" %9s %7s %7s %8s %7s %7s %7s\n",
+	printf(" %9s %7s %7s %8s %7s %7s %6s %7s\n",
 	       result->transports->list[transport].shunt ? shunt_share_text(&share, link) : "-",
 	       each_cell(MEDIAN(PERF_WR), operations, cells[0]),
 	       each_cell(MEDIAN(PERF_DOORBELLS), operations, cells[1]),
 	       figure_cell(MEDIAN(PERF_PER_WR), cells[2]),
 	       each_cell(MEDIAN(PERF_EVENTS), operations, cells[3]),
 	       each_cell(MEDIAN(PERF_CPU) * 1e6, operations, cells[4]),
-	       each_cell(MEDIAN(PERF_SWITCHES), operations, cells[5]));
+	       each_cell(MEDIAN(PERF_SWITCHES), operations, cells[5]),
+	       spread_cell(MEDIAN(PERF_SPREAD), cells[6]));
 #undef MEDIAN
 }
 
@@ -94,6 +107,42 @@ static void print_flows(const struct perf_result *result)
 	for (size_t f = 0; f < result->model->flow_count && result->rounds; f++)
 		for (size_t t = 0; t < result->transports->count; t++)
 			print_flow(result, t, f);
+}
+
+/* The machine and what was asked for. */
+static void print_head(const struct perf_setup *setup)
+{
+	const struct perf_machine *machine = &setup->machine;
+	char caches[PERF_CACHES_TEXT_MAX], memory[24], line[1024];
+	size_t have;
+
+	have = (size_t)snprintf(line, sizeof(line), "%s, %d CPUs, %s; %s, %s, %s of memory",
+				machine->cpu[0] ? machine->cpu : "CPU not known", machine->cpus,
+				perf_machine_caches(machine, caches), machine->kernel,
+				machine->congestion, perf_machine_bytes(machine->memory, memory));
+	if (setup->pin.given)
+		have += (size_t)snprintf(line + have, sizeof(line) - have, "; cpu=%s",
+					 setup->pin.text);
+	for (size_t i = 0; perf_work_field(i); i++)
+		if (strcmp(perf_work_name(&setup->work, i), perf_work_name(&no_work, i)))
+			have += (size_t)snprintf(line + have, sizeof(line) - have, "; %s=%s",
+						 perf_work_field(i),
+						 perf_work_name(&setup->work, i));
+	shunt_print_wrapped(0, 0, line);
+	putchar('\n');
+}
+
+/* Of the models whose rounds had to settle. */
+static void print_ended(const struct perf_result *result)
+{
+	char label[PERF_NAME_MAX + 32];
+
+	if (result->ended == PERF_ENDED_SPREAD)
+		printf("%s: %d rounds until every spread was below %g%%.\n",
+		       perf_label(result->model, 0, label), result->rounds, result->setup->spread);
+	else if (result->ended == PERF_ENDED_LIMIT)
+		printf("%s: %d rounds, the most allowed, and a spread is not below %g%%.\n",
+		       perf_label(result->model, 0, label), result->rounds, result->setup->spread);
 }
 
 static void print_notes(const struct perf_result *results, size_t count)
@@ -114,7 +163,8 @@ static void print_notes(const struct perf_result *results, size_t count)
 	puts("\nMedians of the rounds. P50 to MAX: latency in microseconds. RATIO: OPS/S to plain TCP. "
 	     "ON LINK:\nshare of the bytes after each connection's first 256 KiB that travelled on the link, "
 	     "the worst\nround. For each operation, both ends together: work requests, doorbells, completion "
-	     "events, CPU\ntime in microseconds, voluntary context switches.");
+	     "events, CPU\ntime in microseconds, voluntary context switches. SPREAD: relative standard deviation of OPS/S\n"
+	     "from round to round.");
 	shunt_share_legend_print(&legend);
 	if (sampled)
 		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of as "
@@ -128,16 +178,21 @@ void perf_table(const struct perf_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		measured += results[i].rounds > 0;
 	if (measured)
+		print_head(results[0].setup);
+	if (measured)
 		printf("%-22s %-10s %7s %7s %7s %7s %7s %7s %7s %8s\n", "MODEL", "TRANSPORT", "OPS/S", "MB/S",
 		       "P50", "P90", "P99", "P99.9", "MAX", "RATIO");
 	for (size_t i = 0; i < count; i++)
 		print_flows(&results[i]);
 	if (measured)
-		printf("\n%-22s %-10s %9s %7s %7s %8s %7s %7s %7s\n", "MODEL", "TRANSPORT", "ON LINK", "WR/OP",
-		       "BELL/OP", "BYTE/WR", "EVNT/OP", "CPU/OP", "SLP/OP");
+		printf("\n%-22s %-10s %9s %7s %7s %8s %7s %7s %6s %7s\n", "MODEL", "TRANSPORT",
+		       "ON LINK", "WR/OP", "BELL/OP", "BYTE/WR", "EVNT/OP", "CPU/OP", "SLP/OP",
+		       "SPREAD");
 	for (size_t i = 0; i < count; i++)
 		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++)
 			print_costs(&results[i], t);
 	if (measured)
 		print_notes(results, count);
+	for (size_t i = 0; i < count; i++)
+		print_ended(&results[i]);
 }

@@ -48,76 +48,78 @@ void perf_worker_add(struct perf_worker *worker, struct perf_conn *conn, size_t 
 	conn->next = worker->conns;
 	worker->conns = conn;
 	worker->open++;
-	watch(worker, EPOLL_CTL_ADD, conn, conn->flow->reply ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	watch(worker, EPOLL_CTL_ADD, conn, conn->flow->sizes.reply ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
 /* ---- requests ---- */
 
-static void count(struct perf_worker *worker, struct perf_conn *conn, uint64_t operations)
+static bool is_measured(const struct perf_worker *worker)
 {
-	conn->tally->total += operations;
-	if (worker->now >= worker->begin && worker->now < worker->end)
-		conn->tally->measured += operations;
+	return worker->now >= worker->begin && worker->now < worker->end;
+}
+
+static void count(struct perf_worker *worker, struct perf_tally *tally, uint64_t operations)
+{
+	tally->total += operations;
+	if (is_measured(worker))
+		tally->measured += operations;
 }
 
 /* Even where there was hardly any time, each connection has made one request. */
 static bool may_begin(const struct perf_worker *worker, const struct perf_conn *conn)
 {
 	const struct perf_flow *flow = conn->flow;
+	const struct perf_talk *talk = &conn->talk;
 
-	if (worker->stopping && conn->sent)
+	if (worker->stopping && talk->sent)
 		return false;
-	return (!flow->reply || conn->sent - conn->done < flow->depth) && (!flow->burst || conn->left);
-}
-
-/* Whether the socket took all of it. */
-static bool write_request(struct perf_conn *conn)
-{
-	uint32_t size = conn->flow->request;
-
-	while (conn->written < size) {
-		ssize_t sent = send(conn->fd, perf_pattern(conn->index, PERF_REQUESTS, conn->tx),
-				    size - conn->written, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0 && errno == EAGAIN)
-			return false;
-		if (sent < 0)
-			perf_end_fail(PERF_END_PEER, "connection %u: send: %m", conn->index);
-		conn->tx += (uint64_t)sent;
-		conn->written += (uint32_t)sent;
-	}
-	conn->written = 0;
-	conn->sent++;
-	return true;
+	return (!flow->sizes.reply || talk->sent - talk->received < flow->depth) &&
+	       (!flow->burst || conn->left);
 }
 
 static void begin_request(struct perf_worker *worker, struct perf_conn *conn)
 {
 	if (conn->flow->burst)
 		conn->left--;
-	if (!conn->flow->reply)
-		return;
-	worker->now = perf_now();
-	conn->stamps[conn->sent % conn->flow->depth] = worker->now;
+	if (conn->flow->sizes.reply) {
+		worker->now = perf_now();
+		conn->stamps[conn->talk.sent % conn->flow->depth] = worker->now;
+	}
+	perf_talk_begin(&conn->talk);
+}
+
+/* Whether the socket took all of the request under way. */
+static bool write_request(struct perf_conn *conn)
+{
+	int rc = perf_talk_send(&conn->talk, conn->fd);
+
+	if (rc && rc != -EAGAIN)
+		perf_end_fail(PERF_END_PEER, "connection %u: send: %s", conn->talk.index,
+			      strerror(-rc));
+	return !rc;
+}
+
+/* Requests that the socket has taken. */
+static uint64_t written(const struct perf_conn *conn)
+{
+	return conn->talk.sent - perf_talk_sends(&conn->talk);
 }
 
 /* Writes what may be written now. */
 static void write_requests(struct perf_worker *worker, struct perf_conn *conn)
 {
-	bool one_way = !conn->flow->reply, blocked = false;
-	uint64_t before = conn->sent, turn = conn->tx + TURN;
+	bool one_way = !conn->flow->sizes.reply, blocked = false;
+	uint64_t before = written(conn), turn = conn->talk.tx + TURN;
 
-	while (!blocked && (conn->written || may_begin(worker, conn)) &&
-	       !(one_way && conn->tx >= turn)) {
-		if (!conn->written)
+	while (!blocked && (perf_talk_sends(&conn->talk) || may_begin(worker, conn)) &&
+	       !(one_way && conn->talk.tx >= turn)) {
+		if (!perf_talk_sends(&conn->talk))
 			begin_request(worker, conn);
 		blocked = !write_request(conn);
 	}
 	if (one_way) {
 		worker->now = perf_now();
-		count(worker, conn, conn->sent - before);
+		count(worker, conn->tally, written(conn) - before);
 	}
 	want(worker, conn, blocked || one_way ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
@@ -166,69 +168,102 @@ static uint64_t begin_due(struct perf_worker *worker)
 
 /* ---- replies ---- */
 
-static void take_replies(struct perf_worker *worker, struct perf_conn *conn, size_t bytes)
+/* Of the replies that have come since there were `before`. */
+static void take_replies(struct perf_worker *worker, struct perf_conn *conn, uint64_t before)
 {
-	bool measured = worker->now >= worker->begin && worker->now < worker->end;
-	uint64_t replies;
+	struct perf_talk *talk = &conn->talk;
+	bool measured = is_measured(worker);
 
-	perf_pattern_check(conn->index, PERF_REPLIES, conn->rx, worker->buffer, bytes);
-	conn->rx += bytes;
-	replies = conn->rx / conn->flow->reply - conn->done;
-	for (uint64_t i = 0; i < replies && measured; i++)
-		perf_samples_add(&conn->tally->samples, worker->now -
-				 conn->stamps[(conn->done + i) % conn->flow->depth]);
-	conn->done += replies;
-	count(worker, conn, replies);
-}
+	if (talk->received > talk->sent ||
+	    (talk->received == talk->sent && !perf_talk_between(talk)))
+		perf_end_fail(PERF_END_FAILED, "connection %u: more bytes than were asked for",
+			      talk->index);
+	if (!talk->sizes.writes && !measured) {
+		count(worker, conn->tally, talk->received - before);
+		return;
+	}
+	for (uint64_t i = before; i < talk->received; i++) {
+		struct perf_tally *tally = conn->tally + perf_is_write(&talk->sizes, i);
 
-static void take_count(struct perf_conn *conn, const uint8_t *bytes, size_t count)
-{
-	if (!conn->ending || count > sizeof(conn->count) - conn->counted)
-		perf_end_fail(PERF_END_FAILED, "connection %u: %zu bytes more than were asked for",
-			      conn->index, count);
-	memcpy(conn->count + conn->counted, bytes, count);
-	conn->counted += count;
+		count(worker, tally, 1);
+		if (measured)
+			perf_samples_add(&tally->samples,
+					 worker->now - conn->stamps[i % conn->flow->depth]);
+	}
 }
 
 static void end_connection(struct perf_worker *worker, struct perf_conn *conn)
 {
-	uint64_t served;
+	const struct perf_talk *talk = &conn->talk;
 
-	memcpy(&served, conn->count, sizeof(served));
-	if (conn->counted < sizeof(conn->count))
-		perf_end_fail(PERF_END_PEER, "connection %u: the server ended it after %llu requests",
-			      conn->index, (unsigned long long)conn->sent);
-	if (served != conn->sent)
-		perf_end_fail(PERF_END_FAILED, "connection %u: sent %llu requests, the server had %llu",
-			      conn->index, (unsigned long long)conn->sent, (unsigned long long)served);
+	if (conn->counted < sizeof(conn->account))
+		perf_end_fail(PERF_END_PEER,
+			      "connection %u: the server ended it after %llu requests", talk->index,
+			      (unsigned long long)talk->sent);
+	if (conn->account.requests != talk->sent)
+		perf_end_fail(PERF_END_FAILED,
+			      "connection %u: sent %llu requests, the server had %llu", talk->index,
+			      (unsigned long long)talk->sent,
+			      (unsigned long long)conn->account.requests);
 	close(conn->fd);
 	conn->fd = -1;
 	worker->open--;
 }
 
-static void read_replies(struct perf_worker *worker, struct perf_conn *conn)
+static void check_received(const struct perf_conn *conn, ssize_t got)
 {
-	ssize_t got = recv(conn->fd, worker->buffer, sizeof(worker->buffer), 0);
-	uint64_t expected = conn->sent * conn->flow->reply - conn->rx;
-	size_t replies;
+	if (got == -EBADMSG)
+		perf_end_fail(PERF_END_FAILED, "connection %u: %s", conn->talk.index,
+			      conn->talk.why);
+	if (got < 0)
+		perf_end_fail(PERF_END_PEER, "connection %u: recv: %s", conn->talk.index,
+			      strerror(-(int)got));
+}
+
+/* After our last request's reply. */
+static void read_account(struct perf_worker *worker, struct perf_conn *conn)
+{
+	uint8_t more;
+	size_t missing = sizeof(conn->account) - conn->counted;
+	ssize_t got = recv(conn->fd, missing ? (uint8_t *)&conn->account + conn->counted : &more,
+			   missing ? missing : sizeof(more), 0);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (got < 0)
-		perf_end_fail(PERF_END_PEER, "connection %u: recv: %m", conn->index);
+	check_received(conn, got < 0 ? -errno : got);
+	if (!got)
+		end_connection(worker, conn);
+	else if (!missing)
+		perf_end_fail(PERF_END_FAILED, "connection %u: more bytes than were asked for",
+			      conn->talk.index);
+	else
+		conn->counted += (size_t)got;
+}
+
+static void read_replies(struct perf_worker *worker, struct perf_conn *conn)
+{
+	struct perf_talk *talk = &conn->talk;
+	uint64_t before = talk->received;
+	ssize_t got;
+
+	if (conn->ending) {
+		read_account(worker, conn);
+		return;
+	}
+	got = perf_talk_receive(talk, conn->fd, worker->buffer, sizeof(worker->buffer));
+	if (got == -EAGAIN || got == -EINTR)
+		return;
+	check_received(conn, got);
 	if (got == 0) {
 		end_connection(worker, conn);
 		return;
 	}
-	worker->now = perf_now();
-	replies = (uint64_t)got < expected ? (size_t)got : (size_t)expected;
-	if (replies)
-		take_replies(worker, conn, replies);
-	if ((size_t)got > replies)
-		take_count(conn, worker->buffer + replies, (size_t)got - replies);
-	if (conn->ending || worker->stopping)
+	worker->now = talk->at;
+	take_replies(worker, conn, before);
+	if (worker->stopping)
 		return;
-	if (conn->flow->burst && !conn->left && !conn->written && conn->done == conn->sent)
+	if (conn->flow->burst && !conn->left && !perf_talk_sends(talk) &&
+	    talk->received == talk->sent)
 		end_cluster(worker, conn);
 	else
 		write_requests(worker, conn);
@@ -239,11 +274,13 @@ static void read_replies(struct perf_worker *worker, struct perf_conn *conn)
 /* Once nothing is outstanding any more. */
 static void end_requests(struct perf_worker *worker, struct perf_conn *conn)
 {
-	if (conn->fd < 0 || conn->ending || conn->written || !conn->sent ||
-	    (conn->flow->reply && conn->done < conn->sent))
+	const struct perf_talk *talk = &conn->talk;
+
+	if (conn->fd < 0 || conn->ending || perf_talk_sends(talk) || !talk->sent ||
+	    (talk->sizes.reply && talk->received < talk->sent))
 		return;
 	if (shutdown(conn->fd, SHUT_WR))
-		perf_end_fail(PERF_END_PEER, "connection %u: shutdown: %m", conn->index);
+		perf_end_fail(PERF_END_PEER, "connection %u: shutdown: %m", talk->index);
 	conn->ending = true;
 	want(worker, conn, EPOLLIN);
 }
@@ -304,6 +341,7 @@ void perf_worker_free(struct perf_worker *worker)
 
 	for (struct perf_conn *conn = worker->conns; conn; conn = next) {
 		next = conn->next;
+		perf_talk_free(&conn->talk);
 		free(conn->stamps);
 		free(conn);
 	}
