@@ -10,7 +10,7 @@
 #include "tools/html.h"
 
 static const char style[] =
-	"body{font:14px/1.5 system-ui,sans-serif;margin:0 auto;padding:1.5em 1em 3em;max-width:800px;color:#1f2328;"
+	"body{font:14px/1.5 system-ui,sans-serif;margin:0 auto;padding:1.5em 1em 3em;max-width:960px;color:#1f2328;"
 	"background:#f6f8fa}\n"
 	"h1{font-size:1.4em;margin:0 0 .3em}h2{font-size:1.05em;margin:1.8em 0 .5em}\n"
 	"svg{max-width:100%;height:auto;border:1px solid #d1d9e0;border-radius:6px;margin:.5em 0}\n"

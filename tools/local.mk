@@ -30,7 +30,7 @@ tools_shunt_SOURCES = \
 	tools/advise_try.c tools/advise_show.c tools/advise_json.c tools/advise_html.c tools/advise_watch.c \
 	tools/perf.c tools/perf.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
 	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
-	tools/perf_plot.c \
+	tools/perf_plot.c tools/perf_html.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
 	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
 	tools/perf_worker.c tools/perf_work.c tools/perf_work.h tools/perf_touch.c \
