@@ -134,6 +134,13 @@ static int parse_option(struct options *options, int c)
 	return rc;
 }
 
+static bool is_shunt(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, "shunt");
+}
+
 /* What is left of the words: a command, or more processes. */
 static int parse_rest(struct options *options, int argc, char **argv)
 {
@@ -153,6 +160,9 @@ static int parse_rest(struct options *options, int argc, char **argv)
 	if (bench->server.ready && !bench->server.command)
 		return usage_error("--ready is for a server that is started by", "--server");
 	bench->argv = argv + optind;
+	/* Both sides would be shunted. */
+	if (is_shunt(bench->argv[0]) && bench->argv[1] && !strcmp(bench->argv[1], "run"))
+		return usage_error("the command itself, without `shunt run`, goes after", "advise");
 	if (!bench->own.unit) {
 		bench->metric_count = advise_metric_find(bench->argv, &bench->metrics);
 	} else if (bench->own.pattern) {

@@ -7,8 +7,9 @@
 #include "tools/bench.h"
 #include "tools/html.h"
 
-#define WIDTH 760
-#define NAMES 190	/* room for the names of rows */
+#define WIDTH 800
+#define NAMES 230	/* room for the names of rows */
+#define NAME_MAX_CHARS 34
 #define FIGURES 120	/* room behind bars */
 #define BAR 16
 #define GAP 14
@@ -107,9 +108,11 @@ void shunt_chart_bars(FILE *file, const struct shunt_chart_bars *chart)
 	for (size_t row = 0; row < chart->row_count; row++) {
 		const struct shunt_chart_value *values = chart->values + row * per;
 		double y = TOP + row_height * (double)row;
+		char name[NAME_MAX_CHARS + 1];
 		double scale = room / (chart->each ? largest(values, per) : largest(chart->values, count));
 
-		put_text(file, NAMES - 10, y + row_height / 2 - 3, "end", "", chart->rows[row]);
+		snprintf(name, sizeof(name), strlen(chart->rows[row]) < sizeof(name) ? "%s" : "%.31s...", chart->rows[row]);
+		put_text(file, NAMES - 10, y + row_height / 2 - 3, "end", "", name);
 		for (size_t i = 0; i < per; i++)
 			put_bar(file, &values[i], i, y + BAR * (double)i, scale);
 		if (chart->notes && chart->notes[row])
