@@ -39,6 +39,7 @@ static const char help[] =
 	"%s"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
+	"  --html FILE           a page with tables and pictures\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
 	"Exit status: 0, or 1 if a model failed or a file could not be written.\n";
 
@@ -46,7 +47,7 @@ struct options {
 	struct perf_transports transports;
 	struct perf_setup setup;
 	uint32_t depth;
-	const char *csv_path, *json_path, *plot_path;
+	const char *csv_path, *json_path, *plot_path, *html_path;
 	FILE *csv, *json;
 	struct perf_model models[PERF_MODELS_MAX];
 	size_t model_count;
@@ -153,6 +154,9 @@ static int parse_option(struct options *options, struct variants *variants, int 
 	case 'p':
 		options->plot_path = optarg;
 		return 0;
+	case 'H':
+		options->html_path = optarg;
+		return 0;
 	case 'h':
 		printf(help, perf_model_help, perf_work_help);
 		exit(0);
@@ -196,6 +200,7 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "csv", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },
+		{ "html", required_argument, NULL, 'H' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "touch", required_argument, NULL, WORK },
 		{ "touch-op", required_argument, NULL, WORK + 1 },
@@ -349,6 +354,8 @@ static int write_files(const struct perf_bench *bench, struct options *options,
 		rc |= perf_json(options->json, options->json_path, results, count);
 	if (options->plot_path)
 		rc |= perf_plot(bench, options->plot_path, results, count);
+	if (options->html_path)
+		rc |= perf_html(options->html_path, results, count);
 	options->csv = options->json = NULL;
 	return rc;
 }
