@@ -134,6 +134,14 @@ static const struct shunt_command commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+const char *shunt_command_name(size_t i, const char **help)
+{
+	if (i >= COMMANDS)
+		return NULL;
+	*help = commands[i].help;
+	return commands[i].name;
+}
+
 static int run_help(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
 {
 	(void)engine;
