@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/perf_qos.h"
+#include "tools/perf_remote.h"
 #include "tools/shunt.h"
 
 #define WARM_MS 100
@@ -17,6 +18,8 @@
 
 static const char help[] =
 	"Usage: shunt perf [OPTIONS] MODEL...\n"
+	"       shunt perf [OPTIONS] --to HOST[:PORT] MODEL...\n"
+	"       shunt perf --serve [--cpu LIST] [ADDRESS[:PORT]]\n"
 	"       shunt perf qos [OPTIONS]    (clients with classes: shunt perf qos --help)\n\n"
 	"Measures models of traffic between two plain socket programs of its own, over plain TCP and\n"
 	"shunted in turns, on the loopback interface, and shows rates, percentiles of latency and costs.\n"
@@ -41,6 +44,9 @@ static const char help[] =
 	"                        together, and latencies count from then; may be given up to 8 times\n"
 	"  --arrivals constant|poisson\n"
 	"                        when these are due [constant]\n"
+	"  --serve               waits for clients of other hosts, at 127.0.0.1 unless there is an address,\n"
+	"                        with a plain process at PORT [4793] and a shunted one at the next\n"
+	"  --to HOST[:PORT]      measures against these two; --cpu is the client's\n"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
@@ -52,6 +58,8 @@ struct options {
 	struct perf_transports transports;
 	struct perf_setup setup;
 	uint32_t depth;
+	bool serve;
+	const char *to;
 	const char *csv_path, *json_path, *plot_path;
 	FILE *csv, *json;
 	uint32_t rates[RATES_MAX], arrivals;
@@ -168,6 +176,12 @@ static int parse_option(struct options *options, struct variants *variants, int 
 		return 0;
 	case 'S':
 		return parse_spread(optarg, &options->setup.spread);
+	case 'V':
+		options->serve = true;
+		return 0;
+	case 'T':
+		options->to = optarg;
+		return 0;
 	case 'O':
 		return parse_rate(options, optarg);
 	case 'A':
@@ -253,6 +267,8 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "max-rounds", required_argument, NULL, 'R' },
 		{ "rate", required_argument, NULL, 'O' },
 		{ "arrivals", required_argument, NULL, 'A' },
+		{ "serve", no_argument, NULL, 'V' },
+		{ "to", required_argument, NULL, 'T' },
 		{ "csv", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },
@@ -284,7 +300,15 @@ static int parse(struct options *options, int argc, char **argv)
 		if (options->setup.rounds > options->setup.max_rounds)
 			rc = usage_error("more rounds than --max-rounds allows:", "--rounds");
 	}
-	return rc ? rc : parse_models(options, argv + optind);
+	if (rc)
+		return rc;
+	if (!options->serve)
+		return parse_models(options, argv + optind);
+	if (options->to || argc - optind > 1)
+		return usage_error("--serve has no other options than --cpu, and one address, not",
+				   options->to ? "--to" : argv[optind + 1]);
+	options->to = argc > optind ? argv[optind] : "";
+	return 0;
 }
 
 /* ---- rounds ---- */
@@ -480,9 +504,18 @@ int shunt_perf(int argc, char **argv)
 	if (!options)
 		abort();
 	rc = parse(options, argc, argv);
+	if (!rc && options->serve) {
+		rc = shunt_variables_check("shunt perf") ?
+			     EXIT_USAGE :
+			     perf_serve(options->to, &options->setup.pin);
+		free(options);
+		return rc;
+	}
 	if (!rc && (shunt_variables_check("shunt perf") || open_files(options)))
 		rc = EXIT_USAGE;
 	perf_machine_read(&options->setup.machine, "");
+	if (!rc && options->to && perf_remote_ask(&options->setup, options->to))
+		rc = EXIT_FAILED;
 	if (!rc)
 		rc = run_with_results(options);
 	if (options->csv)

@@ -138,6 +138,9 @@ struct perf_setup {
 	int max_rounds;			/* with a spread */
 	double spread;			/* percent below which rounds end; 0: after `rounds` */
 	struct perf_machine machine;
+	char remote[64];		/* the address of the server of another host, or "" */
+	uint16_t plain_port, shunt_port;
+	char remote_machine[256];	/* as the server says */
 };
 
 struct perf_run {
