@@ -296,6 +296,14 @@ done
 # One that says nothing keeps nobody waiting, nor does one that went away.
 exec {silent}<>"/dev/tcp/127.0.0.1/$plain_port"
 : >"/dev/tcp/127.0.0.1/$shunt_port"
+# A crowd that says nothing is more than the server takes, and keeps nobody out.
+exec {crowd}< <(ulimit -n "$(ulimit -Hn)" && exec python3 -c '
+import signal, socket, sys
+crowd = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(1200)]
+print("here", flush=True)
+signal.pause()' "$plain_port")
+crowd_pid=$!
+read -r line <&"$crowd"
 
 expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --rounds 2 --seconds 0.05 --threads 2 --touch tx --rate 500 \
 	--csv "$work/csv" --json "$work/json" rr:64:4K mix:75:25:64:4K:4
@@ -318,6 +326,8 @@ expect 1 "$shunt" perf --to "127.0.0.1:$shunt_port" pingpong
 has "$err" '--to 127.0.0.1:[0-9]+: .*start .shunt perf --serve'
 expect 1 "$shunt" perf --to 127.0.0.1:1 pingpong
 has "$err" '--to 127.0.0.1:1: Connection refused; start .shunt perf --serve'
+has "$(cat "$work/served")" 'others came, and it had said nothing'
+kill "$crowd_pid"
 exec {silent}>&-
 kill -TERM "$server"
 wait "$server"

@@ -25,7 +25,7 @@ tools_shunt_SOURCES = \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
 	tools/compare_report.c \
-	tools/perf.c tools/perf.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
+	tools/perf.c tools/perf.h tools/perf_options.c tools/perf_options.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
 	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
 	tools/perf_plot.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \

@@ -41,7 +41,8 @@ struct perf_model {
 int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 		     char why[SHUNT_WHY_MAX]);
 /* Makes it an open loop, with the rate in its name: as above. */
-int perf_model_open(struct perf_model *model, const struct perf_open *open, char why[SHUNT_WHY_MAX]);
+int perf_model_open(struct perf_model *model, const struct perf_open *open,
+		    char why[SHUNT_WHY_MAX]);
 uint32_t perf_model_conns(const struct perf_model *model);
 void perf_model_set_cluster(struct perf_model *model, uint32_t requests);
 /* For --help. */

@@ -29,7 +29,8 @@
 /* Of an open server. */
 #define OPEN_CONNS (PERF_CONNS_MAX + 64)
 #define OPEN_MEMORY (2ULL << 30) /* bytes of buffers */
-#define OPEN_SILENCE 30000000000ULL /* ns without a byte in any direction */
+#define OPEN_GREETING 30000000000ULL /* ns without a byte before requests */
+#define OPEN_SILENCE 120000000000ULL /* ns without a byte later on, in any direction */
 #define OPEN_LENGTH 660000000000ULL /* ns of a connection: the longest run, and a minute */
 #define SWEEP_MS 1000
 #define TURN (16 << 20) /* bytes of replies before the others' turn */
@@ -146,6 +147,19 @@ static void add_connection(int fd)
 	watch(EPOLL_CTL_ADD, fd, EPOLLIN, conn);
 }
 
+/* The one that has not greeted for longest goes, so a crowd that says nothing keeps nobody out. */
+static bool make_room(void)
+{
+	struct conn *oldest = NULL;
+
+	for (struct conn *conn = server.conns; conn; conn = conn->next)
+		if (!conn->talks && !conn->lost && (!oldest || conn->heard < oldest->heard))
+			oldest = conn;
+	if (oldest)
+		give_up(oldest, PERF_END_PEER, "others came, and it had said nothing");
+	return oldest;
+}
+
 static void take_connection(void)
 {
 	int fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -156,7 +170,7 @@ static void take_connection(void)
 			perf_end_fail(PERF_END_FAILED, "accept: %m");
 		return;
 	}
-	if (server.open && server.conn_count >= OPEN_CONNS) {
+	if (server.open && server.conn_count >= OPEN_CONNS && !make_room()) {
 		fprintf(stderr, "shunt perf: a connection was refused: there are %d\n", OPEN_CONNS);
 		close(fd);
 		return;
@@ -171,8 +185,8 @@ static void sweep(uint64_t now)
 
 	for (struct conn *conn = server.conns; conn; conn = next) {
 		next = conn->next;
-		if (now - conn->heard > OPEN_SILENCE)
-			give_up(conn, PERF_END_PEER, "it was silent for 30 seconds");
+		if (now - conn->heard > (conn->talks ? OPEN_SILENCE : OPEN_GREETING))
+			give_up(conn, PERF_END_PEER, "it was silent for too long");
 		else if (now - conn->came > OPEN_LENGTH)
 			give_up(conn, PERF_END_PEER, "it is older than any run");
 		if (conn->lost)
@@ -354,6 +368,8 @@ static void serve(struct conn *conn, uint32_t events)
 {
 	bool readable = (events & ~(uint32_t)EPOLLOUT) && (conn->events & EPOLLIN);
 
+	if (conn->lost)
+		return;
 	if (server.open)
 		conn->heard = perf_now();
 	if (readable && !is_greeted(conn)) {
