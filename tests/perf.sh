@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2059 # $n is jq's; the bytes of a greeting are a format
 # shunt perf: its options, that each model measures what it says, and what is said when an end fails.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

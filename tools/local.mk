@@ -29,7 +29,8 @@ tools_shunt_SOURCES = \
 	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
 	tools/perf_plot.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
-	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
+	tools/perf_samples.c tools/perf_server.c tools/perf_server.h \
+	tools/perf_server_talk.c tools/perf_client.c tools/perf_client.h \
 	tools/perf_worker.c tools/perf_work.c tools/perf_work.h tools/perf_touch.c \
 	tools/perf_talk.c tools/perf_talk.h tools/perf_machine.c tools/perf_machine.h \
 	tools/perf_pin.c tools/perf_open.c tools/perf_open.h tools/perf_serve.c tools/perf_remote.c \

@@ -180,7 +180,7 @@ bool perf_result_more(struct perf_result *result);
 const char *perf_ended_text(enum perf_end_reason ended);
 /*
  * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
- * deviation of the rounds' rates, in percent.
+ * deviation of the rounds' rates, in percent; of an open loop, whose rate is given, that of their P50.
  */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);

@@ -201,7 +201,7 @@ static void print_notes(const struct perf_result *results, size_t count)
 	     "ON LINK:\nshare of the bytes after each connection's first 256 KiB that travelled on the link, "
 	     "the worst\nround. For each operation, both ends together: work requests, doorbells, completion "
 	     "events, CPU\ntime in microseconds, voluntary context switches. SPREAD: relative standard deviation of OPS/S\n"
-	     "from round to round.");
+	     "from round to round; of P50 in an open loop.");
 	shunt_share_legend_print(&legend);
 	if (sampled)
 		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of as "
