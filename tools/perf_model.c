@@ -130,7 +130,7 @@ static const char *parse_reads_and_writes(struct perf_model *model, const struct
 	struct perf_flow *reads = &model->flows[0], *writes = &model->flows[1];
 	uint32_t share;
 
-	if (number(words, 0, 0, 1, 99, &share) ||
+	if (words->count > 5 || number(words, 0, 0, 1, 99, &share) ||
 	    number(words, 1, 0, 1, 99, &reads->sizes.writes) ||
 	    share + reads->sizes.writes != 100 || large(words, 2, &reads->sizes.request) ||
 	    large(words, 3, &reads->sizes.reply) ||
@@ -234,6 +234,26 @@ int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 	}
 	snprintf(why, SHUNT_WHY_MAX,
 		 "models are pingpong, rr, stream, cluster, incast, mix and flow");
+	return -1;
+}
+
+int perf_model_open(struct perf_model *model, const struct perf_open *open, char why[SHUNT_WHY_MAX])
+{
+	size_t length = strlen(model->name);
+
+	if (!model->flows[0].sizes.reply || model->flows[0].burst ||
+	    (model->flow_count > 1 && model->flows[1].conns)) {
+		snprintf(why, SHUNT_WHY_MAX,
+			 "--rate is for models whose requests are all alike and have answers: "
+			 "pingpong, rr, incast and mix:READS:WRITES:S:L");
+		return -1;
+	}
+	model->open = *open;
+	if (snprintf(model->name + length, sizeof(model->name) - length, "@%s%u",
+		     open->arrivals == PERF_POISSON ? "p" : "",
+		     open->rate) < (int)(sizeof(model->name) - length))
+		return 0;
+	snprintf(why, SHUNT_WHY_MAX, "its name has no room for the rate");
 	return -1;
 }
 
