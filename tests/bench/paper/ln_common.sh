@@ -5,8 +5,12 @@
 #	SIZES="4 16 …"	of answers, in bytes, K or M
 #	ROUNDS=3	rounds, in which all that is compared takes turns
 #	LENGTH=0.2	seconds of one measurement
-#	PIN=0,1		the processors of the server and of the client; none: where the scheduler puts them
+#	PIN=0,1		TCP: the processors of the server and of the client; none: where the scheduler puts them
+#	POLL=busy	Shunt: SHUNT_POLL
 #	PERF="OPTIONS"	more options of shunt perf
+#
+# On machines of their own the ends would not share a processor. TCP's ends are pinned. Shunt's cannot be, because a process
+# that may use one processor alone never spins. With busy both always want one, so the scheduler gives them one each.
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -14,9 +18,8 @@ need_shunt
 all_sizes="4 16 64 256 1K 4K 16K 64K 256K 1M 4M 16M"
 question=64
 
-# On machines of their own the ends would not share a processor.
 pin=${PIN:-$([ "$(nproc)" -gt 1 ] && echo 0,1 || echo none)}
-[ "$pin" = none ] || PERF="${PERF:-} --cpu $pin"
+poll=${POLL:-busy}
 
 # ln_models SIZE...: the models of answers of these sizes.
 ln_models() {
@@ -29,10 +32,17 @@ ln_models() {
 # ln_record CASE SIZES OPTIONS...: a round of one case over TCP and shunted. Records the median time of a request in us as
 # t, CASE.SIZE.TRANSPORT.
 ln_record() {
-	local name=$1 sizes=$2 model transport us
+	local name=$1 sizes=$2 where=()
 	shift 2
-	$shunt perf --rounds 1 --seconds "$length" --csv "$work/ln.csv" ${PERF:-} "$@" $(ln_models $sizes) \
-		> "$work/ln.table" 2> "$work/ln.err" || {
+	[ "$pin" = none ] || where=(--cpu "$pin")
+	ln_perf "$name" --transports tcp "${where[@]}" "$@" $(ln_models $sizes)
+	SHUNT_POLL=$poll ln_perf "$name" --transports shunt "$@" $(ln_models $sizes)
+}
+
+ln_perf() {
+	local name=$1 model transport us
+	shift
+	$shunt perf --rounds 1 --seconds "$length" --csv "$work/ln.csv" ${PERF:-} "$@" > "$work/ln.table" 2> "$work/ln.err" || {
 		cat "$work/ln.table" "$work/ln.err"
 		exit 1
 	}
