@@ -39,6 +39,13 @@ refused '--cpu 1-0: CPUs are SERVER' --cpu 1-0 pingpong
 refused '--cpu 0,1,2: CPUs are SERVER' --cpu 0,1,2 pingpong
 refused '--cpu 9999: CPUs are SERVER' --cpu 9999 pingpong
 refused '--cpu 1023: CPU 1023 is not there' --cpu 1023 pingpong
+refused 'not a rate from 1' --rate 0 pingpong
+refused 'not a rate from 1' --rate 5/m pingpong
+refused 'more than 8 rates' --rate 1 --rate 2 --rate 3 --rate 4 --rate 5 --rate 6 --rate 7 --rate 8 --rate 9 pingpong
+refused 'arrivals are constant and poisson' --arrivals uniform pingpong
+refused 'stream: --rate is for models' --rate 5 stream
+refused 'cluster:small: --rate is for models' --rate 5 cluster:small
+refused 'mix: --rate is for models' --rate 5 mix
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -46,6 +53,11 @@ refused 'not cluster:SIZE' cluster:small:0
 refused 'not incast:N' incast
 refused 'not incast:N' incast:1025
 refused 'not mix' mix:0
+refused 'not mix' mix:95:5:64
+refused 'not mix:READS:WRITES.*together 100' mix:95:6:64:4K
+refused 'not mix:READS:WRITES' mix:100:0:64:4K
+refused 'not mix:READS:WRITES' mix:95:5:64:17M
+refused 'not mix:READS:WRITES' mix:95:5:64:4K:1:1
 refused 'not flow:SIZE' flow:1:1:1
 refused 'not flow:SIZE' flow:1:1:1:1:1:1:1
 refused 'shorter than' "pingpong:$(printf '0%.0s' {1..80})"
@@ -74,9 +86,10 @@ expect 0 "$shunt" perf --help
 has "$out" 'incast:N'
 expect 2 "$shunt" perf-end
 expect 2 "$shunt" perf-end server 0
-expect 2 "$shunt" perf-end client 1 1 1 1 000000 1:2:3
-expect 2 "$shunt" perf-end client 1 1 1 1 090000 64:64:0:0:1:0:1
-expect 2 "$shunt" perf-end client 1 1 1 1 100000 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 1 1 1 1 000000 constant:0 1:2:3
+expect 2 "$shunt" perf-end client 1 1 1 1 000000 never:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 1 1 1 1 090000 constant:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 1 1 1 1 100000 constant:0 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
 
@@ -176,6 +189,14 @@ works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48
 works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
 works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
 if command -v jq >/dev/null; then
+	# Of each 100 requests 5 or 25 are writes, evenly spread; those of the warm-up are in $n, too.
+	works '--touch tx --threads 2 --depth 3' mix:95:5:64:4K:3 '(.flows[0].operations / .flows[1].operations |
+		. > 10 and . < 40) and .flows[0].bytes == .flows[0].operations * 64 and
+		.flows[1].bytes == .flows[1].operations * 4096 and .lines_touched == $n * 65'
+	has "$out" '^mix:95:5:64:4K:3 reads +tcp'
+	has "$out" '^mix:95:5:64:4K:3 writes$'
+	works '--scan write' mix:75:25:100:3000 '.lines_scanned == $n * 49'
+	works '' mix:1:99:100:3000 '.bytes_checked == $n * 3100'
 	works '--touch dummy --access stride' rr:1:1 true
 	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
 fi
@@ -186,7 +207,7 @@ fi
 expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --csv "$work/csv" --json "$work/json" pingpong
 has "$out" '^pingpong: [0-9]+ rounds (until every spread was below 100%|, the most allowed)'
 has "$out" ' CPUs?, .*; Linux [0-9]'
-has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
+has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,.*,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
 awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
 expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --transports tcp --cpu 0 \
 	--json "$work/json" pingpong rr:1:100K
@@ -197,6 +218,32 @@ if command -v jq >/dev/null; then
 		([.models[] | (.rounds == 3 and .rounds_ended == "limit") or .rounds_ended == "spread"] | all) and
 		([.models[].transports[].median.flows[].spread_percent >= 0] | all)' \
 		"$work/json" >/dev/null || problem "JSON: $(cat "$work/json")"
+fi
+
+# ---- the open loop ----
+
+# A rate that any machine can keep up with, and one that none can: every request that was due has a latency, sent or not.
+# With a constant rate as many are due in the measured time as the rate says, each within one of it.
+expect 0 "$shunt" perf --rounds 1 --seconds 0.2 --rate 500 --rate 20000000/s --json "$work/json" --csv "$work/csv" rr:64:1K
+has "$out" '^rr:64:1K@500 +tcp'
+has "$out" '^OPEN LOOP'
+narrow "$out"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; columns = NF }
+	NF != columns || (NR > 1 && $1 ~ /@500$/ && $column["rate"] $column["arrivals"] != "500constant") { exit 1 }' \
+	"$work/csv" || problem "CSV: $(cat "$work/csv")"
+if command -v jq >/dev/null; then
+	jq -e '(.models | map(.name)) == ["rr:64:1K", "rr:64:1K@500", "rr:64:1K@20000000"] and
+		.models[1].open_loop == {"rate": 500, "arrivals": "constant"} and (.models[0] | has("open_loop") | not) and
+		([.models[1].transports[].rounds[].flows[] | .latencies >= 99 and .latencies <= 101] | all) and
+		([.models[2].transports[].rounds[].flows[] | .unsent > 0 and .latencies >= 3999999 and
+			.latencies <= 4000001 and .operations < .latencies and .max_us >= 199000] | all)' \
+		"$work/json" >/dev/null || problem "open loop: $(cat "$work/json")"
+fi
+# Poisson arrivals are the same for each transport, on several threads, too.
+works '--rate 2000 --arrivals poisson --threads 2' mix:95:5:64:1K:4 '.bytes_checked == $n * 1088'
+if command -v jq >/dev/null; then
+	jq -e '.models[1] | .open_loop.arrivals == "poisson" and ([.transports[].rounds[].flows | map(.latencies) | add] |
+		unique | length == 1 and .[0] > 0)' "$work/json" >/dev/null || problem "poisson: $(cat "$work/json")"
 fi
 
 # Each end runs where it was put.
@@ -211,8 +258,8 @@ wait "$perf"
 
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
-has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
-has "$out" '^cluster:large:10 \([0-9]+\) +tcp'
+has "$out" '^cluster:medium:10 \([0-9]+\)( +tcp|$)'
+has "$out" '^cluster:large:10 \([0-9]+\)( +tcp|$)'
 narrow "$out"
 
 if command -v gnuplot >/dev/null; then

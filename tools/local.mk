@@ -32,7 +32,7 @@ tools_shunt_SOURCES = \
 	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
 	tools/perf_worker.c tools/perf_work.c tools/perf_work.h tools/perf_touch.c \
 	tools/perf_talk.c tools/perf_talk.h tools/perf_machine.c tools/perf_machine.h \
-	tools/perf_pin.c \
+	tools/perf_pin.c tools/perf_open.c tools/perf_open.h \
 	tools/perf_qos.c tools/perf_qos.h tools/perf_qos_demand.c tools/perf_qos_run.c \
 	tools/perf_qos_show.c tools/perf_qos_client.c \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \

@@ -37,10 +37,16 @@ static const char help[] =
 	"  --threads N           threads of the client, 1 to 64 [1]\n"
 	"  --depth N             requests outstanding on each connection, 1 to 4096 [1; a cluster's size]\n"
 	"%s"
+	"  --rate N[/s]          also as an open loop: so many requests a second are due on all connections\n"
+	"                        together, and latencies count from then; may be given up to 8 times\n"
+	"  --arrivals constant|poisson\n"
+	"                        when these are due [constant]\n"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
 	"Exit status: 0, or 1 if a model failed or a file could not be written.\n";
+
+#define RATES_MAX 8
 
 struct options {
 	struct perf_transports transports;
@@ -48,6 +54,8 @@ struct options {
 	uint32_t depth;
 	const char *csv_path, *json_path, *plot_path;
 	FILE *csv, *json;
+	uint32_t rates[RATES_MAX], arrivals;
+	size_t rate_count;
 	struct perf_model models[PERF_MODELS_MAX];
 	size_t model_count;
 };
@@ -77,6 +85,24 @@ static int parse_spread(const char *text, double *percent)
 	if (end != text && (!*end || !strcmp(end, "%")) && *percent >= 0.1 && *percent <= 100)
 		return 0;
 	return usage_error("not a spread from 0.1 to 100 percent:", text);
+}
+
+/* "5000" or "5000/s" */
+static int parse_rate(struct options *options, const char *text)
+{
+	size_t length = strlen(text);
+	char number[16];
+	uint64_t rate;
+
+	if (length > 2 && !strcmp(text + length - 2, "/s"))
+		length -= 2;
+	snprintf(number, sizeof(number), "%.*s", (int)length, text);
+	if (length >= sizeof(number) || perf_number(number, 1, PERF_RATE_MAX, &rate))
+		return usage_error("not a rate from 1 to 100000000 requests a second:", text);
+	if (options->rate_count == RATES_MAX)
+		return usage_error("more than 8 rates:", text);
+	options->rates[options->rate_count++] = (uint32_t)rate;
+	return 0;
 }
 
 static int parse_cpus(const char *text, struct perf_pin *pin)
@@ -142,6 +168,12 @@ static int parse_option(struct options *options, struct variants *variants, int 
 		return 0;
 	case 'S':
 		return parse_spread(optarg, &options->setup.spread);
+	case 'O':
+		return parse_rate(options, optarg);
+	case 'A':
+		return perf_arrivals_parse(&options->arrivals, optarg) ?
+			       usage_error("arrivals are constant and poisson, not", optarg) :
+			       0;
 	case 'C':
 		return parse_cpus(optarg, &options->setup.pin);
 	case 'c':
@@ -162,9 +194,34 @@ static int parse_option(struct options *options, struct variants *variants, int 
 	}
 }
 
+static int model_error(const char *name, const char *why)
+{
+	fprintf(stderr, "shunt perf: %s: %s; `shunt perf --help` says how\n", name, why);
+	return EXIT_USAGE;
+}
+
+/* Each rate makes a model of its own, after the closed loop. */
+static int add_open_loops(struct options *options)
+{
+	const struct perf_model *closed = &options->models[options->model_count - 1];
+	char why[SHUNT_WHY_MAX];
+
+	for (size_t i = 0; i < options->rate_count; i++) {
+		const struct perf_open open = { options->rates[i], options->arrivals };
+
+		if (options->model_count == PERF_MODELS_MAX)
+			return usage_error("more than 32 models and rates:", closed->name);
+		options->models[options->model_count] = *closed;
+		if (perf_model_open(&options->models[options->model_count++], &open, why))
+			return model_error(closed->name, why);
+	}
+	return 0;
+}
+
 static int parse_models(struct options *options, char **names)
 {
 	char why[SHUNT_WHY_MAX];
+	int rc;
 
 	if (!*names)
 		return usage_error("no model, such as", "pingpong");
@@ -172,11 +229,12 @@ static int parse_models(struct options *options, char **names)
 		if (options->model_count == PERF_MODELS_MAX)
 			return usage_error("more than 32 models:", *names);
 		if (perf_model_parse(&options->models[options->model_count], *names, options->depth,
-				     why)) {
-			fprintf(stderr, "shunt perf: %s: %s; `shunt perf --help` says how\n", *names, why);
-			return EXIT_USAGE;
-		}
+				     why))
+			return model_error(*names, why);
 		options->model_count++;
+		rc = add_open_loops(options);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -193,6 +251,8 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "cpu", required_argument, NULL, 'C' },
 		{ "spread", required_argument, NULL, 'S' },
 		{ "max-rounds", required_argument, NULL, 'R' },
+		{ "rate", required_argument, NULL, 'O' },
+		{ "arrivals", required_argument, NULL, 'A' },
 		{ "csv", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },

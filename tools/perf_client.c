@@ -29,6 +29,7 @@ struct plan {
 	uint64_t threads;
 	uint32_t conns;
 	struct perf_work work;
+	struct perf_open open;
 	struct perf_flow flows[PERF_FLOWS_MAX];
 	size_t flow_count;
 };
@@ -79,6 +80,13 @@ static void connect_all(const struct plan *plan, struct perf_worker *workers)
 			perf_worker_add(&workers[index % plan->threads], conn, f);
 		}
 	}
+}
+
+static void make_schedules(const struct plan *plan, struct perf_worker *workers)
+{
+	for (uint64_t i = 0; i < plan->threads; i++)
+		perf_schedule_make(&workers[i].schedule, &plan->open, workers[i].open, plan->conns,
+				   i, plan->threads);
 }
 
 static void *work(void *arg)
@@ -167,6 +175,7 @@ static void report(const struct plan *plan, const struct perf_worker *workers,
 {
 	struct perf_usage after = perf_usage_now();
 	json_t *flows = json_array(), *root;
+	json_int_t late = 0, unsent = 0;
 
 	for (size_t f = 0; f < plan->flow_count; f++)
 		json_array_append_new(flows, flow_json(plan, workers, f));
@@ -174,6 +183,14 @@ static void report(const struct plan *plan, const struct perf_worker *workers,
 			 "cpu", after.cpu - before->cpu, "switches",
 			 after.switches - before->switches, "lines", lines_json(plan, workers),
 			 "flows", flows);
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		late += (json_int_t)workers[i].schedule.late;
+		unsent += (json_int_t)workers[i].schedule.unsent;
+	}
+	if (root && plan->open.rate) {
+		json_object_set_new(root, "late", json_integer(late));
+		json_object_set_new(root, "unsent", json_integer(unsent));
+	}
 	if (!root || json_dumpf(root, stdout, JSON_COMPACT) || putchar('\n') < 0 || fflush(stdout))
 		perf_end_fail(PERF_END_FAILED, "cannot write the result: %m");
 	json_decref(root);
@@ -208,16 +225,16 @@ static int parse(struct plan *plan, int argc, char **argv)
 {
 	uint64_t port, warm_ms, measured_ms;
 
-	if (argc < 7 || perf_number(argv[1], 1, 65535, &port) ||
+	if (argc < 8 || perf_number(argv[1], 1, 65535, &port) ||
 	    perf_number(argv[2], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
 	    perf_number(argv[3], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
 	    perf_number(argv[4], 1, PERF_THREADS_MAX, &plan->threads) ||
-	    perf_work_parse(&plan->work, argv[5]))
+	    perf_work_parse(&plan->work, argv[5]) || perf_open_parse(&plan->open, argv[6]))
 		return -1;
 	plan->port = (uint16_t)port;
 	plan->warm_ns = warm_ms * 1000000;
 	plan->measured_ns = measured_ms * 1000000;
-	return parse_flows(plan, argv + 6);
+	return parse_flows(plan, argv + 7);
 }
 
 /* Before the threads, as it may move. */
@@ -232,7 +249,7 @@ static void make_pattern(const struct plan *plan)
 	}
 }
 
-/* client PORT WARM-UP-MS MEASURED-MS THREADS WORK FLOW… */
+/* client PORT WARM-UP-MS MEASURED-MS THREADS WORK ARRIVALS FLOW… */
 int perf_client(int argc, char **argv)
 {
 	static struct plan plan;
@@ -251,6 +268,7 @@ int perf_client(int argc, char **argv)
 		perf_worker_init(&workers[i], plan.flow_count, SAMPLES / plan.threads);
 	before = perf_usage_now();
 	connect_all(&plan, workers);
+	make_schedules(&plan, workers);
 	run_workers(&plan, workers);
 	report(&plan, workers, &before);
 	for (uint64_t i = 0; i < plan.threads; i++)

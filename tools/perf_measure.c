@@ -14,7 +14,7 @@
 #define START_SECONDS 15
 #define EXTRA_SECONDS 30	/* on top of what the client was asked to take */
 
-#define ARGUMENTS (8 + PERF_FLOWS_MAX)
+#define ARGUMENTS (9 + PERF_FLOWS_MAX)
 
 struct pair {
 	struct shunt_child server, client;
@@ -62,18 +62,20 @@ static int start_client(struct pair *pair, struct shunt_child_start start, const
 			const struct perf_model *model, const struct perf_setup *setup,
 			const char *port)
 {
-	char warm[16], measured[16], threads[16], work[PERF_WORK_TEXT_MAX];
+	char warm[16], measured[16], threads[16], work[PERF_WORK_TEXT_MAX],
+		open[PERF_OPEN_TEXT_MAX];
 	char flows[PERF_FLOWS_MAX][PERF_FLOW_TEXT_MAX];
 	char *argv[ARGUMENTS + 1] = { (char *)program, "perf-end", "client", (char *)port, warm,
-				      measured,	       threads,	   work };
+				      measured,	       threads,	   work,     open };
 
 	snprintf(warm, sizeof(warm), "%u", setup->warm_ms);
 	snprintf(measured, sizeof(measured), "%u", setup->measured_ms);
 	snprintf(threads, sizeof(threads), "%u", setup->threads);
 	perf_work_text(&setup->work, work);
+	perf_open_text(&model->open, open);
 	for (size_t f = 0; f < model->flow_count; f++) {
 		perf_flow_text(&model->flows[f], flows[f]);
-		argv[8 + f] = flows[f];
+		argv[9 + f] = flows[f];
 	}
 	start.argv = argv;
 	start.cpus = setup->pin.given ? &setup->pin.client : NULL;
@@ -160,6 +162,8 @@ static int read_results(const struct pair *pair, const struct perf_model *model,
 		read_flow(flow, number_of(client, "seconds"), run->metrics[f]);
 		sent += number_of(flow, "total");
 	}
+	run->metrics[0][PERF_LATE] = number_of(client, "late");
+	run->metrics[0][PERF_UNSENT] = number_of(client, "unsent");
 	shared[PERF_RUN_OPERATIONS] = served;
 	shared[PERF_CPU] = number_of(client, "cpu") + number_of(server, "cpu");
 	shared[PERF_SWITCHES] = number_of(client, "switches") + number_of(server, "switches");

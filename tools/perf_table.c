@@ -9,6 +9,7 @@
 #include "tools/output.h"
 
 #define CELL_MAX 24
+#define LABEL 22 /* columns; a longer one has a line to itself */
 
 static const struct perf_work no_work;
 
@@ -54,7 +55,11 @@ static void print_label(const struct perf_result *result, size_t transport, size
 
 	if (!transport)
 		perf_label(result->model, flow, label);
-	printf("%-22s %-10s", label, result->transports->list[transport].name);
+	if (strlen(label) > LABEL) {
+		puts(label);
+		label[0] = '\0';
+	}
+	printf("%-*s %-10s", LABEL, label, result->transports->list[transport].name);
 }
 
 static void print_flow(const struct perf_result *result, size_t transport, size_t flow)
@@ -132,6 +137,37 @@ static void print_head(const struct perf_setup *setup)
 	putchar('\n');
 }
 
+/* What an open loop could not do as it was asked to. */
+static void print_open(const struct perf_result *result)
+{
+	char cells[3][CELL_MAX];
+
+	if (!result->model->open.rate || !result->rounds)
+		return;
+	for (size_t t = 0; t < result->transports->count; t++) {
+		print_label(result, t, 0);
+		printf(" %9s %9s %9s\n", figure_cell(result->model->open.rate, cells[0]),
+		       figure_cell(perf_result_median(result, t, 0, PERF_LATE), cells[1]),
+		       figure_cell(perf_result_median(result, t, 0, PERF_UNSENT), cells[2]));
+	}
+}
+
+static void print_open_loops(const struct perf_result *results, size_t count)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++)
+		any |= results[i].model->open.rate && results[i].rounds;
+	if (!any)
+		return;
+	printf("\n%-22s %-10s %9s %9s %9s\n", "OPEN LOOP", "TRANSPORT", "DUE/S", "LATE", "UNSENT");
+	for (size_t i = 0; i < count; i++)
+		print_open(&results[i]);
+	puts("In an open loop a latency counts from when the request was due. LATE: sent more than 1 ms\n"
+	     "after that. UNSENT: due in the measured time and not sent in it; these are in the latencies\n"
+	     "with the time they had waited.");
+}
+
 /* Of the models whose rounds had to settle. */
 static void print_ended(const struct perf_result *result)
 {
@@ -191,6 +227,7 @@ void perf_table(const struct perf_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++)
 			print_costs(&results[i], t);
+	print_open_loops(results, count);
 	if (measured)
 		print_notes(results, count);
 	for (size_t i = 0; i < count; i++)
