@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2059 # $n is jq's; the bytes of a greeting are a format
 # shunt perf: its options, that each model measures what it says, and what is said when an end fails.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -46,6 +47,11 @@ refused 'arrivals are constant and poisson' --arrivals uniform pingpong
 refused 'stream: --rate is for models' --rate 5 stream
 refused 'cluster:small: --rate is for models' --rate 5 cluster:small
 refused 'mix: --rate is for models' --rate 5 mix
+refused "'nohost' is not ADDRESS" --serve nohost
+refused "'127.0.0.1:65535' is not ADDRESS" --serve 127.0.0.1:65535
+refused "'127.0.0.1:x' is not ADDRESS" --serve 127.0.0.1:x
+refused '--serve has no other options' --serve 127.0.0.1 pingpong
+refused '--serve has no other options' --serve --to 127.0.0.1
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -86,12 +92,17 @@ expect 0 "$shunt" perf --help
 has "$out" 'incast:N'
 expect 2 "$shunt" perf-end
 expect 2 "$shunt" perf-end server 0
-expect 2 "$shunt" perf-end client 1 1 1 1 000000 constant:0 1:2:3
-expect 2 "$shunt" perf-end client 1 1 1 1 000000 never:0 64:64:0:0:1:0:1
-expect 2 "$shunt" perf-end client 1 1 1 1 090000 constant:0 64:64:0:0:1:0:1
-expect 2 "$shunt" perf-end client 1 1 1 1 100000 constant:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 000000 constant:0 1:2:3
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 000000 never:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 090000 constant:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 100000 constant:0 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
+
+# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
+greeting() {
+	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
+}
 
 # children PID COUNT: waits until it has as many, and puts them in the array found.
 children() {
@@ -204,8 +215,8 @@ fi
 # ---- rounds, CPUs, the machine ----
 
 # A spread that no machine can miss, and a limit that ends the rounds.
-expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --csv "$work/csv" --json "$work/json" pingpong
-has "$out" '^pingpong: [0-9]+ rounds (until every spread was below 100%|, the most allowed)'
+expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --max-rounds 5 --csv "$work/csv" --json "$work/json" pingpong
+has "$out" '^pingpong: [0-9]+ rounds( until every spread was below 100%|, the most allowed)'
 has "$out" ' CPUs?, .*; Linux [0-9]'
 has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,.*,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
 awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
@@ -256,6 +267,73 @@ done
 kill -TERM "$perf"
 wait "$perf"
 
+# ---- across hosts: here the two are one ----
+
+exec {served}< <(exec "$shunt" perf --serve 127.0.0.1:0 2>"$work/served")
+server=$!
+read -r line <&"$served"
+has "$line" 'serves at 127.0.0.1, plain at port [0-9]+ and shunted at port [0-9]+$'
+plain_port=$(sed 's/.*plain at port \([0-9]*\).*/\1/' <<<"$line")
+shunt_port=${line##* }
+
+# stranger PORT: bytes from standard input, to a connection that then waits for the server's end of it.
+stranger() {
+	exec {socket}<>"/dev/tcp/127.0.0.1/$1"
+	cat >&"$socket" 2>/dev/null
+	cat <&"$socket" >"$work/answer" 2>/dev/null
+	exec {socket}>&-
+}
+for port in "$plain_port" "$shunt_port"; do
+	head -c 100 /dev/zero | stranger "$port"
+	# A version that is none, a size beyond the limit, a share beyond 99, an index beyond the connections.
+	greeting '\x40' '\x40' '\0\0\0\0\0\0' | sed 's/prf\x02/prf\x03/' | stranger "$port"
+	greeting '\x40' '\x40\0\0\x40' '\0\0\0\0\0\0' | head -c 48 | stranger "$port"
+	greeting '\x40' '\x40' '\x9\0\0\0\0\0' | stranger "$port"
+	# Wrong bytes, and an end inside a request.
+	{ greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } | stranger "$port"
+done
+[ "$(grep -c 'it is no client of this version' "$work/served")" = 8 ] || problem "strangers: $(cat "$work/served")"
+[ "$(grep -c 'byte 0 of the requests is 0x77' "$work/served")" = 2 ] || problem "strangers: $(cat "$work/served")"
+# One that says nothing keeps nobody waiting, nor does one that went away.
+exec {silent}<>"/dev/tcp/127.0.0.1/$plain_port"
+: >"/dev/tcp/127.0.0.1/$shunt_port"
+# A crowd that says nothing is more than the server takes, and keeps nobody out.
+exec {crowd}< <(ulimit -n "$(ulimit -Hn)" && exec python3 -c '
+import signal, socket, sys
+crowd = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(1200)]
+print("here", flush=True)
+signal.pause()' "$plain_port")
+crowd_pid=$!
+read -r line <&"$crowd"
+
+expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --rounds 2 --seconds 0.05 --threads 2 --touch tx --rate 500 \
+	--csv "$work/csv" --json "$work/json" rr:64:4K mix:75:25:64:4K:4
+has "$out" '^Server 127.0.0.1: '
+lacks "$out" 'FAILED'
+narrow "$out"
+if command -v jq >/dev/null; then
+	jq -e '.server.address == "127.0.0.1" and (.models | length) == 4 and
+		([.models[].transports[] | .name] | unique) == ["shunt", "tcp"] and
+		([.models[].transports[].rounds[] | .lines_touched == .run_operations * 65 and
+			.bytes_checked == .run_operations * 4160 and .cpu_seconds >= 0] | all) and
+		([.models[].transports[] | select(.shunted) | .link.share > 0] | all)' \
+		"$work/json" >/dev/null || problem "across hosts: $(cat "$work/json")"
+fi
+expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --transports tcp --rounds 1 --seconds 0.02 --buffers fresh \
+	pingpong stream cluster:4 incast:8 mix:1:2 flow:100:3:20:4
+lacks "$out" 'FAILED'
+# The shunted port is no place to ask, and nobody listens at port 1.
+expect 1 "$shunt" perf --to "127.0.0.1:$shunt_port" pingpong
+has "$err" '--to 127.0.0.1:[0-9]+: .*start .shunt perf --serve'
+expect 1 "$shunt" perf --to 127.0.0.1:1 pingpong
+has "$err" '--to 127.0.0.1:1: Connection refused; start .shunt perf --serve'
+has "$(cat "$work/served")" 'others came, and it had said nothing'
+kill "$crowd_pid"
+exec {silent}>&-
+kill -TERM "$server"
+wait "$server"
+[ $? = 0 ] || problem "the server's end: $(cat "$work/served")"
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
 has "$out" '^cluster:medium:10 \([0-9]+\)( +tcp|$)'
@@ -273,10 +351,6 @@ fi
 exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
 server=$!
 read -r port <&"$ready"
-# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
-greeting() {
-	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
-}
 { greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } >"/dev/tcp/127.0.0.1/$port"
 wait "$server"
 [ $? = 1 ] || problem "wrong bytes: the server did not fail"

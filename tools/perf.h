@@ -41,7 +41,8 @@ struct perf_model {
 int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 		     char why[SHUNT_WHY_MAX]);
 /* Makes it an open loop, with the rate in its name: as above. */
-int perf_model_open(struct perf_model *model, const struct perf_open *open, char why[SHUNT_WHY_MAX]);
+int perf_model_open(struct perf_model *model, const struct perf_open *open,
+		    char why[SHUNT_WHY_MAX]);
 uint32_t perf_model_conns(const struct perf_model *model);
 void perf_model_set_cluster(struct perf_model *model, uint32_t requests);
 /* For --help. */
@@ -138,6 +139,9 @@ struct perf_setup {
 	int max_rounds;			/* with a spread */
 	double spread;			/* percent below which rounds end; 0: after `rounds` */
 	struct perf_machine machine;
+	char remote[64];		/* the address of the server of another host, or "" */
+	uint16_t plain_port, shunt_port;
+	char remote_machine[256];	/* as the server says */
 };
 
 struct perf_run {
@@ -176,7 +180,7 @@ bool perf_result_more(struct perf_result *result);
 const char *perf_ended_text(enum perf_end_reason ended);
 /*
  * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
- * deviation of the rounds' rates, in percent.
+ * deviation of the rounds' rates, in percent; of an open loop, whose rate is given, that of their P50.
  */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);

@@ -32,7 +32,7 @@ static void put_text(FILE *file, const char *text)
 }
 
 static const char machine_columns[] =
-	",rate,arrivals,rounds_ended,pinned,cpu_model,cpus,caches,kernel,congestion_control,memory_bytes";
+	",rate,arrivals,server,rounds_ended,pinned,cpu_model,cpus,caches,kernel,congestion_control,memory_bytes";
 
 static void put_machine(FILE *file, const struct perf_result *result)
 {
@@ -44,6 +44,7 @@ static void put_machine(FILE *file, const struct perf_result *result)
 		fprintf(file, ",%u,%s", open->rate, perf_arrivals_name(open->arrivals));
 	else
 		fputs(",,", file);
+	put_text(file, result->setup->remote);
 	put_text(file, perf_ended_text(result->ended));
 	put_text(file, result->setup->pin.text);
 	put_text(file, machine->cpu);
@@ -214,6 +215,10 @@ int perf_json(FILE *file, const char *path, const struct perf_result *results, s
 			 (int)setup->threads, "rounds", setup->rounds, "pinned", setup->pin.text,
 			 "machine", perf_machine_json(&setup->machine), "work",
 			 work_json(&setup->work), "models", models);
+	if (root && setup->remote[0])
+		json_object_set_new(root, "server",
+				    json_pack("{s:s, s:s*}", "address", setup->remote, "machine",
+					      setup->remote_machine));
 	if (root && setup->spread > 0) {
 		json_object_set_new(root, "spread_wanted", json_real(setup->spread));
 		json_object_set_new(root, "max_rounds", json_integer(setup->max_rounds));

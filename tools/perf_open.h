@@ -41,8 +41,8 @@ struct perf_schedule {
 };
 
 /* The part of a thread: its connections of all; threads of an equal part are as far apart as can be. */
-void perf_schedule_make(struct perf_schedule *schedule, const struct perf_open *open, uint64_t conns,
-			uint64_t all_conns, uint64_t thread, uint64_t threads);
+void perf_schedule_make(struct perf_schedule *schedule, const struct perf_open *open,
+			uint64_t conns, uint64_t all_conns, uint64_t thread, uint64_t threads);
 void perf_schedule_start(struct perf_schedule *schedule, uint64_t now);
 /* The next one has been sent. */
 void perf_schedule_advance(struct perf_schedule *schedule);

@@ -117,14 +117,10 @@ static void print_flows(const struct perf_result *result)
 /* The machine and what was asked for. */
 static void print_head(const struct perf_setup *setup)
 {
-	const struct perf_machine *machine = &setup->machine;
-	char caches[PERF_CACHES_TEXT_MAX], memory[24], line[1024];
+	char line[1536], remote[2 * sizeof(setup->remote_machine)];
 	size_t have;
 
-	have = (size_t)snprintf(line, sizeof(line), "%s, %d CPUs, %s; %s, %s, %s of memory",
-				machine->cpu[0] ? machine->cpu : "CPU not known", machine->cpus,
-				perf_machine_caches(machine, caches), machine->kernel,
-				machine->congestion, perf_machine_bytes(machine->memory, memory));
+	have = (size_t)perf_machine_text(&setup->machine, line, 1024);
 	if (setup->pin.given)
 		have += (size_t)snprintf(line + have, sizeof(line) - have, "; cpu=%s",
 					 setup->pin.text);
@@ -134,6 +130,11 @@ static void print_head(const struct perf_setup *setup)
 						 perf_work_field(i),
 						 perf_work_name(&setup->work, i));
 	shunt_print_wrapped(0, 0, line);
+	if (setup->remote[0]) {
+		snprintf(line, sizeof(line), "Server %s: %s", setup->remote,
+			 shunt_escape(setup->remote_machine, remote, sizeof(remote)));
+		shunt_print_wrapped(0, 0, line);
+	}
 	putchar('\n');
 }
 
@@ -200,7 +201,7 @@ static void print_notes(const struct perf_result *results, size_t count)
 	     "ON LINK:\nshare of the bytes after each connection's first 256 KiB that travelled on the link, "
 	     "the worst\nround. For each operation, both ends together: work requests, doorbells, completion "
 	     "events, CPU\ntime in microseconds, voluntary context switches. SPREAD: relative standard deviation of OPS/S\n"
-	     "from round to round.");
+	     "from round to round; of P50 in an open loop.");
 	shunt_share_legend_print(&legend);
 	if (sampled)
 		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of as "
