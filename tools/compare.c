@@ -60,10 +60,15 @@ static int parse_number(const char *text, int max, int *number)
 static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
-		{ "quick", no_argument, NULL, 'q' }, { "rounds", required_argument, NULL, 'r' },
-		{ "seconds", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
-		{ "list", no_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' }, { "html", required_argument, NULL, 'H' }, { 0 },
+		{ "quick", no_argument, NULL, 'q' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "html", required_argument, NULL, 'H' },
+		{ 0 },
 	};
 	int c, n = 0;
 
