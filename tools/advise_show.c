@@ -259,7 +259,7 @@ void advise_show(const struct advise_result *result)
 	printf("command: ");
 	shunt_print_wrapped(9, 9, result->command);
 	puts(advise_server_text(&bench->server, text));
-	printf("figure: %s, %s is better; %d pairs after one for warming up\n\n",
+	printf("compared: %s, %s is better; %d pairs after one for warming up\n\n",
 	       bench->metric_count ? advise_unit(bench) : "the time of a run",
 	       advise_is_lower(bench) ? "less" : "more", result->pairs.count);
 	printf("%-23s %10s  %-20s %10s  %s\n", "", "TCP", "RANGE", "SHUNT", "RANGE");
