@@ -112,6 +112,9 @@ expect 1 "$shunt" advise "$work/nothing"
 has "$err" 'No such file'
 expect 1 "$shunt" advise --server 'echo I have no room; exit 3' true
 has "$err" 'the server ended with status 3: I have no room'
+expect 1 "$shunt" advise --html "$work/none/page.html" false
+has "$err" 'none/page.html: No such file'
+lacks "$err" 'ended with status'
 expect 1 "$shunt" advise --port 1 true
 has "$err" 'nothing listens at port 1'
 expect 1 "$shunt" advise --seconds 1 --pid $$

@@ -79,8 +79,10 @@ struct advise_server {
 
 /* Does a process listen at that port, as far as this network namespace shows? */
 bool advise_server_listens(int port);
-/* Does one of these processes listen at any port? */
-bool advise_server_any_listens(const pid_t *pids, size_t count);
+/* A port at which one of these processes listens, or 0. */
+int advise_server_any_port(const pid_t *pids, size_t count);
+/* Does a process offer links for connections to that port? 0: to any. */
+bool advise_server_offers(int port);
 /* Finds the processes that listen at the port of a server that runs already. False: none is visible. */
 bool advise_server_at(struct advise_server *server, int port);
 /* The same by the peers of connections that the client's processes have just now. */

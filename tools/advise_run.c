@@ -18,6 +18,7 @@
 
 #define START_SECONDS 30
 #define STOP_MS 5000
+#define OFFER_SECONDS 1.0
 #define LOOK_SECONDS 0.01
 #define OUTPUT_MAX (16 << 20) /* bytes */
 
@@ -126,17 +127,19 @@ static bool says(const char *path, const char *wanted)
 
 /* ---- the server ---- */
 
-static bool is_ready(const struct advise_bench *bench, const struct files *files)
+/* In *port where it listens; 0: not known. */
+static bool is_ready(const struct advise_bench *bench, const struct files *files, int *port)
 {
 	pid_t pids[ADVISE_SERVERS_MAX];
 
+	*port = bench->server.port;
 	if (bench->server.ready)
 		return says(files->server_out, bench->server.ready) ||
 		       says(files->server_err, bench->server.ready);
 	if (bench->server.port)
 		return advise_server_listens(bench->server.port);
-	return advise_server_any_listens(pids,
-					 advise_tree_list(getpid(), pids, ADVISE_SERVERS_MAX));
+	*port = advise_server_any_port(pids, advise_tree_list(getpid(), pids, ADVISE_SERVERS_MAX));
+	return *port > 0;
 }
 
 /* A daemon's first process ends well, and the others are ours by then. */
@@ -148,25 +151,46 @@ static bool has_gone(const struct shunt_child *child)
 			       !advise_tree_list(getpid(), &pid, 1));
 }
 
-static int wait_ready(const struct advise_bench *bench, const struct files *files,
+/* A while. -EINTR, or 0. */
+static int wait_a_while(struct shunt_child *child)
+{
+	static const struct timespec pause = { .tv_nsec = (long)(LOOK_SECONDS * 1e9) };
+
+	if (!child->pid)
+		nanosleep(&pause, NULL);
+	return shunt_child_wait(child, LOOK_SECONDS) == -EINTR ? -EINTR : 0;
+}
+
+/*
+ * A port is open a moment before links are offered for it, and a client that comes in between stays on
+ * TCP for SHUNT_REFUSED_MS. A server that never offers any has had its time.
+ */
+static int wait_offer(struct shunt_child *child, int port)
+{
+	double end = shunt_seconds() + OFFER_SECONDS;
+	int rc = 0;
+
+	while (!rc && !advise_server_offers(port) && shunt_seconds() < end)
+		rc = wait_a_while(child);
+	return rc;
+}
+
+static int wait_ready(const struct advise_bench *bench, const struct files *files, bool shunted,
 		      struct shunt_child *child)
 {
 	double end = shunt_seconds() + START_SECONDS;
-	struct timespec pause = { .tv_nsec = (long)(LOOK_SECONDS * 1e9) };
-	int rc;
+	int rc = 0, port;
 
-	while (!is_ready(bench, files)) {
+	while (!rc && !is_ready(bench, files, &port)) {
 		if (has_gone(child))
 			return -ECHILD;
 		if (shunt_seconds() > end)
 			return -ETIMEDOUT;
-		if (!child->pid)
-			nanosleep(&pause, NULL);
-		rc = shunt_child_wait(child, LOOK_SECONDS);
-		if (rc == -EINTR)
-			return rc;
+		rc = wait_a_while(child);
 	}
-	return has_gone(child) ? -ECHILD : 0;
+	if (!rc && shunted)
+		rc = wait_offer(child, port);
+	return rc ? rc : has_gone(child) ? -ECHILD : 0;
 }
 
 static int start_server(const struct advise_bench *bench, const struct files *files,
@@ -190,7 +214,7 @@ static int start_server(const struct advise_bench *bench, const struct files *fi
 	start->err = files->server_err;
 	rc = shunt_child_start(child, start);
 	if (!rc)
-		rc = wait_ready(bench, files, child);
+		rc = wait_ready(bench, files, start->library != NULL, child);
 	return rc ? shunt_child_explain("server", rc, child, files->server_out, files->server_err,
 					why) :
 		    0;

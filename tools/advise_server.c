@@ -59,19 +59,36 @@ static void look_away(struct view *view)
 	shunt_holders_free(&view->holders);
 }
 
-bool advise_server_any_listens(const pid_t *pids, size_t count)
+int advise_server_any_port(const pid_t *pids, size_t count)
 {
 	struct view view;
-	bool found = false;
+	int port = 0;
 
 	look(&view);
-	for (size_t i = 0; i < view.sockets.count && !found; i++)
-		for (size_t j = 0; j < view.holders.count && !found; j++)
-			found = view.sockets.of[i].state == TCP_LISTEN &&
-				view.sockets.of[i].inode &&
-				view.holders.of[j].inode == view.sockets.of[i].inode &&
-				is_among(view.holders.of[j].pid, pids, count);
+	for (size_t i = 0; i < view.sockets.count && !port; i++)
+		for (size_t j = 0; j < view.holders.count && !port; j++)
+			if (view.sockets.of[i].state == TCP_LISTEN && view.sockets.of[i].inode &&
+			    view.holders.of[j].inode == view.sockets.of[i].inode &&
+			    is_among(view.holders.of[j].pid, pids, count))
+				port = port_of(view.sockets.of[i].local);
 	look_away(&view);
+	return port;
+}
+
+/* The name of a rendezvous: docs/PROTOCOL.md, "Names". */
+bool advise_server_offers(int port)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[256];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		const char *name = strstr(line, " @shunt/tcp/");
+
+		found = name && (!port || port_of(name) == port);
+	}
+	if (file)
+		fclose(file);
 	return found;
 }
 

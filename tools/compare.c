@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/html.h"
 #include "tools/shunt.h"
 
 static const char help[] =
@@ -228,7 +229,7 @@ static int run_all(const struct options *options, struct compare_result *results
 	struct compare_bench bench;
 	int rc = 0, failed = 0;
 
-	if (open_bench(&bench))
+	if (shunt_html_check("shunt compare", options->html) || open_bench(&bench))
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = run_workload(&bench, options, &results[i], i, count);

@@ -27,6 +27,18 @@ static void complain(const char *who, const char *path)
 		strerror(errno));
 }
 
+/* Appending keeps what an earlier result has left there. */
+int shunt_html_check(const char *who, const char *path)
+{
+	FILE *file = path ? fopen(path, "ae") : NULL;
+
+	if (path && !file)
+		complain(who, path);
+	if (file)
+		fclose(file);
+	return path && !file ? -1 : 0;
+}
+
 FILE *shunt_html_open(const char *who, const char *path)
 {
 	FILE *file = fopen(path, "we");
