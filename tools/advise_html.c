@@ -19,6 +19,16 @@ static struct shunt_chart_value value_of(const struct advise_result *result, int
 	return (struct shunt_chart_value) { spread.min, spread.median, spread.max };
 }
 
+/* Shunt's part of TCP's figure. What is judged has the median of the pairs, as in the verdict. */
+static double part_of(const struct advise_result *result, enum advise_column column)
+{
+	double ratio = advise_pairs_ratio(&result->pairs).median;
+
+	if (column == (result->bench->metric_count ? ADVISE_FIGURE : ADVISE_SECONDS))
+		return advise_is_lower(result->bench) ? 1 / ratio : ratio;
+	return value_of(result, 1, column).middle / value_of(result, 0, column).middle;
+}
+
 /* Rows of the picture: the figure or the time, and CPU time; each has a scale of its own. */
 static void put_picture(FILE *file, const struct advise_result *result)
 {
@@ -37,11 +47,8 @@ static void put_picture(FILE *file, const struct advise_result *result)
 			values[2 * count + (size_t)way] = value_of(result, way, column);
 		if (isnan(values[2 * count].middle))
 			continue;
-		snprintf(ratios[count], sizeof(ratios[count]), "x %.2f",
-			 values[2 * count + 1].middle / values[2 * count].middle);
-		notes[count] = isfinite(values[2 * count + 1].middle / values[2 * count].middle) ?
-				       ratios[count] :
-				       NULL;
+		snprintf(ratios[count], sizeof(ratios[count]), "x %.2f", part_of(result, column));
+		notes[count] = isfinite(part_of(result, column)) ? ratios[count] : NULL;
 		rows[count++] = name;
 	}
 	snprintf(title, sizeof(title), "%.100s%s", result->command,
