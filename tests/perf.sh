@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2059 # $n is jq's; the bytes of a greeting are a format
 # shunt perf: its options, that each model measures what it says, and what is said when an end fails.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -39,6 +40,18 @@ refused '--cpu 1-0: CPUs are SERVER' --cpu 1-0 pingpong
 refused '--cpu 0,1,2: CPUs are SERVER' --cpu 0,1,2 pingpong
 refused '--cpu 9999: CPUs are SERVER' --cpu 9999 pingpong
 refused '--cpu 1023: CPU 1023 is not there' --cpu 1023 pingpong
+refused 'not a rate from 1' --rate 0 pingpong
+refused 'not a rate from 1' --rate 5/m pingpong
+refused 'more than 8 rates' --rate 1 --rate 2 --rate 3 --rate 4 --rate 5 --rate 6 --rate 7 --rate 8 --rate 9 pingpong
+refused 'arrivals are constant and poisson' --arrivals uniform pingpong
+refused 'stream: --rate is for models' --rate 5 stream
+refused 'cluster:small: --rate is for models' --rate 5 cluster:small
+refused 'mix: --rate is for models' --rate 5 mix
+refused "'nohost' is not ADDRESS" --serve nohost
+refused "'127.0.0.1:65535' is not ADDRESS" --serve 127.0.0.1:65535
+refused "'127.0.0.1:x' is not ADDRESS" --serve 127.0.0.1:x
+refused '--serve has no other options' --serve 127.0.0.1 pingpong
+refused '--serve has no other options' --serve --to 127.0.0.1
 refused 'not stream\[:BYTES\]' stream:2M
 refused 'not cluster:SIZE' cluster
 refused 'not cluster:SIZE' cluster:huge
@@ -46,6 +59,11 @@ refused 'not cluster:SIZE' cluster:small:0
 refused 'not incast:N' incast
 refused 'not incast:N' incast:1025
 refused 'not mix' mix:0
+refused 'not mix' mix:95:5:64
+refused 'not mix:READS:WRITES.*together 100' mix:95:6:64:4K
+refused 'not mix:READS:WRITES' mix:100:0:64:4K
+refused 'not mix:READS:WRITES' mix:95:5:64:17M
+refused 'not mix:READS:WRITES' mix:95:5:64:4K:1:1
 refused 'not flow:SIZE' flow:1:1:1
 refused 'not flow:SIZE' flow:1:1:1:1:1:1:1
 refused 'shorter than' "pingpong:$(printf '0%.0s' {1..80})"
@@ -74,11 +92,17 @@ expect 0 "$shunt" perf --help
 has "$out" 'incast:N'
 expect 2 "$shunt" perf-end
 expect 2 "$shunt" perf-end server 0
-expect 2 "$shunt" perf-end client 1 1 1 1 000000 1:2:3
-expect 2 "$shunt" perf-end client 1 1 1 1 090000 64:64:0:0:1:0:1
-expect 2 "$shunt" perf-end client 1 1 1 1 100000 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 000000 constant:0 1:2:3
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 000000 never:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 090000 constant:0 64:64:0:0:1:0:1
+expect 2 "$shunt" perf-end client 127.0.0.1 1 1 1 1 100000 constant:0 64:64:0:0:1:0:1
 expect 0 "$shunt" --help
 lacks "$out" 'perf-end'
+
+# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
+greeting() {
+	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
+}
 
 # children PID COUNT: waits until it has as many, and puts them in the array found.
 children() {
@@ -177,6 +201,14 @@ works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48
 works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
 works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
 if command -v jq >/dev/null; then
+	# Of each 100 requests 5 or 25 are writes, evenly spread; those of the warm-up are in $n, too.
+	works '--touch tx --threads 2 --depth 3' mix:95:5:64:4K:3 '(.flows[0].operations / .flows[1].operations |
+		. > 10 and . < 40) and .flows[0].bytes == .flows[0].operations * 64 and
+		.flows[1].bytes == .flows[1].operations * 4096 and .lines_touched == $n * 65'
+	has "$out" '^mix:95:5:64:4K:3 reads +tcp'
+	has "$out" '^mix:95:5:64:4K:3 writes$'
+	works '--scan write' mix:75:25:100:3000 '.lines_scanned == $n * 49'
+	works '' mix:1:99:100:3000 '.bytes_checked == $n * 3100'
 	works '--touch dummy --access stride' rr:1:1 true
 	has "$(jq -c .work "$work/json")" '"touch":"dummy","touch-op":"write","scan":"check","access":"stride","side":"both","buffers":"reused"'
 fi
@@ -184,10 +216,10 @@ fi
 # ---- rounds, CPUs, the machine ----
 
 # A spread that no machine can miss, and a limit that ends the rounds.
-expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --csv "$work/csv" --json "$work/json" pingpong
-has "$out" '^pingpong: [0-9]+ rounds (until every spread was below 100%|, the most allowed)'
+expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --max-rounds 5 --csv "$work/csv" --json "$work/json" pingpong
+has "$out" '^pingpong: [0-9]+ rounds( until every spread was below 100%|, the most allowed)'
 has "$out" ' CPUs?, .*; Linux [0-9]'
-has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
+has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,.*,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
 awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
 expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --transports tcp --cpu 0 \
 	--json "$work/json" pingpong rr:1:100K
@@ -200,6 +232,32 @@ if command -v jq >/dev/null; then
 		"$work/json" >/dev/null || problem "JSON: $(cat "$work/json")"
 fi
 
+# ---- the open loop ----
+
+# A rate that any machine can keep up with, and one that none can: every request that was due has a latency, sent or not.
+# With a constant rate as many are due in the measured time as the rate says, each within one of it.
+expect 0 "$shunt" perf --rounds 1 --seconds 0.2 --rate 500 --rate 20000000/s --json "$work/json" --csv "$work/csv" rr:64:1K
+has "$out" '^rr:64:1K@500 +tcp'
+has "$out" '^OPEN LOOP'
+narrow "$out"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; columns = NF }
+	NF != columns || (NR > 1 && $1 ~ /@500$/ && $column["rate"] $column["arrivals"] != "500constant") { exit 1 }' \
+	"$work/csv" || problem "CSV: $(cat "$work/csv")"
+if command -v jq >/dev/null; then
+	jq -e '(.models | map(.name)) == ["rr:64:1K", "rr:64:1K@500", "rr:64:1K@20000000"] and
+		.models[1].open_loop == {"rate": 500, "arrivals": "constant"} and (.models[0] | has("open_loop") | not) and
+		([.models[1].transports[].rounds[].flows[] | .latencies >= 99 and .latencies <= 101] | all) and
+		([.models[2].transports[].rounds[].flows[] | .unsent > 0 and .latencies >= 3999999 and
+			.latencies <= 4000001 and .operations < .latencies and .max_us >= 199000] | all)' \
+		"$work/json" >/dev/null || problem "open loop: $(cat "$work/json")"
+fi
+# Poisson arrivals are the same for each transport, on several threads, too.
+works '--rate 2000 --arrivals poisson --threads 2' mix:95:5:64:1K:4 '.bytes_checked == $n * 1088'
+if command -v jq >/dev/null; then
+	jq -e '.models[1] | .open_loop.arrivals == "poisson" and ([.transports[].rounds[].flows | map(.latencies) | add] |
+		unique | length == 1 and .[0] > 0)' "$work/json" >/dev/null || problem "poisson: $(cat "$work/json")"
+fi
+
 # Each end runs where it was put.
 "$shunt" perf --transports tcp --seconds 60 --cpu 0 pingpong >"$work/out" 2>"$work/err" &
 perf=$!
@@ -210,10 +268,77 @@ done
 kill -TERM "$perf"
 wait "$perf"
 
+# ---- across hosts: here the two are one ----
+
+exec {served}< <(exec "$shunt" perf --serve 127.0.0.1:0 2>"$work/served")
+server=$!
+read -r line <&"$served"
+has "$line" 'serves at 127.0.0.1, plain at port [0-9]+ and shunted at port [0-9]+$'
+plain_port=$(sed 's/.*plain at port \([0-9]*\).*/\1/' <<<"$line")
+shunt_port=${line##* }
+
+# stranger PORT: bytes from standard input, to a connection that then waits for the server's end of it.
+stranger() {
+	exec {socket}<>"/dev/tcp/127.0.0.1/$1"
+	cat >&"$socket" 2>/dev/null
+	cat <&"$socket" >"$work/answer" 2>/dev/null
+	exec {socket}>&-
+}
+for port in "$plain_port" "$shunt_port"; do
+	head -c 100 /dev/zero | stranger "$port"
+	# A version that is none, a size beyond the limit, a share beyond 99, an index beyond the connections.
+	greeting '\x40' '\x40' '\0\0\0\0\0\0' | sed 's/prf\x02/prf\x03/' | stranger "$port"
+	greeting '\x40' '\x40\0\0\x40' '\0\0\0\0\0\0' | head -c 48 | stranger "$port"
+	greeting '\x40' '\x40' '\x9\0\0\0\0\0' | stranger "$port"
+	# Wrong bytes, and an end inside a request.
+	{ greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } | stranger "$port"
+done
+[ "$(grep -c 'it is no client of this version' "$work/served")" = 8 ] || problem "strangers: $(cat "$work/served")"
+[ "$(grep -c 'byte 0 of the requests is 0x77' "$work/served")" = 2 ] || problem "strangers: $(cat "$work/served")"
+# One that says nothing keeps nobody waiting, nor does one that went away.
+exec {silent}<>"/dev/tcp/127.0.0.1/$plain_port"
+: >"/dev/tcp/127.0.0.1/$shunt_port"
+# A crowd that says nothing is more than the server takes, and keeps nobody out.
+exec {crowd}< <(ulimit -n "$(ulimit -Hn)" && exec python3 -c '
+import signal, socket, sys
+crowd = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(1200)]
+print("here", flush=True)
+signal.pause()' "$plain_port")
+crowd_pid=$!
+read -r line <&"$crowd"
+
+expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --rounds 2 --seconds 0.05 --threads 2 --touch tx --rate 500 \
+	--csv "$work/csv" --json "$work/json" rr:64:4K mix:75:25:64:4K:4
+has "$out" '^Server 127.0.0.1: '
+lacks "$out" 'FAILED'
+narrow "$out"
+if command -v jq >/dev/null; then
+	jq -e '.server.address == "127.0.0.1" and (.models | length) == 4 and
+		([.models[].transports[] | .name] | unique) == ["shunt", "tcp"] and
+		([.models[].transports[].rounds[] | .lines_touched == .run_operations * 65 and
+			.bytes_checked == .run_operations * 4160 and .cpu_seconds >= 0] | all) and
+		([.models[].transports[] | select(.shunted) | .link.share > 0] | all)' \
+		"$work/json" >/dev/null || problem "across hosts: $(cat "$work/json")"
+fi
+expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --transports tcp --rounds 1 --seconds 0.02 --buffers fresh \
+	pingpong stream cluster:4 incast:8 mix:1:2 flow:100:3:20:4
+lacks "$out" 'FAILED'
+# The shunted port is no place to ask, and nobody listens at port 1.
+expect 1 "$shunt" perf --to "127.0.0.1:$shunt_port" pingpong
+has "$err" '--to 127.0.0.1:[0-9]+: .*start .shunt perf --serve'
+expect 1 "$shunt" perf --to 127.0.0.1:1 pingpong
+has "$err" '--to 127.0.0.1:1: Connection refused; start .shunt perf --serve'
+has "$(cat "$work/served")" 'others came, and it had said nothing'
+kill "$crowd_pid"
+exec {silent}>&-
+kill -TERM "$server"
+wait "$server"
+[ $? = 0 ] || problem "the server's end: $(cat "$work/served")"
+
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10
-has "$out" '^cluster:medium:10 \([0-9]+\) +tcp'
-has "$out" '^cluster:large:10 \([0-9]+\) +tcp'
+has "$out" '^cluster:medium:10 \([0-9]+\)( +tcp|$)'
+has "$out" '^cluster:large:10 \([0-9]+\)( +tcp|$)'
 narrow "$out"
 
 if command -v gnuplot >/dev/null; then
@@ -227,10 +352,6 @@ fi
 exec {ready}< <(exec "$shunt" perf-end server 1 3>&1 >/dev/null 2>"$work/server")
 server=$!
 read -r port <&"$ready"
-# greeting REQUEST REPLY WORK: one byte of each size, as \xNN.
-greeting() {
-	printf "shuntprf\\2\0\0\0\0\0\0\0$1\0\0\0$2\0\0\0\0\0\0\0\0\0\0\0\\1\0\0\0$3\0\0"
-}
 { greeting '\x40' '\x40' '\0\0\0\0\0\0'; printf wrong; } >"/dev/tcp/127.0.0.1/$port"
 wait "$server"
 [ $? = 1 ] || problem "wrong bytes: the server did not fail"

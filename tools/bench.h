@@ -28,11 +28,11 @@ struct shunt_child {
 struct shunt_child_start {
 	char *const *argv;
 	const char *library;	/* libshunt.so to preload, or NULL for a bare run */
-	const char *stats;	/* file for the engine's statistics */
+	const char *stats;	/* file for the engine's statistics, or NULL */
 	char *const *variables;	/* "NAME=value" to set where there is a library, up to NULL; or NULL */
 	const cpu_set_t *cpus;	/* on which it may run, or NULL for all of ours */
 	int inherit;		/* a descriptor that it gets as SHUNT_CHILD_FD, or 0 */
-	const char *out, *err;	/* files for standard output and standard error */
+	const char *out, *err;	/* files for standard output and standard error; NULL: ours */
 	const char *dir;	/* working directory */
 };
 
@@ -97,6 +97,7 @@ struct shunt_share {
 /* The "totals" of one end's statistics, or the sums of those of several processes. */
 struct json_t;
 void shunt_share_of(const struct json_t *totals, struct shunt_share *share);
+/* Without a server's file, what the client says: the two are on different hosts. */
 void shunt_share_read(const char *client_path, const char *server_path, struct shunt_share *share);
 /* Keeps the worse of the two: a claim about the link must hold in each round. */
 void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other);

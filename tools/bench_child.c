@@ -73,7 +73,9 @@ static int set_environment(const struct shunt_child_start *start)
 	for (char *const *variable = start->variables; variable && *variable; variable++)
 		if (putenv(*variable))
 			return -1;
-	return setenv("SHUNT_STATS", start->stats, 1) || shunt_library_preload(start->library);
+	if (start->stats && setenv("SHUNT_STATS", start->stats, 1))
+		return -1;
+	return shunt_library_preload(start->library);
 }
 
 static void __attribute__((noreturn)) child_main(const struct shunt_child_start *start, pid_t parent)
@@ -88,8 +90,10 @@ static void __attribute__((noreturn)) child_main(const struct shunt_child_start 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	redirect("/dev/null", O_RDONLY, STDIN_FILENO);
-	redirect(start->out, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-	redirect(start->err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+	if (start->out)
+		redirect(start->out, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+	if (start->err)
+		redirect(start->err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
 	if (start->inherit)
 		inherit(start->inherit);
 	if (start->cpus && sched_setaffinity(0, sizeof(*start->cpus), start->cpus)) {

@@ -28,14 +28,16 @@ tools_shunt_SOURCES = \
 	tools/advise.c tools/advise.h tools/advise_metric.c tools/advise_verdict.c tools/advise_tree.c \
 	tools/advise_server.c tools/advise_run.c tools/advise_pairs.c tools/advise_cause.c tools/advise_table.h \
 	tools/advise_try.c tools/advise_show.c tools/advise_json.c tools/advise_html.c tools/advise_watch.c \
-	tools/perf.c tools/perf.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
+	tools/perf.c tools/perf.h tools/perf_options.c tools/perf_options.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
 	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
 	tools/perf_plot.c tools/perf_html.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
-	tools/perf_samples.c tools/perf_server.c tools/perf_client.c tools/perf_client.h \
+	tools/perf_samples.c tools/perf_server.c tools/perf_server.h \
+	tools/perf_server_talk.c tools/perf_client.c tools/perf_client.h \
 	tools/perf_worker.c tools/perf_work.c tools/perf_work.h tools/perf_touch.c \
 	tools/perf_talk.c tools/perf_talk.h tools/perf_machine.c tools/perf_machine.h \
-	tools/perf_pin.c \
+	tools/perf_pin.c tools/perf_open.c tools/perf_open.h tools/perf_serve.c tools/perf_remote.c \
+	tools/perf_remote.h \
 	tools/perf_qos.c tools/perf_qos.h tools/perf_qos_demand.c tools/perf_qos_run.c \
 	tools/perf_qos_show.c tools/perf_qos_client.c \
 	tools/ping.c tools/ping.h tools/ping_target.c tools/ping_machine.c tools/ping_tcp.c \

@@ -15,6 +15,7 @@
 #include "tools/bench.h"
 #include "tools/perf_end.h"
 #include "tools/perf_machine.h"
+#include "tools/perf_open.h"
 
 #define PERF_ROUNDS_MAX 99
 #define PERF_MODELS_MAX 32
@@ -33,11 +34,15 @@ struct perf_model {
 	enum perf_cluster cluster;		/* unless given, found by measuring */
 	uint32_t large;				/* what was found for a large cluster, or 0 */
 	uint32_t depth;				/* as asked for, or 0 */
+	struct perf_open open;
 };
 
 /* 0, or -1 and what is wrong with it. */
 int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 		     char why[SHUNT_WHY_MAX]);
+/* Makes it an open loop, with the rate in its name: as above. */
+int perf_model_open(struct perf_model *model, const struct perf_open *open,
+		    char why[SHUNT_WHY_MAX]);
 uint32_t perf_model_conns(const struct perf_model *model);
 void perf_model_set_cluster(struct perf_model *model, uint32_t requests);
 /* For --help. */
@@ -96,7 +101,9 @@ int perf_transports_variant(struct perf_transports *transports, const char *text
 	X(DUMMIES, "lines_dummy", true)					\
 	X(SCANNED, "lines_scanned", true)				\
 	X(CHECKED, "bytes_checked", true)				\
-	X(SPREAD, "spread_percent", false)
+	X(SPREAD, "spread_percent", false)				\
+	X(LATE, "late", false)						\
+	X(UNSENT, "unsent", false)
 
 enum perf_metric {
 #define X(metric, key, shared) PERF_##metric,
@@ -132,6 +139,9 @@ struct perf_setup {
 	int max_rounds;			/* with a spread */
 	double spread;			/* percent below which rounds end; 0: after `rounds` */
 	struct perf_machine machine;
+	char remote[64];		/* the address of the server of another host, or "" */
+	uint16_t plain_port, shunt_port;
+	char remote_machine[256];	/* as the server says */
 };
 
 struct perf_run {
@@ -170,7 +180,7 @@ bool perf_result_more(struct perf_result *result);
 const char *perf_ended_text(enum perf_end_reason ended);
 /*
  * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
- * deviation of the rounds' rates, in percent.
+ * deviation of the rounds' rates, in percent; of an open loop, whose rate is given, that of their P50.
  */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);

@@ -19,27 +19,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tools/ping.h"
 #include "tools/shunt.h"
 
 #define SAMPLES (1 << 20)	/* of a flow, all threads together */
 
 struct plan {
-	uint16_t port;
+	union ping_address server;
 	uint64_t warm_ns, measured_ns;
 	uint64_t threads;
 	uint32_t conns;
 	struct perf_work work;
+	struct perf_open open;
 	struct perf_flow flows[PERF_FLOWS_MAX];
 	size_t flow_count;
 };
 
-static int connect_to(uint16_t port)
+static int connect_to(const union ping_address *server)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int on = 1, fd = socket(server->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	if (fd < 0 || connect(fd, &server->any, ping_address_length(server)))
 		perf_end_fail(fd < 0 ? PERF_END_FAILED : PERF_END_PEER, "cannot connect: %m");
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
 		perf_end_fail(PERF_END_FAILED, "TCP_NODELAY: %m");
@@ -49,6 +49,7 @@ static int connect_to(uint16_t port)
 static void greet(const struct plan *plan, struct perf_conn *conn, uint32_t index)
 {
 	struct perf_greeting greeting;
+	char ready;
 
 	perf_greeting_make(&greeting, &conn->flow->sizes);
 	greeting.index = index;
@@ -58,6 +59,10 @@ static void greet(const struct plan *plan, struct perf_conn *conn, uint32_t inde
 		perf_end_fail(PERF_END_FAILED, "out of memory");
 	if (send(conn->fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting))
 		perf_end_fail(PERF_END_PEER, "connection %u: greeting: %m", index);
+	if (perf_greeting_waits(&greeting) &&
+	    (recv(conn->fd, &ready, sizeof(ready), 0) != sizeof(ready) || ready != PERF_READY))
+		perf_end_fail(PERF_END_PEER, "connection %u: the server did not become ready",
+			      index);
 	if (fcntl(conn->fd, F_SETFL, O_NONBLOCK))
 		perf_end_fail(PERF_END_FAILED, "O_NONBLOCK: %m");
 }
@@ -74,11 +79,18 @@ static void connect_all(const struct plan *plan, struct perf_worker *workers)
 			if (!conn || !(conn->stamps = calloc(plan->flows[f].depth, sizeof(uint64_t))))
 				perf_end_fail(PERF_END_FAILED, "out of memory");
 			conn->flow = &plan->flows[f];
-			conn->fd = connect_to(plan->port);
+			conn->fd = connect_to(&plan->server);
 			greet(plan, conn, index);
 			perf_worker_add(&workers[index % plan->threads], conn, f);
 		}
 	}
+}
+
+static void make_schedules(const struct plan *plan, struct perf_worker *workers)
+{
+	for (uint64_t i = 0; i < plan->threads; i++)
+		perf_schedule_make(&workers[i].schedule, &plan->open, workers[i].open, plan->conns,
+				   i, plan->threads);
 }
 
 static void *work(void *arg)
@@ -162,11 +174,30 @@ static json_t *lines_json(const struct plan *plan, const struct perf_worker *wor
 			 (json_int_t)sum.checked);
 }
 
+/* What the server says it did. Of its CPU time each connection has the run's so far. */
+static json_t *served_json(const struct plan *plan, const struct perf_worker *workers)
+{
+	uint64_t requests = 0, cpu_ns = 0, switches = 0;
+
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		for (const struct perf_conn *conn = workers[i].conns; conn; conn = conn->next) {
+			const struct perf_account *account = &conn->account;
+
+			requests += account->requests;
+			cpu_ns = account->cpu_ns > cpu_ns ? account->cpu_ns : cpu_ns;
+			switches = account->switches > switches ? account->switches : switches;
+		}
+	}
+	return json_pack("{s:I, s:f, s:f}", "operations", (json_int_t)requests, "cpu",
+			 (double)cpu_ns / 1e9, "switches", (double)switches);
+}
+
 static void report(const struct plan *plan, const struct perf_worker *workers,
 		   const struct perf_usage *before)
 {
 	struct perf_usage after = perf_usage_now();
 	json_t *flows = json_array(), *root;
+	json_int_t late = 0, unsent = 0;
 
 	for (size_t f = 0; f < plan->flow_count; f++)
 		json_array_append_new(flows, flow_json(plan, workers, f));
@@ -174,6 +205,16 @@ static void report(const struct plan *plan, const struct perf_worker *workers,
 			 "cpu", after.cpu - before->cpu, "switches",
 			 after.switches - before->switches, "lines", lines_json(plan, workers),
 			 "flows", flows);
+	for (uint64_t i = 0; i < plan->threads; i++) {
+		late += (json_int_t)workers[i].schedule.late;
+		unsent += (json_int_t)workers[i].schedule.unsent;
+	}
+	if (root)
+		json_object_set_new(root, "served", served_json(plan, workers));
+	if (root && plan->open.rate) {
+		json_object_set_new(root, "late", json_integer(late));
+		json_object_set_new(root, "unsent", json_integer(unsent));
+	}
 	if (!root || json_dumpf(root, stdout, JSON_COMPACT) || putchar('\n') < 0 || fflush(stdout))
 		perf_end_fail(PERF_END_FAILED, "cannot write the result: %m");
 	json_decref(root);
@@ -208,16 +249,17 @@ static int parse(struct plan *plan, int argc, char **argv)
 {
 	uint64_t port, warm_ms, measured_ms;
 
-	if (argc < 7 || perf_number(argv[1], 1, 65535, &port) ||
-	    perf_number(argv[2], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
-	    perf_number(argv[3], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
-	    perf_number(argv[4], 1, PERF_THREADS_MAX, &plan->threads) ||
-	    perf_work_parse(&plan->work, argv[5]))
+	if (argc < 9 || ping_address_parse(argv[1], &plan->server) ||
+	    perf_number(argv[2], 1, 65535, &port) ||
+	    perf_number(argv[3], 0, PERF_SECONDS_MAX * 1000, &warm_ms) ||
+	    perf_number(argv[4], 1, PERF_SECONDS_MAX * 1000, &measured_ms) ||
+	    perf_number(argv[5], 1, PERF_THREADS_MAX, &plan->threads) ||
+	    perf_work_parse(&plan->work, argv[6]) || perf_open_parse(&plan->open, argv[7]))
 		return -1;
-	plan->port = (uint16_t)port;
+	plan->server.v4.sin_port = htons((uint16_t)port); /* both families have it in one place */
 	plan->warm_ns = warm_ms * 1000000;
 	plan->measured_ns = measured_ms * 1000000;
-	return parse_flows(plan, argv + 6);
+	return parse_flows(plan, argv + 8);
 }
 
 /* Before the threads, as it may move. */
@@ -232,7 +274,7 @@ static void make_pattern(const struct plan *plan)
 	}
 }
 
-/* client PORT WARM-UP-MS MEASURED-MS THREADS WORK FLOW… */
+/* client ADDRESS PORT WARM-UP-MS MEASURED-MS THREADS WORK ARRIVALS FLOW… */
 int perf_client(int argc, char **argv)
 {
 	static struct plan plan;
@@ -251,6 +293,7 @@ int perf_client(int argc, char **argv)
 		perf_worker_init(&workers[i], plan.flow_count, SAMPLES / plan.threads);
 	before = perf_usage_now();
 	connect_all(&plan, workers);
+	make_schedules(&plan, workers);
 	run_workers(&plan, workers);
 	report(&plan, workers, &before);
 	for (uint64_t i = 0; i < plan.threads; i++)

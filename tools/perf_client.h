@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "tools/perf_open.h"
 #include "tools/perf_talk.h"
 
 struct perf_conn {
@@ -12,12 +13,13 @@ struct perf_conn {
 	struct perf_tally *tally;	/* the one after it has the swapped requests, if there are any */
 	struct perf_conn *next;		/* of the worker */
 	struct perf_conn *next_idle;	/* of the flow's queue */
+	bool queued;			/* in that queue; in an open loop only */
 	int fd;
 	uint32_t events;		/* what epoll watches it for */
 	struct perf_talk talk;
 	uint32_t left;			/* requests of the cluster still to begin */
 	uint64_t due;			/* when the next cluster begins */
-	uint64_t *stamps;		/* when the outstanding requests began, a ring of the depth */
+	uint64_t *stamps;		/* when the outstanding requests began or were due, a ring of the depth */
 	bool ending;			/* our direction is shut down */
 	struct perf_account account;	/* the server's */
 	size_t counted;			/* bytes of it that have come */
@@ -26,7 +28,10 @@ struct perf_conn {
 struct perf_tally {
 	uint64_t measured, total;	/* operations between begin and end, and all */
 	struct perf_samples samples;
-	/* Idle connections; the one that idles longest is due first, as all idle equally long. */
+	/*
+	 * Idle connections; the one that idles longest is due first, as all idle equally long. In an
+	 * open loop those that may have room for a request.
+	 */
 	struct perf_conn *idle, **idle_tail;
 };
 
@@ -38,7 +43,8 @@ struct perf_worker {
 	size_t flow_count;
 	struct perf_tally tallies[PERF_FLOWS_MAX];
 	struct perf_conn *conns;
-	uint64_t open;
+	struct perf_schedule schedule;	/* of an open loop */
+	uint64_t open;			/* connections */
 	bool stopping;
 	uint8_t buffer[64 << 10];
 };

@@ -60,6 +60,7 @@ int shunt_perf_end(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} ends[] = { { "server", perf_server },
+		     { "open-server", perf_open_server },
 		     { "client", perf_client },
 		     { "qos", perf_qos_client } };
 

@@ -5,7 +5,8 @@
  * (perf_client.c). Both check every byte against a pattern (perf_pattern.c) unless they are asked for
  * other work (perf_work.h); the client keeps the latencies (perf_samples.c).
  *
- * A connection begins with a greeting of the client. Then requests and replies follow each other
+ * A connection begins with a greeting of the client. Where its buffers take time to make, the server
+ * answers with one byte, and the client waits for that. Then requests and replies follow each other
  * without headers: their sizes are in the greeting. When the client shuts its direction down, the
  * server answers with its account and closes.
  */
@@ -76,8 +77,24 @@ struct perf_greeting {
 #define PERF_MAGIC "shuntprf"
 #define PERF_VERSION 2
 
+/*
+ * A server across hosts (`shunt perf --serve`) also takes a greeting with this magic. It answers with
+ * struct perf_hello, and closes.
+ */
+#define PERF_MAGIC_HELLO "shuntprq"
+
+struct perf_hello {
+	char magic[8];			/* PERF_MAGIC_HELLO */
+	uint32_t version;
+	uint32_t shunt_port;		/* of the shunted process; this one is plain */
+	char machine[256];		/* printable, for people */
+};
+
 /* With magic and version. */
 void perf_greeting_make(struct perf_greeting *greeting, const struct perf_sizes *sizes);
+/* Whether the server answers it with PERF_READY. */
+bool perf_greeting_waits(const struct perf_greeting *greeting);
+#define PERF_READY 'r'
 /* A server takes no other. */
 bool perf_greeting_valid(const struct perf_greeting *greeting);
 
@@ -132,8 +149,9 @@ struct perf_usage {
 };
 struct perf_usage perf_usage_now(void);
 
-/* Both return the exit status. */
+/* They return the exit status. */
 int perf_server(int argc, char **argv);
+int perf_open_server(int argc, char **argv);
 int perf_client(int argc, char **argv);
 
 #endif

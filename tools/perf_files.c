@@ -32,13 +32,19 @@ static void put_text(FILE *file, const char *text)
 }
 
 static const char machine_columns[] =
-	",rounds_ended,pinned,cpu_model,cpus,caches,kernel,congestion_control,memory_bytes";
+	",rate,arrivals,server,rounds_ended,pinned,cpu_model,cpus,caches,kernel,congestion_control,memory_bytes";
 
 static void put_machine(FILE *file, const struct perf_result *result)
 {
 	const struct perf_machine *machine = &result->setup->machine;
+	const struct perf_open *open = &result->model->open;
 	char caches[PERF_CACHES_TEXT_MAX];
 
+	if (open->rate)
+		fprintf(file, ",%u,%s", open->rate, perf_arrivals_name(open->arrivals));
+	else
+		fputs(",,", file);
+	put_text(file, result->setup->remote);
 	put_text(file, perf_ended_text(result->ended));
 	put_text(file, result->setup->pin.text);
 	put_text(file, machine->cpu);
@@ -174,6 +180,11 @@ static json_t *result_json(const struct perf_result *result)
 	object = json_pack("{s:s, s:o, s:i, s:s, s:o}", "name", result->model->name, "flows", flows,
 			   "rounds", result->rounds, "rounds_ended", perf_ended_text(result->ended),
 			   "transports", transports);
+	if (result->model->open.rate)
+		json_object_set_new(object, "open_loop",
+				    json_pack("{s:I, s:s}", "rate",
+					      (json_int_t)result->model->open.rate, "arrivals",
+					      perf_arrivals_name(result->model->open.arrivals)));
 	if (result->failed)
 		json_object_set_new(object, "failed", json_string(result->why));
 	return object;
@@ -204,6 +215,10 @@ int perf_json(FILE *file, const char *path, const struct perf_result *results, s
 			 (int)setup->threads, "rounds", setup->rounds, "pinned", setup->pin.text,
 			 "machine", perf_machine_json(&setup->machine), "work",
 			 work_json(&setup->work), "models", models);
+	if (root && setup->remote[0])
+		json_object_set_new(root, "server",
+				    json_pack("{s:s, s:s*}", "address", setup->remote, "machine",
+					      setup->remote_machine));
 	if (root && setup->spread > 0) {
 		json_object_set_new(root, "spread_wanted", json_real(setup->spread));
 		json_object_set_new(root, "max_rounds", json_integer(setup->max_rounds));

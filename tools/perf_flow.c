@@ -90,6 +90,11 @@ void perf_greeting_make(struct perf_greeting *greeting, const struct perf_sizes 
 	greeting->conns = 1;
 }
 
+bool perf_greeting_waits(const struct perf_greeting *greeting)
+{
+	return greeting->work.buffers != PERF_BUFFERS_TABLE;
+}
+
 bool perf_greeting_valid(const struct perf_greeting *greeting)
 {
 	const struct perf_sizes *sizes = &greeting->sizes;

@@ -122,6 +122,16 @@ const char *perf_machine_caches(const struct perf_machine *machine, char text[PE
 	return text;
 }
 
+int perf_machine_text(const struct perf_machine *machine, char *text, size_t room)
+{
+	char caches[PERF_CACHES_TEXT_MAX], memory[24];
+
+	return snprintf(text, room, "%s, %d CPUs, %s; %s, %s, %s of memory",
+			machine->cpu[0] ? machine->cpu : "CPU not known", machine->cpus,
+			perf_machine_caches(machine, caches), machine->kernel, machine->congestion,
+			perf_machine_bytes(machine->memory, memory));
+}
+
 static void set_text(json_t *object, const char *key, const char *text)
 {
 	/* A text that is no UTF-8 has no JSON, and no member. */

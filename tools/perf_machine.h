@@ -35,6 +35,8 @@ uint64_t perf_machine_last_level(void);
 #define PERF_CACHES_TEXT_MAX 256
 const char *perf_machine_caches(const struct perf_machine *machine,
 				char text[PERF_CACHES_TEXT_MAX]);
+/* All of it in one line. Returns how long that would be, as snprintf() does. */
+int perf_machine_text(const struct perf_machine *machine, char *text, size_t room);
 /* An object; no member where the system does not say. */
 json_t *perf_machine_json(const struct perf_machine *machine);
 /* "32K", "1M" */

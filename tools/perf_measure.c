@@ -14,7 +14,7 @@
 #define START_SECONDS 15
 #define EXTRA_SECONDS 30	/* on top of what the client was asked to take */
 
-#define ARGUMENTS (8 + PERF_FLOWS_MAX)
+#define ARGUMENTS (10 + PERF_FLOWS_MAX)
 
 struct pair {
 	struct shunt_child server, client;
@@ -62,18 +62,29 @@ static int start_client(struct pair *pair, struct shunt_child_start start, const
 			const struct perf_model *model, const struct perf_setup *setup,
 			const char *port)
 {
-	char warm[16], measured[16], threads[16], work[PERF_WORK_TEXT_MAX];
+	const char *address = setup->remote[0] ? setup->remote : "127.0.0.1";
+	char warm[16], measured[16], threads[16], work[PERF_WORK_TEXT_MAX],
+		open[PERF_OPEN_TEXT_MAX];
 	char flows[PERF_FLOWS_MAX][PERF_FLOW_TEXT_MAX];
-	char *argv[ARGUMENTS + 1] = { (char *)program, "perf-end", "client", (char *)port, warm,
-				      measured,	       threads,	   work };
+	char *argv[ARGUMENTS + 1] = { (char *)program,
+				      "perf-end",
+				      "client",
+				      (char *)address,
+				      (char *)port,
+				      warm,
+				      measured,
+				      threads,
+				      work,
+				      open };
 
 	snprintf(warm, sizeof(warm), "%u", setup->warm_ms);
 	snprintf(measured, sizeof(measured), "%u", setup->measured_ms);
 	snprintf(threads, sizeof(threads), "%u", setup->threads);
 	perf_work_text(&setup->work, work);
+	perf_open_text(&model->open, open);
 	for (size_t f = 0; f < model->flow_count; f++) {
 		perf_flow_text(&model->flows[f], flows[f]);
-		argv[8 + f] = flows[f];
+		argv[10 + f] = flows[f];
 	}
 	start.argv = argv;
 	start.cpus = setup->pin.given ? &setup->pin.client : NULL;
@@ -143,12 +154,13 @@ static void read_flow(const json_t *flow, double seconds, double metrics[PERF_ME
 }
 
 /* The first flow holds what the flows share until share_out(). */
-static int read_results(const struct pair *pair, const struct perf_model *model, struct perf_run *run,
-			char why[SHUNT_WHY_MAX])
+static int read_results(const struct pair *pair, const struct perf_model *model, bool remote,
+			struct perf_run *run, char why[SHUNT_WHY_MAX])
 {
 	json_error_t error;
 	json_t *client = json_load_file(pair->files.client_out, 0, &error);
-	json_t *server = json_load_file(pair->files.server_out, 0, &error);
+	json_t *server = remote ? json_incref(json_object_get(client, "served")) :
+				  json_load_file(pair->files.server_out, 0, &error);
 	const json_t *flows = json_object_get(client, "flows");
 	const json_t *lines = json_object_get(client, "lines");
 	double sent = 0, served = number_of(server, "operations");
@@ -160,6 +172,8 @@ static int read_results(const struct pair *pair, const struct perf_model *model,
 		read_flow(flow, number_of(client, "seconds"), run->metrics[f]);
 		sent += number_of(flow, "total");
 	}
+	run->metrics[0][PERF_LATE] = number_of(client, "late");
+	run->metrics[0][PERF_UNSENT] = number_of(client, "unsent");
 	shared[PERF_RUN_OPERATIONS] = served;
 	shared[PERF_CPU] = number_of(client, "cpu") + number_of(server, "cpu");
 	shared[PERF_SWITCHES] = number_of(client, "switches") + number_of(server, "switches");
@@ -176,15 +190,15 @@ static int read_results(const struct pair *pair, const struct perf_model *model,
 	return -1;
 }
 
-static void read_engines(const struct pair *pair, struct perf_run *run)
+static void read_engines(const struct pair *pair, bool remote, struct perf_run *run)
 {
 	static const char *const names[] = { "wr", "doorbells", "wr_bytes", "completions", "events" };
 	double sums[5] = { 0 }, *shared = run->metrics[0];
 
-	shunt_share_read(pair->files.client_stats, pair->files.server_stats, &run->share);
-	if (!run->share.known ||
-	    shunt_counters_add(pair->files.client_stats, names, sums, 5) ||
-	    shunt_counters_add(pair->files.server_stats, names, sums, 5))
+	shunt_share_read(pair->files.client_stats, remote ? NULL : pair->files.server_stats,
+			 &run->share);
+	if (!run->share.known || shunt_counters_add(pair->files.client_stats, names, sums, 5) ||
+	    (!remote && shunt_counters_add(pair->files.server_stats, names, sums, 5)))
 		return;
 	shared[PERF_SHARE] = run->share.share;
 	shared[PERF_WR] = sums[0];
@@ -201,6 +215,33 @@ static void share_out(struct perf_run *run)
 		for (int m = 0; m < PERF_METRIC_COUNT; m++)
 			if (perf_metric_rows[m].shared)
 				run->metrics[f][m] = run->metrics[0][m];
+}
+
+/* The server of another host runs already. */
+static int run_client(struct pair *pair, const struct perf_bench *bench,
+		      const struct perf_model *model, const struct perf_transport *transport,
+		      const struct perf_setup *setup, char why[SHUNT_WHY_MAX])
+{
+	const struct shunt_pair_files *files = &pair->files;
+	struct shunt_child_start start;
+	char port[16];
+	int rc;
+
+	make_start(&start, bench, transport);
+	snprintf(port, sizeof(port), "%u",
+		 transport->shunt ? setup->shunt_port : setup->plain_port);
+	rc = start_client(pair, start, bench->program, model, setup, port);
+	if (rc) {
+		snprintf(why, SHUNT_WHY_MAX, "the client could not be started: %s", strerror(-rc));
+		return -1;
+	}
+	rc = shunt_child_wait(&pair->client,
+			      (setup->warm_ms + setup->measured_ms) / 1e3 + EXTRA_SECONDS);
+	shunt_child_stop(&pair->client);
+	if (!rc && !failed(&pair->client))
+		return 0;
+	return shunt_child_explain("client", rc ? rc : -ECHILD, &pair->client, files->client_out,
+				   files->client_err, why);
 }
 
 static int run_pair(struct pair *pair, const struct perf_bench *bench,
@@ -241,11 +282,11 @@ int perf_measure(const struct perf_bench *bench, const struct perf_model *model,
 		for (int m = 0; m < PERF_METRIC_COUNT; m++)
 			run->metrics[f][m] = NAN;
 	shunt_scratch_pair(&pair->files, bench->dir);
-	rc = run_pair(pair, bench, model, transport, setup, why);
+	rc = (setup->remote[0] ? run_client : run_pair)(pair, bench, model, transport, setup, why);
 	if (!rc)
-		rc = read_results(pair, model, run, why);
+		rc = read_results(pair, model, setup->remote[0], run, why);
 	if (!rc && transport->shunt)
-		read_engines(pair, run);
+		read_engines(pair, setup->remote[0], run);
 	share_out(run);
 	free(pair);
 	return rc;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define WORDS_MAX 5		/* one more than any model has */
+#define WORDS_MAX 6 /* one more than any model has */
 #define ACKNOWLEDGEMENT 16	/* bytes of a reply that only says that the request has come */
 
 const char perf_model_help[] =
@@ -20,6 +20,10 @@ const char perf_model_help[] =
 	"  mix[:ELEPHANTS[:MICE]]\n"
 	"                        bulk streams [2] beside connections of small requests with 1 ms of\n"
 	"                        idle time between them [16]\n"
+	"  mix:READS:WRITES:S:L[:CONNS]\n"
+	"                        of 100 requests, READS have S bytes and an answer of L, as a read of a\n"
+	"                        store has; WRITES have L bytes and an answer of S, evenly spread and\n"
+	"                        counted apart; as mix:95:5:64:4K\n"
 	"  flow:SIZE:COUNT:US:CONNS\n"
 	"                        so many connections; on each COUNT requests of SIZE bytes at once,\n"
 	"                        which are acknowledged, then an idle time\n";
@@ -120,14 +124,39 @@ static const char *parse_incast(struct perf_model *model, const struct words *wo
 	return NULL;
 }
 
+/* Both kinds go over the same connections, so the second flow has none of its own. */
+static const char *parse_reads_and_writes(struct perf_model *model, const struct words *words)
+{
+	struct perf_flow *reads = &model->flows[0], *writes = &model->flows[1];
+	uint32_t share;
+
+	if (words->count > 5 || number(words, 0, 0, 1, 99, &share) ||
+	    number(words, 1, 0, 1, 99, &reads->sizes.writes) ||
+	    share + reads->sizes.writes != 100 || large(words, 2, &reads->sizes.request) ||
+	    large(words, 3, &reads->sizes.reply) ||
+	    number(words, 4, 1, 1, PERF_CONNS_MAX, &reads->conns) || is_too_much(reads))
+		return "mix:READS:WRITES:S:L[:CONNS], READS and WRITES together 100, 1 to 16M bytes "
+		       "each, 1 to 1024 connections, 1G bytes for all";
+	*writes = *reads;
+	writes->sizes = (struct perf_sizes) { .request = reads->sizes.reply,
+					      .reply = reads->sizes.request };
+	writes->conns = 0;
+	model->flow_count = 2;
+	model->flow_names[0] = "reads";
+	model->flow_names[1] = "writes";
+	return NULL;
+}
+
 static const char *parse_mix(struct perf_model *model, const struct words *words)
 {
 	struct perf_flow *elephants = &model->flows[0], *mice = &model->flows[1];
 
+	if (words->count >= 4)
+		return parse_reads_and_writes(model, words);
 	*mice = *elephants;
 	if (words->count > 2 || number(words, 0, 2, 1, PERF_CONNS_MAX / 2, &elephants->conns) ||
 	    number(words, 1, 16, 1, PERF_CONNS_MAX / 2, &mice->conns))
-		return "mix[:ELEPHANTS[:MICE]], 1 to 512 connections each";
+		return "mix[:ELEPHANTS[:MICE]], 1 to 512 connections each; or mix:READS:WRITES:S:L[:CONNS]";
 	model->flow_count = 2;
 	model->flow_names[0] = "elephants";
 	model->flow_names[1] = "mice";
@@ -205,6 +234,26 @@ int perf_model_parse(struct perf_model *model, const char *text, uint32_t depth,
 	}
 	snprintf(why, SHUNT_WHY_MAX,
 		 "models are pingpong, rr, stream, cluster, incast, mix and flow");
+	return -1;
+}
+
+int perf_model_open(struct perf_model *model, const struct perf_open *open, char why[SHUNT_WHY_MAX])
+{
+	size_t length = strlen(model->name);
+
+	if (!model->flows[0].sizes.reply || model->flows[0].burst ||
+	    (model->flow_count > 1 && model->flows[1].conns)) {
+		snprintf(why, SHUNT_WHY_MAX,
+			 "--rate is for models whose requests are all alike and have answers: "
+			 "pingpong, rr, incast and mix:READS:WRITES:S:L");
+		return -1;
+	}
+	model->open = *open;
+	if (snprintf(model->name + length, sizeof(model->name) - length, "@%s%u",
+		     open->arrivals == PERF_POISSON ? "p" : "",
+		     open->rate) < (int)(sizeof(model->name) - length))
+		return 0;
+	snprintf(why, SHUNT_WHY_MAX, "its name has no room for the rate");
 	return -1;
 }
 

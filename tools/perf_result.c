@@ -98,7 +98,8 @@ double perf_result_median(const struct perf_result *result, size_t transport, si
 			  enum perf_metric metric)
 {
 	if (metric == PERF_SPREAD)
-		return relative_deviation(result, transport, flow, PERF_RATE);
+		return relative_deviation(result, transport, flow,
+					  result->model->open.rate ? PERF_P50 : PERF_RATE);
 	if (metric != PERF_RATIO)
 		return median_of(result, transport, flow, metric);
 	if (!result->transports->has_base)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The accepting end: one thread, one epoll set, all connections. */
-#include "tools/perf_talk.h"
+/*
+ * The accepting end: one thread, one epoll set, all connections. It serves one run of this host, whose
+ * first failure ends it, or, as open-server, the runs of anybody, whose failures end their connections.
+ * Then nothing is believed of a client: sizes, memory, connections and time have limits.
+ */
+#include "tools/perf_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,232 +19,144 @@
 #include <unistd.h>
 
 #include "tools/bench.h"
+#include "tools/perf_machine.h"
+#include "tools/ping.h"
 #include "tools/shunt.h"
 
 #define EVENTS 64
 
-struct conn {
-	int fd;
-	uint32_t events;		/* what epoll watches it for */
-	struct perf_greeting greeting;
-	size_t greeted;			/* bytes of the greeting that have come */
-	uint32_t skipped;		/* bytes after it */
-	bool talks; /* the greeting has been taken */
-	struct perf_talk talk;
-	bool ended;			/* the client has shut its direction down */
-	struct perf_account account; /* as it is sent */
-	size_t said; /* bytes of it that have been sent */
-};
+/* Of an open server. */
+#define OPEN_CONNS (PERF_CONNS_MAX + 64)
+#define OPEN_GREETING 30000000000ULL /* ns without a byte before requests */
+#define OPEN_SILENCE 120000000000ULL /* ns without a byte later on, in any direction */
+#define OPEN_LENGTH 660000000000ULL /* ns of a connection: the longest run, and a minute */
+#define SWEEP_MS 1000
 
-static struct {
-	int epoll, listener;
-	uint64_t wanted, finished;	/* connections */
-	uint64_t requests, bytes;
-	bool begun;
-	struct perf_usage before;	/* when the first connection came */
-	uint8_t buffer[PERF_CHUNK_MAX];
-} server;
+static struct perf_server server;
 
-static int listen_loopback(uint16_t *port)
+static int listen_at(const union ping_address *address, uint16_t *port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t length = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	union ping_address at = *address;
+	socklen_t length = sizeof(at);
+	char text[PING_ADDRESS_TEXT];
+	int on = 1, fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(fd, PERF_CONNS_MAX) || getsockname(fd, (struct sockaddr *)&address, &length))
-		perf_end_fail(PERF_END_FAILED, "cannot listen on 127.0.0.1: %m");
-	*port = ntohs(address.sin_port);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+	    bind(fd, &at.any, ping_address_length(&at)) || listen(fd, PERF_CONNS_MAX) ||
+	    getsockname(fd, &at.any, &length))
+		perf_end_fail(PERF_END_FAILED, "cannot listen at %s port %u: %m",
+			      ping_address_text(address, text), ntohs(address->v4.sin_port));
+	*port = ntohs(at.v4.sin_port);
 	return fd;
 }
 
-static void watch(int op, int fd, uint32_t events, void *of)
+static void drop(struct perf_server_conn *conn)
 {
-	struct epoll_event event = { .events = events, .data.ptr = of };
-
-	if (epoll_ctl(server.epoll, op, fd, &event))
-		perf_end_fail(PERF_END_FAILED, "epoll_ctl: %m");
-}
-
-static void want(struct conn *conn, uint32_t events)
-{
-	if (conn->events != events)
-		watch(EPOLL_CTL_MOD, conn->fd, events, conn);
-	conn->events = events;
-}
-
-static void take_connection(void)
-{
-	struct sockaddr_in peer;
-	socklen_t length = sizeof(peer);
-	int on = 1, fd = accept4(server.listener, (struct sockaddr *)&peer, &length,
-				 SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct conn *conn;
-
-	if (fd < 0) {
-		if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
-			return;
-		perf_end_fail(PERF_END_FAILED, "accept: %m");
-	}
-	if (!server.begun)
-		server.before = perf_usage_now();
-	server.begun = true;
-	conn = calloc(1, sizeof(*conn));
-	if (!conn)
-		perf_end_fail(PERF_END_FAILED, "out of memory");
-	conn->fd = fd;
-	conn->events = EPOLLIN;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	watch(EPOLL_CTL_ADD, fd, EPOLLIN, conn);
-}
-
-static void drop(struct conn *conn)
-{
+	*conn->link = conn->next;
+	if (conn->next)
+		conn->next->link = conn->link;
+	server.conn_count--;
+	server.memory -= conn->memory;
 	close(conn->fd);
 	perf_talk_free(&conn->talk);
 	free(conn);
 }
 
-/* ---- the greeting ---- */
-
-/* Also the bytes that are skipped after it. Whether the connection may go on; not for a stranger. */
-static bool take_greeting(struct conn *conn)
+static void add_connection(int fd)
 {
-	size_t missing = sizeof(conn->greeting) - conn->greeted;
-	ssize_t got;
+	struct perf_server_conn *conn = calloc(1, sizeof(*conn));
+	int on = 1;
 
-	if (!missing) {
-		missing = conn->greeting.skip - conn->skipped;
-		got = recv(conn->fd, server.buffer,
-			   missing < sizeof(server.buffer) ? missing : sizeof(server.buffer), 0);
-		conn->skipped += got > 0 ? (uint32_t)got : 0;
-	} else {
-		got = recv(conn->fd, (uint8_t *)&conn->greeting + conn->greeted, missing, 0);
-		conn->greeted += got > 0 ? (size_t)got : 0;
-		if (conn->greeted == sizeof(conn->greeting) &&
-		    !perf_greeting_valid(&conn->greeting))
-			return false;
-	}
-	return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-/* Whether requests are next. */
-static bool is_greeted(struct conn *conn)
-{
-	const struct perf_greeting *greeting = &conn->greeting;
-	uint32_t request = greeting->sizes.request, reply = greeting->sizes.reply;
-
-	if (conn->talks)
-		return true;
-	if (conn->greeted < sizeof(*greeting) || conn->skipped < greeting->skip)
-		return false;
-	if (perf_pattern_make(request > reply ? request : reply) ||
-	    perf_talk_init(&conn->talk, PERF_AT_SERVER, greeting))
+	if (!conn)
 		perf_end_fail(PERF_END_FAILED, "out of memory");
-	conn->talks = true;
-	return true;
+	if (!server.conn_count && (server.open || !server.begun))
+		server.before = perf_usage_now();
+	server.begun = true;
+	conn->server = &server;
+	conn->next = server.conns;
+	conn->link = &server.conns;
+	if (conn->next)
+		conn->next->link = &conn->next;
+	server.conns = conn;
+	server.conn_count++;
+	conn->fd = fd;
+	conn->events = EPOLLIN;
+	conn->came = conn->heard = server.open ? perf_now() : 0;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	perf_server_watch(&server, EPOLL_CTL_ADD, fd, EPOLLIN, conn);
 }
 
-/* ---- requests and replies ---- */
-
-/* Whether all that is owed has gone out. A reply is one send. */
-static bool reply(struct conn *conn)
+/* The one that has not greeted for longest goes, so a crowd that says nothing keeps nobody out. */
+static bool make_room(void)
 {
-	struct perf_talk *talk = &conn->talk;
+	struct perf_server_conn *oldest = NULL;
 
-	while (perf_talk_sends(talk) || (talk->sizes.reply && talk->sent < talk->received)) {
-		int rc;
-
-		if (!perf_talk_sends(talk))
-			perf_talk_begin(talk);
-		rc = perf_talk_send(talk, conn->fd);
-		if (rc == -EAGAIN)
-			return false;
-		if (rc)
-			perf_end_fail(PERF_END_PEER, "connection %u: send: %s", talk->index,
-				      strerror(-rc));
-	}
-	return true;
+	for (struct perf_server_conn *conn = server.conns; conn; conn = conn->next)
+		if (!conn->talks && !conn->lost && (!oldest || conn->heard < oldest->heard))
+			oldest = conn;
+	if (oldest)
+		perf_server_give_up(oldest, PERF_END_PEER, "others came, and it had said nothing");
+	return oldest;
 }
 
-static void make_account(struct conn *conn)
+static void take_connection(void)
 {
-	struct perf_usage now = perf_usage_now();
+	int fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	conn->account = conn->talk.account;
-	conn->account.requests = conn->talk.received;
-	conn->account.cpu_ns = (uint64_t)((now.cpu - server.before.cpu) * 1e9);
-	conn->account.switches = (uint64_t)(now.switches - server.before.switches);
-}
-
-/* Whether the connection is done with. */
-static bool say_account(struct conn *conn)
-{
-	if (!conn->said)
-		make_account(conn);
-	while (conn->said < sizeof(conn->account)) {
-		ssize_t sent = send(conn->fd, (uint8_t *)&conn->account + conn->said,
-				    sizeof(conn->account) - conn->said, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EAGAIN)
-			return false;
-		if (sent < 0 && errno != EINTR)
-			perf_end_fail(PERF_END_PEER, "connection %u: send: %m", conn->talk.index);
-		if (sent > 0)
-			conn->said += (size_t)sent;
-	}
-	return true;
-}
-
-static void take_requests(struct conn *conn)
-{
-	struct perf_talk *talk = &conn->talk;
-	ssize_t got = perf_talk_receive(talk, conn->fd, server.buffer, sizeof(server.buffer));
-
-	if (got == -EAGAIN || got == -EINTR)
+	if (fd < 0) {
+		/* Without a descriptor for it, it would be announced for ever. */
+		if (server.open && (errno == EMFILE || errno == ENFILE))
+			make_room();
+		if (errno == EBADF || errno == EINVAL ||
+		    (!server.open && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR))
+			perf_end_fail(PERF_END_FAILED, "accept: %m");
 		return;
-	if (got == -EBADMSG)
-		perf_end_fail(PERF_END_FAILED, "connection %u: %s", talk->index, talk->why);
-	if (got < 0)
-		perf_end_fail(PERF_END_PEER, "connection %u: recv: %s", talk->index,
-			      strerror(-(int)got));
-	if (!got && !perf_talk_between(talk))
-		perf_end_fail(PERF_END_PEER, "connection %u ended inside request %llu", talk->index,
-			      (unsigned long long)talk->received + 1);
-	conn->ended = !got;
+	}
+	if (server.open && server.conn_count >= OPEN_CONNS && !make_room()) {
+		fprintf(stderr, "shunt perf: a connection was refused: there are %d\n", OPEN_CONNS);
+		close(fd);
+		return;
+	}
+	add_connection(fd);
 }
 
-static void finish(struct conn *conn)
+/* Clients that went away without a word, that are silent, or that stay for ever. */
+static void sweep(uint64_t now)
 {
-	server.finished++;
-	server.requests += conn->talk.received;
-	server.bytes += conn->talk.rx;
+	struct perf_server_conn *next;
+
+	for (struct perf_server_conn *conn = server.conns; conn; conn = next) {
+		next = conn->next;
+		if (now - conn->heard > (conn->talks ? OPEN_SILENCE : OPEN_GREETING))
+			perf_server_give_up(conn, PERF_END_PEER, "it was silent for too long");
+		else if (now - conn->came > OPEN_LENGTH)
+			perf_server_give_up(conn, PERF_END_PEER, "it is older than any run");
+		if (conn->lost)
+			drop(conn);
+	}
+}
+
+/* Also of one that was given up, and of a stranger, which count for nothing. */
+static void finish(struct perf_server_conn *conn)
+{
+	if (conn->finished) {
+		server.finished++;
+		server.requests += conn->talk.received;
+		server.bytes += conn->talk.rx;
+	}
 	drop(conn);
 }
 
-/* While replies do not get out, no more requests are taken in. */
-static void serve(struct conn *conn, uint32_t events)
+/* Those that had to make room, too late for events that were already there. */
+static void drop_lost(void)
 {
-	bool readable = (events & ~(uint32_t)EPOLLOUT) && (conn->events & EPOLLIN);
+	struct perf_server_conn *next;
 
-	if (readable && !is_greeted(conn)) {
-		if (!take_greeting(conn)) {
+	for (struct perf_server_conn *conn = server.conns; conn; conn = next) {
+		next = conn->next;
+		if (conn->lost)
 			drop(conn);
-			return;
-		}
-		readable = false;
 	}
-	if (!is_greeted(conn))
-		return;
-	if (readable)
-		take_requests(conn);
-	if (!reply(conn) || (conn->ended && !say_account(conn)))
-		want(conn, EPOLLOUT);
-	else if (conn->ended)
-		finish(conn);
-	else
-		want(conn, EPOLLIN);
 }
 
 static void say_ready(uint16_t port)
@@ -266,34 +182,86 @@ static void report(void)
 	json_decref(root);
 }
 
-/* server CONNECTIONS: serves as many, then says what it had. */
-int perf_server(int argc, char **argv)
+static void handle_events(int timeout_ms)
 {
 	struct epoll_event events[EVENTS];
-	uint16_t port;
-	int count;
+	int count = epoll_wait(server.epoll, events, EVENTS, timeout_ms);
 
-	if (argc != 2 || perf_number(argv[1], 1, PERF_CONNS_MAX, &server.wanted))
-		return EXIT_USAGE;
-	server.listener = listen_loopback(&port);
+	if (count < 0 && errno != EINTR)
+		perf_end_fail(PERF_END_FAILED, "epoll_wait: %m");
+	for (int i = 0; i < count; i++) {
+		struct perf_server_conn *conn = events[i].data.ptr;
+
+		if (!conn)
+			take_connection();
+		else if (!perf_server_serve(conn, events[i].events))
+			finish(conn);
+	}
+}
+
+static void begin(uint16_t port)
+{
 	server.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server.epoll < 0)
 		perf_end_fail(PERF_END_FAILED, "epoll_create1: %m");
-	watch(EPOLL_CTL_ADD, server.listener, EPOLLIN, NULL);
+	perf_server_watch(&server, EPOLL_CTL_ADD, server.listener, EPOLLIN, NULL);
 	say_ready(port);
-	while (server.finished < server.wanted) {
-		count = epoll_wait(server.epoll, events, EVENTS, -1);
-		if (count < 0 && errno != EINTR)
-			perf_end_fail(PERF_END_FAILED, "epoll_wait: %m");
-		for (int i = 0; i < count; i++) {
-			if (events[i].data.ptr)
-				serve(events[i].data.ptr, events[i].events);
-			else
-				take_connection();
-		}
-	}
+}
+
+/* server CONNECTIONS: serves as many, then says what it had. */
+int perf_server(int argc, char **argv)
+{
+	union ping_address loopback = { .v4 = { .sin_family = AF_INET } };
+	uint16_t port;
+
+	if (argc != 2 || perf_number(argv[1], 1, PERF_CONNS_MAX, &server.wanted))
+		return EXIT_USAGE;
+	loopback.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	server.listener = listen_at(&loopback, &port);
+	begin(port);
+	while (server.finished < server.wanted)
+		handle_events(-1);
 	report();
 	close(server.epoll);
 	close(server.listener);
 	return 0;
+}
+
+static void make_hello(uint32_t shunt_port)
+{
+	struct perf_machine machine;
+
+	memcpy(server.hello.magic, PERF_MAGIC_HELLO, sizeof(server.hello.magic));
+	server.hello.version = PERF_VERSION;
+	server.hello.shunt_port = shunt_port;
+	perf_machine_read(&machine, "");
+	perf_machine_text(&machine, server.hello.machine, sizeof(server.hello.machine));
+}
+
+/* open-server ADDRESS PORT SHUNT-PORT: until a signal. SHUNT-PORT is 0 in the shunted process. */
+int perf_open_server(int argc, char **argv)
+{
+	union ping_address address;
+	uint64_t port, shunt_port, swept = perf_now();
+	uint16_t bound;
+
+	if (argc != 4 || ping_address_parse(argv[1], &address) ||
+	    perf_number(argv[2], 0, 65535, &port) || perf_number(argv[3], 0, 65535, &shunt_port))
+		return EXIT_USAGE;
+	server.open = true;
+	/* The table does not move while replies are sent from it. */
+	if (perf_pattern_make(PERF_LARGE_MAX))
+		perf_end_fail(PERF_END_FAILED, "out of memory");
+	make_hello((uint32_t)shunt_port);
+	address.v4.sin_port = htons((uint16_t)port);
+	server.listener = listen_at(&address, &bound);
+	begin(bound);
+	for (;;) {
+		handle_events(SWEEP_MS);
+		drop_lost();
+		if (perf_now() - swept > SWEEP_MS * 1000000ULL) {
+			swept = perf_now();
+			sweep(swept);
+		}
+	}
 }

@@ -9,6 +9,7 @@
 #include "tools/output.h"
 
 #define CELL_MAX 24
+#define LABEL 22 /* columns; a longer one has a line to itself */
 
 static const struct perf_work no_work;
 
@@ -54,7 +55,11 @@ static void print_label(const struct perf_result *result, size_t transport, size
 
 	if (!transport)
 		perf_label(result->model, flow, label);
-	printf("%-22s %-10s", label, result->transports->list[transport].name);
+	if (strlen(label) > LABEL) {
+		puts(label);
+		label[0] = '\0';
+	}
+	printf("%-*s %-10s", LABEL, label, result->transports->list[transport].name);
 }
 
 static void print_flow(const struct perf_result *result, size_t transport, size_t flow)
@@ -112,14 +117,10 @@ static void print_flows(const struct perf_result *result)
 /* The machine and what was asked for. */
 static void print_head(const struct perf_setup *setup)
 {
-	const struct perf_machine *machine = &setup->machine;
-	char caches[PERF_CACHES_TEXT_MAX], memory[24], line[1024];
+	char line[1536], remote[2 * sizeof(setup->remote_machine)];
 	size_t have;
 
-	have = (size_t)snprintf(line, sizeof(line), "%s, %d CPUs, %s; %s, %s, %s of memory",
-				machine->cpu[0] ? machine->cpu : "CPU not known", machine->cpus,
-				perf_machine_caches(machine, caches), machine->kernel,
-				machine->congestion, perf_machine_bytes(machine->memory, memory));
+	have = (size_t)perf_machine_text(&setup->machine, line, 1024);
 	if (setup->pin.given)
 		have += (size_t)snprintf(line + have, sizeof(line) - have, "; cpu=%s",
 					 setup->pin.text);
@@ -129,7 +130,43 @@ static void print_head(const struct perf_setup *setup)
 						 perf_work_field(i),
 						 perf_work_name(&setup->work, i));
 	shunt_print_wrapped(0, 0, line);
+	if (setup->remote[0]) {
+		snprintf(line, sizeof(line), "Server %s: %s", setup->remote,
+			 shunt_escape(setup->remote_machine, remote, sizeof(remote)));
+		shunt_print_wrapped(0, 0, line);
+	}
 	putchar('\n');
+}
+
+/* What an open loop could not do as it was asked to. */
+static void print_open(const struct perf_result *result)
+{
+	char cells[3][CELL_MAX];
+
+	if (!result->model->open.rate || !result->rounds)
+		return;
+	for (size_t t = 0; t < result->transports->count; t++) {
+		print_label(result, t, 0);
+		printf(" %9s %9s %9s\n", figure_cell(result->model->open.rate, cells[0]),
+		       figure_cell(perf_result_median(result, t, 0, PERF_LATE), cells[1]),
+		       figure_cell(perf_result_median(result, t, 0, PERF_UNSENT), cells[2]));
+	}
+}
+
+static void print_open_loops(const struct perf_result *results, size_t count)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++)
+		any |= results[i].model->open.rate && results[i].rounds;
+	if (!any)
+		return;
+	printf("\n%-22s %-10s %9s %9s %9s\n", "OPEN LOOP", "TRANSPORT", "DUE/S", "LATE", "UNSENT");
+	for (size_t i = 0; i < count; i++)
+		print_open(&results[i]);
+	puts("In an open loop a latency counts from when the request was due. LATE: sent more than 1 ms\n"
+	     "after that. UNSENT: due in the measured time and not sent in it; these are in the latencies\n"
+	     "with the time they had waited.");
 }
 
 /* Of the models whose rounds had to settle. */
@@ -164,7 +201,7 @@ static void print_notes(const struct perf_result *results, size_t count)
 	     "ON LINK:\nshare of the bytes after each connection's first 256 KiB that travelled on the link, "
 	     "the worst\nround. For each operation, both ends together: work requests, doorbells, completion "
 	     "events, CPU\ntime in microseconds, voluntary context switches. SPREAD: relative standard deviation of OPS/S\n"
-	     "from round to round.");
+	     "from round to round; of P50 in an open loop.");
 	shunt_share_legend_print(&legend);
 	if (sampled)
 		puts("Percentiles are exact up to 1048576 latencies of a run, and of a uniform sample of as "
@@ -191,6 +228,7 @@ void perf_table(const struct perf_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (size_t t = 0; t < results[i].transports->count && results[i].rounds; t++)
 			print_costs(&results[i], t);
+	print_open_loops(results, count);
 	if (measured)
 		print_notes(results, count);
 	for (size_t i = 0; i < count; i++)

@@ -65,16 +65,36 @@ static void count(struct perf_worker *worker, struct perf_tally *tally, uint64_t
 		tally->measured += operations;
 }
 
-/* Even where there was hardly any time, each connection has made one request. */
+static bool has_room(const struct perf_conn *conn)
+{
+	return !perf_talk_sends(&conn->talk) &&
+	       conn->talk.sent - conn->talk.received < conn->flow->depth;
+}
+
+/* Even where there was hardly any time, each connection of a closed loop has made one request. */
 static bool may_begin(const struct perf_worker *worker, const struct perf_conn *conn)
 {
 	const struct perf_flow *flow = conn->flow;
 	const struct perf_talk *talk = &conn->talk;
 
+	if (worker->schedule.open)
+		return !worker->stopping && has_room(conn) && worker->schedule.next <= worker->now;
 	if (worker->stopping && talk->sent)
 		return false;
 	return (!flow->sizes.reply || talk->sent - talk->received < flow->depth) &&
 	       (!flow->burst || conn->left);
+}
+
+/* A latency of an open loop counts from when the request was due. */
+static uint64_t take_due(struct perf_worker *worker)
+{
+	struct perf_schedule *schedule = &worker->schedule;
+	uint64_t due = schedule->next;
+
+	if (due >= worker->begin && worker->now - due > PERF_LATE_NS)
+		schedule->late++;
+	perf_schedule_advance(schedule);
+	return due;
 }
 
 static void begin_request(struct perf_worker *worker, struct perf_conn *conn)
@@ -83,7 +103,9 @@ static void begin_request(struct perf_worker *worker, struct perf_conn *conn)
 		conn->left--;
 	if (conn->flow->sizes.reply) {
 		worker->now = perf_now();
-		conn->stamps[conn->talk.sent % conn->flow->depth] = worker->now;
+		conn->stamps[conn->talk.sent % conn->flow->depth] = worker->schedule.open ?
+									    take_due(worker) :
+									    worker->now;
 	}
 	perf_talk_begin(&conn->talk);
 }
@@ -105,6 +127,13 @@ static uint64_t written(const struct perf_conn *conn)
 	return conn->talk.sent - perf_talk_sends(&conn->talk);
 }
 
+static void queue(struct perf_conn *conn)
+{
+	conn->next_idle = NULL;
+	*conn->tally->idle_tail = conn;
+	conn->tally->idle_tail = &conn->next_idle;
+}
+
 /* Writes what may be written now. */
 static void write_requests(struct perf_worker *worker, struct perf_conn *conn)
 {
@@ -122,6 +151,10 @@ static void write_requests(struct perf_worker *worker, struct perf_conn *conn)
 		count(worker, conn->tally, written(conn) - before);
 	}
 	want(worker, conn, blocked || one_way ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	if (worker->schedule.open && !conn->queued && has_room(conn)) {
+		conn->queued = true;
+		queue(conn);
+	}
 }
 
 /* ---- clusters ---- */
@@ -139,56 +172,97 @@ static void end_cluster(struct perf_worker *worker, struct perf_conn *conn)
 		return;
 	}
 	conn->due = worker->now + conn->flow->interval_us * 1000ULL;
-	conn->next_idle = NULL;
-	*conn->tally->idle_tail = conn;
-	conn->tally->idle_tail = &conn->next_idle;
+	queue(conn);
 }
 
-/* Begins what is due, and returns when something is next. */
-static uint64_t begin_due(struct perf_worker *worker)
+/* The queue has one. */
+static struct perf_conn *unqueue(struct perf_tally *tally)
 {
-	uint64_t next = worker->stopping ? UINT64_MAX : worker->end;
+	struct perf_conn *conn = tally->idle;
 
-	for (size_t f = 0; f < worker->flow_count && !worker->stopping; f++) {
+	tally->idle = conn->next_idle;
+	if (!tally->idle)
+		tally->idle_tail = &tally->idle;
+	return conn;
+}
+
+/* Begins the clusters that are due, and returns when something is next. */
+static uint64_t begin_due_clusters(struct perf_worker *worker)
+{
+	uint64_t next = worker->end;
+
+	for (size_t f = 0; f < worker->flow_count; f++) {
 		struct perf_tally *tally = &worker->tallies[f];
 
-		while (tally->idle && tally->idle->due <= worker->now) {
-			struct perf_conn *conn = tally->idle;
-
-			tally->idle = conn->next_idle;
-			if (!tally->idle)
-				tally->idle_tail = &tally->idle;
-			begin_cluster(worker, conn);
-		}
+		while (tally->idle && tally->idle->due <= worker->now)
+			begin_cluster(worker, unqueue(tally));
 		if (tally->idle && tally->idle->due < next)
 			next = tally->idle->due;
 	}
 	return next;
 }
 
+/* ---- the open loop ---- */
+
+/* As above. All connections are of the first flow. Without room anywhere, a reply is what is next. */
+static uint64_t begin_due_requests(struct perf_worker *worker)
+{
+	struct perf_tally *tally = &worker->tallies[0];
+
+	while (tally->idle && worker->schedule.next <= worker->now) {
+		struct perf_conn *conn = unqueue(tally);
+
+		conn->queued = false;
+		write_requests(worker, conn);
+	}
+	return tally->idle && worker->schedule.next < worker->end ? worker->schedule.next :
+								    worker->end;
+}
+
+/* Their latencies are longer than what they count with. */
+static void count_unsent(struct perf_worker *worker)
+{
+	struct perf_schedule *schedule = &worker->schedule;
+
+	for (; schedule->next < worker->end; perf_schedule_advance(schedule)) {
+		if (schedule->next < worker->begin)
+			continue;
+		schedule->unsent++;
+		perf_samples_add(&worker->tallies[0].samples, worker->end - schedule->next);
+	}
+}
+
+static uint64_t begin_due(struct perf_worker *worker)
+{
+	if (worker->stopping)
+		return UINT64_MAX;
+	return worker->schedule.open ? begin_due_requests(worker) : begin_due_clusters(worker);
+}
+
 /* ---- replies ---- */
+
+/* An open loop has all that were due in the measured time, even if they came after it. */
+static void take_latency(struct perf_worker *worker, struct perf_tally *tally, uint64_t stamp)
+{
+	if (worker->schedule.open ? stamp >= worker->begin && stamp < worker->end :
+				    is_measured(worker))
+		perf_samples_add(&tally->samples, worker->now - stamp);
+}
 
 /* Of the replies that have come since there were `before`. */
 static void take_replies(struct perf_worker *worker, struct perf_conn *conn, uint64_t before)
 {
 	struct perf_talk *talk = &conn->talk;
-	bool measured = is_measured(worker);
 
 	if (talk->received > talk->sent ||
 	    (talk->received == talk->sent && !perf_talk_between(talk)))
 		perf_end_fail(PERF_END_FAILED, "connection %u: more bytes than were asked for",
 			      talk->index);
-	if (!talk->sizes.writes && !measured) {
-		count(worker, conn->tally, talk->received - before);
-		return;
-	}
 	for (uint64_t i = before; i < talk->received; i++) {
 		struct perf_tally *tally = conn->tally + perf_is_write(&talk->sizes, i);
 
 		count(worker, tally, 1);
-		if (measured)
-			perf_samples_add(&tally->samples,
-					 worker->now - conn->stamps[i % conn->flow->depth]);
+		take_latency(worker, tally, conn->stamps[i % conn->flow->depth]);
 	}
 }
 
@@ -276,7 +350,8 @@ static void end_requests(struct perf_worker *worker, struct perf_conn *conn)
 {
 	const struct perf_talk *talk = &conn->talk;
 
-	if (conn->fd < 0 || conn->ending || perf_talk_sends(talk) || !talk->sent ||
+	if (conn->fd < 0 || conn->ending || perf_talk_sends(talk) ||
+	    (!talk->sent && !worker->schedule.open) ||
 	    (talk->sizes.reply && talk->received < talk->sent))
 		return;
 	if (shutdown(conn->fd, SHUT_WR))
@@ -288,6 +363,8 @@ static void end_requests(struct perf_worker *worker, struct perf_conn *conn)
 static void stop(struct perf_worker *worker)
 {
 	worker->stopping = true;
+	if (worker->schedule.open)
+		count_unsent(worker);
 	for (struct perf_conn *conn = worker->conns; conn; conn = conn->next)
 		end_requests(worker, conn);
 }
@@ -323,6 +400,7 @@ void perf_worker_run(struct perf_worker *worker)
 	struct epoll_event events[EVENTS];
 
 	worker->now = perf_now();
+	perf_schedule_start(&worker->schedule, worker->now);
 	for (struct perf_conn *conn = worker->conns; conn; conn = conn->next)
 		write_requests(worker, conn);
 	while (worker->open) {
