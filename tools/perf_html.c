@@ -46,16 +46,23 @@ static uint64_t size_of(const struct perf_result *result)
 
 static size_t kind_length(const struct perf_result *result)
 {
-	return strcspn(result->model->name, ":");
+	return strcspn(result->model->name, ":@");
 }
 
-/* One flow, and the name up to the first colon is the same. */
+/* "@1000" of an open loop, or "". */
+static const char *rate_of(const struct perf_result *result)
+{
+	return strchrnul(result->model->name, '@');
+}
+
+/* One flow, the name up to the first colon, and the rate are the same. */
 static bool is_of_kind(const struct perf_result *result, const struct perf_result *first)
 {
 	size_t length = kind_length(first);
 
 	return result->rounds && result->model->flow_count == 1 && kind_length(result) == length &&
-	       !strncmp(result->model->name, first->model->name, length);
+	       !strncmp(result->model->name, first->model->name, length) &&
+	       !strcmp(rate_of(result), rate_of(first));
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -104,8 +111,8 @@ static void put_lines(FILE *file, const struct perf_result *const *points, size_
 	}
 	if (!known)
 		return;
-	snprintf(text, sizeof(text), "%.*s: %s", (int)kind_length(points[0]),
-		 points[0]->model->name, title);
+	snprintf(text, sizeof(text), "%.*s%s: %s", (int)kind_length(points[0]),
+		 points[0]->model->name, rate_of(points[0]), title);
 	shunt_chart_lines(
 		file, &(struct shunt_chart_lines) { .title = text,
 						    .x_title = "bytes of a request",
