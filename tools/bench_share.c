@@ -118,7 +118,8 @@ void shunt_share_of(const json_t *totals, struct shunt_share *share)
 	share->late = side.tx.late + side.rx.late > 0;
 	share->share = share->late ? late_share(&side) : whole_share(&side);
 	if (!share->known)
-		snprintf(share->why, sizeof(share->why), "no connection carried a byte that Shunt has seen");
+		snprintf(share->why, sizeof(share->why),
+			 "no connection carried a byte that Shunt has seen");
 }
 
 void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other)
