@@ -14,6 +14,7 @@
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/fork/fork_slots.h"
+#include "core/lane/copying.h"
 #include "core/lane/roster.h"
 #include "core/peer/hear.h"
 #include "core/peer/listen.h"
@@ -93,6 +94,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	shunt_traced_config(engine);
 	shunt_fault_begin(engine);
 	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
+	engine->copy_near = engine->single_core ? 0 : shunt_copying_near();
 	return engine;
 }
 

@@ -73,6 +73,7 @@ struct shunt_engine {
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
+	uint64_t copy_near;		/* of copying.h */
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
