@@ -217,6 +217,7 @@ static void look_for(const struct shunt_parked *claim)
 
 	if (!park(claim))
 		return;
+	link->engine->grow_young(link->engine, false);
 	stream = accepted_stream(link, &claim->tuple, claim->network, false);
 	if (stream) {
 		unpark(service, &service->parked);
