@@ -290,8 +290,11 @@ static void leave(struct shunt_engine *engine)
 	service = engine->service;
 	running = service && service->threaded;
 	shunt_lock_leave(&engine->service_lock);
-	if (!running)
+	if (!running) {	/* connections that have not lasted yet may be used, and not be claimed */
+		if (atomic_load(&engine->brief_ones))
+			each_stream(engine, hand_back, NULL);
 		return;
+	}
 	each_stream(engine, note_readable, &readable);
 	shunt_leave_ask(engine);
 	pthread_join(service->thread, NULL);

@@ -7,7 +7,6 @@
 #include "core/engine.h"
 #include "core/fd/young.h"
 #include "core/files.h"
-#include "core/service.h"
 #include "core/stream/rx.h"
 #include "core/stream/short_lived.h"
 #include "core/stream/unclaimed.h"
@@ -236,12 +235,6 @@ void shunt_young_connected(struct shunt_engine *engine, int fd, int result, cons
 	shunt_file_connected(engine, fd, result, address, length);
 }
 
-/* A claim that waits may be of this one, and is looked for among streams. */
-static bool is_claimed(struct shunt_engine *engine)
-{
-	return engine->service && atomic_load(&engine->service->parked_count);
-}
-
 bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd, bool nonblocking)
 {
 	struct shunt_young *young;
@@ -256,9 +249,6 @@ bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from
 	young->rendezvous = from->rendezvous;
 	begin(engine, young, SHUNT_YOUNG_ACCEPTOR, nonblocking);
 	shunt_lock_leave(&young->lock);
-	/* It is in the table before this is asked, and a claim is parked before those in the table are made streams. */
-	if (__builtin_expect(is_claimed(engine), 0))
-		shunt_young_grown(engine, fd);
 	return true;
 }
 
