@@ -228,7 +228,8 @@ void shunt_file_closing(struct shunt_engine *engine, int fd)
 	struct shunt_file *file = shunt_files_get(engine->files, fd);
 	int saved = errno;
 
-	if (file && file->kind == SHUNT_FILE_YOUNG && shunt_young_closing(engine, (struct shunt_young *)file))
+	if (file && file->kind == SHUNT_FILE_YOUNG &&
+	    shunt_young_closing(engine, (struct shunt_young *)file))
 		return;
 	file = shunt_file(engine, fd);
 	if (!file || file->kind == SHUNT_FILE_PRIVATE)

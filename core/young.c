@@ -57,7 +57,8 @@ static bool is_wanted(struct shunt_engine *engine)
 	       !atomic_load_explicit(&engine->paces, memory_order_relaxed);
 }
 
-static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_t role, bool nonblocking)
+static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_t role,
+		  bool nonblocking)
 {
 	young->role = role;
 	young->nonblocking = nonblocking;
@@ -92,13 +93,15 @@ static void begin_waiting_for_claims(struct shunt_stream *stream, const struct s
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_young *young)
+static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream,
+			     const struct shunt_young *young)
 {
 	bool acceptor = young->role == SHUNT_YOUNG_ACCEPTOR;
 
 	stream->rendezvous = acceptor ? young->rendezvous : NULL;
 	/* As by its first use: only where others have to be told of it, that is still to come. */
-	atomic_store(&stream->used, acceptor && young->uses && stream->rendezvous && stream->rendezvous->fd >= 0);
+	atomic_store(&stream->used,
+		     acceptor && young->uses && stream->rendezvous && stream->rendezvous->fd >= 0);
 	shunt_file_candidate(engine, stream, acceptor ? SHUNT_ACCEPTOR : SHUNT_CONNECTOR);
 	if (young->born)
 		stream->born = young->born;
@@ -115,7 +118,8 @@ static struct shunt_stream *make_stream(struct shunt_engine *engine, struct shun
 	if (!stream)
 		return NULL;
 	carry_over(stream, young);
-	if (!young->set || !shunt_epset_adopt(engine, young->set, young->set_generation, stream, young->events, young->data))
+	if (!young->set || !shunt_epset_adopt(engine, young->set, young->set_generation, stream,
+					      young->events, young->data))
 		return stream;
 	stream->fd = -1;
 	shunt_streams_vacate(stream);
@@ -147,7 +151,8 @@ struct shunt_file *shunt_young_grown(struct shunt_engine *engine, int fd)
 }
 
 /* Calls do(engine, record) for all that are there, locked. */
-static void each(struct shunt_engine *engine, void (*visit)(struct shunt_engine *, struct shunt_young *))
+static void each(struct shunt_engine *engine,
+		 void (*visit)(struct shunt_engine *, struct shunt_young *))
 {
 	if (!atomic_load(&engine->brief_ones))
 		return;
@@ -212,7 +217,8 @@ bool shunt_young_socket(struct shunt_engine *engine, int fd, bool nonblocking)
 	return true;
 }
 
-void shunt_young_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length)
+void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
+			   const struct sockaddr *address, socklen_t length)
 {
 	struct shunt_young *young = record(engine, fd);
 	uint8_t place;
@@ -235,7 +241,8 @@ void shunt_young_connected(struct shunt_engine *engine, int fd, int result, cons
 	shunt_file_connected(engine, fd, result, address, length);
 }
 
-bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd, bool nonblocking)
+bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd,
+			  bool nonblocking)
 {
 	struct shunt_young *young;
 
@@ -271,7 +278,10 @@ bool shunt_young_closing(struct shunt_engine *engine, struct shunt_young *young)
 		shunt_files_close(engine->files, young->fd);
 		end(young);
 		if (young->role != SHUNT_YOUNG_SOCKET && young->uses)
-			shunt_short_lived_count(engine, young->role == SHUNT_YOUNG_ACCEPTOR ? SHUNT_ACCEPTOR : SHUNT_CONNECTOR,
+			shunt_short_lived_count(engine,
+						young->role == SHUNT_YOUNG_ACCEPTOR ?
+							SHUNT_ACCEPTOR :
+							SHUNT_CONNECTOR,
 						young->place, true);
 	}
 	shunt_lock_leave(&young->lock);
@@ -303,14 +313,17 @@ static bool lasts(struct shunt_engine *engine, struct shunt_young *young)
 {
 	if (young->uses >= SHUNT_SHORT_LIVED_USES && !young->born)
 		young->born = shunt_now(engine);
-	return shunt_short_lived_lasts(engine, young->uses, young->received + young->sent, young->born);
+	return shunt_short_lived_lasts(engine, young->uses, young->received + young->sent,
+				       young->born);
 }
 
 bool shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
 {
 	shunt_lock_take(&young->lock);
 	/* A call that waits would keep out of reach of a switch. */
-	if (__builtin_expect(is_there(engine, young) && young->role != SHUNT_YOUNG_SOCKET && young->nonblocking, 1) &&
+	if (__builtin_expect(is_there(engine, young) && young->role != SHUNT_YOUNG_SOCKET &&
+				     young->nonblocking,
+			     1) &&
 	    !lasts(engine, young)) {
 		young->uses++;
 		return true;
@@ -328,7 +341,8 @@ void shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
 	shunt_lock_leave(&young->lock);
 }
 
-bool shunt_young_set_nonblocking(struct shunt_engine *engine, struct shunt_young *young, bool nonblocking)
+bool shunt_young_set_nonblocking(struct shunt_engine *engine, struct shunt_young *young,
+				 bool nonblocking)
 {
 	bool there;
 
@@ -353,7 +367,8 @@ bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *you
 }
 
 /* A second set, and what the kernel would disable, are a stream's business. */
-static bool is_simple(const struct shunt_young *young, const struct shunt_epset *set, int op, const struct epoll_event *event)
+static bool is_simple(const struct shunt_young *young, const struct shunt_epset *set, int op,
+		      const struct epoll_event *event)
 {
 	if (young->set && (young->set != set || young->set_generation != set->generation))
 		return false;
@@ -361,8 +376,8 @@ static bool is_simple(const struct shunt_young *young, const struct shunt_epset 
 }
 
 /* Lock held. */
-static int control(struct shunt_engine *engine, struct shunt_young *young, struct shunt_epset *set, int epfd, int op,
-		   struct epoll_event *event)
+static int control(struct shunt_engine *engine, struct shunt_young *young, struct shunt_epset *set,
+		   int epfd, int op, struct epoll_event *event)
 {
 	if (engine->sys->epoll_ctl(epfd, op, young->fd, event))
 		return -errno;
@@ -375,8 +390,9 @@ static int control(struct shunt_engine *engine, struct shunt_young *young, struc
 	return 0;
 }
 
-bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young, struct shunt_file *owner, int epfd, int op,
-		     struct epoll_event *event, int *result)
+bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,
+		     struct shunt_file *owner, int epfd, int op, struct epoll_event *event,
+		     int *result)
 {
 	struct shunt_epset *set = (struct shunt_epset *)owner;
 	bool served;

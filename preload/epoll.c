@@ -47,7 +47,8 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	struct shunt_young *young = shunt_young_at(fd);
 	int result;
 
-	if (unlikely(young) && is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))) &&
+	if (unlikely(young) && is_set(set) &&
+	    (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))) &&
 	    shunt_young_ctl(shunt_process.engine, young, set, epfd, op, event, &result))
 		return (int)shunt_result(result);
 	if (shunt_is_own_fd(set))

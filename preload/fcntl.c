@@ -26,7 +26,8 @@ static int set_young_flags(fcntl_call *call, struct shunt_young *young, void *ar
 
 	if (result)
 		return result;
-	if (!shunt_young_set_nonblocking(shunt_process.engine, young, (long)argument & O_NONBLOCK)) {
+	if (!shunt_young_set_nonblocking(shunt_process.engine, young,
+					 (long)argument & O_NONBLOCK)) {
 		stream = shunt_as_stream(shunt_lookup(young->fd));
 		if (stream)
 			shunt_stream_set_nonblocking(stream, (long)argument & O_NONBLOCK);

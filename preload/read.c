@@ -22,7 +22,8 @@ ssize_t read(int fd, void *buffer, size_t bytes)
 	ssize_t got;
 	bool own;
 
-	if (unlikely(young) && shunt_young_receives(young, &got, SYS_read, (long)buffer, (long)bytes, 0, 0))
+	if (unlikely(young) &&
+	    shunt_young_receives(young, &got, SYS_read, (long)buffer, (long)bytes, 0, 0))
 		return got;
 	stream = shunt_linked_or_own(&fd, &own);
 	if (stream)

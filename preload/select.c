@@ -25,7 +25,8 @@ static bool word_concerns(unsigned long bits, int first)
 	bool found = false;
 
 	for (; bits; bits &= bits - 1) {
-		file = shunt_lookup(first + __builtin_ctzl(bits));	/* a young connection becomes a stream */
+		file = shunt_lookup(first +
+				    __builtin_ctzl(bits));	/* a young connection becomes a stream */
 		found |= file && shunt_wait_concerns(file);
 	}
 	return found;
@@ -71,7 +72,8 @@ static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, c
 		return false;
 	for (first = 0; first < nfds; first += WORD_BITS)
 		found |= word_concerns(word(readable, first, nfds) | word(writable, first, nfds) |
-				       word(except, first, nfds), first);
+					       word(except, first, nfds),
+				       first);
 	return found;
 }
 

@@ -93,7 +93,8 @@ static bool is_fixed(off64_t *offset)
 }
 
 /* Unlike sending, this is no cancellation point. */
-static bool send_young(struct shunt_young *young, ssize_t *sent, int in, off64_t *offset, size_t bytes)
+static bool send_young(struct shunt_young *young, ssize_t *sent, int in, off64_t *offset,
+		       size_t bytes)
 {
 	if (!shunt_young_begins(shunt_process.engine, young))
 		return false;

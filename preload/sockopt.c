@@ -24,15 +24,18 @@ static bool needs_kernel(int level, int name)
 static bool leaves_young(int level, int name)
 {
 	if (level == IPPROTO_TCP)
-		return name == TCP_NODELAY || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT || name == TCP_KEEPIDLE ||
-		       name == TCP_KEEPINTVL || name == TCP_KEEPCNT || name == TCP_CONGESTION;
-	return level == SOL_SOCKET && (name == SO_REUSEADDR || name == SO_REUSEPORT || name == SO_KEEPALIVE ||
-				       name == SO_LINGER || name == SO_RCVBUF || name == SO_SNDBUF || name == SO_PRIORITY);
+		return name == TCP_NODELAY || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT ||
+		       name == TCP_KEEPIDLE || name == TCP_KEEPINTVL || name == TCP_KEEPCNT ||
+		       name == TCP_CONGESTION;
+	return level == SOL_SOCKET &&
+	       (name == SO_REUSEADDR || name == SO_REUSEPORT || name == SO_KEEPALIVE ||
+		name == SO_LINGER || name == SO_RCVBUF || name == SO_SNDBUF || name == SO_PRIORITY);
 }
 
 static int cork_young(struct shunt_young *young, const void *value, socklen_t length)
 {
-	int result = real(setsockopt)(young->fd, IPPROTO_TCP, TCP_CORK, value, length), saved = errno, on;
+	int result = real(setsockopt)(young->fd, IPPROTO_TCP, TCP_CORK, value, length),
+	    saved = errno, on;
 	struct shunt_stream *stream;
 
 	if (result)

@@ -11,7 +11,8 @@ ssize_t write(int fd, const void *buffer, size_t bytes)
 	ssize_t sent;
 	bool own;
 
-	if (unlikely(young) && shunt_young_sends(young, &sent, SYS_write, (long)buffer, (long)bytes, 0, 0))
+	if (unlikely(young) &&
+	    shunt_young_sends(young, &sent, SYS_write, (long)buffer, (long)bytes, 0, 0))
 		return sent;
 	stream = shunt_linked_or_own(&fd, &own);
 	if (stream && unlikely(shunt_bad_span(buffer, bytes)))

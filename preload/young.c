@@ -2,7 +2,8 @@
 #include "preload/young.h"
 
 /* The kernel checks pointers and sizes. No thread is cancelled in here: the record is locked. */
-bool shunt_young_receives(struct shunt_young *young, ssize_t *got, long number, long a, long b, long c, long d)
+bool shunt_young_receives(struct shunt_young *young, ssize_t *got, long number, long a, long b,
+			  long c, long d)
 {
 	shunt_cancellation_point();
 	if (!shunt_young_begins(shunt_process.engine, young))
@@ -12,7 +13,8 @@ bool shunt_young_receives(struct shunt_young *young, ssize_t *got, long number, 
 	return true;
 }
 
-bool shunt_young_sends(struct shunt_young *young, ssize_t *sent, long number, long a, long b, long c, long d)
+bool shunt_young_sends(struct shunt_young *young, ssize_t *sent, long number, long a, long b,
+		       long c, long d)
 {
 	shunt_cancellation_point();
 	if (!shunt_young_begins(shunt_process.engine, young))

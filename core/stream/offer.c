@@ -13,7 +13,8 @@ static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint32_t uses = atomic_load_explicit(&stream->uses, memory_order_relaxed);
 
 	atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
-	return shunt_short_lived_lasts(engine, uses, atomic_load(&stream->rx.head) + stream->tx.offset, stream->born);
+	return shunt_short_lived_lasts(
+		engine, uses, atomic_load(&stream->rx.head) + stream->tx.offset, stream->born);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -32,7 +33,9 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
 			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
 		return;
-	if (stream->role == SHUNT_CONNECTOR && shunt_short_lived_expected(engine, SHUNT_CONNECTOR, stream->place) && !lasts(engine, stream))
+	if (stream->role == SHUNT_CONNECTOR &&
+	    shunt_short_lived_expected(engine, SHUNT_CONNECTOR, stream->place) &&
+	    !lasts(engine, stream))
 		return;
 	if (atomic_exchange(&stream->used, true))
 		return;

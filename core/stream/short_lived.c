@@ -4,8 +4,8 @@
 #include <string.h>
 #include "core/engine.h"
 
-#define LASTING_USES 16		/* of a connection, after which it is expected to last */
-#define LASTING_BYTES 65536	/* and the same in bytes */
+#define LASTING_USES 16 /* of a connection, after which it is expected to last */
+#define LASTING_BYTES 65536 /* and the same in bytes */
 
 uint8_t shunt_short_lived_place(const struct sockaddr *address, socklen_t length)
 {
@@ -45,7 +45,8 @@ void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t 
 		return;
 	count = brief ? count + 1 : count - 1;
 	atomic_store_explicit(counter, count, memory_order_relaxed);
-	if (brief && count >= limit && !atomic_load_explicit(&engine->brief_ones, memory_order_relaxed))
+	if (brief && count >= limit &&
+	    !atomic_load_explicit(&engine->brief_ones, memory_order_relaxed))
 		atomic_store(&engine->brief_ones, true);
 }
 
@@ -54,19 +55,23 @@ void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *st
 	uint8_t role = stream->role;
 
 	if (role < SHUNT_LISTENER && atomic_load(&stream->touched))
-		shunt_short_lived_count(engine, role, stream->place, !stream->tx.bytes.link && !stream->rx.bytes.link);
+		shunt_short_lived_count(engine, role, stream->place,
+					!stream->tx.bytes.link && !stream->rx.bytes.link);
 }
 
 bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place)
 {
 	uint64_t limit = shunt_config_live(&engine->config.brief);
 
-	return limit && atomic_load_explicit(&engine->brief[role][place], memory_order_relaxed) >= limit;
+	return limit &&
+	       atomic_load_explicit(&engine->brief[role][place], memory_order_relaxed) >= limit;
 }
 
-bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes, uint64_t born)
+bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
+			     uint64_t born)
 {
 	return uses >= LASTING_USES || bytes >= LASTING_BYTES ||
 	       (uses >= SHUNT_SHORT_LIVED_USES &&
-		shunt_now(engine) - born >= shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
+		shunt_now(engine) - born >=
+			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
 }

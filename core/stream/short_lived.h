@@ -29,6 +29,7 @@ void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t 
 /* Those like it were brief, most of them. */
 bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place);
 /* So many calls and bytes are more than a query and its answer. `born`, in ns, counts only from SHUNT_SHORT_LIVED_USES on. */
-bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes, uint64_t born);
+bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
+			     uint64_t born);
 
 #endif

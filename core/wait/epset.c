@@ -221,14 +221,16 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 	return 0;
 }
 
-int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation, struct shunt_stream *stream,
-		      uint32_t events, uint64_t data)
+int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation,
+		      struct shunt_stream *stream, uint32_t events, uint64_t data)
 {
 	struct shunt_watch *watch = calloc(1, sizeof(*watch));
 
 	if (!watch)
 		return -ENOMEM;
-	*watch = (struct shunt_watch) { .set = set, .stream = stream, .fd = stream->fd, .events = events, .data = data };
+	*watch = (struct shunt_watch) {
+		.set = set, .stream = stream, .fd = stream->fd, .events = events, .data = data
+	};
 	shunt_lock_take(&engine->group.lock);
 	if (set->generation == generation && !set->closed) {
 		watch->next_of_stream = stream->watches;

@@ -35,7 +35,7 @@ struct shunt_epset {
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;
 	struct shunt_epset *next_free;	/* streams_lock */
-	uint32_t generation;		/* how often its memory has been a set */
+	uint32_t generation;	/* how often its memory has been a set */
 	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */
 	_Atomic bool closed;		/* its last number; group.lock */
 	_Atomic uint32_t begun;		/* waits in the kernel */
@@ -71,8 +71,8 @@ void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *s
  * The kernel's set has a registration of the stream, which the engine has not known of so far. 0 or -ENOMEM. Nothing happens
  * if the set is not that of this generation any more. Takes the group lock.
  */
-int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation, struct shunt_stream *stream,
-		      uint32_t events, uint64_t data);
+int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation,
+		      struct shunt_stream *stream, uint32_t events, uint64_t data);
 /* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
 void shunt_epset_unwatch(struct shunt_watch *watch);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */

@@ -243,7 +243,8 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	int n;
 
 	*stay = false;
-	if (!atomic_load_explicit(&set->linked, memory_order_relaxed) || !shunt_spin_begin(engine, &spin, deadline))
+	if (!atomic_load_explicit(&set->linked, memory_order_relaxed) ||
+	    !shunt_spin_begin(engine, &spin, deadline))
 		return 0;
 	n = spin_awhile(engine, set, events, max, &spin);
 	*stay = shunt_spin_end(engine, &spin, n > 0 || shunt_thread.signalled);
