@@ -11,6 +11,7 @@
 #include "core/stream/short_lived.h"
 #include "core/base/config.h"
 #include "core/device/fault.h"
+#include "core/fd/young.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -103,7 +104,10 @@ struct shunt_engine {
 	int wakers[64];
 	int waker_count;
 
-	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
+	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
+	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
+	_Atomic(struct shunt_young *) young[SHUNT_YOUNG_BLOCKS];	/* blocks of records by number; NULL: not needed yet */
+	void (*grow_young)(struct shunt_engine *engine, bool counted);	/* shunt_young_grow_all() */
 	_Atomic bool paces;	/* a limit is in force, our own or one that a link was told: see core/qos/pacing.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 	_Atomic uint64_t readers_until;	/* when peers' readers have had their moment (retire.c); 0: nobody has asked */

@@ -211,5 +211,6 @@ int shunt_command_run(struct shunt_engine *engine, const char *line, size_t byte
 		shunt_answer_put(answer, "it is: %s %s\n", command->name, command->form);
 		return -1;
 	}
+	engine->grow_young(engine, false);
 	return command->run(engine, count - 1, words + 1, answer);
 }

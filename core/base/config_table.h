@@ -126,6 +126,9 @@ UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
 	"after so many connections to an address that ended before a link could serve them, further ones are claimed "
 	"only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
 	"first use")
+BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
+	"whether connections to an address are expected to be brief before any has ended there. For programs that are "
+	"started for one question")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
