@@ -116,7 +116,7 @@ children() {
 
 models=(pingpong stream:1000 cluster:small cluster:16:50:100 incast:8:1K mix:1:4 flow:100:3:20:4)
 expect 0 "$shunt" perf --rounds 1 --seconds 0.05 --threads 2 --variant none=SHUNT_DEVICE=none \
-	--csv "$work/csv" --json "$work/json" "${models[@]}"
+	--csv "$work/csv" --json "$work/json" --html "$work/page.html" "${models[@]}"
 for model in "${models[@]}"; do
 	has "$out" "^$model "
 done
@@ -148,6 +148,7 @@ awk -F, '
 	END { if (lines != 8 * 3 * 2) { print lines " lines"; bad = 1 }; exit bad }
 ' "$work/csv" >"$work/wrong" || problem "CSV: $(cat "$work/wrong" "$work/csv")"
 
+python3 "$top_srcdir/tests/page.py" "$work/page.html" || problem "the page is wrong"
 has "$(cat "$work/json")" '^  "schema": 1,'
 if command -v jq >/dev/null; then
 	jq -e '(.models | length) == 7 and .rounds == 1 and
