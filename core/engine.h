@@ -121,7 +121,7 @@ struct shunt_engine {
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	_Atomic uint8_t traces;	/* SHUNT_TRACES_… (core/stream/traced.h): a send looks whether it is to be followed */
-	bool pin_from_chosen;		/* service thread */
+	_Atomic bool pin_from_chosen;	/* set by the service thread */
 	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	/* ns: all that was there then has been polled; while group.metered. group.lock */

@@ -274,13 +274,14 @@ exec {served}< <(exec "$shunt" perf --serve 127.0.0.1:0 2>"$work/served")
 server=$!
 read -r line <&"$served"
 has "$line" 'serves at 127.0.0.1, plain at port [0-9]+ and shunted at port [0-9]+$'
-plain_port=$(sed 's/.*plain at port \([0-9]*\).*/\1/' <<<"$line")
+plain_port=${line#*plain at port }
+plain_port=${plain_port%% *}
 shunt_port=${line##* }
 
 # stranger PORT: bytes from standard input, to a connection that then waits for the server's end of it.
 stranger() {
 	exec {socket}<>"/dev/tcp/127.0.0.1/$1"
-	cat >&"$socket" 2>/dev/null
+	cat 2>/dev/null 1>&"$socket"
 	cat <&"$socket" >"$work/answer" 2>/dev/null
 	exec {socket}>&-
 }
@@ -332,8 +333,7 @@ has "$(cat "$work/served")" 'others came, and it had said nothing'
 kill "$crowd_pid"
 exec {silent}>&-
 kill -TERM "$server"
-wait "$server"
-[ $? = 0 ] || problem "the server's end: $(cat "$work/served")"
+wait "$server" || problem "the server's end: $(cat "$work/served")"
 
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10

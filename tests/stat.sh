@@ -61,6 +61,7 @@ plain "$out$err"
 narrow "$out"
 has "$out" '^fake \(pid [0-9]+\): device soft, up .* s, 3 streams, 2 on the link$'
 has "$out" '^ +7  127.0.0.1:40000 +255.255.255.255:65535 +1024K +1.0G\* +1024K\* +0 +linked$'
+has "$out" '^  blocking sends: registered in place from 256.0K on \(measured\)$'
 has "$out" '^ +Recv-Q 1.0P, Send-Q 1.0P \(staged: 1.0P\), peer.s ring 25 % full, idle for 12345.7 s$'
 has "$out" '^  sends: 100; half below 32, 99 % below 32$'
 has "$out" '^  timed work requests: 5; half below 8.2 us, 99 % below 8.2 us$'

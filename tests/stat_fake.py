@@ -32,7 +32,8 @@ def stream(fd, local, peer, link, **more):
 def process(link, text=""):
     bytes_ = {"tcp": 0, "link": link, "late": link, "late_tcp": 0}
     return {"schema": 1, "pid": os.getpid(), "program": "fake" + text, "device": "soft" + text, "reason": text and 40 * (text + " "),
-            "uptime_ms": link // 1000, "counters": {"wr" + text: link, "idle": 7}, "reasons": {"why" + text: 3},
+            "uptime_ms": link // 1000, "counters": {"wr" + text: link, "idle": 7},
+            "registering": {"measured": not text, "from_bytes": 1 << 18}, "reasons": {"why" + text: 3},
             "totals": {"streams": 3, "linked": 2, "tx": bytes_, "rx": bytes_},
             "lanes": 2 * [{"peer": 1, "lane": 0, "streams": 1, "wr": link, "doorbells": 1, "wr_bytes": link,
                            "bound_by": "ring" + text}],

@@ -230,6 +230,8 @@ const struct shunt_metric shunt_metrics[] = {
 	COUNTER("spin_backoffs", "counters.spin_backoffs",
 		"Times that spinning was given up for a while"),
 	GAUGE("completion_queues", "polling.cqs", "Completion queues"),
+	GAUGE("send_registered_from_bytes", "registering.from_bytes",
+	      "Size from which on blocking sends are registered in place, 0 for never"),
 	{ ROW("sleep_cost_seconds", GAUGE, ONE, "polling.sleep_cost_ns",
 	      "Measured cost of a sleep"),
 	  .scale = SHUNT_NS },

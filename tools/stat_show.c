@@ -6,6 +6,7 @@
 #include "tools/stat.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,6 +72,25 @@ static void show_uring(const json_t *process)
 		puts("  io_uring: the process has a ring, so its streams stay on TCP");
 }
 
+/* The size from which on a blocking send is fetched from the program's own buffer. */
+static void show_registering(const json_t *process)
+{
+	const json_t *registering = json_object_get(process, "registering");
+	bool measured = json_is_true(json_object_get(registering, "measured"));
+	json_int_t from = number_of(registering, "from_bytes");
+	char size[16];
+
+	if (!registering)
+		return;
+	if (from > 0)
+		printf("  blocking sends: registered in place from %s on (%s)\n",
+		       human((double)from, size), measured ? "measured" : "SHUNT_MR_THRESHOLD");
+	else
+		printf("  blocking sends: all are copied (%s)\n",
+		       measured ? "measured: a copy costs less up to 4 MiB" :
+				  "SHUNT_MR_THRESHOLD=0");
+}
+
 /* A process of a PID namespace that is not visible from here has no number. */
 static const char *name_of(const json_t *process, char *buf, size_t room)
 {
@@ -101,6 +121,7 @@ static void show_header(const json_t *process)
 	if (*text_of(process, "reason", reason, sizeof(reason)))
 		shunt_print_wrapped(4, printf("  not accelerated: "), reason);
 	show_uring(process);
+	show_registering(process);
 }
 
 /* ---- streams ---- */

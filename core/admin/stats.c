@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/outfile.h"
 #include "core/fd/own_fds.h"
+#include "core/lane/zero_copy.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
 #include "core/loop/endpoint.h"
@@ -134,6 +135,20 @@ static void put_polling(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_put(text, "},");
 }
 
+/* Nothing until a link's device fetches data; from_bytes 0: no send is registered. */
+static void put_registering(struct shunt_json *text, struct shunt_engine *engine)
+{
+	uint64_t from = atomic_load(&engine->pin_from);
+
+	if (!atomic_load(&engine->pin_from_chosen))
+		return;
+	shunt_json_put(text, "\"registering\":{\"measured\":%s,",
+		       engine->config.mr_threshold == SHUNT_ZERO_COPY_AUTO ? "true" : "false");
+	text->comma = false;
+	shunt_json_number(text, "from_bytes", from == UINT64_MAX ? 0 : from);
+	shunt_json_put(text, "},");
+}
+
 /* Nothing where no class is known. */
 static void put_qos(struct shunt_json *text, struct shunt_engine *engine)
 {
@@ -238,6 +253,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 		       (unsigned long long)(shunt_now(engine) - engine->born) / 1000000);
 	shunt_json_put(&text, "\"uring\":\"%s\",", shunt_uring_text(atomic_load(&engine->uring)));
 	put_polling(&text, engine);
+	put_registering(&text, engine);
 	put_qos(&text, engine);
 	put_counters(&text, engine, &lanes);
 	shunt_lock_leave(&engine->group.lock);	/* whoever moves bytes does not wait for what the kernel is asked */

@@ -27,8 +27,8 @@ static void choose_pin_from(struct shunt_link *link)
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
 			  (unsigned long long)from);
 	}
-	engine->pin_from_chosen = true;
 	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
+	atomic_store(&engine->pin_from_chosen, true);
 }
 
 /* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
@@ -81,7 +81,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
 	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
-	if (lane->fetches && !engine->pin_from_chosen)
+	if (lane->fetches && !atomic_load(&engine->pin_from_chosen))
 		choose_pin_from(link);
 	return shunt_lane_post_receives(lane, lane->rq_depth);
 }

@@ -23,6 +23,13 @@ tests_bench_step_SOURCES = tests/bench/step.c tests/plain.h
 tests_bench_step_CFLAGS = $(plain_cflags)
 tests_bench_step_LDFLAGS =
 
+# Gets and sets in a given proportion, for redis and memcached.
+check_PROGRAMS += tests/bench/mix
+tests_bench_mix_SOURCES = tests/bench/mix.c tests/plain.h
+tests_bench_mix_CFLAGS = $(plain_cflags)
+tests_bench_mix_LDFLAGS =
+tests_bench_mix_LDADD = -lm
+
 # Programs that are ill on purpose: what the tools say of them (tests/findings.sh, paper/xr_e6.sh).
 check_PROGRAMS += tests/bench/sick
 tests_bench_sick_SOURCES = tests/bench/sick.c tests/plain.h
@@ -41,6 +48,20 @@ check_PROGRAMS += tests/bench/one_copy
 tests_bench_one_copy_SOURCES = tests/bench/one_copy.c tests/plain.h
 tests_bench_one_copy_LDADD =
 
+# A copy against a registration, and where the engine finds their crossover.
+check_PROGRAMS += tests/bench/mr_cost
+tests_bench_mr_cost_SOURCES = tests/bench/mr_cost.c
+tests_bench_mr_cost_LDADD = libshuntcore.la -lpthread
+
+# The processor: latency of memory by level, and counters of its caches.
+check_PROGRAMS += tests/bench/chase tests/bench/counters
+tests_bench_chase_SOURCES = tests/bench/chase.c tests/plain.h
+tests_bench_chase_CFLAGS = $(plain_cflags)
+tests_bench_chase_LDFLAGS =
+tests_bench_counters_SOURCES = tests/bench/counters.c
+tests_bench_counters_CFLAGS = $(plain_cflags)
+tests_bench_counters_LDFLAGS =
+
 # The soft device alone: what a message costs below the engine.
 check_PROGRAMS += tests/bench/soft_pingpong
 tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c tests/soft/fds.c tests/soft/fds.h
@@ -55,13 +76,16 @@ tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
 
-# One script for each figure or table of the three papers; docs/EXPERIMENTS.md has what came out.
+# One script for each figure or table of the papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
-	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
-	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh \
-	tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e6.sh tests/bench/paper/xr_e7.sh \
+	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e3.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
+	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh tests/bench/paper/rb_e9.sh tests/bench/paper/rb_e11.sh \
+	tests/bench/paper/xr_e1.sh tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e6.sh tests/bench/paper/xr_e7.sh \
 	tests/bench/paper/xr_e8.sh \
 	tests/bench/paper/ha_common.sh tests/bench/paper/ha.py tests/bench/paper/ha_e1.sh \
 	tests/bench/paper/ha_e2.sh tests/bench/paper/ha_e3.sh tests/bench/paper/ha_e4.sh \
 	tests/bench/paper/ha_e5.sh tests/bench/paper/ha_e6.sh tests/bench/paper/ha_e7.sh \
-	tests/bench/paper/ha_e8.sh
+	tests/bench/paper/ha_e8.sh \
+	tests/bench/paper/ln_common.sh tests/bench/paper/ln_all.sh tests/bench/paper/ln_e1.sh \
+	tests/bench/paper/ln_e4.sh tests/bench/paper/ln_e5.sh tests/bench/paper/ln_e6.sh \
+	tests/bench/paper/ln_t2.sh tests/bench/paper/ln_t3.sh

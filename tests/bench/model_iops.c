@@ -5,9 +5,11 @@
  * shows a shape; the numbers are the model's.
  *
  *     model_iops [--model MODEL] [--threads MOST] [--qps N] [--depth N] [--bytes N] [--think NS]
- *                [--window BYTES]
+ *                [--window BYTES] [--adapt BYTES]
  *
- * Without --window the window is what was outstanding where the first table has its peak.
+ * Without --window the window is what was outstanding where the first table has its peak. The window is the engine's
+ * (core/lane/window.c), with SHUNT_WINDOW_DEVICE. With --adapt there is a third table, of the engine's SHUNT_ADMIT=aimd: it
+ * finds a window for each QP by itself, of so many bytes at most.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -18,7 +20,8 @@ static const struct option options[] = {
 	{ "model", required_argument, NULL, 'm' },   { "threads", required_argument, NULL, 't' },
 	{ "qps", required_argument, NULL, 'q' },     { "depth", required_argument, NULL, 'd' },
 	{ "bytes", required_argument, NULL, 'b' },   { "think", required_argument, NULL, 'i' },
-	{ "window", required_argument, NULL, 'w' },  { NULL, 0, NULL, 0 },
+	{ "window", required_argument, NULL, 'w' },  { "adapt", required_argument, NULL, 'a' },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* One table; which line of it is the best. */
@@ -44,7 +47,7 @@ static struct iops_result table(struct iops_load load, uint32_t most)
 int main(int argc, char **argv)
 {
 	struct iops_load load = IOPS_LOAD;
-	uint64_t window = 0;
+	uint64_t window = 0, adapts = 0;
 	uint32_t most = 12;
 	int option;
 
@@ -73,6 +76,9 @@ int main(int argc, char **argv)
 		case 'w':
 			window = number;
 			break;
+		case 'a':
+			adapts = number;
+			break;
 		default:
 			return 2;
 		}
@@ -83,6 +89,12 @@ int main(int argc, char **argv)
 	if (window)
 		load.window = window;
 	printf("\nwindow of %llu bytes\n\n", (unsigned long long)load.window);
+	table(load, most);
+	if (!adapts)
+		return 0;
+	load.window = 0;
+	load.adapts = adapts;
+	printf("\nadapted, up to %llu bytes for each QP\n\n", (unsigned long long)adapts);
 	table(load, most);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * pp server				serves one client program, prints "port N"
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
  * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server  -w MILLISECONDS before it begins, 300
+ * -q: it only waits meanwhile, so that nothing is counted beside the messages
  *
  * rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
  * rate: one way; prints messages a second, counted when the server has them all.
@@ -29,7 +30,7 @@
 enum { RTT, RATE, CONNECT };
 enum { BLOCKING, POLL, EPOLL };
 
-static int warm_ms = 300;
+static int warm_ms = 300, quiet;
 
 /* What the client tells the server first. */
 struct plan {
@@ -120,12 +121,23 @@ static void prepare(struct pair *p)
 		die("epoll");
 }
 
+static void wait_until(double until)
+{
+	double left = until - now();
+	struct timespec t = {.tv_sec = left, .tv_nsec = (left - (long)left) * 1e9};
+
+	if (left > 0)
+		nanosleep(&t, NULL);
+}
+
 /* Single bytes to and fro; 'd' ends it. */
 static void warm_up(struct pair *p)
 {
 	double until = now() + warm_ms / 1e3;
 
 	do {
+		if (quiet && p->buf[0] == 'w')
+			wait_until(until);
 		p->buf[0] = now() < until ? 'w' : 'd';
 		put_all(p, 1);
 		get_all(p, 1);
@@ -251,7 +263,7 @@ int main(int argc, char **argv)
 	int c, kind = -1, wait = BLOCKING, wrong = 0;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((c = getopt(argc, argv, "a:n:s:p:m:P:w:")) != -1) {
+	while ((c = getopt(argc, argv, "a:n:s:p:m:P:w:q")) != -1) {
 		switch (c) {
 		case 'a': wrong |= inet_pton(AF_INET, optarg, &addr.sin_addr) != 1; break;
 		case 'P': addr.sin_port = htons(atoi(optarg)); break;
@@ -259,6 +271,7 @@ int main(int argc, char **argv)
 		case 's': plan.size = atoi(optarg); break;
 		case 'p': plan.pairs = atoi(optarg); break;
 		case 'w': warm_ms = atoi(optarg); break;
+		case 'q': quiet = 1; break;
 		case 'm': wait = word(optarg, "blocking", "poll", "epoll"); break;
 		default: return 2;
 		}

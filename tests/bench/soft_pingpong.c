@@ -5,6 +5,8 @@
  * and wherever the scheduler puts them.
  *
  *     soft_pingpong [rounds]
+ *     soft_pingpong sizes ROUNDS BYTES...	a line for each size up to 65536: bytes, ns for a round trip in which both
+ *						read all of it; wherever the scheduler puts them
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -162,6 +164,26 @@ static double pingpong(struct end *end, uint64_t rounds)
 	return (now() - start) / (double)rounds;
 }
 
+/* Both copy what comes, as a program's receive does. */
+static double pingpong_of(struct end *end, uint32_t bytes, uint64_t rounds)
+{
+	static char to[65536];
+	char *from = end->ring + RING;
+	double start = now();
+
+	for (uint64_t i = 0; i < rounds; i++) {
+		uint32_t offset = (uint32_t)(i * 65536) % RING;
+
+		if (end->side == 0)
+			post(end, from, bytes, offset, i);
+		replenish(end, receive(end));
+		memcpy(to, end->ring + offset, bytes);
+		if (end->side == 1)
+			post(end, from, bytes, offset, i);
+	}
+	return (now() - start) / (double)rounds;
+}
+
 /* Side 0 sends; side 1 answers every half queue with one message, which is the credit. */
 static double stream(struct end *end, uint32_t bytes, uint64_t count)
 {
@@ -257,15 +279,39 @@ static void run(int socket, int side, int pinned, uint64_t rounds)
 	_exit(0);
 }
 
-static int pair(int pinned, uint64_t rounds)
+static void run_sizes(int socket, int side, uint64_t rounds, char **sizes)
+{
+	struct end end = { 0 };
+
+	make(&end, socket, side);
+	pingpong(&end, 1000);
+	for (; *sizes; sizes++) {
+		uint32_t bytes = (uint32_t)strtoul(*sizes, NULL, 0);
+		double trip;
+
+		if (!bytes || bytes > 65536)
+			exit(2);
+		trip = pingpong_of(&end, bytes, rounds);
+		if (side == 0)
+			printf("%u %.0f\n", bytes, trip);
+	}
+	fflush(stdout);
+	_exit(0);
+}
+
+/* sizes: NULL for the figures of one size each. */
+static int pair(int pinned, uint64_t rounds, char **sizes)
 {
 	int sockets[2], status, failed = 0;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
 		die("socketpair");
 	for (int side = 0; side < 2; side++)
-		if (!fork())
+		if (!fork()) {
+			if (sizes)
+				run_sizes(sockets[side], side, rounds, sizes);
 			run(sockets[side], side, pinned, rounds);
+		}
 	for (int side = 0; side < 2; side++) {
 		wait(&status);
 		failed |= status;
@@ -279,5 +325,7 @@ int main(int argc, char **argv)
 {
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
 
-	return pair(1, rounds) | pair(0, rounds) ? 1 : 0;
+	if (argc > 3 && !strcmp(argv[1], "sizes"))
+		return pair(0, strtoull(argv[2], NULL, 0), argv + 3) ? 1 : 0;
+	return pair(1, rounds, NULL) | pair(0, rounds, NULL) ? 1 : 0;
 }

@@ -64,6 +64,8 @@ TEST_WARM=20
 # A device that carries little inline: staged sends are fetched, and large blocking ones from their own buffers.
 export SHUNT_INLINE=100 SHUNT_MR_THRESHOLD=8K
 matrix blocking -n "$bytes" -s "$seed" --chunk-max 100000
+check "the statistics of both ends have the size from which sends are registered" \
+	[ "$(cat "$work"/both.stat.* | grep -o '"registering":{"measured":false,"from_bytes":8192}' | wc -l)" = 2 ]
 matrix epoll-et -n "$bytes" -s "$seed" -c 3 --chunk-max 100000
 unset SHUNT_INLINE SHUNT_MR_THRESHOLD
 

@@ -20,13 +20,17 @@ uint64_t sim_random_state;
 
 /* --- merging and chaining (RB-02…05, RB-08) --- */
 
-/* The same sends in every mode: some alone, some while the lane is busy. */
-static struct tally play(enum batch batch)
+/* The same sends in every mode: some alone, some while the lane is busy. fetched: the device fetches them (preMR, RB-09). */
+static struct tally play(enum batch batch, bool fetched)
 {
 	struct shunt_config config = small_config(batch);
 	struct tally tally;
 	int sends = 0;
 
+	if (fetched) {
+		config.inline_bytes = 64;
+		config.mr_threshold = 0;
+	}
 	config.ring_min = 256 << 10;
 	make_bed(&config, 8);
 	sim_random_state = 42;
@@ -51,11 +55,11 @@ static struct tally play(enum batch batch)
 	return tally;
 }
 
-static void modes_relate(void **state)
+static void relate(bool fetched, const char *title)
 {
-	struct tally single = play(SINGLE), merge = play(MERGE), chain = play(CHAIN), hybrid = play(HYBRID);
+	struct tally single = play(SINGLE, fetched), merge = play(MERGE, fetched),
+		     chain = play(CHAIN, fetched), hybrid = play(HYBRID, fetched);
 
-	(void)state;
 	assert_int_equal(single.wr, chain.wr);
 	assert_int_equal(merge.wr, hybrid.wr);
 	assert_true(single.wr > merge.wr);
@@ -67,9 +71,16 @@ static void modes_relate(void **state)
 	assert_int_equal(single.bytes, hybrid.bytes);
 	assert_int_equal(single.bytes, merge.bytes);
 	assert_int_equal(single.bytes, chain.bytes);
-	print_message("wr/doorbells: single %lu/%lu merge %lu/%lu chain %lu/%lu hybrid %lu/%lu\n", single.wr,
-		      single.doorbells, merge.wr, merge.doorbells, chain.wr, chain.doorbells, hybrid.wr,
-		      hybrid.doorbells);
+	print_message("%s: single %lu/%lu merge %lu/%lu chain %lu/%lu hybrid %lu/%lu\n", title,
+		      single.wr, single.doorbells, merge.wr, merge.doorbells, chain.wr,
+		      chain.doorbells, hybrid.wr, hybrid.doorbells);
+}
+
+static void modes_relate(void **state)
+{
+	(void)state;
+	relate(false, "wr/doorbells");
+	relate(true, "preMR wr/doorbells");
 }
 
 static uint64_t thousand_sends(enum batch batch)

@@ -3,7 +3,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/config.h"
 #include "core/device/soft/soft.h"
+#include "core/lane/window.h"
 
 #define must(condition)                                                                   \
 	do {                                                                              \
@@ -33,8 +35,16 @@ struct thread {
 
 struct write {
 	uint64_t posted, due;
+	uint64_t number; /* of its QP's */
 	uint32_t thread;
 	bool done;
+};
+
+/* The sending side of a QP: what a lane of the engine has before it. */
+struct lane {
+	struct shunt_window window;
+	uint64_t sent;
+	uint32_t outstanding;
 };
 
 struct run {
@@ -43,7 +53,9 @@ struct run {
 	struct end a, b;
 	struct thread threads[IOPS_THREADS];
 	struct write writes[SLOTS]; /* number n is in slot n % SLOTS */
-	uint64_t posted, oldest, completed, outstanding;
+	struct lane lanes[IOPS_QPS];
+	_Atomic uint64_t inflight; /* in all windows */
+	uint64_t posted, oldest, completed;
 	uint64_t waited; /* of all that completed */
 };
 
@@ -124,28 +136,70 @@ static void connect_ends(struct run *run)
 
 /* --- what happens --- */
 
-static bool window_has_room(const struct run *run)
+/* --- the engine's windows --- */
+
+static void windows_make(struct run *run)
 {
 	const struct iops_load *load = &run->load;
+	struct shunt_config config = { .window_device = load->window,
+				       .window_bytes = load->adapts ? load->adapts : 0,
+				       .admit = load->adapts ? 1 : 0, /* aimd or static: in the order of SHUNT_ADMIT's words */
+				       .frag_bytes = 64 << 10 };
 
-	return !load->window || !run->outstanding ||
-	       (run->outstanding + 1) * load->bytes <= load->window;
+	for (uint32_t i = 0; i < load->qps; i++)
+		must(!shunt_window_init(&run->lanes[i].window, &config, IOPS_DEPTH,
+					&run->inflight));
 }
 
-/* Who has waited longest goes first. NULL: nobody may post before something completes. */
+static void windows_free(struct run *run, struct iops_result *result)
+{
+	for (uint32_t i = 0; i < run->load.qps; i++) {
+		struct shunt_window *window = &run->lanes[i].window;
+
+		if (window->bytes != UINT64_MAX)
+			result->window += window->bytes;
+		result->cuts += window->cuts;
+		shunt_window_fini(window);
+	}
+}
+
+static struct lane *lane_of(struct run *run, const struct thread *thread)
+{
+	return &run->lanes[(thread - run->threads) % run->load.qps];
+}
+
+static bool admitted(struct run *run, const struct thread *thread)
+{
+	struct lane *lane = lane_of(run, thread);
+
+	return shunt_window_admit(&lane->window, lane->outstanding, 0, run->load.bytes) ==
+	       SHUNT_LIMIT_NONE;
+}
+
+/*
+ * Of those whose window has room, the thread that has waited longest: its write is admitted. NULL: nobody may post before
+ * something completes.
+ */
 static struct thread *next_thread(struct run *run)
 {
-	struct thread *next = NULL;
+	bool refused[IOPS_THREADS] = { false };
+	struct thread *next;
 
-	if (run->posted == run->load.writes || !window_has_room(run))
+	if (run->posted == run->load.writes)
 		return NULL;
-	for (uint32_t i = 0; i < run->load.threads; i++) {
-		struct thread *thread = &run->threads[i];
+	for (;;) {
+		next = NULL;
+		for (uint32_t i = 0; i < run->load.threads; i++) {
+			struct thread *thread = &run->threads[i];
 
-		if (thread->outstanding < run->load.depth && (!next || thread->ready < next->ready))
-			next = thread;
+			if (!refused[i] && thread->outstanding < run->load.depth &&
+			    (!next || thread->ready < next->ready))
+				next = thread;
+		}
+		if (!next || admitted(run, next))
+			return next;
+		refused[next - run->threads] = true;
 	}
-	return next;
 }
 
 static uint64_t due_now(const struct run *run)
@@ -159,6 +213,8 @@ static uint64_t due_now(const struct run *run)
 static void post(struct run *run, struct thread *thread)
 {
 	uint32_t number = (uint32_t)(thread - run->threads);
+	struct lane *lane = lane_of(run, thread);
+	uint64_t upto = atomic_load(&lane->window.posted) + run->load.bytes;
 	struct ibv_sge sge = { (uint64_t)(uintptr_t)run->a.memory, run->load.bytes, run->a.mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = run->posted, .sg_list = &sge, .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
@@ -167,9 +223,12 @@ static void post(struct run *run, struct thread *thread)
 		clock_ns = thread->ready;
 	wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)run->b.memory;
 	wr.wr.rdma.rkey = run->b.mr->rkey;
+	shunt_window_mark(&lane->window, ++lane->sent, upto, clock_ns);
+	atomic_store(&lane->window.posted, upto);
 	must(!ibv_post_send(run->a.qp[number % run->load.qps], &wr, &bad));
-	run->writes[run->posted++ % SLOTS] = (struct write){ clock_ns, due_now(run), number, false };
-	run->outstanding++;
+	run->writes[run->posted++ % SLOTS] = (struct write) { clock_ns, due_now(run), lane->sent,
+							      number, false };
+	lane->outstanding++;
 	thread->outstanding++;
 	thread->ready = clock_ns + run->load.think;
 }
@@ -177,12 +236,14 @@ static void post(struct run *run, struct thread *thread)
 static void completed(struct run *run, const struct ibv_wc *wc)
 {
 	struct write *write = &run->writes[wc->wr_id % SLOTS];
+	struct lane *lane = lane_of(run, &run->threads[write->thread]);
 
 	must(wc->status == IBV_WC_SUCCESS && !write->done && write->due == clock_ns);
 	write->done = true;
 	run->waited += clock_ns - write->posted;
 	run->threads[write->thread].outstanding--;
-	run->outstanding--;
+	lane->outstanding--;
+	shunt_window_completed(&lane->window, write->number, clock_ns);
 	run->completed++;
 }
 
@@ -220,10 +281,13 @@ static void step(struct run *run)
 	uint64_t due = next_due(run);
 
 	must(thread || due != UINT64_MAX);
-	if (thread && thread->ready < due)
+	if (thread && thread->ready < due) {
 		post(run, thread);
-	else
-		poll(run, due);
+		return;
+	}
+	if (thread) /* it is not ready yet */
+		shunt_window_return(&lane_of(run, thread)->window, run->load.bytes);
+	poll(run, due);
 }
 
 static void load_check(const struct iops_load *load)
@@ -250,6 +314,7 @@ struct iops_result iops_run(const struct iops_load *load)
 	end_make(&run->a, run);
 	end_make(&run->b, run);
 	connect_ends(run);
+	windows_make(run);
 	start = clock_ns += 1;
 	for (uint32_t i = 0; i < load->threads; i++) /* not all in step */
 		run->threads[i].ready = start + i * load->think / load->threads;
@@ -261,6 +326,7 @@ struct iops_result iops_run(const struct iops_load *load)
 		.wr_max = gauges.wr_max, .bytes_max = gauges.bytes_max,
 		.mean_ns = run->waited / load->writes, .misses = gauges.misses, .pauses = gauges.pauses,
 	};
+	windows_free(run, &result);
 	end_free(&run->a, run);
 	end_free(&run->b, run);
 	free(run);

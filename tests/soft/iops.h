@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * IO threads that write to a peer, as in RDMAbox's Figures 1 and 8, in virtual time: on the verbs of
- * the soft device with a cost model. The same load always has the same result.
+ * the soft device with a cost model. The same load always has the same result. What is outstanding is bounded by the
+ * engine's windows (core/lane/window.c), one for each QP and that of the device.
  */
 #ifndef SHUNT_TESTS_SOFT_IOPS_H
 #define SHUNT_TESTS_SOFT_IOPS_H
@@ -15,7 +16,8 @@ struct iops_load {
 	uint32_t depth;		/* writes that a thread has outstanding at most */
 	uint32_t bytes;		/* of a write; at most IOPS_BYTES */
 	uint64_t think;		/* ns of CPU time that a thread needs from one write to the next */
-	uint64_t window;	/* bytes outstanding over all threads at most; 0: without limit */
+	uint64_t window;	/* bytes outstanding over all threads at most: SHUNT_WINDOW_DEVICE; 0: without limit */
+	uint64_t adapts;	/* SHUNT_ADMIT=aimd with a window of so many bytes at most for each QP; 0: off */
 	uint64_t writes;	/* how many in all */
 };
 
@@ -24,6 +26,7 @@ struct iops_result {
 	uint64_t wr_max, bytes_max; /* outstanding at most */
 	uint64_t mean_ns;	/* from post_send to the completion */
 	uint64_t misses, pauses;
+	uint64_t window, cuts;	/* the windows of all QPs in the end, where they have a limit; how often they were cut */
 };
 
 enum { IOPS_THREADS = 64, IOPS_QPS = 16, IOPS_DEPTH = 4096, IOPS_BYTES = 1 << 20 };

@@ -29,6 +29,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/sink.c \
 	tests/soft/threads.c \
 	core/base/guard.c core/base/guard.h \
+	core/lane/window.c core/lane/window.h \
 	$(soft_sources) \
 	$(verbs_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)

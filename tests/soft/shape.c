@@ -96,6 +96,29 @@ static void RB_E7_four_qps_peak_later_than_one(void **state)
 		assert_true(kept[n].per_second * 100 >= four[peak].per_second * 97);
 }
 
+/* The engine's aimd finds a window by itself that keeps the peak (RB-E7, RB-15). */
+static void RB_E7_aimd_keeps_the_peak(void **state)
+{
+	struct iops_result open[THREADS + 1], adapted[THREADS + 1];
+	struct iops_load load = IOPS_LOAD;
+	uint32_t peak;
+
+	(void)state;
+	load.model = IOPS_UNITS;
+	load.think = IOPS_UNITS_THINK;
+	load.qps = 4;
+	sweep(load, open);
+	peak = peak_of(open);
+	load.adapts = 1 << 20;
+	sweep(load, adapted);
+	for (uint32_t n = peak + 1; n <= THREADS; n++) {
+		assert_true(adapted[n].per_second * 100 >= open[peak].per_second * 97);
+		assert_true(adapted[n].wr_max < open[n].wr_max);
+		assert_true(adapted[n].cuts > 0);
+		assert_in_range(adapted[n].window, load.bytes, 4 * load.adapts);
+	}
+}
+
 /* Bursts that overrun a buffer on the way are stopped and started; a window below it is not (XR-E5). */
 static void XR_E5_a_window_avoids_the_pauses(void **state)
 {
@@ -133,4 +156,5 @@ RIG_TABLE(shape, cmocka_unit_test(RB_E1_more_threads_are_worse_than_four),
 	  cmocka_unit_test(RB_E1_without_the_cache_a_plateau),
 	  cmocka_unit_test(RB_E7_the_window_keeps_the_peak),
 	  cmocka_unit_test(RB_E7_four_qps_peak_later_than_one),
+	  cmocka_unit_test(RB_E7_aimd_keeps_the_peak),
 	  cmocka_unit_test(XR_E5_a_window_avoids_the_pauses), cmocka_unit_test(RB_E1_the_same_twice));

@@ -180,14 +180,60 @@ redis_rounds() {
 	done
 }
 
+# --- registered memory ---
+
+# Sends that the device fetches: out of registered memory into which they are copied, or where they are, registered.
+mrs="preMR dynMR"
+mr_settings() {
+	case $1 in
+	preMR) echo SHUNT_INLINE=64 SHUNT_MR_THRESHOLD=0 ;;
+	dynMR) echo SHUNT_INLINE=64 SHUNT_MR_THRESHOLD=1 ;;
+	esac
+}
+
+# mr_trace MODE MR MODELLED BYTES COUNT: COUNT blocking sends of so many bytes by each of 4 threads, on a connection each.
+# Records, as MR.MODELLED.BYTES.MODE, MB/s, and the work requests, doorbells and registered sends of both ends. MODELLED:
+# real or model.
+mr_trace() {
+	local mode=$1 mr=$2 modelled=$3 bytes=$4 count=$5 stat wrap rate who=$2.$3.$4.$1
+	stat=$(mktemp -d "$work/stat.XXXXXX")
+	wrap="env SHUNT_STATS=$stat/%p SHUNT_BATCH=$mode $(mr_settings "$mr")"
+	[ "$modelled" = real ] || wrap+=" SHUNT_SOFT_MODEL=$model"
+	wrap+=" $shunt_run"
+	rate=$(measure_pp "$wrap" "$wrap" rate -m blocking -q -w 100 -p 4 -s "$bytes" -n "$count")
+	record rate "$who" "$(awk -v r="${rate:-0}" -v b="$bytes" 'BEGIN { print r * 4 * b / 1e6 }')"
+	record wr "$who" "$(counter wr "$stat"/*)"
+	record bell "$who" "$(counter doorbells "$stat"/*)"
+	record pins "$who" "$(counter sends_registered "$stat"/*)"
+}
+
+# mr_rounds BYTES...: in each round mr_trace of every mode, of both kinds of memory, without a model and with it.
+mr_rounds() {
+	local round bytes mr mode modelled
+	for ((round = 1; round <= rounds; round++)); do
+		for bytes; do
+			for modelled in real model; do
+				for mr in $mrs; do
+					for mode in $modes; do
+						mr_trace $mode $mr $modelled $bytes $((mr_bytes / 4 / bytes))
+					done
+				done
+			done
+		done
+	done
+}
+mr_bytes=${MR_BYTES:-67108864}
+
 # --- model_iops ---
 
-# iops_table open|window: of what it prints, the lines of the table without a window or of that with one, as
-# numbers: threads, kIOPS, requests and bytes in flight, mean us, misses in %, pauses.
+# iops_table open|window|adapted: of what it prints, the lines of the table without a window, of that with one or of that
+# of windows that adapt, as numbers: threads, kIOPS, requests and bytes in flight, mean us, misses in %, pauses.
 iops_table() {
 	awk -v which="$1" '
-		/^window/ { on = 1 }
-		on == (which == "window") && $1 + 0 { print $1, $2, $3, $4, $5, $6 + 0, $7 }'
+		BEGIN { table = "open" }
+		/^window/ { table = "window" }
+		/^adapted/ { table = "adapted" }
+		table == which && $1 + 0 { print $1, $2, $3, $4, $5, $6 + 0, $7 }'
 }
 
 # iops_beside A B: two such tables side by side: the second's kIOPS is $8.

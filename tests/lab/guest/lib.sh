@@ -203,3 +203,46 @@ cmocka_report() {
 	[ -z "$name" ] || not_ok "$name: the program ended in its midst"
 	[ "$ran" -ge "$1" ] || not_ok "only $ran tests"
 }
+
+# --- Shunt beside others ---
+
+rspreload=$(ldconfig -p | sed -n 's/.*librdmacm.so.1.* => \(.*\)\/.*/\1/p' | head -n 1)/rsocket/librspreload.so
+smc=$builddir/tests/bench/.libs/smc.so
+
+# Sets the device by which wrap_of has Shunt measured.
+peers_device() {
+	device=$lab_device
+	knows_device "$device" && return
+	echo "# this build does not know SHUNT_DEVICE=$device: Shunt is measured with auto"
+	device=auto
+}
+
+wrap_of() {
+	case $1 in
+	tcp) ;;
+	rsocket) echo "env LD_PRELOAD=$rspreload" ;;
+	smc) echo "env LD_PRELOAD=$smc" ;;
+	shunt) echo "env SHUNT_DEVICE=$device $shunt_run" ;;
+	traced) echo "env SHUNT_DEVICE=$device SHUNT_TRACE=0 $shunt_run" ;;
+	esac
+}
+
+# Somebody listens there: as the kernel knows it, or by rdma_cm, which rsocket uses alone.
+listens() {
+	somebody_listens "$1" || rdma resource show cm_id | grep -q "state LISTEN.*:$1"
+}
+
+# served WRAP PORT SERVER… -- CLIENT…: what the client says, with both under WRAP. $limit seconds are for it.
+served() {
+	local wrap=$1 port=$2 server=() pid rc=0
+	shift 2
+	while [ "$1" != -- ]; do server+=("$1") && shift; done
+	shift
+	timeout -k 1 $((limit + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
+	pid=$!
+	WITHIN=$limit within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
+	kill $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
+	return $rc
+}

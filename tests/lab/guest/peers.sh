@@ -14,45 +14,9 @@ rounds=1	# the best one counts: two where it is judged
 [ -z "${LAB_STRICT-}" ] || rounds=2
 address=10.77.0.1
 pp=$builddir/tests/bench/pp
-rspreload=$(ldconfig -p | sed -n 's/.*librdmacm.so.1.* => \(.*\)\/.*/\1/p' | head -n 1)/rsocket/librspreload.so
-smc=$builddir/tests/bench/.libs/smc.so
 need "$pp" redis-server redis-benchmark iperf3 jq
 need_shunt
-
-device=$lab_device
-if ! knows_device "$device"; then
-	echo "# this build does not know SHUNT_DEVICE=$device: Shunt is measured with auto"
-	device=auto
-fi
-
-wrap_of() {
-	case $1 in
-	tcp) ;;
-	rsocket) echo "env LD_PRELOAD=$rspreload" ;;
-	smc) echo "env LD_PRELOAD=$smc" ;;
-	shunt) echo "env SHUNT_DEVICE=$device $shunt_run" ;;
-	esac
-}
-
-# Somebody listens there: as the kernel knows it, or by rdma_cm, which rsocket uses alone.
-listens() {
-	somebody_listens "$1" || rdma resource show cm_id | grep -q "state LISTEN.*:$1"
-}
-
-# served WRAP PORT SERVER… -- CLIENT…: what the client says, with both under WRAP.
-served() {
-	local wrap=$1 port=$2 server=() pid rc=0
-	shift 2
-	while [ "$1" != -- ]; do server+=("$1") && shift; done
-	shift
-	timeout -k 1 $((limit + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
-	pid=$!
-	WITHIN=$limit within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
-	kill $pid 2>/dev/null
-	wait $pid 2>/dev/null
-	[ $rc = 0 ] || tail -n 3 "$work/server" "$work/client" >&2
-	return $rc
-}
+peers_device
 
 # One number each, or nothing.
 measure() { # WHAT WRAP
