@@ -19,3 +19,16 @@ CLEANFILES += $(service_examples)
 
 $(service_examples): %: %.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) 's|@PKGLIBDIR[@]|$(pkglibdir)|g' $(srcdir)/$@.in > $@.new && mv $@.new $@
+
+# Completion, where each shell looks for it.
+bashcompdir = $(datadir)/bash-completion/completions
+zshcompdir = $(datadir)/zsh/site-functions
+fishcompdir = $(datadir)/fish/vendor_completions.d
+dist_zshcomp_DATA = contrib/completion/_shunt
+dist_fishcomp_DATA = contrib/completion/shunt.fish
+EXTRA_DIST += contrib/completion/shunt.bash
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(bashcompdir)'
+	$(INSTALL_DATA) $(srcdir)/contrib/completion/shunt.bash '$(DESTDIR)$(bashcompdir)/shunt'
+uninstall-local:
+	rm -f '$(DESTDIR)$(bashcompdir)/shunt'

@@ -91,6 +91,38 @@ void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd);
  */
 void shunt_file_closing(struct shunt_engine *engine, int fd);
 
+/* --- young connections: core/fd/young.h --- */
+
+struct shunt_young;
+
+/* In place of shunt_file_socket() and shunt_file_accepted(). False: call that. */
+bool shunt_young_socket(struct shunt_engine *engine, int fd, bool nonblocking);
+bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd,
+			  bool nonblocking);
+/* In place of shunt_file_connected(), which it calls itself where the connection is not expected to be brief. */
+void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
+			   const struct sockaddr *address, socklen_t length);
+/* It becomes a stream, if it has not yet. What the table has there then; NULL: the kernel's alone. */
+struct shunt_file *shunt_young_grown(struct shunt_engine *engine, int fd);
+/* All do that are connected. `counted`: those that have ended come into the totals. No lock held but seats_lock. */
+void shunt_young_grow_all(struct shunt_engine *engine, bool counted);
+/* Before its number is closed or replaced. False: the table has something else there by now. */
+bool shunt_young_closing(struct shunt_engine *engine, struct shunt_young *young);
+/*
+ * Around a real call that may move bytes. False: the connection is to be a stream by now, and the second must not follow.
+ * The bytes, or less than 0. Handlers of signals come after it.
+ */
+bool shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young);
+void shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent);
+/* False, as also below: the table has something else there by now. */
+bool shunt_young_set_nonblocking(struct shunt_engine *engine, struct shunt_young *young,
+				 bool nonblocking);
+bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *young, bool corked);
+/* epoll_ctl() of a set that the table has, including the real call. False: it must be a stream first. Result: 0 or -errno. */
+bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,
+		     struct shunt_file *owner, int epfd, int op, struct epoll_event *event,
+		     int *result);
+
 /*
  * Before closing or replacing a number that the table does not know: waits until no thread of Shunt
  * is about to make a descriptor of its own there.

@@ -14,6 +14,7 @@
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/fork/fork_slots.h"
+#include "core/lane/copying.h"
 #include "core/lane/roster.h"
 #include "core/peer/hear.h"
 #include "core/peer/listen.h"
@@ -33,6 +34,7 @@
 #include "core/wait/epset.h"
 #include "core/trace/book.h"
 #include "core/wait/epsets.h"
+#include "core/young.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 #define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
@@ -82,6 +84,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->lane_hooks = &shunt_delivered_hooks;
 	engine->link_hooks = &shunt_hear_hooks;
 	engine->serve = shunt_service_start;
+	engine->grow_young = shunt_young_grow_all;
 	engine->pid = getpid();
 	engine->born = sys->now();
 	engine->pin_from = UINT64_MAX;
@@ -91,8 +94,10 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;
 	shunt_traced_config(engine);
+	shunt_short_lived_config(engine);
 	shunt_fault_begin(engine);
 	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
+	engine->copy_near = engine->single_core ? 0 : shunt_copying_near();
 	return engine;
 }
 
@@ -223,6 +228,7 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
 	struct shunt_sharing sharing = { .engine = engine };
 
+	shunt_young_grow_all(engine, false);
 	shunt_numbers_enter(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
@@ -244,6 +250,7 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 {
 	shunt_streams_each(engine, share, NULL);
 	unlock_all(engine);
+	shunt_young_parted(engine);
 	shunt_numbers_leave(engine);
 }
 
@@ -316,6 +323,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
+	shunt_young_forked(engine);
 	shunt_epset_inherit(engine);
 	shunt_own_fds_abandon(engine);
 }

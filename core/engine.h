@@ -11,6 +11,7 @@
 #include "core/stream/short_lived.h"
 #include "core/base/config.h"
 #include "core/device/fault.h"
+#include "core/fd/young.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -73,6 +74,7 @@ struct shunt_engine {
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
+	uint64_t copy_near;		/* of copying.h */
 	bool single_core;		/* polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
@@ -102,7 +104,10 @@ struct shunt_engine {
 	int wakers[64];
 	int waker_count;
 
-	_Atomic uint32_t brief[SHUNT_SHORT_LIVED_PLACES];	/* see short_lived.h */
+	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
+	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
+	_Atomic(struct shunt_young *) young[SHUNT_YOUNG_BLOCKS];	/* blocks of records by number; NULL: not needed yet */
+	void (*grow_young)(struct shunt_engine *engine, bool counted);	/* shunt_young_grow_all() */
 	_Atomic bool paces;	/* a limit is in force, our own or one that a link was told: see core/qos/pacing.h */
 	_Atomic unsigned int uring;	/* enum shunt_uring; it only rises */
 	_Atomic uint64_t readers_until;	/* when peers' readers have had their moment (retire.c); 0: nobody has asked */

@@ -2,6 +2,7 @@
 /*
  * The table of descriptors: what the program does with their numbers.
  */
+#include "core/files.h"
 #include <errno.h>
 #include "core/engine.h"
 #include "core/peer/listen.h"
@@ -29,7 +30,7 @@ static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
 	return file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
 }
 
-static void become_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
+void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
 {
 	enum shunt_reason stays = atomic_load(&engine->stays);
 
@@ -52,8 +53,8 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const
 	if (!stream || (result && result != -EINPROGRESS && result != -EINTR))
 		return;
 	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
-		shunt_short_lived_begins(stream, address, length);
-		become_candidate(engine, stream, SHUNT_CONNECTOR);
+		stream->place = shunt_short_lived_place(address, length);
+		shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
 	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */
 	}
@@ -76,7 +77,8 @@ void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool
 	if (!stream)
 		return;
 	stream->rendezvous = from ? from->rendezvous : NULL;
-	become_candidate(engine, stream, SHUNT_ACCEPTOR);
+	stream->place = from ? from->place : 0;
+	shunt_file_candidate(engine, stream, SHUNT_ACCEPTOR);
 	if (atomic_load_explicit(&engine->paces, memory_order_relaxed))
 		shunt_pacing_accepted(stream);
 }
@@ -85,6 +87,8 @@ void shunt_file_listening(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
+	if (stream)
+		stream->place = (uint8_t)fd;
 	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE || atomic_load(&engine->uring) == SHUNT_URING_RULES)
 		return;
 	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
@@ -221,9 +225,13 @@ static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int 
 
 void shunt_file_closing(struct shunt_engine *engine, int fd)
 {
-	struct shunt_file *file = shunt_file(engine, fd);
+	struct shunt_file *file = shunt_files_get(engine->files, fd);
 	int saved = errno;
 
+	if (file && file->kind == SHUNT_FILE_YOUNG &&
+	    shunt_young_closing(engine, (struct shunt_young *)file))
+		return;
+	file = shunt_file(engine, fd);
 	if (!file || file->kind == SHUNT_FILE_PRIVATE)
 		return;
 	if (file->kind == SHUNT_FILE_STREAM)

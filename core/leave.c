@@ -26,6 +26,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/wait/companion.h"
+#include "core/young.h"
 
 #define RETIRING 2000000000ull	/* ns that peers may take to hand streams back */
 #define PATIENCE 3000000000ull	/* ns for the links to end, and sockets to take what is sent again */
@@ -289,8 +290,11 @@ static void leave(struct shunt_engine *engine)
 	service = engine->service;
 	running = service && service->threaded;
 	shunt_lock_leave(&engine->service_lock);
-	if (!running)
+	if (!running) {	/* connections that have not lasted yet may be used, and not be claimed */
+		if (atomic_load(&engine->brief_ones))
+			each_stream(engine, hand_back, NULL);
 		return;
+	}
 	each_stream(engine, note_readable, &readable);
 	shunt_leave_ask(engine);
 	pthread_join(service->thread, NULL);
@@ -307,6 +311,7 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
 {
 	int saved = errno, state = shunt_cancel_off();
 
+	shunt_young_give_up(engine, false);
 	shunt_lock_take(&engine->leave_lock);
 	atomic_fetch_add(&engine->leaving, 1);
 	leave(engine);
@@ -320,6 +325,7 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
 void shunt_engine_stay(struct shunt_engine *engine)
 {
 	atomic_store(&engine->stays, SHUNT_REASON_SANDBOX);
+	shunt_young_give_up(engine, true);
 	engine->finished = true;	/* no link has anything of ours */
 }
 

@@ -5,7 +5,8 @@ core_sources = \
 	core/api.h \
 	core/await.c core/await.h \
 	core/engine.c core/engine.h \
-	core/files.c \
+	core/files.c core/files.h \
 	core/leave.c core/leave.h \
 	core/no_new_privs.c core/no_new_privs.h \
-	core/service.c core/service.h
+	core/service.c core/service.h \
+	core/young.c core/young.h

@@ -9,7 +9,8 @@ static int accepted(struct shunt_file *file, int listener, int fd, bool nonblock
 	if (fd < 0 || shunt_process_foreign())
 		return fd;
 	shunt_process_fresh(fd);
-	if (shunt_as_stream(file) && !shunt_process_is_stdio(fd))
+	if (shunt_as_stream(file) && !shunt_process_is_stdio(fd) &&
+	    !shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd, nonblocking))
 		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking);
 	errno = saved;
 	return fd;

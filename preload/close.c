@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <sys/syscall.h>
-#include "preload/process.h"
+#include "preload/young.h"
 
 static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
 {
@@ -24,6 +24,20 @@ static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
 	return result;
 }
 
+static int close_young(int fd, struct shunt_young *young)
+{
+	bool drops = !shunt_process_foreign();
+	int result;
+
+	shunt_cancellation_point();
+	if (drops && !shunt_young_closing(shunt_process.engine, young))
+		return close(fd);	/* another thread has made it a stream, or closed it */
+	result = (int)real(syscall)(SYS_close, fd);	/* from here on no thread is cancelled */
+	if (drops)
+		shunt_numbers_closed(shunt_process.engine, fd);
+	return result;
+}
+
 /* One that the program has opened there since, or none: only while nobody makes one of ours is it certain to be none of those. */
 static int close_again(int fd)
 {
@@ -41,6 +55,8 @@ int close(int fd)
 	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
 	int result;
 
+	if (unlikely(file && file->kind == SHUNT_FILE_YOUNG))
+		return close_young(fd, (struct shunt_young *)file);
 	if (unlikely(file && shunt_process_gone(fd)))
 		return close_again(fd);
 	file = shunt_lookup(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/rights.h"
 #include "preload/touch.h"
+#include "preload/young.h"
 #include <sys/syscall.h>
 
 static bool dissolves(const struct sockaddr *address, socklen_t length)
@@ -33,11 +34,24 @@ static int connect_stream(int fd, struct shunt_stream *stream, const struct sock
 	return result;
 }
 
+/* Only the kernel dissolves a connection at once: of a young one it has not been told whether it is one by now. */
+static int connect_young(int fd, const struct sockaddr *address, socklen_t length)
+{
+	int result = real(connect)(fd, address, length), error = errno;
+
+	shunt_young_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
+	errno = error;
+	return result;
+}
+
 int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
-	struct shunt_file *file = shunt_lookup(fd);
+	bool young = shunt_young_at(fd) && !dissolves(address, length);
+	struct shunt_file *file = young ? NULL : shunt_lookup(fd);
 	struct shunt_stream *stream = shunt_as_stream(file);
 
+	if (young)
+		return connect_young(fd, address, length);
 	if (stream)
 		return connect_stream(fd, stream, address, length);
 	return real(connect)(shunt_is_own_fd(file) ? -1 : fd, address, length);

@@ -3,6 +3,7 @@
 #include "preload/rights.h"
 #include "preload/timeout.h"
 #include "preload/touch.h"
+#include "preload/young.h"
 
 /* glibc declares that a wait only writes the array, which misleads this warning. */
 #ifndef __clang__
@@ -43,8 +44,13 @@ static inline bool is_set(const struct shunt_file *file)
 int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct shunt_file *set = shunt_lookup(epfd);
+	struct shunt_young *young = shunt_young_at(fd);
 	int result;
 
+	if (unlikely(young) && is_set(set) &&
+	    (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))) &&
+	    shunt_young_ctl(shunt_process.engine, young, set, epfd, op, event, &result))
+		return (int)shunt_result(result);
 	if (shunt_is_own_fd(set))
 		epfd = -1;
 	if (shunt_is_own_fd(shunt_lookup(fd)))

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include "preload/dup.h"
 #include "preload/rights.h"
+#include "preload/young.h"
 
 typedef int fcntl_call(int fd, int command, ...);
 
@@ -18,10 +19,35 @@ static int set_flags(fcntl_call *call, int fd, struct shunt_stream *stream, void
 	return result;
 }
 
+static int set_young_flags(fcntl_call *call, struct shunt_young *young, void *argument)
+{
+	int result = call(young->fd, F_SETFL, argument), saved = errno;
+	struct shunt_stream *stream;
+
+	if (result)
+		return result;
+	if (!shunt_young_set_nonblocking(shunt_process.engine, young,
+					 (long)argument & O_NONBLOCK)) {
+		stream = shunt_as_stream(shunt_lookup(young->fd));
+		if (stream)
+			shunt_stream_set_nonblocking(stream, (long)argument & O_NONBLOCK);
+	}
+	errno = saved;
+	return result;
+}
+
 static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *argument)
 {
-	struct shunt_file *file = shunt_lookup(fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_file *file;
 
+	if (unlikely(young)) {
+		if (command == F_GETFL || command == F_GETFD || command == F_SETFD)
+			return call(fd, command, argument);
+		if (command == F_SETFL && !((long)argument & O_ASYNC))
+			return set_young_flags(call, young, argument);
+	}
+	file = shunt_lookup(fd);
 	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
 		return shunt_dup_made(fd, file, shunt_lowest((int)(intptr_t)argument,
 							     call(shunt_dup_from(fd, file), command, argument)));

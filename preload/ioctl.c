@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include "preload/rights.h"
 #include "preload/touch.h"
+#include "preload/young.h"
 
 static int tell(ssize_t bytes, int *value)
 {
@@ -48,15 +49,35 @@ static int control(int fd, struct shunt_stream *stream, unsigned long request, v
 	return real(ioctl)(fd, request, argument);
 }
 
+static int control_young(struct shunt_young *young, unsigned long request, void *argument)
+{
+	int fd = young->fd, result = real(ioctl)(fd, request, argument), saved = errno;
+	struct shunt_stream *stream;
+
+	if (result || request != FIONBIO)
+		return result;
+	if (!shunt_young_set_nonblocking(shunt_process.engine, young, *(int *)argument)) {
+		stream = shunt_as_stream(shunt_lookup(fd));
+		if (stream)
+			shunt_stream_set_nonblocking(stream, *(int *)argument);
+	}
+	errno = saved;
+	return result;
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
-	struct shunt_file *file = shunt_lookup(fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_file *file;
 	va_list arguments;
 	void *argument;
 
 	va_start(arguments, request);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
+	if (unlikely(young) && request != FIOASYNC)
+		return control_young(young, request, argument);
+	file = shunt_lookup(fd);
 	if (unlikely(file) && shunt_as_stream(file))
 		return control(fd, shunt_as_stream(file), request, argument);
 	return real(ioctl)(shunt_is_own_fd(file) ? -1 : fd, request, argument);

@@ -38,7 +38,8 @@ preload_sources = \
 	preload/touch.c preload/touch.h \
 	preload/transfer.c preload/transfer.h \
 	preload/uring.c preload/uring.h \
-	preload/write.c
+	preload/write.c \
+	preload/young.c preload/young.h
 # What memory.c stands in for.
 preload_wraps = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \
 	-Wl,--wrap=mmap,--wrap=memfd_create,--wrap=eventfd,--wrap=pthread_create

@@ -2,6 +2,7 @@
 #include "preload/process.h"
 #include "preload/timeout.h"
 #include "preload/touch.h"
+#include "preload/young.h"
 #include <sys/resource.h>
 
 /* glibc declares that poll() only writes the array, which misleads this warning. */
@@ -18,10 +19,14 @@ static bool too_many(nfds_t count)
 	return !getrlimit(RLIMIT_NOFILE, &limit) && count > limit.rlim_cur;
 }
 
-/* Is there anything that the kernel cannot see alone? What it would refuse is left to it. */
+/*
+ * Is there anything that the kernel cannot see alone? What it would refuse is left to it. A young connection becomes a
+ * stream: a thread that waits for it must see it go over to a link.
+ */
 static bool concerns(const struct pollfd *fds, nfds_t count)
 {
 	struct shunt_file *file;
+	bool found = false;
 	nfds_t i;
 
 	if (likely(!shunt_process.engine) || !count)
@@ -32,11 +37,12 @@ static bool concerns(const struct pollfd *fds, nfds_t count)
 		return false;
 	shunt_begin_anew();
 	for (i = 0; i < count; i++) {
+		if (found && likely(!shunt_young_at(fds[i].fd)))
+			continue;
 		file = shunt_lookup(fds[i].fd);
-		if (file && shunt_wait_concerns(file))
-			return true;
+		found |= file && shunt_wait_concerns(file);
 	}
-	return false;
+	return found;
 }
 
 static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *timeout,

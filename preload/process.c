@@ -207,6 +207,10 @@ int shunt_process_lowest(int fd, int least, unsigned int before)
 /* The table is not that of a child of vfork(). */
 struct shunt_file *shunt_process_look(int fd)
 {
+	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
+
+	if (file && file->kind == SHUNT_FILE_YOUNG)
+		return shunt_young_grown(shunt_process.engine, fd);
 	return shunt_process_foreign() ? NULL : shunt_numbers_look(shunt_process.engine, fd);
 }
 

@@ -77,7 +77,7 @@ int shunt_process_lowest(int fd, int least, unsigned int before);
 /* What the table says of a number that the kernel has just made is history. */
 void shunt_process_fresh(int fd);
 
-/* The same for a number that was in the table once. */
+/* The same for a number that was in the table once, or has a young connection, which becomes a stream. */
 struct shunt_file *shunt_process_look(int fd);
 /* shunt_numbers_gone(); false where the table is not that of this process. */
 bool shunt_process_gone(int fd);
@@ -90,7 +90,7 @@ static inline struct shunt_file *shunt_lookup(int fd)
 
 	if (likely(!file))
 		return NULL;
-	return unlikely(file->kind == SHUNT_FILE_CLOSED) ? shunt_process_look(fd) : file;
+	return unlikely(file->kind >= SHUNT_FILE_CLOSED) ? shunt_process_look(fd) : file;
 }
 
 /*

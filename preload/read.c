@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* read() and its vectors. */
 #include "preload/transfer.h"
+#include "preload/young.h"
 #include <sys/syscall.h>
 
 /* Unlike recv(), this asks for all of the room before it asks for less. */
@@ -16,9 +17,15 @@ static SHUNT_INLINE ssize_t read_one(int fd, struct shunt_stream *stream, void *
 
 ssize_t read(int fd, void *buffer, size_t bytes)
 {
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
+	ssize_t got;
 	bool own;
-	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
+	if (unlikely(young) &&
+	    shunt_young_receives(young, &got, SYS_read, (long)buffer, (long)bytes, 0, 0))
+		return got;
+	stream = shunt_linked_or_own(&fd, &own);
 	if (stream)
 		return read_one(fd, stream, buffer, bytes);
 	if (unlikely(own))
@@ -53,8 +60,13 @@ static ssize_t read_pieces(int fd, struct shunt_stream *stream, const struct iov
 
 ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
+	ssize_t got;
 
+	if (unlikely(young) && shunt_young_receives(young, &got, SYS_readv, (long)iov, count, 0, 0))
+		return got;
+	stream = shunt_linked(&fd);
 	if (stream)
 		return read_pieces(fd, stream, iov, count, 0);
 	return real(readv)(fd, iov, count);

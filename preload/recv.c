@@ -2,12 +2,20 @@
 /* recv() and recvfrom(). */
 #include "preload/touch.h"
 #include "preload/transfer.h"
+#include "preload/young.h"
+#include <sys/syscall.h>
 
 ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
 	int served = flags;
+	ssize_t got;
 
+	if (unlikely(young && !(flags & ~SHUNT_YOUNG_FLAGS)) &&
+	    shunt_young_receives(young, &got, SYS_recvfrom, (long)buffer, (long)bytes, flags, 0))
+		return got;
+	stream = shunt_linked(&fd);
 	if (stream && shunt_recv_serves(fd, stream, &served))
 		return shunt_recv_one(fd, stream, buffer, bytes, served);
 	return real(recv)(fd, buffer, bytes, flags);

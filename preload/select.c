@@ -22,13 +22,14 @@ static unsigned long word(const fd_set *set, int first, int nfds)
 static bool word_concerns(unsigned long bits, int first)
 {
 	struct shunt_file *file;
+	bool found = false;
 
 	for (; bits; bits &= bits - 1) {
-		file = shunt_lookup(first + __builtin_ctzl(bits));
-		if (file && shunt_wait_concerns(file))
-			return true;
+		file = shunt_lookup(first +
+				    __builtin_ctzl(bits));	/* a young connection becomes a stream */
+		found |= file && shunt_wait_concerns(file);
 	}
-	return false;
+	return found;
 }
 
 /* So many bytes of a set are looked at. */
@@ -58,6 +59,7 @@ static bool fixed(int nfds, fd_set *readable, fd_set *writable, fd_set *except)
 static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
 {
 	size_t bytes;
+	bool found = false;
 	int first;
 
 	if (likely(!shunt_process.engine))
@@ -69,10 +71,10 @@ static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, c
 	if (bad(readable, bytes) || bad(writable, bytes) || bad(except, bytes))
 		return false;
 	for (first = 0; first < nfds; first += WORD_BITS)
-		if (word_concerns(word(readable, first, nfds) | word(writable, first, nfds) |
-				  word(except, first, nfds), first))
-			return true;
-	return false;
+		found |= word_concerns(word(readable, first, nfds) | word(writable, first, nfds) |
+					       word(except, first, nfds),
+				       first);
+	return found;
 }
 
 /* Linux says how much of the timeout was left, whatever the outcome; never all of it. */

@@ -2,12 +2,20 @@
 /* send() and sendto(). */
 #include "preload/touch.h"
 #include "preload/transfer.h"
+#include "preload/young.h"
+#include <sys/syscall.h>
 
 ssize_t send(int fd, const void *buffer, size_t bytes, int flags)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
 	int served = flags;
+	ssize_t sent;
 
+	if (unlikely(young && !(flags & ~SHUNT_YOUNG_FLAGS)) &&
+	    shunt_young_sends(young, &sent, SYS_sendto, (long)buffer, (long)bytes, flags, 0))
+		return sent;
+	stream = shunt_linked(&fd);
 	if (stream && shunt_send_serves(fd, stream, &served))
 		return shunt_send_one(fd, stream, buffer, bytes, served);
 	return real(send)(fd, buffer, bytes, flags);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "preload/touch.h"
 #include "preload/transfer.h"
+#include "preload/young.h"
 
 #define PIECE (64 * 1024)
 #define SMALL 4096	/* a short answer's file: no memory is asked for */
@@ -90,13 +92,28 @@ static bool is_fixed(off64_t *offset)
 	return offset && shunt_unwritable(offset, sizeof(*offset));
 }
 
+/* Unlike sending, this is no cancellation point. */
+static bool send_young(struct shunt_young *young, ssize_t *sent, int in, off64_t *offset,
+		       size_t bytes)
+{
+	if (!shunt_young_begins(shunt_process.engine, young))
+		return false;
+	*sent = real(syscall)(SYS_sendfile, young->fd, in, offset, bytes);
+	shunt_young_ends(young, 0, *sent);
+	return true;
+}
+
 /* What moves nothing is the kernel's to refuse; so is a file without a position (a pipe, a socket, a wrong number). */
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
-	struct shunt_stream *stream = shunt_linked(&out);
+	struct shunt_young *young = shunt_young_at(out);
+	struct shunt_stream *stream;
 	ssize_t sent = -ESPIPE;
 	int saved = errno;
 
+	if (unlikely(young) && send_young(young, &sent, in, offset, bytes))
+		return sent;
+	stream = shunt_linked(&out);
 	if (stream && (ssize_t)bytes > 0 && !is_refused(offset))
 		sent = is_fixed(offset) ? -EFAULT :
 					  send_file_uncancelled(out, stream, in, offset, bytes);

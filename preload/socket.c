@@ -17,7 +17,8 @@ int socket(int family, int type, int protocol)
 	if (fd >= 0 && is_tcp(family, type, protocol) && shunt_process_engine() &&
 	    !shunt_process_foreign()) {
 		shunt_process_fresh(fd);
-		if (!shunt_process_is_stdio(fd))
+		if (!shunt_process_is_stdio(fd) &&
+		    !shunt_young_socket(shunt_process.engine, fd, type & SOCK_NONBLOCK))
 			shunt_file_socket(shunt_process.engine, fd, type & SOCK_NONBLOCK);
 		errno = saved;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include "preload/rights.h"
+#include "preload/young.h"
 
 #ifndef TCP_INQ
 #define TCP_INQ 36
@@ -19,13 +20,50 @@ static bool needs_kernel(int level, int name)
 	return name == SO_TIMESTAMPING || name == SO_TIMESTAMPING_NEW || name == SO_OOBINLINE || name == SO_PEEK_OFF;
 }
 
+/* The engine has nothing to learn from it, or asks the kernel when it needs to know. */
+static bool leaves_young(int level, int name)
+{
+	if (level == IPPROTO_TCP)
+		return name == TCP_NODELAY || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT ||
+		       name == TCP_KEEPIDLE || name == TCP_KEEPINTVL || name == TCP_KEEPCNT ||
+		       name == TCP_CONGESTION;
+	return level == SOL_SOCKET &&
+	       (name == SO_REUSEADDR || name == SO_REUSEPORT || name == SO_KEEPALIVE ||
+		name == SO_LINGER || name == SO_RCVBUF || name == SO_SNDBUF || name == SO_PRIORITY);
+}
+
+static int cork_young(struct shunt_young *young, const void *value, socklen_t length)
+{
+	int result = real(setsockopt)(young->fd, IPPROTO_TCP, TCP_CORK, value, length),
+	    saved = errno, on;
+	struct shunt_stream *stream;
+
+	if (result)
+		return result;
+	memcpy(&on, value, sizeof(on));
+	if (!shunt_young_set_corked(shunt_process.engine, young, on)) {
+		stream = shunt_as_stream(shunt_lookup(young->fd));
+		if (stream)
+			shunt_stream_option_changed(stream, IPPROTO_TCP, TCP_CORK, value);
+	}
+	errno = saved;
+	return result;
+}
+
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
-	struct shunt_file *file = shunt_lookup(fd);
-	struct shunt_stream *stream = shunt_as_stream(file);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_file *file;
+	struct shunt_stream *stream;
 	int result, saved;
 	bool shown;
 
+	if (unlikely(young) && leaves_young(level, name))
+		return real(setsockopt)(fd, level, name, value, length);
+	if (unlikely(young) && level == IPPROTO_TCP && name == TCP_CORK)
+		return cork_young(young, value, length);
+	file = shunt_lookup(fd);
+	stream = shunt_as_stream(file);
 	if (likely(!stream))
 		return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
 	if (level == SOL_SOCKET && name == SO_MAX_PACING_RATE)
@@ -84,8 +122,11 @@ static int get_shown(int fd, struct shunt_stream *stream, int level, int name, v
 
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 {
-	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+	struct shunt_stream *stream;
 
+	if (unlikely(shunt_young_at(fd)))
+		return real(getsockopt)(fd, level, name, value, length);
+	stream = shunt_as_stream(shunt_lookup(fd));
 	if (stream && (level == SOL_IP || level == SOL_IPV6))
 		return get_shown(fd, stream, level, name, value, length);
 	if (stream && level == SOL_SOCKET && name == SO_MAX_PACING_RATE)

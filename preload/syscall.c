@@ -153,8 +153,8 @@ static SHUNT_INLINE enum call sort(long number)
 	switch (number) {
 #ifdef SYS_vfork
 	case SYS_vfork:
-#endif
 		return SHARES;
+#endif
 #ifdef SYS_fork
 	case SYS_fork:
 #endif

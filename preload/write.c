@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* write() and its vectors. */
 #include "preload/transfer.h"
+#include "preload/young.h"
 #include <sys/syscall.h>
 
 ssize_t write(int fd, const void *buffer, size_t bytes)
 {
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
+	ssize_t sent;
 	bool own;
-	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
+	if (unlikely(young) &&
+	    shunt_young_sends(young, &sent, SYS_write, (long)buffer, (long)bytes, 0, 0))
+		return sent;
+	stream = shunt_linked_or_own(&fd, &own);
 	if (stream && unlikely(shunt_bad_span(buffer, bytes)))
 		return shunt_fail(EFAULT);
 	if (stream)
@@ -35,8 +42,13 @@ static ssize_t write_pieces(int fd, struct shunt_stream *stream, const struct io
 
 ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
+	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_stream *stream;
+	ssize_t sent;
 
+	if (unlikely(young) && shunt_young_sends(young, &sent, SYS_writev, (long)iov, count, 0, 0))
+		return sent;
+	stream = shunt_linked(&fd);
 	if (stream)
 		return write_pieces(fd, stream, iov, count, 0);
 	return real(writev)(fd, iov, count);

@@ -57,6 +57,44 @@ advise 4 1000 990
 advise 1 none none
 has "$err" "no number that matches 'speed"
 
+# A client that writes statistics beside the library's: sends wait for the ring, and a larger one helps.
+cat >"$client" <<'EOF'
+#!/bin/bash
+figure=100
+if [[ ${LD_PRELOAD:-} = *libshunt.so* ]]; then
+	figure=50
+	[ "${SHUNT_RING_MAX:-}" != 16M ] || figure=200
+	echo "$WROTE" >"${SHUNT_STATS%/*}/client.own.json"
+fi
+echo "speed $figure of 1000"
+EOF
+totals='"totals": {"streams": 4, "linked": 4, "tx": {"link": 990, "tcp": 10}, "rx": {"link": 0, "tcp": 0}}'
+export WROTE="{\"counters\": {\"wr\": 100}, \"stalls\": {\"ring\": 50, \"window_bytes\": 1}, $totals}"
+advise 3 - -
+has "$out" '^share on the link .* 99\.00%'
+has "$out" '^SHUNT_RING_MAX=16M SHUNT_MR=16M +faster: 4.00 times .* in 3 of 3 pairs'
+has "$out" '^SHUNT_RING_MIN=256K +no difference'
+has "$out" 'waited most often for: ring'
+has "$out" 'set SHUNT_RING_MAX=16M SHUNT_MR=16M for the client: 4.00 times the default'
+has "$out" 'pays with that setting only'
+lacks "$out" 'SHUNT_WINDOW'
+narrow "$out"
+advise 3 --no-try - -
+has "$out" 'not tried: SHUNT_RING_MAX=16M'
+lacks "$out" 'SETTINGS TRIED'
+# A variable that is set is the user's choice.
+SHUNT_RING_MAX=8M advise 3 - -
+lacks "$out" '^SHUNT_RING_MAX'
+# Connections that were too short, and a server without Shunt.
+totals='"totals": {"streams": 100, "linked": 3, "tx": {"link": 0, "tcp": 10}, "rx": {"link": 0, "tcp": 0}}'
+WROTE="{\"reasons\": {\"closed before it was claimed\": 20, \"splice\": 7}, $totals}" advise 3 - -
+has "$out" '270 of 300 connections ended before a link carried them'
+has "$out" 'stayed on TCP: 21, because of: splice\. Remedy'
+has "$out" '^SHUNT_BRIEF=0 '
+WROTE="{\"reasons\": {\"the peer runs without Shunt\": 4}, ${totals/3/0}}" advise 1 - -
+has "$err" 'no connection was on a link, because the peer runs without Shunt'
+unset WROTE
+
 # The time of a run: one side sleeps.
 cat >"$client" <<'EOF'
 #!/bin/bash
@@ -74,6 +112,9 @@ expect 1 "$shunt" advise "$work/nothing"
 has "$err" 'No such file'
 expect 1 "$shunt" advise --server 'echo I have no room; exit 3' true
 has "$err" 'the server ended with status 3: I have no room'
+expect 1 "$shunt" advise --html "$work/none/page.html" false
+has "$err" 'none/page.html: No such file'
+lacks "$err" 'ended with status'
 expect 1 "$shunt" advise --port 1 true
 has "$err" 'nothing listens at port 1'
 expect 1 "$shunt" advise --seconds 1 --pid $$

@@ -52,7 +52,7 @@ expect 2 "$shunt" config --wrong
 
 page=$top_builddir/man/shunt.1
 [ "$(grep -c '^\.B SHUNT_[A-Z]' "$page")" = "$rows" ] || problem "the manual has not $rows variables"
-for page in "$top_builddir"/man/shunt.1 "$top_builddir"/man/shunt.conf.5 "$top_builddir"/man/shunt-qos.5; do
+for page in "$top_builddir"/man/shunt.1 "$top_builddir"/man/shunt.conf.5 "$top_builddir"/man/shunt-qos.5 "$top_builddir"/man/libshunt.7; do
 	! grep -n '@[A-Z]*@' "$page" || problem "the manual has holes"
 	if command -v man >/dev/null; then
 		warnings=$(MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)

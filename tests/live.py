@@ -41,13 +41,15 @@ while True:
 """
 
 CLIENT = """
-import socket, sys
+import os, socket, sys
 sockets = []
 def turn(s, size):
-    s.sendall(b"x" * size)
-    got = 0
-    while got < size:
-        got += len(s.recv(65536))
+    data = os.urandom(size)
+    s.sendall(data)
+    got = b""
+    while len(got) < size:
+        got += s.recv(65536)
+    assert got == data
 for line in sys.stdin:
     word, *numbers = line.split()
     numbers = [int(n) for n in numbers]
@@ -236,6 +238,29 @@ def waits():
     end(client.process, process)
 
 
+def copies():
+    """How a lane copies what it carries, and what the poll fetches ahead; the program checks each byte."""
+    process, port = server()
+    client = Client()
+    client.do("connect", port)
+    client.do("turns", 100, 100)
+    linked(client, port)
+    client.set("COPY", "memcpy")
+    grown = client.growth("turns", 20, 500000)
+    assert grown["copied_past"] == 0, ("COPY=memcpy", grown)
+    client.set("COPY", "nt")
+    tell(process, "COPY", "nt")
+    grown = client.growth("turns", 20, 500000)
+    assert grown["copied_past"] >= 20 * 500000 // 2, ("COPY=nt", grown)    # short pieces are not
+    grown = client.growth("turns", 100, 4000)
+    assert grown["copied_past"] == 0, ("COPY=nt, short", grown)
+    client.set("COPY", "auto")
+    for name, value in (("PREFETCH", 4096), ("PREFETCH", 0), ("COPY", "memcpy")):
+        client.set(name, value)
+        client.do("turns", 20, 500000)
+    end(client.process, process)
+
+
 def timers():
     """What the service thread waits for."""
     process, port = server(SHUNT_RETAIN="always")
@@ -305,6 +330,6 @@ def claims():
     end(client.process, process)
 
 
-for test in (lanes, chains, waits, timers, claims):
+for test in (lanes, chains, waits, copies, timers, claims):
     print(test.__name__, flush=True)
     test()

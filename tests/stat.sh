@@ -140,6 +140,7 @@ full config --man
 full adm "$fake" help
 full adm --help
 full run --help
+full advise --help
 full compare --list
 full compare --help
 full perf --help

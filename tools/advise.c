@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "core/base/reason.h"
+#include "tools/html.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
@@ -77,7 +78,9 @@ static int parse_metric(struct options *options, const char *pattern)
 		snprintf(words, sizeof(words), "--metric: not a regular expression (%s):", why);
 		return usage_error(words, pattern);
 	}
-	bench->own = (struct advise_metric) { .program = "", .pattern = pattern, .unit = "figure", .lines = true };
+	bench->own = (struct advise_metric) {
+		.program = "", .pattern = pattern, .unit = "figure", .lines = true
+	};
 	return 0;
 }
 
@@ -153,7 +156,8 @@ static int parse_rest(struct options *options, int argc, char **argv)
 	}
 	if (options->pid_count)
 		return options->html || options->svg || bench->server.command ?
-			       usage_error("--html, --svg and --server are for a command, not for", "--pid") :
+			       usage_error("--html, --svg and --server are for a command, not for",
+					   "--pid") :
 			       0;
 	if (optind == argc)
 		return usage_error("no command to run, and no", "--pid");
@@ -178,14 +182,22 @@ static int parse_rest(struct options *options, int argc, char **argv)
 static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
-		{ "server", required_argument, NULL, 'S' },  { "port", required_argument, NULL, 'P' },
-		{ "ready", required_argument, NULL, 'R' },   { "rounds", required_argument, NULL, 'r' },
-		{ "metric", required_argument, NULL, 'm' },  { "lower", no_argument, NULL, 'l' },
-		{ "timeout", required_argument, NULL, 't' }, { "no-try", no_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },	     { "html", required_argument, NULL, 'H' },
-		{ "svg", required_argument, NULL, 'V' },     { "pid", required_argument, NULL, 'p' },
-		{ "seconds", required_argument, NULL, 's' }, { "try", no_argument, NULL, 'T' },
-		{ "help", no_argument, NULL, 'h' },	     { 0 },
+		{ "server", required_argument, NULL, 'S' },
+		{ "port", required_argument, NULL, 'P' },
+		{ "ready", required_argument, NULL, 'R' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "metric", required_argument, NULL, 'm' },
+		{ "lower", no_argument, NULL, 'l' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "no-try", no_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "html", required_argument, NULL, 'H' },
+		{ "svg", required_argument, NULL, 'V' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "try", no_argument, NULL, 'T' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	int c, rc;
 
@@ -206,8 +218,8 @@ static int fail(const struct options *options, const char *why)
 
 	fprintf(stderr, "shunt advise: %s\n", why);
 	if (options->json) {
-		root = json_pack("{s:i, s:s, s:s, s:s}", "schema", 1, "version", PACKAGE_VERSION, "verdict",
-				 "not measured", "why", why);
+		root = json_pack("{s:i, s:s, s:s, s:s}", "schema", 1, "version", PACKAGE_VERSION,
+				 "verdict", "not measured", "why", why);
 		shunt_print_json(stdout, root, JSON_INDENT(2));
 		json_decref(root);
 	}
@@ -227,7 +239,8 @@ static int check_program(const struct options *options)
 	}
 	if (shunt_program_inspect(path, &why) == SHUNT_PROGRAM_OK)
 		return 0;
-	snprintf(words, sizeof(words), "%s: %s, so that it never runs with Shunt: leave it on TCP", path, why);
+	snprintf(words, sizeof(words), "%s: %s, so that it never runs with Shunt: leave it on TCP",
+		 path, why);
 	return fail(options, words);
 }
 
@@ -239,15 +252,19 @@ static int check_server(const struct advise_bench *bench, char why[SHUNT_WHY_MAX
 
 	if (!plain)
 		return 0;
-	snprintf(why, SHUNT_WHY_MAX, "the server, %s, runs without Shunt (process %d), so that both sides would be plain TCP: "
-				     "start it with `shunt run`, or give its command with --server", server->name, (int)plain);
+	snprintf(
+		why, SHUNT_WHY_MAX,
+		"the server, %s, runs without Shunt (process %d), so that both sides would be plain TCP: "
+		"start it with `shunt run`, or give its command with --server",
+		server->name, (int)plain);
 	return -1;
 }
 
 /* Nothing was on a link because the server is plain, or out of reach: that is no measurement. */
 static int check_peer(const json_t *client, char why[SHUNT_WHY_MAX])
 {
-	static const enum shunt_reason reasons[] = { SHUNT_REASON_NO_SHUNT, SHUNT_REASON_OTHER_HOST };
+	static const enum shunt_reason reasons[] = { SHUNT_REASON_NO_SHUNT,
+						     SHUNT_REASON_OTHER_HOST };
 	const json_t *totals = json_object_get(client, "totals");
 
 	if (json_integer_value(json_object_get(totals, "linked")))
@@ -257,8 +274,11 @@ static int check_peer(const json_t *client, char why[SHUNT_WHY_MAX])
 
 		if (!json_object_get(json_object_get(client, "reasons"), text))
 			continue;
-		snprintf(why, SHUNT_WHY_MAX, "no connection was on a link, because %s: start the server with `shunt run`, or give "
-					     "its command with --server; `shunt ping` looks at another host", text);
+		snprintf(
+			why, SHUNT_WHY_MAX,
+			"no connection was on a link, because %s: start the server with `shunt run`, or give "
+			"its command with --server; `shunt ping` looks at another host",
+			text);
 		return -1;
 	}
 	return 0;
@@ -270,7 +290,8 @@ static void hint_ready(const struct advise_bench *bench, char why[SHUNT_WHY_MAX]
 	size_t length = strlen(why);
 
 	if (bench->server.command && !bench->server.ready)
-		snprintf(why + length, SHUNT_WHY_MAX - length, ". If it came too early: --ready TEXT waits until the server "
+		snprintf(why + length, SHUNT_WHY_MAX - length,
+			 ". If it came too early: --ready TEXT waits until the server "
 			 "says so");
 }
 
@@ -282,10 +303,14 @@ static int warm_up(struct advise_bench *bench, char why[SHUNT_WHY_MAX])
 	struct advise_run run;
 	int rc = 0;
 
-	if (!bench->server.command && bench->server.port && !advise_server_at(&bench->server, bench->server.port) &&
+	if (!bench->server.command && bench->server.port &&
+	    !advise_server_at(&bench->server, bench->server.port) &&
 	    !advise_server_listens(bench->server.port)) {
-		snprintf(why, SHUNT_WHY_MAX, "nothing listens at port %d: start the server with `shunt run`, or give its command "
-					     "with --server", bench->server.port);
+		snprintf(
+			why, SHUNT_WHY_MAX,
+			"nothing listens at port %d: start the server with `shunt run`, or give its command "
+			"with --server",
+			bench->server.port);
 		rc = -1;
 	}
 	bench->seek = !bench->server.command && !bench->server.count;
@@ -310,7 +335,8 @@ static void write_command(struct advise_result *result)
 	size_t length = 0;
 
 	for (char *const *word = result->bench->argv; *word && length < sizeof(text) - 1; word++)
-		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s", length ? " " : "", *word);
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+					   length ? " " : "", *word);
 	shunt_escape(text, result->command, sizeof(result->command));
 }
 
@@ -344,26 +370,39 @@ static int report(const struct options *options, const struct advise_result *res
 		advise_json(result);
 	else
 		advise_show(result);
-	if ((options->html && advise_html(result, options->html)) || (options->svg && advise_svg(result, options->svg)))
+	if ((options->html && advise_html(result, options->html)) ||
+	    (options->svg && advise_svg(result, options->svg)))
 		return EXIT_FAILED;
 	return statuses[result->pairs.verdict];
 }
 
-static int run(struct options *options)
+/* Orphans of a server are ours, so that all of it can be ended. */
+static int open_bench(struct advise_bench *bench)
 {
-	struct advise_result *result = calloc(1, sizeof(*result));
-	struct advise_bench *bench = &options->bench;
-	char why[SHUNT_WHY_MAX] = "";
-	int rc = shunt_child_init(), status;
+	int rc = shunt_child_init();
 
-	if (!result)
-		abort();
 	if (rc || prctl(PR_SET_CHILD_SUBREAPER, 1)) {
 		fprintf(stderr, "shunt advise: signals: %s\n", strerror(rc ? -rc : errno));
-		return EXIT_FAILED;
+		return -1;
 	}
-	if (shunt_library_find(bench->library) || shunt_scratch_make("advise", bench->dir))
+	if (shunt_library_find(bench->library))
+		return -1;
+	return shunt_scratch_make("advise", bench->dir);
+}
+
+static int run(struct options *options)
+{
+	struct advise_bench *bench = &options->bench;
+	struct advise_result *result;
+	char why[SHUNT_WHY_MAX] = "";
+	int rc, status;
+
+	if (shunt_html_check("shunt advise", options->html) ||
+	    shunt_html_check("shunt advise", options->svg) || open_bench(bench))
 		return EXIT_FAILED;
+	result = calloc(1, sizeof(*result));
+	if (!result)
+		abort();
 	result->bench = bench;
 	result->try_wanted = !options->no_try;
 	advise_pairs_init(&result->pairs);

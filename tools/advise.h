@@ -26,11 +26,12 @@ enum { ADVISE_EXIT_FASTER = 0, ADVISE_EXIT_SLOWER = 3, ADVISE_EXIT_SAME = 4 };
 /* ---- the figure of a run ---- */
 
 struct advise_metric {
-	const char *program;	/* whose output has it; NULL: the time of a run, or a user's pattern */
-	const char *pattern;	/* extended regular expression whose first group is a number; NULL: the time */
+	const char *program; /* whose output has it; NULL: the time of a run, or a user's pattern */
+	const char *
+		pattern; /* extended regular expression whose first group is a number; NULL: the time */
 	const char *unit;
-	bool lower;		/* a lower figure is better */
-	bool lines;		/* ^ and $ are the ends of lines */
+	bool lower; /* a lower figure is better */
+	bool lines; /* ^ and $ are the ends of lines */
 };
 
 /* The rows of the command's program in *rows, the number of them; 0: the time counts. */
@@ -38,7 +39,8 @@ size_t advise_metric_find(char *const *argv, const struct advise_metric **rows);
 /* NULL, or what is wrong with a user's expression; in `why`. */
 const char *advise_metric_check(const char *pattern, char why[SHUNT_WHY_MAX]);
 /* The figure in a text, by the first of the rows that matches; of several matches the geometric mean. 0 or -1. */
-int advise_metric_read(const struct advise_metric *rows, size_t count, const char *text, double *figure);
+int advise_metric_read(const struct advise_metric *rows, size_t count, const char *text,
+		       double *figure);
 
 /* ---- the verdict ---- */
 
@@ -66,19 +68,21 @@ void advise_tree_end(double patience);
 #define ADVISE_SERVERS_MAX 64
 
 struct advise_server {
-	const char *command;	/* for a shell; NULL: it runs already */
-	const char *ready;	/* a text of its output */
-	int port;		/* 0: none was given */
-	pid_t pids[ADVISE_SERVERS_MAX];	/* of one that runs already */
+	const char *command; /* for a shell; NULL: it runs already */
+	const char *ready; /* a text of its output */
+	int port; /* 0: none was given */
+	pid_t pids[ADVISE_SERVERS_MAX]; /* of one that runs already */
 	size_t count;
-	bool missed;		/* the client's connections lead to no process that is visible */
-	char name[32];		/* its program, escaped */
+	bool missed; /* the client's connections lead to no process that is visible */
+	char name[32]; /* its program, escaped */
 };
 
 /* Does a process listen at that port, as far as this network namespace shows? */
 bool advise_server_listens(int port);
-/* Does one of these processes listen at any port? */
-bool advise_server_any_listens(const pid_t *pids, size_t count);
+/* A port at which one of these processes listens, or 0. */
+int advise_server_any_port(const pid_t *pids, size_t count);
+/* Does a process offer links for connections to that port? 0: to any. */
+bool advise_server_offers(int port);
 /* Finds the processes that listen at the port of a server that runs already. False: none is visible. */
 bool advise_server_at(struct advise_server *server, int port);
 /* The same by the peers of connections that the client's processes have just now. */
@@ -90,37 +94,37 @@ pid_t advise_server_plain(const struct advise_server *server);
 
 struct advise_run {
 	double figure;
-	double seconds;		/* of the command */
-	double client_cpu;	/* seconds, with what it waited for */
-	double server_cpu;	/* seconds; NAN: no server is known */
+	double seconds; /* of the command */
+	double client_cpu; /* seconds, with what it waited for */
+	double server_cpu; /* seconds; NAN: no server is known */
 };
 
 /* A way to run the command. */
 struct advise_way {
 	bool shunted;
-	char *const *variables;	/* "SHUNT_…=value", up to NULL; or NULL */
+	char *const *variables; /* "SHUNT_…=value", up to NULL; or NULL */
 };
 
 struct advise_bench {
-	char dir[PATH_MAX];	/* temporary, ours */
+	char dir[PATH_MAX]; /* temporary, ours */
 	char library[PATH_MAX];
-	char *const *argv;	/* the client command */
+	char *const *argv; /* the client command */
 	const struct advise_metric *metrics;
-	size_t metric_count;	/* 0: the time counts */
-	struct advise_metric own;	/* a user's */
+	size_t metric_count; /* 0: the time counts */
+	struct advise_metric own; /* a user's */
 	struct advise_server server;
-	double timeout;		/* seconds for a run */
+	double timeout; /* seconds for a run */
 	int rounds;
-	bool seek;		/* look for the server of the client's connections in this run */
-	bool dry;		/* warm-up */
+	bool seek; /* look for the server of the client's connections in this run */
+	bool dry; /* warm-up */
 };
 
 /* Numbers in statistics of several processes, added up: "counters", "stalls", "reasons", "totals". */
 void advise_signs_add(json_t *sum, const json_t *statistics, int sign);
 
 /* 0; -EINTR; or -1 and why. `client` and `server`, where they are not NULL, get the statistics of a shunted run. */
-int advise_run(struct advise_bench *bench, const struct advise_way *way, struct advise_run *run, json_t *client,
-	       json_t *server, char why[SHUNT_WHY_MAX]);
+int advise_run(struct advise_bench *bench, const struct advise_way *way, struct advise_run *run,
+	       json_t *client, json_t *server, char why[SHUNT_WHY_MAX]);
 
 const char *advise_unit(const struct advise_bench *bench);
 bool advise_is_lower(const struct advise_bench *bench);
@@ -129,7 +133,7 @@ bool advise_is_lower(const struct advise_bench *bench);
 
 struct advise_pairs {
 	struct advise_run runs[2][ADVISE_PAIRS_MAX];
-	double ratios[ADVISE_PAIRS_MAX];	/* above 1: the second was better */
+	double ratios[ADVISE_PAIRS_MAX]; /* above 1: the second was better */
 	int count;
 	enum advise_verdict verdict;
 	json_t *client, *server; /* statistics of the second's runs, added up */
@@ -138,14 +142,22 @@ struct advise_pairs {
 void advise_pairs_init(struct advise_pairs *pairs);
 void advise_pairs_free(struct advise_pairs *pairs);
 /* Runs both ways in turns until there is a verdict. The same results as advise_run(). */
-int advise_pairs_measure(struct advise_bench *bench, const struct advise_way ways[2], const char *title,
-			 struct advise_pairs *pairs, char why[SHUNT_WHY_MAX]);
+int advise_pairs_measure(struct advise_bench *bench, const struct advise_way ways[2],
+			 const char *title, struct advise_pairs *pairs, char why[SHUNT_WHY_MAX]);
 /* What a run has, in the order in which it is shown. */
-enum advise_column { ADVISE_FIGURE, ADVISE_SECONDS, ADVISE_EACH, ADVISE_CLIENT, ADVISE_SERVER, ADVISE_COLUMNS };
+enum advise_column {
+	ADVISE_FIGURE,
+	ADVISE_SECONDS,
+	ADVISE_EACH,
+	ADVISE_CLIENT,
+	ADVISE_SERVER,
+	ADVISE_COLUMNS
+};
 /* The column's name; NULL: this command has none of it. */
 const char *advise_column_name(const struct advise_bench *bench, enum advise_column column);
 /* Of the runs of a way; NAN: not known. */
-struct shunt_spread advise_pairs_spread(const struct advise_bench *bench, const struct advise_pairs *pairs, int way,
+struct shunt_spread advise_pairs_spread(const struct advise_bench *bench,
+					const struct advise_pairs *pairs, int way,
 					enum advise_column column);
 struct shunt_spread advise_pairs_ratio(const struct advise_pairs *pairs);
 /* How many pairs are on the side of the verdict; of "no difference", on the larger side. */
@@ -154,14 +166,15 @@ int advise_pairs_agree(const struct advise_pairs *pairs);
 /* ---- causes, and settings for them ---- */
 
 struct advise_cause {
-	const char *settings;	/* "SHUNT_A=1 SHUNT_B=2" */
-	const char *text;	/* the symptom */
+	const char *settings; /* "SHUNT_A=1 SHUNT_B=2" */
+	const char *text; /* the symptom */
 };
 
 #define ADVISE_CAUSES_MAX 16
 
 /* Settings that could help by the statistics of both ends; the most likely first. */
-size_t advise_causes(const json_t *client, const json_t *server, struct advise_cause causes[ADVISE_CAUSES_MAX]);
+size_t advise_causes(const json_t *client, const json_t *server,
+		     struct advise_cause causes[ADVISE_CAUSES_MAX]);
 /* Connections that ended before a link carried them, and that have no other reason for TCP. */
 double advise_brief(const json_t *signs);
 /* The limit that sends met most often, or NULL. */
@@ -173,7 +186,7 @@ const char *advise_bound(const json_t *client, const json_t *server);
 
 struct advise_try {
 	struct advise_cause cause;
-	struct advise_pairs pairs;	/* the shunted default, and with these settings */
+	struct advise_pairs pairs; /* the shunted default, and with these settings */
 	bool failed;
 	char why[SHUNT_WHY_MAX];
 };
@@ -187,7 +200,7 @@ struct advise_result {
 	struct advise_try tries[ADVISE_TRIES_MAX];
 	size_t try_count;
 	bool try_wanted;
-	char command[512];	/* escaped */
+	char command[512]; /* escaped */
 };
 
 /* 0, or -EINTR. */

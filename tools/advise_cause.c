@@ -24,9 +24,9 @@ double advise_brief(const json_t *signs)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(json_object_get(signs, "reasons"), key, value)
-		if (strcmp(key, shunt_reason_text(SHUNT_REASON_CLOSED)))
-			brief -= (double)json_integer_value(value);
+	json_object_foreach(json_object_get(signs, "reasons"), key,
+			    value) if (strcmp(key, shunt_reason_text(SHUNT_REASON_CLOSED)))
+		brief -= (double)json_integer_value(value);
 	return brief > 0 ? brief : 0;
 }
 
@@ -50,11 +50,13 @@ static bool shows(const json_t *signs, size_t row)
 	return of > 0 && sign > causes_known[row].least * of;
 }
 
-size_t advise_causes(const json_t *client, const json_t *server, struct advise_cause causes[ADVISE_CAUSES_MAX])
+size_t advise_causes(const json_t *client, const json_t *server,
+		     struct advise_cause causes[ADVISE_CAUSES_MAX])
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < sizeof(causes_known) / sizeof(causes_known[0]) && count < ADVISE_CAUSES_MAX; i++) {
+	for (size_t i = 0;
+	     i < sizeof(causes_known) / sizeof(causes_known[0]) && count < ADVISE_CAUSES_MAX; i++) {
 		bool again = false;
 
 		for (size_t j = 0; j < count; j++)
@@ -67,13 +69,15 @@ size_t advise_causes(const json_t *client, const json_t *server, struct advise_c
 
 const char *advise_bound(const json_t *client, const json_t *server)
 {
-	const json_t *ends[2] = { json_object_get(client, "stalls"), json_object_get(server, "stalls") };
+	const json_t *ends[2] = { json_object_get(client, "stalls"),
+				  json_object_get(server, "stalls") };
 	json_int_t most = 0;
 	const char *bound = NULL, *key;
 	json_t *value;
 
 	for (int i = 0; i < 2; i++) {
-		json_object_foreach((json_t *)ends[i], key, value) {
+		json_object_foreach((json_t *)ends[i], key, value)
+		{
 			if (json_integer_value(value) > most) {
 				most = json_integer_value(value);
 				bound = key;

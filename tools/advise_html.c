@@ -10,11 +10,23 @@
 
 static const char who[] = "shunt advise";
 
-static struct shunt_chart_value value_of(const struct advise_result *result, int way, enum advise_column column)
+static struct shunt_chart_value value_of(const struct advise_result *result, int way,
+					 enum advise_column column)
 {
-	struct shunt_spread spread = advise_pairs_spread(result->bench, &result->pairs, way, column);
+	struct shunt_spread spread = advise_pairs_spread(result->bench, &result->pairs, way,
+							 column);
 
 	return (struct shunt_chart_value) { spread.min, spread.median, spread.max };
+}
+
+/* Shunt's part of TCP's figure. What is judged has the median of the pairs, as in the verdict. */
+static double part_of(const struct advise_result *result, enum advise_column column)
+{
+	double ratio = advise_pairs_ratio(&result->pairs).median;
+
+	if (column == (result->bench->metric_count ? ADVISE_FIGURE : ADVISE_SECONDS))
+		return advise_is_lower(result->bench) ? 1 / ratio : ratio;
+	return value_of(result, 1, column).middle / value_of(result, 0, column).middle;
 }
 
 /* Rows of the picture: the figure or the time, and CPU time; each has a scale of its own. */
@@ -35,15 +47,22 @@ static void put_picture(FILE *file, const struct advise_result *result)
 			values[2 * count + (size_t)way] = value_of(result, way, column);
 		if (isnan(values[2 * count].middle))
 			continue;
-		snprintf(ratios[count], sizeof(ratios[count]), "x %.2f",
-			 values[2 * count + 1].middle / values[2 * count].middle);
-		notes[count] = isfinite(values[2 * count + 1].middle / values[2 * count].middle) ? ratios[count] : NULL;
+		snprintf(ratios[count], sizeof(ratios[count]), "x %.2f", part_of(result, column));
+		notes[count] = isfinite(part_of(result, column)) ? ratios[count] : NULL;
 		rows[count++] = name;
 	}
-	snprintf(title, sizeof(title), "%.100s%s", result->command, strlen(result->command) > 100 ? "..." : "");
-	shunt_chart_bars(file, &(struct shunt_chart_bars) {
-		.title = title, .unit = "medians, and the range of runs", .series = series, .series_count = 2,
-		.rows = rows, .notes = notes, .row_count = count, .values = values, .each = 1 });
+	snprintf(title, sizeof(title), "%.100s%s", result->command,
+		 strlen(result->command) > 100 ? "..." : "");
+	shunt_chart_bars(file,
+			 &(struct shunt_chart_bars) { .title = title,
+						      .unit = "medians, and the range of runs",
+						      .series = series,
+						      .series_count = 2,
+						      .rows = rows,
+						      .notes = notes,
+						      .row_count = count,
+						      .values = values,
+						      .each = 1 });
 }
 
 static void put_number(FILE *file, double number)
@@ -55,7 +74,8 @@ static void put_number(FILE *file, double number)
 
 static void put_columns(FILE *file, const struct advise_result *result)
 {
-	static const char *const head[] = { "", "TCP", "lowest", "highest", "Shunt", "lowest", "highest", NULL };
+	static const char *const head[] = { "",	     "TCP",    "lowest",  "highest",
+					    "Shunt", "lowest", "highest", NULL };
 	char share[24];
 
 	fputs("<h2>Runs</h2>\n<div class=\"wide\"><table>\n", file);
@@ -80,13 +100,15 @@ static void put_columns(FILE *file, const struct advise_result *result)
 	shunt_html_cell(file, "n", shunt_share_text(&result->share, share));
 	fputs("<td colspan=\"2\">", file);
 	shunt_html_text(file, !result->share.known ? result->share.why :
-			      result->share.late ? "after 256 KiB each" : "of all bytes");
+			      result->share.late   ? "after 256 KiB each" :
+						     "of all bytes");
 	fputs("</td></tr>\n</table></div>\n", file);
 }
 
 static void put_tries(FILE *file, const struct advise_result *result)
 {
-	static const char *const head[] = { "settings tried, against the shunted default", "because", "verdict", "ratio", NULL };
+	static const char *const head[] = { "settings tried, against the shunted default",
+					    "because", "verdict", "ratio", NULL };
 	char text[96];
 
 	if (!result->try_count)
@@ -100,8 +122,10 @@ static void put_tries(FILE *file, const struct advise_result *result)
 		shunt_html_text(file, try->cause.settings);
 		fputs("</code></td>", file);
 		shunt_html_cell(file, "", try->cause.text);
-		shunt_html_cell(file, "", try->failed ? "failed" : advise_verdict_words[try->pairs.verdict]);
-		shunt_html_cell(file, "", try->failed ? try->why : advise_ratio_text(&try->pairs, text));
+		shunt_html_cell(file, "",
+				try->failed ? "failed" : advise_verdict_words[try->pairs.verdict]);
+		shunt_html_cell(file, "",
+				try->failed ? try->why : advise_ratio_text(&try->pairs, text));
 		fputs("</tr>\n", file);
 	}
 	fputs("</table></div>\n", file);
@@ -136,7 +160,8 @@ int advise_html(const struct advise_result *result, const char *path)
 {
 	FILE *file = shunt_html_begin(who, path, "Does Shunt pay?");
 	const char *class = result->pairs.verdict == ADVISE_FASTER ? " faster" :
-			    result->pairs.verdict == ADVISE_SLOWER ? " slower" : "";
+			    result->pairs.verdict == ADVISE_SLOWER ? " slower" :
+								     "";
 	char text[256];
 
 	if (!file)

@@ -15,12 +15,13 @@
  */
 static const struct advise_metric known[] = {
 	{ "redis-benchmark", NUMBER " requests per second", "requests/s", false, true },
-	{ "redis-benchmark", "^\"[^\"]*\",\"" NUMBER "\"", "requests/s", false, true },	/* --csv */
+	{ "redis-benchmark", "^\"[^\"]*\",\"" NUMBER "\"", "requests/s", false, true }, /* --csv */
 	{ "valkey-benchmark", NUMBER " requests per second", "requests/s", false, true },
 	{ "wrk", "Requests/sec: +" NUMBER, "requests/s", false, true },
 	{ "ab", "Requests per second: +" NUMBER, "requests/s", false, true },
 	{ "pgbench", "^tps = " NUMBER, "transactions/s", false, true },
-	{ "iperf3", "\"sum_received\":[^}]*\"bits_per_second\":[[:space:]]*([0-9.e+]+)", "bit/s", false, false },
+	{ "iperf3", "\"sum_received\":[^}]*\"bits_per_second\":[[:space:]]*([0-9.e+]+)", "bit/s",
+	  false, false },
 	{ "iperf3", "^\\[SUM\\].* " NUMBER " ([KMGT]?)bits/sec.*receiver", "bit/s", false, true },
 	{ "iperf3", " " NUMBER " ([KMGT]?)bits/sec.*receiver", "bit/s", false, true },
 	{ "memaslap", "TPS: " NUMBER, "operations/s", false, true },
@@ -30,7 +31,8 @@ static const struct advise_metric known[] = {
 static const size_t known_count = sizeof(known) / sizeof(known[0]);
 
 /* They run the program that is named further behind. */
-static const char *const wrappers[] = { "env", "nice", "taskset", "timeout", "stdbuf", "numactl", "chrt", "ionice", "setarch" };
+static const char *const wrappers[] = { "env",	   "nice", "taskset", "timeout", "stdbuf",
+					"numactl", "chrt", "ionice",  "setarch" };
 
 static const char *base_of(const char *path)
 {
@@ -110,7 +112,8 @@ static int read_row(const struct advise_metric *row, const char *text, double *f
 
 	if (regcomp(&expression, row->pattern, REG_EXTENDED | (row->lines ? REG_NEWLINE : 0)))
 		return -1;
-	for (bool first = true; !regexec(&expression, text, 3, groups, first ? 0 : REG_NOTBOL); first = false) {
+	for (bool first = true; !regexec(&expression, text, 3, groups, first ? 0 : REG_NOTBOL);
+	     first = false) {
 		double number = number_in(text, groups);
 
 		if (number > 0) {
@@ -128,7 +131,8 @@ static int read_row(const struct advise_metric *row, const char *text, double *f
 	return 0;
 }
 
-int advise_metric_read(const struct advise_metric *rows, size_t count, const char *text, double *figure)
+int advise_metric_read(const struct advise_metric *rows, size_t count, const char *text,
+		       double *figure)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!read_row(&rows[i], text, figure))

@@ -14,12 +14,14 @@ static void add_numbers(json_t *into, const json_t *from, int sign)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)from, key, value) {
+	json_object_foreach((json_t *)from, key, value)
+	{
 		json_t *old = json_object_get(into, key);
 
 		if (json_is_integer(value)) {
-			json_object_set_new(into, key, json_integer(json_integer_value(old) +
-								    sign * json_integer_value(value)));
+			json_object_set_new(into, key,
+					    json_integer(json_integer_value(old) +
+							 sign * json_integer_value(value)));
 		} else if (json_is_object(value)) {
 			if (!json_is_object(old)) {
 				json_object_set_new(into, key, json_object());
@@ -56,7 +58,8 @@ void advise_pairs_free(struct advise_pairs *pairs)
 	json_decref(pairs->server);
 }
 
-static double ratio_of(const struct advise_bench *bench, const struct advise_run *first, const struct advise_run *second)
+static double ratio_of(const struct advise_bench *bench, const struct advise_run *first,
+		       const struct advise_run *second)
 {
 	double up = advise_is_lower(bench) ? first->figure : second->figure;
 	double down = advise_is_lower(bench) ? second->figure : first->figure;
@@ -64,27 +67,27 @@ static double ratio_of(const struct advise_bench *bench, const struct advise_run
 	return down > 0 ? up / down : 1;
 }
 
-static int measure_pair(struct advise_bench *bench, const struct advise_way ways[2], struct advise_pairs *pairs,
-			char why[SHUNT_WHY_MAX])
+static int measure_pair(struct advise_bench *bench, const struct advise_way ways[2],
+			struct advise_pairs *pairs, char why[SHUNT_WHY_MAX])
 {
 	int first = pairs->count % 2, rc = 0;
 
 	for (int i = 0; i < 2 && !rc; i++) {
 		int way = (first + i) % 2;
 
-		rc = advise_run(bench, &ways[way], &pairs->runs[way][pairs->count], way ? pairs->client : NULL,
-				way ? pairs->server : NULL, why);
+		rc = advise_run(bench, &ways[way], &pairs->runs[way][pairs->count],
+				way ? pairs->client : NULL, way ? pairs->server : NULL, why);
 	}
 	if (!rc) {
-		pairs->ratios[pairs->count] =
-			ratio_of(bench, &pairs->runs[0][pairs->count], &pairs->runs[1][pairs->count]);
+		pairs->ratios[pairs->count] = ratio_of(bench, &pairs->runs[0][pairs->count],
+						       &pairs->runs[1][pairs->count]);
 		pairs->count++;
 	}
 	return rc;
 }
 
-int advise_pairs_measure(struct advise_bench *bench, const struct advise_way ways[2], const char *title,
-			 struct advise_pairs *pairs, char why[SHUNT_WHY_MAX])
+int advise_pairs_measure(struct advise_bench *bench, const struct advise_way ways[2],
+			 const char *title, struct advise_pairs *pairs, char why[SHUNT_WHY_MAX])
 {
 	int rc = 0;
 
@@ -110,7 +113,9 @@ const char *advise_column_name(const struct advise_bench *bench, enum advise_col
 	case ADVISE_SECONDS:
 		return "seconds of a run";
 	case ADVISE_EACH:
-		return !rate ? NULL : !strcmp(unit, "bit/s") ? "CPU seconds, per Gbit" : "CPU us, per operation";
+		return !rate		      ? NULL :
+		       !strcmp(unit, "bit/s") ? "CPU seconds, per Gbit" :
+						"CPU us, per operation";
 	case ADVISE_CLIENT:
 		return "client's CPU seconds";
 	default:
@@ -118,7 +123,8 @@ const char *advise_column_name(const struct advise_bench *bench, enum advise_col
 	}
 }
 
-static double value_of(const struct advise_bench *bench, const struct advise_run *run, enum advise_column column)
+static double value_of(const struct advise_bench *bench, const struct advise_run *run,
+		       enum advise_column column)
 {
 	double operations = run->figure * run->seconds;
 
@@ -128,8 +134,8 @@ static double value_of(const struct advise_bench *bench, const struct advise_run
 	case ADVISE_SECONDS:
 		return run->seconds;
 	case ADVISE_EACH:
-		return (run->client_cpu + (isnan(run->server_cpu) ? 0 : run->server_cpu)) / operations *
-		       (strcmp(advise_unit(bench), "bit/s") ? 1e6 : 1e9);
+		return (run->client_cpu + (isnan(run->server_cpu) ? 0 : run->server_cpu)) /
+		       operations * (strcmp(advise_unit(bench), "bit/s") ? 1e6 : 1e9);
 	case ADVISE_CLIENT:
 		return run->client_cpu;
 	default:
@@ -137,7 +143,8 @@ static double value_of(const struct advise_bench *bench, const struct advise_run
 	}
 }
 
-struct shunt_spread advise_pairs_spread(const struct advise_bench *bench, const struct advise_pairs *pairs, int way,
+struct shunt_spread advise_pairs_spread(const struct advise_bench *bench,
+					const struct advise_pairs *pairs, int way,
 					enum advise_column column)
 {
 	double values[ADVISE_PAIRS_MAX];

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +18,9 @@
 
 #define START_SECONDS 30
 #define STOP_MS 5000
+#define OFFER_SECONDS 1.0
 #define LOOK_SECONDS 0.01
-#define OUTPUT_MAX (16UL << 20)
+#define OUTPUT_MAX (16 << 20) /* bytes */
 
 struct files {
 	char server_out[SHUNT_FILE_MAX], server_err[SHUNT_FILE_MAX], server_stats[SHUNT_FILE_MAX];
@@ -44,7 +46,8 @@ static void name_file(char path[SHUNT_FILE_MAX], const struct advise_bench *benc
 
 static bool is_statistics(const char *name, const char *end)
 {
-	return !strncmp(name, end, strlen(end)) && strlen(name) > 5 && !strcmp(name + strlen(name) - 5, ".json");
+	return !strncmp(name, end, strlen(end)) && strlen(name) > 5 &&
+	       !strcmp(name + strlen(name) - 5, ".json");
 }
 
 /* Of each process of an end, "client." or "server."; `sum` NULL: they are removed. */
@@ -88,26 +91,23 @@ static void begin_files(const struct advise_bench *bench, struct files *files)
 	unlink(files->server_err);
 }
 
-/* A file's text, to be freed; "" if there is none. */
+/* A file's text up to OUTPUT_MAX, to be freed; "" if there is none. */
 static char *read_text(const char *path)
 {
 	FILE *file = fopen(path, "re");
-	size_t length = 0, room = 4096;
-	char *text = malloc(room + 1);
+	struct stat st = { 0 };
+	size_t length = 0;
+	char *text;
 
-	while (text && file && length < OUTPUT_MAX) {
-		size_t got = fread(text + length, 1, room - length, file);
-
-		length += got;
-		if (!got)
-			break;
-		if (length == room)
-			text = realloc(text, (room *= 2) + 1);
-	}
+	if (file && !fstat(fileno(file), &st) && st.st_size > OUTPUT_MAX)
+		st.st_size = OUTPUT_MAX;
+	text = malloc((size_t)st.st_size + 1);
 	if (!text)
 		abort();
-	if (file)
+	if (file) {
+		length = fread(text, 1, (size_t)st.st_size, file);
 		fclose(file);
+	}
 	/* A text ends at a 0, but a program may print one. */
 	for (size_t i = 0; i < length; i++)
 		if (!text[i])
@@ -127,15 +127,19 @@ static bool says(const char *path, const char *wanted)
 
 /* ---- the server ---- */
 
-static bool is_ready(const struct advise_bench *bench, const struct files *files)
+/* In *port where it listens; 0: not known. */
+static bool is_ready(const struct advise_bench *bench, const struct files *files, int *port)
 {
 	pid_t pids[ADVISE_SERVERS_MAX];
 
+	*port = bench->server.port;
 	if (bench->server.ready)
-		return says(files->server_out, bench->server.ready) || says(files->server_err, bench->server.ready);
+		return says(files->server_out, bench->server.ready) ||
+		       says(files->server_err, bench->server.ready);
 	if (bench->server.port)
 		return advise_server_listens(bench->server.port);
-	return advise_server_any_listens(pids, advise_tree_list(getpid(), pids, ADVISE_SERVERS_MAX));
+	*port = advise_server_any_port(pids, advise_tree_list(getpid(), pids, ADVISE_SERVERS_MAX));
+	return *port > 0;
 }
 
 /* A daemon's first process ends well, and the others are ours by then. */
@@ -143,38 +147,65 @@ static bool has_gone(const struct shunt_child *child)
 {
 	pid_t pid;
 
-	return !child->pid && (!WIFEXITED(child->status) || WEXITSTATUS(child->status) || !advise_tree_list(getpid(), &pid, 1));
+	return !child->pid && (!WIFEXITED(child->status) || WEXITSTATUS(child->status) ||
+			       !advise_tree_list(getpid(), &pid, 1));
 }
 
-static int wait_ready(const struct advise_bench *bench, const struct files *files, struct shunt_child *child)
+/* A while. -EINTR, or 0. */
+static int wait_a_while(struct shunt_child *child)
+{
+	static const struct timespec pause = { .tv_nsec = (long)(LOOK_SECONDS * 1e9) };
+
+	if (!child->pid)
+		nanosleep(&pause, NULL);
+	return shunt_child_wait(child, LOOK_SECONDS) == -EINTR ? -EINTR : 0;
+}
+
+/*
+ * A port is open a moment before links are offered for it, and a client that comes in between stays on
+ * TCP for SHUNT_REFUSED_MS. A server that never offers any has had its time.
+ */
+static int wait_offer(struct shunt_child *child, int port)
+{
+	double end = shunt_seconds() + OFFER_SECONDS;
+	int rc = 0;
+
+	while (!rc && !advise_server_offers(port) && shunt_seconds() < end)
+		rc = wait_a_while(child);
+	return rc;
+}
+
+static int wait_ready(const struct advise_bench *bench, const struct files *files, bool shunted,
+		      struct shunt_child *child)
 {
 	double end = shunt_seconds() + START_SECONDS;
-	struct timespec pause = { .tv_nsec = (long)(LOOK_SECONDS * 1e9) };
-	int rc;
+	int rc = 0, port;
 
-	while (!is_ready(bench, files)) {
+	while (!rc && !is_ready(bench, files, &port)) {
 		if (has_gone(child))
 			return -ECHILD;
 		if (shunt_seconds() > end)
 			return -ETIMEDOUT;
-		if (!child->pid)
-			nanosleep(&pause, NULL);
-		rc = shunt_child_wait(child, LOOK_SECONDS);
-		if (rc == -EINTR)
-			return rc;
+		rc = wait_a_while(child);
 	}
-	return has_gone(child) ? -ECHILD : 0;
+	if (!rc && shunted)
+		rc = wait_offer(child, port);
+	return rc ? rc : has_gone(child) ? -ECHILD : 0;
 }
 
-static int start_server(const struct advise_bench *bench, const struct files *files, struct shunt_child_start *start,
-			struct shunt_child *child, char why[SHUNT_WHY_MAX])
+static int start_server(const struct advise_bench *bench, const struct files *files,
+			struct shunt_child_start *start, struct shunt_child *child,
+			char why[SHUNT_WHY_MAX])
 {
 	char *argv[] = { "/bin/sh", "-c", (char *)bench->server.command, NULL };
 	int rc;
 
 	if (bench->server.port && advise_server_listens(bench->server.port)) {
-		snprintf(why, SHUNT_WHY_MAX, "a process listens at port %d before the server is started: end it, or leave "
-					     "--server out and start it with `shunt run`", bench->server.port);
+		snprintf(
+			why, SHUNT_WHY_MAX,
+			"a process listens at port %d before the server is started: end it, or leave "
+			"--server out and start it with `shunt run`",
+			bench->server.port);
 		return -1;
 	}
 	start->argv = argv;
@@ -183,8 +214,10 @@ static int start_server(const struct advise_bench *bench, const struct files *fi
 	start->err = files->server_err;
 	rc = shunt_child_start(child, start);
 	if (!rc)
-		rc = wait_ready(bench, files, child);
-	return rc ? shunt_child_explain("server", rc, child, files->server_out, files->server_err, why) : 0;
+		rc = wait_ready(bench, files, start->library != NULL, child);
+	return rc ? shunt_child_explain("server", rc, child, files->server_out, files->server_err,
+					why) :
+		    0;
 }
 
 /*
@@ -210,7 +243,9 @@ static double server_cpu(const struct advise_bench *bench)
 	pid_t pids[ADVISE_SERVERS_MAX];
 
 	if (!bench->server.command)
-		return bench->server.count ? advise_tree_cpu(bench->server.pids, bench->server.count) : NAN;
+		return bench->server.count ?
+			       advise_tree_cpu(bench->server.pids, bench->server.count) :
+			       NAN;
 	return advise_tree_cpu(pids, advise_tree_list(getpid(), pids, ADVISE_SERVERS_MAX));
 }
 
@@ -237,8 +272,9 @@ static int seek_server(struct advise_bench *bench, struct shunt_child *client)
 	return rc == -ETIMEDOUT ? 0 : rc;
 }
 
-static int run_client(struct advise_bench *bench, const struct files *files, struct shunt_child_start *start,
-		      struct advise_run *run, char why[SHUNT_WHY_MAX])
+static int run_client(struct advise_bench *bench, const struct files *files,
+		      struct shunt_child_start *start, struct advise_run *run,
+		      char why[SHUNT_WHY_MAX])
 {
 	struct shunt_child client = { 0 };
 	double before = server_cpu(bench), begun;
@@ -263,15 +299,19 @@ static int run_client(struct advise_bench *bench, const struct files *files, str
 	if (!rc && (!WIFEXITED(client.status) || WEXITSTATUS(client.status)))
 		rc = -ECHILD;
 	if (rc == -ETIMEDOUT) {
-		snprintf(why, SHUNT_WHY_MAX, "the command has not ended after %.0f s: let it do less, or give a longer --timeout",
-			 bench->timeout);
+		snprintf(
+			why, SHUNT_WHY_MAX,
+			"the command has not ended after %.0f s: let it do less, or give a longer --timeout",
+			bench->timeout);
 		return -1;
 	}
-	return rc ? shunt_child_explain("command", rc, &client, files->client_out, files->client_err, why) : 0;
+	return rc ? shunt_child_explain("command", rc, &client, files->client_out,
+					files->client_err, why) :
+		    0;
 }
 
-static int read_figure(const struct advise_bench *bench, const struct files *files, struct advise_run *run,
-		       char why[SHUNT_WHY_MAX])
+static int read_figure(const struct advise_bench *bench, const struct files *files,
+		       struct advise_run *run, char why[SHUNT_WHY_MAX])
 {
 	char *text;
 	int rc;
@@ -283,13 +323,16 @@ static int read_figure(const struct advise_bench *bench, const struct files *fil
 	rc = advise_metric_read(bench->metrics, bench->metric_count, text, &run->figure);
 	free(text);
 	if (rc)
-		snprintf(why, SHUNT_WHY_MAX, "the command's output has no number that matches '%s': --metric gives another "
-					     "expression, and --metric time takes the time of a run", bench->metrics->pattern);
+		snprintf(
+			why, SHUNT_WHY_MAX,
+			"the command's output has no number that matches '%s': --metric gives another "
+			"expression, and --metric time takes the time of a run",
+			bench->metrics->pattern);
 	return rc;
 }
 
-int advise_run(struct advise_bench *bench, const struct advise_way *way, struct advise_run *run, json_t *client,
-	       json_t *server, char why[SHUNT_WHY_MAX])
+int advise_run(struct advise_bench *bench, const struct advise_way *way, struct advise_run *run,
+	       json_t *client, json_t *server, char why[SHUNT_WHY_MAX])
 {
 	struct shunt_child_start start = { .dir = ".", .variables = way->variables };
 	struct shunt_child child = { 0 };
@@ -305,7 +348,8 @@ int advise_run(struct advise_bench *bench, const struct advise_way *way, struct 
 		rc = run_client(bench, &files, &start, run, why);
 	/* A server that crashed is the reason, whatever its client makes of it. */
 	if (rc == -1 && bench->server.command && !child.pid && has_gone(&child))
-		rc = shunt_child_explain("server", -ECHILD, &child, files.server_out, files.server_err, why);
+		rc = shunt_child_explain("server", -ECHILD, &child, files.server_out,
+					 files.server_err, why);
 	stop_server(&child);
 	if (!rc)
 		rc = read_figure(bench, &files, run, why);

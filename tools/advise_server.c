@@ -59,25 +59,45 @@ static void look_away(struct view *view)
 	shunt_holders_free(&view->holders);
 }
 
-bool advise_server_any_listens(const pid_t *pids, size_t count)
+int advise_server_any_port(const pid_t *pids, size_t count)
 {
 	struct view view;
-	bool found = false;
+	int port = 0;
 
 	look(&view);
-	for (size_t i = 0; i < view.sockets.count && !found; i++)
-		for (size_t j = 0; j < view.holders.count && !found; j++)
-			found = view.sockets.of[i].state == TCP_LISTEN && view.sockets.of[i].inode &&
-				view.holders.of[j].inode == view.sockets.of[i].inode &&
-				is_among(view.holders.of[j].pid, pids, count);
+	for (size_t i = 0; i < view.sockets.count && !port; i++)
+		for (size_t j = 0; j < view.holders.count && !port; j++)
+			if (view.sockets.of[i].state == TCP_LISTEN && view.sockets.of[i].inode &&
+			    view.holders.of[j].inode == view.sockets.of[i].inode &&
+			    is_among(view.holders.of[j].pid, pids, count))
+				port = port_of(view.sockets.of[i].local);
 	look_away(&view);
+	return port;
+}
+
+/* The name of a rendezvous: docs/PROTOCOL.md, "Names". */
+bool advise_server_offers(int port)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[256];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		const char *name = strstr(line, " @shunt/tcp/");
+
+		found = name && (!port || port_of(name) == port);
+	}
+	if (file)
+		fclose(file);
 	return found;
 }
 
-static void add_holders(struct advise_server *server, const struct shunt_holders *holders, unsigned long inode)
+static void add_holders(struct advise_server *server, const struct shunt_holders *holders,
+			unsigned long inode)
 {
 	for (size_t i = 0; inode && i < holders->count && server->count < ADVISE_SERVERS_MAX; i++)
-		if (holders->of[i].inode == inode && !is_among(holders->of[i].pid, server->pids, server->count))
+		if (holders->of[i].inode == inode &&
+		    !is_among(holders->of[i].pid, server->pids, server->count))
 			server->pids[server->count++] = holders->of[i].pid;
 }
 
@@ -86,7 +106,8 @@ static void add_listeners(struct advise_server *server, const struct view *view,
 	char name[32];
 
 	for (size_t i = 0; i < view->sockets.count; i++)
-		if (view->sockets.of[i].state == TCP_LISTEN && port_of(view->sockets.of[i].local) == port)
+		if (view->sockets.of[i].state == TCP_LISTEN &&
+		    port_of(view->sockets.of[i].local) == port)
 			add_holders(server, &view->holders, view->sockets.of[i].inode);
 	if (server->count)
 		shunt_escape(shunt_proc_name(server->pids[0], name, sizeof(name)), server->name,
@@ -111,7 +132,8 @@ static void follow(struct advise_server *server, const struct view *view, pid_t 
 
 	shunt_sockets_of(pid, &own);
 	for (size_t i = 0; i < own.count && !server->count; i++) {
-		const struct shunt_socket *other = shunt_sockets_find(&view->sockets, own.of[i].peer, own.of[i].local);
+		const struct shunt_socket *other = shunt_sockets_find(
+			&view->sockets, own.of[i].peer, own.of[i].local);
 
 		server->missed = true;
 		if (other && shunt_holders_find(&view->holders, other->inode, &holders)) {

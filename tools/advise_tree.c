@@ -38,8 +38,8 @@ static bool read_process(pid_t pid, struct process *process)
 		return false;
 	end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
 	fclose(file);
-	if (!end || sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &parent, &user, &system,
-			   &user_children, &system_children) != 5)
+	if (!end || sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
+			   &parent, &user, &system, &user_children, &system_children) != 5)
 		return false;
 	*process = (struct process) { pid, parent,
 				      (double)(user + system + user_children + system_children) /
@@ -56,7 +56,8 @@ static void read_all(struct processes *all)
 
 	*all = (struct processes) { 0 };
 	while (dir && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) || !read_process((pid_t)atoi(entry->d_name), &process))
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    !read_process((pid_t)atoi(entry->d_name), &process))
 			continue;
 		all->of = reallocarray(all->of, all->count + 1, sizeof(*all->of));
 		if (!all->of)

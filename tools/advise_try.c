@@ -22,7 +22,8 @@ static void split(char *text, char *variables[VARIABLES_MAX + 1])
 static int try_one(struct advise_result *result, struct advise_try *try)
 {
 	char text[128], title[160], *variables[VARIABLES_MAX + 1];
-	struct advise_way ways[2] = { { .shunted = true }, { .shunted = true, .variables = variables } };
+	struct advise_way ways[2] = { { .shunted = true },
+				      { .shunted = true, .variables = variables } };
 	int rc;
 
 	snprintf(text, sizeof(text), "%s", try->cause.settings);
@@ -45,7 +46,8 @@ int advise_try_all(struct advise_result *result)
 		char name[32];
 
 		/* A variable that the user has set is the user's choice. */
-		snprintf(name, sizeof(name), "%.*s", (int)(equals - causes[i].settings), causes[i].settings);
+		snprintf(name, sizeof(name), "%.*s", (int)(equals - causes[i].settings),
+			 causes[i].settings);
 		if (getenv(name))
 			continue;
 		result->tries[result->try_count].cause = causes[i];

@@ -25,9 +25,9 @@ struct cpu {
 
 struct watched {
 	const struct shunt_stat *before, *now;
-	struct cpu cpu;	/* in the time of watching */
+	struct cpu cpu; /* in the time of watching */
 	double seconds;
-	json_t *signs;	/* growth of the statistics */
+	json_t *signs; /* growth of the statistics */
 	struct shunt_share share;
 	struct advise_cause causes[ADVISE_CAUSES_MAX];
 	size_t cause_count;
@@ -99,7 +99,8 @@ static void compare(struct watched *watched)
 	watched->seconds = watched->now->at - watched->before->at;
 	shunt_share_of(json_object_get(watched->signs, "totals"), &watched->share);
 	if (!watched->share.known)
-		snprintf(watched->share.why, sizeof(watched->share.why), "no byte was counted in that time");
+		snprintf(watched->share.why, sizeof(watched->share.why),
+			 "no byte was counted in that time");
 	watched->cause_count = advise_causes(watched->signs, NULL, watched->causes);
 }
 
@@ -120,18 +121,22 @@ static void say_reasons(const struct watched *watched, advise_say *sink, void *a
 	const char *key;
 	size_t index;
 
-	json_array_foreach(json_object_get(watched->now->process, "streams"), index, value) {
+	json_array_foreach(json_object_get(watched->now->process, "streams"), index, value)
+	{
 		const char *reason = json_string_value(json_object_get(value, "reason"));
 
 		if (reason && *reason)
 			json_object_set_new(counts, reason,
-					    json_integer(1 + json_integer_value(json_object_get(counts, reason))));
+					    json_integer(1 + json_integer_value(json_object_get(
+								     counts, reason))));
 	}
-	json_object_foreach(counts, key, value) {
+	json_object_foreach(counts, key, value)
+	{
 		const char *advice = shunt_advice_for(key);
 		char reason[160], count[64];
 
-		snprintf(count, sizeof(count), "%" JSON_INTEGER_FORMAT " connections are on TCP: ", json_integer_value(value));
+		snprintf(count, sizeof(count), "%" JSON_INTEGER_FORMAT " connections are on TCP: ",
+			 json_integer_value(value));
 		shunt_escape(key, reason, sizeof(reason) - 16);
 		if (advice)
 			strcat(reason, ". Remedy: ");
@@ -147,12 +152,16 @@ static void say_all(const struct watched *watched, advise_say *sink, void *arg)
 
 	say_reasons(watched, sink, arg);
 	if (bound)
-		say_item(sink, arg, "sends waited most often for: ", shunt_escape(bound, name, sizeof(name)), "");
+		say_item(sink, arg,
+			 "sends waited most often for: ", shunt_escape(bound, name, sizeof(name)),
+			 "");
 	for (size_t i = 0; i < watched->cause_count; i++)
-		say_item(sink, arg, watched->causes[i].settings, " could help: ", watched->causes[i].text);
+		say_item(sink, arg, watched->causes[i].settings,
+			 " could help: ", watched->causes[i].text);
 	if (watched->cause_count)
-		sink(arg, "`shunt advise COMMAND` tries such settings with a client; `shunt adm PID set NAME VALUE` changes those "
-			  "that `shunt config` marks with a plus");
+		sink(arg,
+		     "`shunt advise COMMAND` tries such settings with a client; `shunt adm PID set NAME VALUE` changes those "
+		     "that `shunt config` marks with a plus");
 	else if (watched->share.known && watched->share.share > 0.99)
 		sink(arg, "nothing in the statistics speaks for another setting");
 }
@@ -168,10 +177,12 @@ static void show(const struct watched *watched)
 {
 	char program[32], name[SHUNT_DOOR_TEXT], share[24];
 
-	shunt_escape(json_string_value(json_object_get(watched->now->process, "program")) ?: "", program, sizeof(program));
-	printf("%s (%s), %.1f s: %s of the bytes on the link%s%s, CPU %.3f s, of it %.3f s the service thread\n", program,
-	       shunt_door_text(&watched->now->door, name), watched->seconds, shunt_share_text(&watched->share, share),
-	       watched->share.known ? "" : ", because ", watched->share.why, watched->cpu.all, watched->cpu.service);
+	shunt_escape(json_string_value(json_object_get(watched->now->process, "program")) ?: "",
+		     program, sizeof(program));
+	printf("%s (%s), %.1f s: %s of the bytes on the link%s%s, CPU %.3f s, of it %.3f s the service thread\n",
+	       program, shunt_door_text(&watched->now->door, name), watched->seconds,
+	       shunt_share_text(&watched->share, share), watched->share.known ? "" : ", because ",
+	       watched->share.why, watched->cpu.all, watched->cpu.service);
 	say_all(watched, print_item, NULL);
 }
 
@@ -187,21 +198,25 @@ static json_t *watched_json(const struct watched *watched)
 
 	say_all(watched, add_word, words);
 	for (size_t i = 0; i < watched->cause_count; i++)
-		json_array_append_new(settings, json_pack("{s:s, s:s}", "settings", watched->causes[i].settings, "because",
+		json_array_append_new(settings, json_pack("{s:s, s:s}", "settings",
+							  watched->causes[i].settings, "because",
 							  watched->causes[i].text));
-	return json_pack("{s:I, s:f, s:o, s:f, s:f, s:s?, s:o, s:o}", "pid", (json_int_t)watched->now->door.pid, "seconds",
-			 watched->seconds, "link_share",
-			 watched->share.known ? json_real(watched->share.share) : json_null(), "cpu_seconds",
-			 watched->cpu.all, "service_cpu_seconds", watched->cpu.service, "bound_by", bound, "settings",
-			 settings, "advice", words);
+	return json_pack(
+		"{s:I, s:f, s:o, s:f, s:f, s:s?, s:o, s:o}", "pid",
+		(json_int_t)watched->now->door.pid, "seconds", watched->seconds, "link_share",
+		watched->share.known ? json_real(watched->share.share) : json_null(), "cpu_seconds",
+		watched->cpu.all, "service_cpu_seconds", watched->cpu.service, "bound_by", bound,
+		"settings", settings, "advice", words);
 }
 
 /* ---- all of them ---- */
 
 /* One process in both looks, or a word that there is none. */
-static int watch_one(const struct shunt_look *before, const struct shunt_stat *now, const struct cpu *cpu, json_t *array)
+static int watch_one(const struct shunt_look *before, const struct shunt_stat *now,
+		     const struct cpu *cpu, json_t *array)
 {
-	struct watched watched = { .now = now, .before = now->process ? shunt_look_find(before, now) : NULL };
+	struct watched watched = { .now = now,
+				   .before = now->process ? shunt_look_find(before, now) : NULL };
 	char name[SHUNT_DOOR_TEXT];
 	struct cpu after;
 
@@ -257,13 +272,16 @@ int advise_watch(char *const *pids, size_t count, double seconds, bool json)
 	for (size_t i = 0; i < count; i++) {
 		if (shunt_door_parse(pids[i], &wanted[i]) && wanted[i].pid)
 			continue;
-		fprintf(stderr, "shunt advise: '%s' is no process id; `shunt stat` lists shunted processes\n", pids[i]);
+		fprintf(stderr,
+			"shunt advise: '%s' is no process id; `shunt stat` lists shunted processes\n",
+			pids[i]);
 		json_decref(array);
 		return EXIT_USAGE;
 	}
 	known = watch_all(wanted, count, seconds, array);
 	if (json) {
-		root = json_pack("{s:i, s:s, s:o}", "schema", SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION, "processes", array);
+		root = json_pack("{s:i, s:s, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
+				 PACKAGE_VERSION, "processes", array);
 		shunt_print_json(stdout, root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 		json_decref(root);
 	}

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -116,7 +116,7 @@ int shunt_child_start(struct shunt_child *child, const struct shunt_child_start 
 		return -errno;
 	if (!child->pid)
 		child_main(start, parent);
-	child->pidfd = pidfd_open(child->pid, 0);
+	child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0); /* glibc 2.36 has a function */
 	if (child->pidfd < 0) {
 		kill(child->pid, SIGKILL);
 		waitpid(child->pid, NULL, 0);

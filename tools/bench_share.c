@@ -122,7 +122,8 @@ void shunt_share_of(const json_t *totals, struct shunt_share *share)
 	share->known = side.tx.tcp + side.rx.tcp + side.tx.link + side.rx.link > 0;
 	share_of_side(&side, share);
 	if (!share->known)
-		snprintf(share->why, sizeof(share->why), "no connection carried a byte that Shunt has seen");
+		snprintf(share->why, sizeof(share->why),
+			 "no connection carried a byte that Shunt has seen");
 }
 
 void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other)

@@ -12,6 +12,8 @@ check_packages="libcmocka-dev shellcheck cppcheck jq iproute2 python3 tmux"
 fuzz_packages="clang libclang-rt-dev"
 # shellcheck disable=SC2034
 format_packages="clang-format"
+# shellcheck disable=SC2034
+package_packages="libcmocka-dev debhelper dpkg-dev fakeroot lintian blhc rpm rpmlint mmdebstrap zsh fish man-db"
 # shellcheck disable=SC2034 # to run guests with RDMA devices, and what runs in them
 lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers nftables jq strace redis-server redis-tools iperf3"
 
@@ -31,7 +33,7 @@ as_root() {
 }
 
 is_installed() {
-	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+	[[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed* ]]	# once for each architecture
 }
 
 # need_packages WHY PACKAGE…: installs those that are missing, saying so.

@@ -16,13 +16,13 @@ struct shunt_chart_value {
 /* Bars: for each row one of each series, with the spread and the figure. */
 struct shunt_chart_bars {
 	const char *title, *unit;
-	const char *const *series;	/* names */
+	const char *const *series; /* names */
 	size_t series_count;
-	const char *const *rows;	/* names */
-	const char *const *notes;	/* behind the row's last bar; NULL, or NULL for a row: none */
+	const char *const *rows; /* names */
+	const char *const *notes; /* behind the row's last bar; NULL, or NULL for a row: none */
 	size_t row_count;
-	const struct shunt_chart_value *values;	/* of each row those of its series */
-	int each;	/* each row has a scale of its own, for rows of different units */
+	const struct shunt_chart_value *values; /* of each row those of its series */
+	int each; /* each row has a scale of its own, for rows of different units */
 };
 
 void shunt_chart_bars(FILE *file, const struct shunt_chart_bars *chart);
@@ -32,9 +32,9 @@ struct shunt_chart_lines {
 	const char *title, *x_title, *y_title;
 	const char *const *series;
 	size_t series_count;
-	const double *x;	/* ascending, above 0 */
+	const double *x; /* ascending, above 0 */
 	size_t x_count;
-	const struct shunt_chart_value *values;	/* of each series those of its x */
+	const struct shunt_chart_value *values; /* of each series those of its x */
 };
 
 void shunt_chart_lines(FILE *file, const struct shunt_chart_lines *chart);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/html.h"
 #include "tools/shunt.h"
 
 static const char help[] =
@@ -60,10 +61,15 @@ static int parse_number(const char *text, int max, int *number)
 static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
-		{ "quick", no_argument, NULL, 'q' }, { "rounds", required_argument, NULL, 'r' },
-		{ "seconds", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
-		{ "list", no_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' }, { "html", required_argument, NULL, 'H' }, { 0 },
+		{ "quick", no_argument, NULL, 'q' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "html", required_argument, NULL, 'H' },
+		{ 0 },
 	};
 	int c, n = 0;
 
@@ -223,7 +229,7 @@ static int run_all(const struct options *options, struct compare_result *results
 	struct compare_bench bench;
 	int rc = 0, failed = 0;
 
-	if (open_bench(&bench))
+	if (shunt_html_check("shunt compare", options->html) || open_bench(&bench))
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = run_workload(&bench, options, &results[i], i, count);

@@ -86,7 +86,8 @@ void compare_report_progress(const struct compare_result *result, size_t index, 
 			     int rounds);
 void compare_report_progress_end(const struct compare_result *result);
 /* Of the complete rounds. */
-struct shunt_spread compare_report_figure(const struct compare_result *result, enum compare_mode mode);
+struct shunt_spread compare_report_figure(const struct compare_result *result,
+					  enum compare_mode mode);
 double compare_report_cpu(const struct compare_result *result, enum compare_mode mode);
 double compare_report_ratio(const struct compare_result *result);
 struct shunt_share compare_report_share(const struct compare_result *result);

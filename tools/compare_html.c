@@ -15,7 +15,8 @@ static int is_measured(const struct compare_result *result)
 }
 
 /* A picture for each family: their units differ. */
-static void put_picture(FILE *file, const struct compare_result *results, size_t count, enum compare_family family)
+static void put_picture(FILE *file, const struct compare_result *results, size_t count,
+			enum compare_family family)
 {
 	static const char *const series[] = { "plain TCP", "Shunt" };
 	const char *rows[COMPARE_WORKLOADS_MAX], *notes[COMPARE_WORKLOADS_MAX];
@@ -29,19 +30,29 @@ static void put_picture(FILE *file, const struct compare_result *results, size_t
 		for (int mode = 0; mode < COMPARE_MODES; mode++) {
 			struct shunt_spread spread = compare_report_figure(&results[i], mode);
 
-			values[COMPARE_MODES * row + (size_t)mode] =
-				(struct shunt_chart_value) { spread.min, spread.median, spread.max };
+			values[COMPARE_MODES * row + (size_t)mode] = (struct shunt_chart_value) {
+				spread.min, spread.median, spread.max
+			};
 		}
-		snprintf(ratios[row], sizeof(ratios[row]), "x %.2f", compare_report_ratio(&results[i]));
+		snprintf(ratios[row], sizeof(ratios[row]), "x %.2f",
+			 compare_report_ratio(&results[i]));
 		notes[row] = ratios[row];
 		rows[row++] = results[i].workload->title;
 	}
 	if (!row)
 		return;
-	shunt_chart_bars(file, &(struct shunt_chart_bars) {
-		.title = family == COMPARE_REDIS ? "redis: requests/s" : "iperf3: Gbit/s",
-		.unit = "medians, and the range of rounds; each row has its own scale", .series = series,
-		.series_count = COMPARE_MODES, .rows = rows, .notes = notes, .row_count = row, .values = values, .each = 1 });
+	shunt_chart_bars(
+		file,
+		&(struct shunt_chart_bars) {
+			.title = family == COMPARE_REDIS ? "redis: requests/s" : "iperf3: Gbit/s",
+			.unit = "medians, and the range of rounds; each row has its own scale",
+			.series = series,
+			.series_count = COMPARE_MODES,
+			.rows = rows,
+			.notes = notes,
+			.row_count = row,
+			.values = values,
+			.each = 1 });
 }
 
 static void put_row(FILE *file, const struct compare_result *result)
@@ -53,29 +64,36 @@ static void put_row(FILE *file, const struct compare_result *result)
 	shunt_html_cell(file, "", result->workload->title);
 	if (!is_measured(result)) {
 		fputs("<td colspan=\"8\">", file);
-		shunt_html_text(file, result->skipped ? "skipped: " : result->failed ? "failed: " : "not measured");
+		shunt_html_text(file, result->skipped ? "skipped: " :
+				      result->failed  ? "failed: " :
+							"not measured");
 		shunt_html_text(file, result->why);
 		fputs("</td></tr>\n", file);
 		return;
 	}
 	shunt_html_cell(file, "", compare_workload_unit(result->workload));
 	for (int mode = 0; mode < COMPARE_MODES; mode++) {
-		shunt_html_cell(file, "n", shunt_figure_text(compare_report_figure(result, mode).median, text));
-		shunt_html_cell(file, "n", compare_report_spread(compare_report_figure(result, mode), text));
+		shunt_html_cell(
+			file, "n",
+			shunt_figure_text(compare_report_figure(result, mode).median, text));
+		shunt_html_cell(file, "n",
+				compare_report_spread(compare_report_figure(result, mode), text));
 	}
 	snprintf(text, sizeof(text), "%.2f", compare_report_ratio(result));
 	shunt_html_cell(file, "n", text);
 	share = compare_report_share(result);
 	shunt_html_cell(file, "n", shunt_share_text(&share, text));
 	snprintf(text, sizeof(text), "%.3f, %.3f %s", compare_report_cpu(result, COMPARE_TCP),
-		 compare_report_cpu(result, COMPARE_SHUNT), compare_workload_cpu_unit(result->workload));
+		 compare_report_cpu(result, COMPARE_SHUNT),
+		 compare_workload_cpu_unit(result->workload));
 	shunt_html_cell(file, "n", text);
 	fputs("</tr>\n", file);
 }
 
 int compare_html(const struct compare_result *results, size_t count, const char *path)
 {
-	static const char *const head[] = { "workload", "unit", "TCP", "rounds", "Shunt", "rounds", "ratio", "on link",
+	static const char *const head[] = { "workload",	       "unit",	 "TCP",	  "rounds",
+					    "Shunt",	       "rounds", "ratio", "on link",
 					    "CPU: TCP, Shunt", NULL };
 	FILE *file = shunt_html_begin(who, path, "Plain TCP and Shunt");
 
@@ -88,6 +106,7 @@ int compare_html(const struct compare_result *results, size_t count, const char 
 	for (size_t i = 0; i < count; i++)
 		put_row(file, &results[i]);
 	fputs("</table></div>\n<p>Medians, and the slowest to the fastest round. CPU is user and system time of client and "
-	      "server. On link is the share of the bytes after each connection's first 256 KiB; with * of all bytes.</p>\n", file);
+	      "server. On link is the share of the bytes after each connection's first 256 KiB; with * of all bytes.</p>\n",
+	      file);
 	return shunt_html_end(who, path, file);
 }

@@ -30,7 +30,8 @@ static struct shunt_spread spread_of(const struct compare_result *result, enum c
 	return shunt_spread_of(values, (size_t)n);
 }
 
-struct shunt_spread compare_report_figure(const struct compare_result *result, enum compare_mode mode)
+struct shunt_spread compare_report_figure(const struct compare_result *result,
+					  enum compare_mode mode)
 {
 	return spread_of(result, mode, get_figure);
 }
@@ -84,7 +85,8 @@ void compare_report_progress_end(const struct compare_result *result)
 	else
 		fprintf(stderr, "%s: TCP %s, shunt %s %s\n", result->workload->title,
 			shunt_figure_text(compare_report_figure(result, COMPARE_TCP).median, tcp),
-			shunt_figure_text(compare_report_figure(result, COMPARE_SHUNT).median, shunt),
+			shunt_figure_text(compare_report_figure(result, COMPARE_SHUNT).median,
+					  shunt),
 			compare_workload_unit(result->workload));
 }
 
@@ -106,7 +108,8 @@ static void print_figures(const struct compare_result *result)
 	printf("%-31s %-10s %6s %-13s %6s %-13s %5.2fx %8s\n", result->workload->title,
 	       compare_workload_unit(result->workload), shunt_figure_text(tcp.median, medians[0]),
 	       compare_report_spread(tcp, spreads[0]), shunt_figure_text(shunt.median, medians[1]),
-	       compare_report_spread(shunt, spreads[1]), compare_report_ratio(result), shunt_share_text(&share, link));
+	       compare_report_spread(shunt, spreads[1]), compare_report_ratio(result),
+	       shunt_share_text(&share, link));
 }
 
 static void print_cpu(const struct compare_result *result)

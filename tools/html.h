@@ -7,6 +7,8 @@
 
 void shunt_html_text(FILE *file, const char *text);
 
+/* Can the file be written? Asked before anything is measured. `path` NULL: yes. 0, or -1 after saying why not. */
+int shunt_html_check(const char *who, const char *path);
 /* A page that needs nothing else: no script, nothing from elsewhere. NULL after saying, in the name of `who`, why not. */
 FILE *shunt_html_begin(const char *who, const char *path, const char *title);
 /* With the machine and the time at its foot. 0, or -1 after saying why not. */

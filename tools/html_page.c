@@ -23,7 +23,20 @@ static const char style[] =
 
 static void complain(const char *who, const char *path)
 {
-	fprintf(stderr, "%s: %s: %s; give a file in a folder that can be written to\n", who, path, strerror(errno));
+	fprintf(stderr, "%s: %s: %s; give a file in a folder that can be written to\n", who, path,
+		strerror(errno));
+}
+
+/* Appending keeps what an earlier result has left there. */
+int shunt_html_check(const char *who, const char *path)
+{
+	FILE *file = path ? fopen(path, "ae") : NULL;
+
+	if (path && !file)
+		complain(who, path);
+	if (file)
+		fclose(file);
+	return path && !file ? -1 : 0;
 }
 
 FILE *shunt_html_open(const char *who, const char *path)
@@ -52,7 +65,8 @@ FILE *shunt_html_begin(const char *who, const char *path, const char *title)
 	if (!file)
 		return NULL;
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-	      "<meta name=\"viewport\" content=\"width=device-width\"/><title>", file);
+	      "<meta name=\"viewport\" content=\"width=device-width\"/><title>",
+	      file);
 	shunt_html_text(file, title);
 	fprintf(file, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
 	shunt_html_text(file, title);
@@ -90,8 +104,9 @@ int shunt_html_end(const char *who, const char *path, FILE *file)
 		strftime(clock, sizeof(clock), "%F %T", &tm);
 	if (uname(&system))
 		memset(&system, 0, sizeof(system));
-	snprintf(line, sizeof(line), "%s; %ld processors%s%s; %s %s; Shunt %s", clock, sysconf(_SC_NPROCESSORS_ONLN),
-		 *model ? ", " : "", model, system.sysname, system.release, PACKAGE_VERSION);
+	snprintf(line, sizeof(line), "%s; %ld processors%s%s; %s %s; Shunt %s", clock,
+		 sysconf(_SC_NPROCESSORS_ONLN), *model ? ", " : "", model, system.sysname,
+		 system.release, PACKAGE_VERSION);
 	fputs("<footer>", file);
 	shunt_html_text(file, line);
 	fputs("</footer>\n</body></html>\n", file);

@@ -15,7 +15,7 @@ tools_shunt_SOURCES = \
 	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
 	tools/anonymous.c tools/anonymous.h \
 	tools/run.c tools/adm.c tools/adm_who.c tools/adm_who.h \
-	tools/config.c \
+	tools/config.c tools/complete.c \
 	tools/log.c \
 	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
 	tools/trace.c tools/trace.h tools/trace_ask.c tools/trace_perfetto.c tools/trace_show.c \
@@ -73,4 +73,4 @@ if HAVE_NCURSES
 tools_shunt_view_CPPFLAGS += -DSHUNT_NCURSES
 endif
 EXTRA_DIST += \
-	.ci/run tools/quickstart tools/check tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp
+	.ci/run tools/quickstart tools/check tools/package tools/cross tools/release tools/rooms tools/rooms.exceptions tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

@@ -207,6 +207,8 @@ const struct shunt_metric shunt_metrics[] = {
 	GAUGE("chain_length_max", "counters.chain_max",
 	      "Most work requests that one doorbell posted"),
 	COUNTER("sends_staged", "counters.sends_staged", "Sends that were copied to a queue"),
+	COUNTER("copied_past", "counters.copied_past",
+		"Bytes that were written to rings past the caches"),
 	COUNTER("sends_held", "counters.sends_held", "Sends that waited to be merged"),
 	COUNTER("sends_registered", "counters.sends_registered",
 		"Sends from memory that was registered for them"),

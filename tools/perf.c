@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/html.h"
 #include "tools/perf_qos.h"
 #include "tools/perf_remote.h"
 #include "tools/shunt.h"
@@ -119,6 +120,8 @@ static int open_file(const char *path, FILE **file)
 static int open_files(struct perf_options *options)
 {
 	if (options->plot_path && perf_plot_check(options->plot_path))
+		return -1;
+	if (shunt_html_check("shunt perf", options->html_path))
 		return -1;
 	return open_file(options->csv_path, &options->csv) ||
 	       open_file(options->json_path, &options->json) ? -1 : 0;

@@ -7,11 +7,7 @@
 
 #include "tools/output.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} commands[] = {
+static const struct shunt_subcommand commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
@@ -26,12 +22,18 @@ static const struct {
 	{ "advise", shunt_advise, "say whether Shunt pays for a program, and which settings help" },
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
 	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
+	{ "complete", shunt_complete, NULL },	/* what shells ask */
 	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */
 	{ "ping", shunt_ping, "measure the way to a host, and say why it is not on the link" },
 	{ "ping-end", shunt_ping_end, NULL },	/* what ping starts */
 };
 
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
+
+const struct shunt_subcommand *shunt_subcommand_at(size_t i)
+{
+	return i < command_count ? &commands[i] : NULL;
+}
 
 static void usage(FILE *out)
 {

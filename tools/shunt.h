@@ -38,6 +38,16 @@ int shunt_view_top(int argc, char **argv);
 int shunt_view_monitor(int argc, char **argv);
 int shunt_ping(int argc, char **argv);
 int shunt_ping_end(int argc, char **argv);
+int shunt_complete(int argc, char **argv);
+
+struct shunt_subcommand {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;	/* NULL: not for people */
+};
+
+/* shunt.c: the rows of the table; NULL behind the last. */
+const struct shunt_subcommand *shunt_subcommand_at(size_t i);
 
 /* seconds.c: the monotonic clock. */
 double shunt_seconds(void);

@@ -134,6 +134,14 @@ static const struct shunt_command commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+const char *shunt_command_name(size_t i, const char **help)
+{
+	if (i >= COMMANDS)
+		return NULL;
+	*help = commands[i].help;
+	return commands[i].name;
+}
+
 static int run_help(struct shunt_engine *engine, int count, char **words, struct shunt_answer *answer)
 {
 	(void)engine;
@@ -203,5 +211,6 @@ int shunt_command_run(struct shunt_engine *engine, const char *line, size_t byte
 		shunt_answer_put(answer, "it is: %s %s\n", command->name, command->form);
 		return -1;
 	}
+	engine->grow_young(engine, false);
 	return command->run(engine, count - 1, words + 1, answer);
 }

@@ -20,4 +20,7 @@ struct shunt_engine;
  */
 int shunt_command_run(struct shunt_engine *engine, const char *line, size_t bytes, struct shunt_answer *answer);
 
+/* Names and meanings of the commands; NULL behind the last. Any thread. */
+const char *shunt_command_name(size_t i, const char **help);
+
 #endif

@@ -49,6 +49,7 @@ static const struct {
 } follows[] = {
 	{ "SHUNT_BATCH", follow_lanes },
 	{ "SHUNT_CHAIN", follow_lanes },
+	{ "SHUNT_COPY", follow_lanes },
 	{ "SHUNT_KEEPALIVE_MS", follow_keepalive },
 	{ "SHUNT_LOG", follow_log },
 	{ "SHUNT_SIGNAL_EVERY", follow_lanes },

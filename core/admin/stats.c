@@ -240,6 +240,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	struct shunt_lane_stats lanes;
 	struct sum sum = { .text = &list };
 
+	engine->grow_young(engine, true);
 	shunt_json_begin(&text);
 	shunt_json_begin(&list);
 	shunt_lock_take(&engine->streams_lock);

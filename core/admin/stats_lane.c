@@ -86,6 +86,7 @@ void shunt_stats_put_lanes(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "sends_staged", sum->staged_sends);
 	shunt_json_number(text, "chain_max", sum->chain_max ? sum->chain_max : tally->wrs > 0);
 	shunt_json_number(text, "sends_held", sum->held);
+	shunt_json_number(text, "copied_past", sum->copied_past);
 	shunt_json_number(text, "queue_stalls", sum->queue_stalls);
 	shunt_json_number(text, "post_failures", sum->post_failures);
 	shunt_json_number(text, "inflight_bytes_max", tally->most_bytes);

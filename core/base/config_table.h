@@ -70,6 +70,13 @@ UINT(INLINE, inline_bytes, 64, 1 * M, 1 * M, SIZE, "bytes", LINK,
 UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIXED,
 	"blocking sends from this size on are fetched from the program's own buffer, registered for the call. "
 	"Auto measures where that costs less than a copy, and 0 is never")
+ENUM(COPY, copy, "auto|memcpy|nt", 0, LIVE,
+	"how copies of 12 KiB and more are made. Memcpy is the C library's. Nt stores past the caches, into a ring of "
+	"this host, a buffer that a device fetches from, and the program's. Auto does so only into a ring that lies in "
+	"the cache of another core, and uses plain stores else")
+UINT(PREFETCH, prefetch, 0, 4 * K, 128, 0, "bytes", LIVE,
+	"so much of what has arrived is fetched into the cache by the poll that finds it, before the program reads it; 0 "
+	"is none")
 ENUM(BATCH, batch, "single|merge|chain|hybrid", 3, LIVE,
 	"how sends that could not be posted at once are posted. Single posts each alone, merge joins adjacent ones, "
 	"chain posts those of all streams with one doorbell, and hybrid does both")
@@ -119,6 +126,9 @@ UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
 	"after so many connections to an address that ended before a link could serve them, further ones are claimed "
 	"only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
 	"first use")
+BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
+	"whether connections to an address are expected to be brief before any has ended there. For programs that are "
+	"started for one question")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/uio.h>
+#include "core/base/copy.h"
 
 #define SHUNT_IOV_BATCH 64	/* buffers of one system call at most */
 
@@ -33,15 +33,16 @@ static inline void shunt_iov_advance(struct shunt_iov *to, size_t bytes)
 	}
 }
 
-/* Copies `bytes` into the buffers; there is room for them. */
-static inline void shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes)
+/* Copies `bytes` into the buffers, as *copy (SHUNT_COPY) says; there is room for them. */
+static inline void shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes,
+				  const uint64_t *copy)
 {
 	while (bytes) {
 		size_t part = to->iov->iov_len - to->skip;
 
 		if (part > bytes)
 			part = bytes;
-		memcpy((char *)to->iov->iov_base + to->skip, from, part);
+		shunt_copy((char *)to->iov->iov_base + to->skip, from, part, copy);
 		from += part;
 		bytes -= part;
 		shunt_iov_advance(to, part);

@@ -4,7 +4,7 @@
  * briefly, then sleep in futex(2).
  *
  * Order (a thread may take a lock only while holding ones further left):
- *   leave_lock  →  seats_lock  →  service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
+ *   leave_lock  →  seats_lock  →  young.lock  →  service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
  *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, rendezvous_lock, wakers_lock, porter.lock, arena.lock  →  the device's own
  * (exit() alone tries a tx.lock under streams_lock; it never waits for it.)
  * rx and tx locks of one stream are taken together only as rx, then tx. Taking and leaving are

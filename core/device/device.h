@@ -46,6 +46,7 @@ struct shunt_device_kind {
 	uint32_t lanes;		/* of a link, where SHUNT_LANES leaves it to us */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
+	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
 	bool gives_pages;	/* pages of a memory region may be given back while it is registered */
 
 	/* Fills context, verbs and port; the device of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */

@@ -158,6 +158,7 @@ const struct shunt_device_kind shunt_device_soft = {
 	.lanes = 1,	/* its QPs are as fast as memory is: more of them only take some */
 	.max_inline = UINT32_MAX,
 	.zero_based = true,
+	.copies = true,
 	.gives_pages = true,
 	.open = soft_kind_open,
 	.close = soft_kind_close,

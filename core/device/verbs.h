@@ -22,6 +22,9 @@ enum {
 		       IBV_QP_MAX_QP_RD_ATOMIC,
 };
 
+/* Send flags beside enum ibv_send_flags, for devices that copy the bytes of a WR themselves: how (core/base/copy.h). */
+enum { SHUNT_SEND_PLAIN = 1 << 29, SHUNT_SEND_PAST = 1 << 30 };
+
 /* A way to a peer, as the connection manager has found it: a device of ours, its port and the address there. */
 struct shunt_way {
 	char device[64];	/* ibv_get_device_name(3) */

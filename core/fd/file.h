@@ -21,6 +21,7 @@ enum shunt_file_kind {
 	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
 	/* The program has closed the number: what is open there may be Shunt's, on its way up (own_fds.c). */
 	SHUNT_FILE_CLOSED,
+	SHUNT_FILE_YOUNG,	/* a TCP socket without a stream: struct shunt_young (young.h) */
 };
 
 struct shunt_file {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/engine.h"
+#include "core/lane/copying.h"
 #include "core/lane/lane_trace.h"
 #include "core/lane/send_buffer.h"
 #include "core/lane/wr.h"
@@ -291,6 +292,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		bool behind = part_of == SHUNT_WR_AHEAD;
 		uint64_t number;
 		uint32_t i;
+		int flags;
 
 		part_of = behind ? SHUNT_WR_BEHIND : SHUNT_WR_WHOLE;
 		if (!behind && shunt_wr_goes_round(lane, tx, offset, piece, whole) && chain->count + 2 <= chain->limit &&
@@ -309,8 +311,9 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_buffer_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
 		chain->kept += piece > lane->max_inline;
-		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
-		     shunt_wr_flags(lane, number, chain->bytes, piece, true, false), number,
+		flags = shunt_wr_flags(lane, number, chain->bytes, piece, true, false);
+		flags |= shunt_copying_flags(lane, tx, offset, piece);
+		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1, flags, number,
 		     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id),
 		     shunt_wr_place(tx, offset), tx->ring_rkey);
 		if (part_of == SHUNT_WR_AHEAD)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/direct.h"
 #include "core/engine.h"
+#include "core/lane/copying.h"
 #include "core/lane/lane_trace.h"
 #include "core/lane/wr.h"
 #include "core/lane/zero_copy.h"
@@ -56,6 +57,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	}
 	/* Who has pinned its buffer waits for this WR (zero_copy.c). */
 	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
+	flags |= shunt_copying_flags(lane, tx, offset, length);
 	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
 	     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id), shunt_wr_place(tx, offset),
 	     tx->ring_rkey);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 #include "core/lane/chain.h"
+#include "core/lane/copying.h"
 #include "core/lane/wr.h"
 #include "core/lane/direct.h"
 #include "core/lane/lane_trace.h"
@@ -28,6 +29,7 @@ static void configure(struct shunt_lane *lane)
 			      config->batch == BATCH_MERGE || config->batch == BATCH_HYBRID,
 			      memory_order_relaxed);
 	lane->chains = config->batch == BATCH_CHAIN || config->batch == BATCH_HYBRID;
+	shunt_copying_configure(lane);
 }
 
 int shunt_lane_init(struct shunt_lane *lane)

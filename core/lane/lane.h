@@ -51,6 +51,8 @@ struct shunt_lane {
 	uint32_t number;		/* in its link; the peer's has the same */
 	uint32_t serial;		/* of this process' lanes, from 0: rules of faults name it */
 	uint64_t peer_controls;		/* address of the peer's control lines */
+	uint32_t copies_from;		/* bytes of a WR from which on copying.c says how the device copies them */
+	bool copies_past;		/* SHUNT_COPY=nt: past the caches */
 	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	_Atomic bool merges; /* SHUNT_BATCH; written with the lock, read with none */

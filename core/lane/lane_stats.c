@@ -24,6 +24,7 @@ void shunt_lane_stats_add(struct shunt_lane_stats *tally, const struct shunt_lan
 	sum->staged_sends += c->staged_sends;
 	sum->control += c->control;
 	sum->held += c->held;
+	sum->copied_past += c->copied_past;
 	sum->queue_stalls += c->queue_stalls;
 	sum->post_failures += c->post_failures;
 	for (int i = 0; i < SHUNT_LIMITS; i++)

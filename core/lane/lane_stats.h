@@ -13,6 +13,7 @@ struct shunt_lane_counters {	/* besides lane.sent, the WRs, and window.posted, t
 	uint64_t doorbells, signaled, direct, merged, staged_sends;
 	uint64_t gathered;	/* WRs that were not inline */
 	uint64_t chain_max, control, queue_stalls, post_failures, held;
+	uint64_t copied_past;	/* bytes that a device wrote past the caches (copying.h) */
 	uint64_t stalls[SHUNT_LIMITS];	/* by what was short */
 };
 

@@ -2,6 +2,7 @@
 # One queue pair of a link and what waits for it.
 lane_sources = \
 	core/lane/chain.c core/lane/chain.h \
+	core/lane/copying.c core/lane/copying.h \
 	core/lane/direct.c core/lane/direct.h \
 	core/lane/lane.c core/lane/lane.h \
 	core/lane/lane_queue.c core/lane/lane_queue.h \

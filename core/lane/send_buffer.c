@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "core/base/copy.h"
 #include "core/engine.h"
 #include "core/loop/request.h"
 
@@ -172,8 +173,9 @@ bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
 
-/* Copies from iov at `skip`, wrapping. */
-static void copy(struct shunt_send_buffer *stage, uint64_t offset, const struct iovec *iov, size_t skip, size_t bytes)
+/* Copies from iov at `skip`, wrapping. `past`: past the caches, because no core reads it. */
+static void copy(struct shunt_send_buffer *stage, uint64_t offset, const struct iovec *iov,
+		 size_t skip, size_t bytes, bool past)
 {
 	while (bytes) {
 		size_t at = offset & (stage->size - 1);
@@ -186,7 +188,11 @@ static void copy(struct shunt_send_buffer *stage, uint64_t offset, const struct 
 			part = bytes;
 		if (part > stage->size - at)
 			part = stage->size - at;
-		memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
+		if (__builtin_expect(past && part >= SHUNT_COPY_LARGE, 0))
+			shunt_copy_past(stage->bytes + at, (const char *)iov->iov_base + skip,
+					part);
+		else
+			memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
 		offset += part;
 		skip += part;
 		bytes -= part;
@@ -212,7 +218,9 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 		return 0;
 	if (bytes > most - used)
 		bytes = most - used;
-	copy(&tx->stage, tx->offset, iov, skip, bytes);
+	copy(&tx->stage, tx->offset, iov, skip, bytes,
+	     stream->lane->fetches &&
+		     shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT);
 	tx->offset += bytes;
 	if (apart) {
 		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_BUFFER_CUTS - 1)], tx->offset,

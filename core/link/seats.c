@@ -39,7 +39,7 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 		stream->id = id;
 		stream->control = (struct shunt_control *)link->arena_base + id;
 		memset(stream->control, 0, sizeof(*stream->control));
-		rx->ring = link->arena_base + offset;
+		rx->link_ring = rx->ring = link->arena_base + offset;
 		rx->ring_bytes = rx->link_bytes = bytes;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;

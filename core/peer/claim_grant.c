@@ -217,6 +217,7 @@ static void look_for(const struct shunt_parked *claim)
 
 	if (!park(claim))
 		return;
+	link->engine->grow_young(link->engine, false);
 	stream = accepted_stream(link, &claim->tuple, claim->network, false);
 	if (stream) {
 		unpark(service, &service->parked);
@@ -322,6 +323,22 @@ void shunt_claim_match(struct shunt_service *service, struct shunt_stream *strea
 	}
 }
 
+/* The connection came after its claim, was young, and has been used without lasting. */
+static bool is_late(struct shunt_service *service, struct shunt_parked **p)
+{
+	const struct shunt_parked claim = **p;
+	struct shunt_stream *stream;
+
+	service->engine->grow_young(service->engine, false);
+	stream = accepted_stream(claim.link, &claim.tuple, claim.network, false);
+	if (!stream)
+		return false;
+	unpark(service, p);
+	take_up(&claim, stream);
+	shunt_streams_unhold(stream);
+	return true;
+}
+
 /* Nobody has used the connection in time. */
 static void miss(struct shunt_service *service, const struct shunt_parked *parked)
 {
@@ -343,7 +360,11 @@ void shunt_claim_miss(struct shunt_service *service)
 	uint64_t now = shunt_now(service->engine);
 
 	for (struct shunt_parked **p = &service->parked; *p;) {
-		if ((*p)->deadline <= now || atomic_load(&service->leaving)) {
+		bool leaving = atomic_load(&service->leaving);
+
+		if (!leaving && (*p)->deadline <= now && is_late(service, p))
+			continue;
+		if ((*p)->deadline <= now || leaving) {
 			miss(service, *p);
 			unpark(service, p);
 			continue;

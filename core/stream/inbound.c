@@ -12,6 +12,8 @@
 #include "core/stream/wait.h"
 #include "core/trace/slow_step.h"
 
+#define LINE 64	/* bytes of a cache line */
+
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
 static uint64_t ring_end(const struct shunt_rx *rx)
 {
@@ -30,6 +32,16 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_roster_kick(engine, stream->lane);
 }
 
+/* The first lines of what has come, before the program reads it: the other core has them (SHUNT_PREFETCH). */
+static inline void fetch_ahead(const struct shunt_engine *engine, const struct shunt_rx *rx,
+			       uint64_t from, uint64_t bytes)
+{
+	uint64_t most = shunt_config_live(&engine->config.prefetch);
+
+	for (uint64_t at = 0; at < bytes && at < most; at += LINE)
+		__builtin_prefetch(rx->link_ring + ((from + at) & (rx->link_bytes - 1)));
+}
+
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -41,6 +53,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 		refuse(engine, stream);
 	if (__builtin_expect(tail > ring_end(rx), 0))
 		return "more data than the ring holds";
+	fetch_ahead(engine, rx, tail - bytes, bytes);
 	if (__builtin_expect(stream->lane->followed != NULL, 0) &&
 	    shunt_traced_expects(stream->lane->followed))
 		shunt_traced_arrive(engine, stream->lane, stream, tail);	/* before a reader has it */
@@ -188,6 +201,7 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	    at != atomic_load(&rx->tail))
 		return "a ring change out of turn";
 	rx->link_from = at;
+	rx->link_ring = rx->next_ring;	/* set before `next_bytes` */
 	rx->link_bytes = bytes;
 	atomic_store(&rx->next_from, at);
 	shunt_settle_later(engine, stream);

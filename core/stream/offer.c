@@ -4,10 +4,6 @@
 #include "core/service.h"
 #include "core/stream/uring.h"
 
-#define LASTING_USES 16		/* of a connection, after which it is expected to last */
-#define LASTING_BYTES 65536	/* and the same in bytes */
-#define BRIEF_USES 5		/* are all that most short ones have: of more it counts how old it is */
-
 /*
  * It is more than a query and its answer, which are over before a claim has been answered, and need not ask for the
  * time. Of threads that use it at once one may go uncounted.
@@ -16,13 +12,9 @@ static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint32_t uses = atomic_load_explicit(&stream->uses, memory_order_relaxed);
 
-	if (uses < LASTING_USES)
-		atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
-	return uses >= LASTING_USES ||
-	       atomic_load(&stream->rx.head) + stream->tx.offset >= LASTING_BYTES ||
-	       (uses >= BRIEF_USES &&
-		shunt_now(engine) - stream->born >=
-			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
+	atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
+	return shunt_short_lived_lasts(
+		engine, uses, atomic_load(&stream->rx.head) + stream->tx.offset, stream->born);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -41,7 +33,9 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
 			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
 		return;
-	if (stream->role == SHUNT_CONNECTOR && shunt_short_lived_expected(engine, stream) && !lasts(engine, stream))
+	if (stream->role == SHUNT_CONNECTOR &&
+	    shunt_short_lived_expected(engine, SHUNT_CONNECTOR, stream->place) &&
+	    !lasts(engine, stream))
 		return;
 	if (atomic_exchange(&stream->used, true))
 		return;

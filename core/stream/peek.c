@@ -49,7 +49,8 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		atomic_store(&next.tail, ends < tail ? ends : tail);
 		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
 		if (atomic_load(&next.tail) > at)
-			at += shunt_peek_ring(&next, to, flags & MSG_TRUNC, at);
+			at += shunt_peek_ring(&next, to, flags & MSG_TRUNC, at,
+					      &engine->config.copy);
 		if (turns || atomic_load(&rx->next_from) != at)
 			break;
 		turns = true;

@@ -8,8 +8,12 @@
 #include "core/base/iov.h"
 #include "core/stream/stream.h"
 
-/* Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over. How many. */
-static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard, uint64_t head)
+/*
+ * Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over.
+ * `copy`: SHUNT_COPY. How many.
+ */
+static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard,
+				     uint64_t head, const uint64_t *copy)
 {
 	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
 	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
@@ -24,9 +28,9 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 		shunt_iov_advance(to, bytes);
 		return bytes;
 	}
-	shunt_iov_fill(to, rx->ring + at, first);
+	shunt_iov_fill(to, rx->ring + at, first, copy);
 	if (bytes > first)
-		shunt_iov_fill(to, rx->ring, bytes - first);
+		shunt_iov_fill(to, rx->ring, bytes - first, copy);
 	return bytes;
 }
 

@@ -54,7 +54,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
-	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head);
+	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head, &engine->config.copy);
 
 	if (!bytes || flags & MSG_PEEK)
 		return bytes ? (ssize_t)bytes : -EAGAIN;

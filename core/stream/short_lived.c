@@ -4,7 +4,10 @@
 #include <string.h>
 #include "core/engine.h"
 
-static uint8_t place_of(const struct sockaddr *address, socklen_t length)
+#define LASTING_USES 16 /* of a connection, after which it is expected to last */
+#define LASTING_BYTES 65536 /* and the same in bytes */
+
+uint8_t shunt_short_lived_place(const struct sockaddr *address, socklen_t length)
 {
 	uint8_t bytes[sizeof(struct sockaddr_in6)];
 	uint32_t hash = 2166136261u;	/* FNV-1a, of port and address */
@@ -18,28 +21,57 @@ static uint8_t place_of(const struct sockaddr *address, socklen_t length)
 	return (uint8_t)((hash ^ hash >> 8 ^ hash >> 16) % SHUNT_SHORT_LIVED_PLACES);
 }
 
-void shunt_short_lived_begins(struct shunt_stream *stream, const struct sockaddr *address, socklen_t length)
+void shunt_short_lived_config(struct shunt_engine *engine)
 {
-	stream->place = place_of(address, length);
+	uint32_t limit = shunt_narrow_u32(engine->config.brief);
+
+	if (!engine->config.brief_first || !limit)
+		return;
+	for (int role = 0; role < SHUNT_LISTENER; role++)
+		for (int i = 0; i < SHUNT_SHORT_LIVED_PLACES; i++)
+			atomic_store(&engine->brief[role][i], limit);
+	atomic_store(&engine->brief_ones, true);
+}
+
+/* Who counts at the same time may be lost. */
+void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t place, bool brief)
+{
+	uint32_t limit = shunt_narrow_u32(shunt_config_live(&engine->config.brief));
+	_Atomic uint32_t *counter = &engine->brief[role][place];
+	uint32_t count = atomic_load_explicit(counter, memory_order_relaxed);
+
+	/* Twice the limit, so that one that lasts does not change what most are. */
+	if (brief ? count >= 2 * limit : !count)
+		return;
+	count = brief ? count + 1 : count - 1;
+	atomic_store_explicit(counter, count, memory_order_relaxed);
+	if (brief && count >= limit &&
+	    !atomic_load_explicit(&engine->brief_ones, memory_order_relaxed))
+		atomic_store(&engine->brief_ones, true);
 }
 
 void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint32_t limit = shunt_narrow_u32(shunt_config_live(&engine->config.brief));
-	uint32_t count = atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed);
-	bool brief = !stream->tx.bytes.link && !stream->rx.bytes.link;
+	uint8_t role = stream->role;
 
-	if (stream->role != SHUNT_CONNECTOR || !atomic_load(&stream->touched))
-		return;
-	/* Twice the limit, so that one that lasts does not change what most are. Who counts at the same time may be lost. */
-	if (brief ? count < 2 * limit : count > 0)
-		atomic_store_explicit(&engine->brief[stream->place], brief ? count + 1 : count - 1, memory_order_relaxed);
+	if (role < SHUNT_LISTENER && atomic_load(&stream->touched))
+		shunt_short_lived_count(engine, role, stream->place,
+					!stream->tx.bytes.link && !stream->rx.bytes.link);
 }
 
-bool shunt_short_lived_expected(struct shunt_engine *engine, const struct shunt_stream *stream)
+bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place)
 {
 	uint64_t limit = shunt_config_live(&engine->config.brief);
 
 	return limit &&
-	       atomic_load_explicit(&engine->brief[stream->place], memory_order_relaxed) >= limit;
+	       atomic_load_explicit(&engine->brief[role][place], memory_order_relaxed) >= limit;
+}
+
+bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
+			     uint64_t born)
+{
+	return uses >= LASTING_USES || bytes >= LASTING_BYTES ||
+	       (uses >= SHUNT_SHORT_LIVED_USES &&
+		shunt_now(engine) - born >=
+			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
 }

@@ -16,11 +16,20 @@
 struct shunt_engine;
 struct shunt_stream;
 
-/* The program has connected it to this address. */
-void shunt_short_lived_begins(struct shunt_stream *stream, const struct sockaddr *address, socklen_t length);
-/* The program has closed it. tx.lock and rx.lock held. */
+#define SHUNT_SHORT_LIVED_USES 5	/* are all that most short ones have: of more it counts how old it is */
+
+/* From the start, if the configuration says so. */
+void shunt_short_lived_config(struct shunt_engine *engine);
+/* Which count is that of connections to this address. Connections that a listener has accepted have a count of their own. */
+uint8_t shunt_short_lived_place(const struct sockaddr *address, socklen_t length);
+/* The program has closed the stream. tx.lock and rx.lock held. */
 void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A connection has ended. role: enum shunt_role, of those that connect or accept. */
+void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t place, bool brief);
 /* Those like it were brief, most of them. */
-bool shunt_short_lived_expected(struct shunt_engine *engine, const struct shunt_stream *stream);
+bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place);
+/* So many calls and bytes are more than a query and its answer. `born`, in ns, counts only from SHUNT_SHORT_LIVED_USES on. */
+bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
+			     uint64_t born);
 
 #endif

@@ -181,6 +181,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
 	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
+	uint64_t round, round_posted, round_bytes;	/* lane.lock: copying.c: times around the ring; the lane's bytes at the last, and for one (0: not known) */
 	uint64_t flip_at;	/* torture: change tracks here */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
 	_Atomic uint64_t handback_at;	/* and HANDBACK */
@@ -241,6 +242,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	bool link_open;		/* between UPGRADE and HANDBACK */
 	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
 	uint32_t link_bytes;	/* and its size */
+	const uint8_t *link_ring;	/* and where it is */
 	struct shunt_bytes bytes;
 };
 

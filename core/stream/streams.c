@@ -83,6 +83,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->gathering, false);
 	tx->last_wr = 0;
 	set(&tx->ring_from, 0);
+	tx->round = tx->round_posted = tx->round_bytes = 0;
 	set(&tx->ring_bytes, 0);
 	set(&tx->consumed, 0);
 	set(&tx->offer, 0);

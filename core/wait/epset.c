@@ -59,7 +59,7 @@ static int kernel_remove(struct shunt_engine *engine, struct shunt_watch *watch)
 		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_DEL, watch->fd, NULL) ? -errno : 0;
 	if (watch->home == SHUNT_HOME_COMPANION)
 		sys->epoll_ctl(watch->set->companion, EPOLL_CTL_DEL, watch->fd, NULL);
-	watch->set->linked--;
+	atomic_fetch_sub(&watch->set->linked, 1);
 	return 0;
 }
 
@@ -74,7 +74,9 @@ static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, ui
 		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
 	if (shunt_companion_open(engine, watch->set))
 		return -ENOMEM;
-	watch->set->linked++;
+	/* A thread that sleeps where all was the kernel's does not poll: it is to look again. */
+	if (!atomic_fetch_add(&watch->set->linked, 1) && atomic_load(&watch->set->sleeping))
+		shunt_companion_kick(engine, watch->set);
 	if (home == SHUNT_HOME_COMPANION) {
 		watch->kernel_events = event.events = companion_events(watch);
 		watch->asked_anew = true;
@@ -219,6 +221,28 @@ static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shun
 	return 0;
 }
 
+int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation,
+		      struct shunt_stream *stream, uint32_t events, uint64_t data)
+{
+	struct shunt_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		return -ENOMEM;
+	*watch = (struct shunt_watch) {
+		.set = set, .stream = stream, .fd = stream->fd, .events = events, .data = data
+	};
+	shunt_lock_take(&engine->group.lock);
+	if (set->generation == generation && !set->closed) {
+		watch->next_of_stream = stream->watches;
+		stream->watches = watch;
+		shunt_watch_comes_to_kernel(engine, watch);
+		watch = NULL;
+	}
+	shunt_lock_leave(&engine->group.lock);
+	free(watch);
+	return 0;
+}
+
 static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 		  const struct epoll_event *event)
 {
@@ -297,6 +321,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		/* Who waits in the outer set must poll for what is in the inner one. */
 		if (op == EPOLL_CTL_ADD)
 			shunt_companion_open(engine, set);
+		set->holds_sets |= op == EPOLL_CTL_ADD;
 		shunt_lock_leave(&group->lock);
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}

@@ -28,12 +28,14 @@ struct shunt_epset {
 	bool nested;		/* the kernel watches the set on behalf of somebody else */
 	bool kicked;		/* kick_fd is readable on purpose */
 	uint32_t numbers;	/* descriptors that name it */
-	uint32_t linked;	/* watches whose home is not the set */
+	bool holds_sets;	/* another set has been registered in it */
+	_Atomic uint32_t linked;	/* watches whose home is not the set; written under group.lock */
 	_Atomic uint32_t sleeping;	/* threads asleep in it */
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
 	struct shunt_epset *next_nested;
 	struct shunt_epset *next_free;	/* streams_lock */
+	uint32_t generation;	/* how often its memory has been a set */
 	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */
 	_Atomic bool closed;		/* its last number; group.lock */
 	_Atomic uint32_t begun;		/* waits in the kernel */
@@ -46,6 +48,17 @@ struct shunt_epset {
 };
 
 /*
+ * All of it is the kernel's: nobody who waits in it need look at streams. Where one has been on a link, it may be so again.
+ */
+static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
+{
+	struct shunt_epset *this = (struct shunt_epset *)set;
+
+	return atomic_load(&this->companion) < 0 ||
+	       (!atomic_load(&this->linked) && !set->holds_sets && !set->nested);
+}
+
+/*
  * Something changed on the stream; see shunt_group_notify(). With SHUNT_READY_TRACK its registrations move where they
  * belong first. group.lock held.
  */
@@ -54,6 +67,12 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */
 void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * The kernel's set has a registration of the stream, which the engine has not known of so far. 0 or -ENOMEM. Nothing happens
+ * if the set is not that of this generation any more. Takes the group lock.
+ */
+int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation,
+		      struct shunt_stream *stream, uint32_t events, uint64_t data);
 /* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
 void shunt_epset_unwatch(struct shunt_watch *watch);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */

@@ -17,7 +17,7 @@ static struct shunt_epset *take(struct shunt_engine *engine)
 	if (set)
 		engine->free_sets = set->next_free;
 	shunt_lock_leave(&engine->streams_lock);
-	return set ? set : malloc(sizeof(*set));
+	return set ? set : calloc(1, sizeof(*set));
 }
 
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
@@ -26,7 +26,7 @@ struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
 
 	if (set)
 		*set = (struct shunt_epset) { .file.kind = SHUNT_FILE_EPOLL, .fd = fd, .companion = -1, .kick_fd = -1,
-					      .numbers = 1, .holds = 1 };
+					      .numbers = 1, .holds = 1, .generation = set->generation + 1 };
 	return set;
 }
 

@@ -243,7 +243,8 @@ static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 	int n;
 
 	*stay = false;
-	if (!__atomic_load_n(&set->linked, __ATOMIC_RELAXED) || !shunt_spin_begin(engine, &spin, deadline))
+	if (!atomic_load_explicit(&set->linked, memory_order_relaxed) ||
+	    !shunt_spin_begin(engine, &spin, deadline))
 		return 0;
 	n = spin_awhile(engine, set, events, max, &spin);
 	*stay = shunt_spin_end(engine, &spin, n > 0 || shunt_thread.signalled);
@@ -323,8 +324,8 @@ static void leave_plain(void *arg)
 }
 
 /*
- * The set has no stream on a link yet; one that comes during the wait brings the companion, and must wake us. Either it
- * sees us sleep, or we see the companion: no lock is needed.
+ * The set has no stream on a link now; one that comes to a link during the wait must wake us. Either it sees us sleep, or
+ * we see the companion, or the stream counted: no lock is needed.
  */
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
@@ -335,7 +336,7 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 
 	atomic_fetch_add(&set->sleeping, 1);
 	pthread_cleanup_push(leave_plain, &asleep);
-	if (set->companion < 0)
+	if (shunt_epset_is_plain(set))
 		n = kernel_wait(engine, set, events, max, left, mask, &heard);
 	asleep.over = true;
 	pthread_cleanup_pop(1);
@@ -367,7 +368,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 	bool stay = false;
 	int n = 0;
 
-	if (set->companion < 0)
+	if (shunt_epset_is_plain(set))
 		return wait_plain(engine, set, events, max,
 				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
@@ -422,7 +423,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 	shunt_thread_begin();
 	if (__builtin_expect(set->inherited, 0))
 		shunt_epset_ask(engine, set);
-	if (set->companion >= 0) {
+	if (!shunt_epset_is_plain(set)) {
 		n = look_first(engine, set, events, max);
 		if (n || now)
 			return n;

@@ -5,6 +5,12 @@ tests_bench_pp_SOURCES = tests/bench/pp.c tests/plain.h
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
+# Messages by size, touched or not, at fresh or the same places: what SHUNT_COPY does to them.
+check_PROGRAMS += tests/bench/copy
+tests_bench_copy_SOURCES = tests/bench/copy.c tests/plain.h
+tests_bench_copy_CFLAGS = $(plain_cflags)
+tests_bench_copy_LDFLAGS =
+
 # When the bytes of a new connection leave TCP.
 check_PROGRAMS += tests/bench/upgrade
 tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
@@ -73,8 +79,8 @@ tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c test
 tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
-EXTRA_DIST += tests/bench/claims.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh
+EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
+	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/threads.sh
 
 # One script for each figure or table of the papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \

@@ -122,6 +122,8 @@ static void choose_config(struct shunt_config *config)
 	/* A quarter of the seeds, or all with SIM_TRACE. */
 	if (!(config->seed >> 33 & 3) || getenv("SIM_TRACE"))
 		config->trace = 1 + (config->seed >> 35 & 3);
+	config->copy = (config->seed >> 40 & 3) % 3;	/* half auto */
+	config->prefetch = config->seed >> 42 & 1 ? config->seed >> 44 & 4095 : 0;
 }
 
 static int lowest_free(int from)

@@ -28,6 +28,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/shape.c \
 	tests/soft/sink.c \
 	tests/soft/threads.c \
+	core/base/copy.c core/base/copy.h \
 	core/base/guard.c core/base/guard.h \
 	core/lane/window.c core/lane/window.h \
 	$(soft_sources) \

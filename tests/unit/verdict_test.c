@@ -40,9 +40,13 @@ static void test_two_against_three_is_no_difference(void **state)
 static void test_unclear_pairs_take_as_many_again(void **state)
 {
 	static const double near[] = { 1.05, 1.04, 1.06, 1.05, 1.03, 1.04, 1.05, 1.06, 0.99, 1.04 };
-	static const double against[] = { 1.05, 1.04, 1.06, 1.05, 1.03, 1.04, 0.98, 1.06, 0.99, 1.04 };
+	static const double against[] = {
+		1.05, 1.04, 1.06, 1.05, 1.03, 1.04, 0.98, 1.06, 0.99, 1.04
+	};
 	static const double tiny[] = { 1.01, 1.01, 1.01, 1.01, 1.01, 1.01, 1.01, 1.01, 1.01, 1.01 };
-	static const double slower[] = { 0.95, 0.94, 0.96, 0.95, 0.97, 0.94, 0.95, 0.96, 1.01, 0.94 };
+	static const double slower[] = {
+		0.95, 0.94, 0.96, 0.95, 0.97, 0.94, 0.95, 0.96, 1.01, 0.94
+	};
 
 	(void)state;
 	assert_int_equal(advise_judge(near, 5, 5), ADVISE_MORE);
@@ -93,19 +97,29 @@ static void reads(const char *command, const char *text, double wanted)
 static void test_known_programs(void **state)
 {
 	(void)state;
-	reads("redis-benchmark", " GET: rps=0.0 (overall: -nan)\rGET: 357142.84 requests per second, p50=0.071 msec\n", 357142.84);
-	reads("/usr/bin/redis-benchmark", "SET: 100 requests per second\nGET: 400 requests per second\n", 200);
+	reads("redis-benchmark",
+	      " GET: rps=0.0 (overall: -nan)\rGET: 357142.84 requests per second, p50=0.071 msec\n",
+	      357142.84);
+	reads("/usr/bin/redis-benchmark",
+	      "SET: 100 requests per second\nGET: 400 requests per second\n", 200);
 	reads("redis-benchmark", "\"test\",\"rps\"\n\"GET\",\"2500.00\",\"0.1\"\n", 2500);
-	reads("wrk", "Running 1s test\nRequests/sec:  21042.57\nTransfer/sec:     17.20MB\n", 21042.57);
+	reads("wrk", "Running 1s test\nRequests/sec:  21042.57\nTransfer/sec:     17.20MB\n",
+	      21042.57);
 	reads("ab", "Requests per second:    1234.56 [#/sec] (mean)\n", 1234.56);
-	reads("pgbench", "latency average = 0.5 ms\ntps = 7423.5 (without initial connection time)\n", 7423.5);
-	reads("iperf3", "[  5] 0.00-1.00 sec 1.2 GBytes 25.5 Gbits/sec 0 sender\n[  5] 0.00-1.00 sec 1.1 GBytes 24.5 Gbits/sec receiver\n",
+	reads("pgbench",
+	      "latency average = 0.5 ms\ntps = 7423.5 (without initial connection time)\n", 7423.5);
+	reads("iperf3",
+	      "[  5] 0.00-1.00 sec 1.2 GBytes 25.5 Gbits/sec 0 sender\n[  5] 0.00-1.00 sec 1.1 GBytes 24.5 Gbits/sec receiver\n",
 	      24.5e9);
-	reads("iperf3", "[  5] 1 sec 1 GBytes 2.5 Gbits/sec receiver\n[SUM] 1 sec 1 GBytes 5.0 Gbits/sec receiver\n", 5e9);
-	reads("iperf3", "{\"sum_sent\":{\"bits_per_second\": 1},\n\"sum_received\":{\n\t\"start\":\t0,\n\"bits_per_second\":\t3.5e+10}}",
+	reads("iperf3",
+	      "[  5] 1 sec 1 GBytes 2.5 Gbits/sec receiver\n[SUM] 1 sec 1 GBytes 5.0 Gbits/sec receiver\n",
+	      5e9);
+	reads("iperf3",
+	      "{\"sum_sent\":{\"bits_per_second\": 1},\n\"sum_received\":{\n\t\"start\":\t0,\n\"bits_per_second\":\t3.5e+10}}",
 	      3.5e10);
 	reads("memaslap", "cmd_get: 1\nRun time: 1.0s Ops: 5 TPS: 45123 Net_rate: 1M/s\n", 45123);
-	reads("memcslap", "\tThreads connecting to servers 1\n\tTook 1.25 seconds to load data\n", 1.25);
+	reads("memcslap", "\tThreads connecting to servers 1\n\tTook 1.25 seconds to load data\n",
+	      1.25);
 }
 
 static void test_wrapped_and_unknown(void **state)

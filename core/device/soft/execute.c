@@ -5,6 +5,7 @@
  * certain that the WR can be carried out whole. sq_lock held.
  */
 #include <string.h>
+#include "core/base/copy.h"
 #include "core/device/soft/device.h"
 
 static inline bool locals_hold(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t access)
@@ -20,11 +21,15 @@ static inline bool sources_hold(struct soft_qp *qp, const struct ibv_send_wr *wr
 	return wr->send_flags & IBV_SEND_INLINE || locals_hold(qp, wr, 0);
 }
 
-/* The sizes of credits and small messages, without the call. */
-static inline void copy(char *to, const char *from, uint32_t bytes)
+/* Credits without a call. What goes past the caches is there before the arrival is written (copy.h). */
+static inline void copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
 {
 	if (bytes == 8)
 		memcpy(to, from, 8);
+	else if (unlikely(flags & SHUNT_SEND_PAST))
+		shunt_copy_past(to, from, bytes);
+	else if (unlikely(flags & SHUNT_SEND_PLAIN))
+		shunt_copy_plain(to, from, bytes);
 	else
 		memcpy(to, from, bytes);
 }
@@ -35,7 +40,7 @@ static inline void gather(char *to, const struct ibv_send_wr *wr)
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
 		if (sge->length)
-			copy(to, (const char *)(uintptr_t)sge->addr, sge->length);
+			copy(to, (const char *)(uintptr_t)sge->addr, sge->length, wr->send_flags);
 		to += sge->length;
 	}
 }

@@ -7,6 +7,9 @@
 #	LENGTH=0.2	seconds of one measurement
 #	PIN=0,1		the processors of the server and of the client; none: where the scheduler puts them
 #	PERF="OPTIONS"	more options of shunt perf
+#
+# On machines of their own the ends would not share a processor. A process that starts with one processor never spins
+# (PF-32), so ends are pinned when they run.
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -14,9 +17,9 @@ need_shunt
 all_sizes="4 16 64 256 1K 4K 16K 64K 256K 1M 4M 16M"
 question=64
 
-# On machines of their own the ends would not share a processor.
 pin=${PIN:-$([ "$(nproc)" -gt 1 ] && echo 0,1 || echo none)}
-[ "$pin" = none ] || PERF="${PERF:-} --cpu $pin"
+server_cpu=${pin%,*} client_cpu=${pin#*,}
+mkfifo "$work/never" && exec {never}<> "$work/never"
 
 # ln_models SIZE...: the models of answers of these sizes.
 ln_models() {
@@ -29,10 +32,14 @@ ln_models() {
 # ln_record CASE SIZES OPTIONS...: a round of one case over TCP and shunted. Records the median time of a request in us as
 # t, CASE.SIZE.TRANSPORT.
 ln_record() {
-	local name=$1 sizes=$2 model transport us
+	local name=$1 sizes=$2 model transport us perf
 	shift 2
 	$shunt perf --rounds 1 --seconds "$length" --csv "$work/ln.csv" ${PERF:-} "$@" $(ln_models $sizes) \
-		> "$work/ln.table" 2> "$work/ln.err" || {
+		> "$work/ln.table" 2> "$work/ln.err" &
+	perf=$!
+	children+=("$perf")
+	[ "$pin" = none ] || pin_ends $perf
+	wait $perf || {
 		cat "$work/ln.table" "$work/ln.err"
 		exit 1
 	}
@@ -47,6 +54,25 @@ ln_record() {
 		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 		$at["round"] == 1 { print $1, $3, $at["p50_us"] }' "$work/ln.csv")
 }
+
+# pin_ends PERF: while it runs, each end that it has started gets its processor. That is within its first 0.1 seconds, which
+# do not count.
+pin_ends() {
+	local pid cpu pids state seen=" "
+	while read -r _ _ state _ < "/proc/$1/stat" && [ "$state" != Z ]; do
+		read -r pids < "/proc/$1/task/$1/children"	# no newline ends it
+		for pid in $pids; do
+			[[ $seen = *" $pid "* ]] && continue
+			case $(tr '\0' ' ' < "/proc/$pid/cmdline") in
+			*" perf-end server "*) cpu=$server_cpu ;;
+			*" perf-end client "*) cpu=$client_cpu ;;
+			*) continue ;;
+			esac
+			taskset -acp "$cpu" "$pid" > /dev/null && seen+="$pid "
+		done
+		read -rt 0.02 -u "$never"
+	done
+} 2> /dev/null
 
 # ln_time CASE SIZE TRANSPORT: the median of its rounds.
 ln_time() {

@@ -22,9 +22,9 @@ echo
 printf '%12s %14s %14s\n' "bytes in use" "random, ns" "in order, ns"
 awk '{ printf "%12d %14.2f %14.2f\n", $1, $2, $3 }' "$out/ln_t2.dat"
 echo
-echo "by level: the largest set that is at most half of a cache, and the largest of all for DRAM"
+echo "by level: the largest set that is at most a quarter of a cache, and the largest of all for DRAM"
 awk '$1 == "cache" { if ($3 != "Instruction") size[$2] = $4; next }
-	{ for (l in size) if ($1 <= size[l] / 2 && $1 >= most[l]) { most[l] = $1; ns[l] = $2 }
+	{ for (l in size) if ($1 <= size[l] / 4 && $1 >= most[l]) { most[l] = $1; ns[l] = $2 }
 	  if (2 * size[3] < $1 && 2 * size[2] < $1) { dram = $2 } }
 	END { for (l = 1; l <= 4; l++) if (l in ns) printf "%-6s %8.2f ns\n", "L" l, ns[l]
 		if (dram) printf "%-6s %8.2f ns\n", "DRAM", dram }' "$work/chase"

@@ -49,6 +49,12 @@ static fd_set *only(int fd)
 	return &set;
 }
 
+/* Younger architectures have only ppoll. */
+#ifdef SYS_poll
+#define RAW_POLL(X) X(raw_poll, syscall(SYS_poll, POLLFD, 1, -1))
+#else
+#define RAW_POLL(X)
+#endif
 #define CALLS(X)							\
 	X(recv, recv(j->fd, j->buf, 4, 0))				\
 	X(recv_now, recv(j->fd, j->buf, 4, MSG_DONTWAIT))		\
@@ -89,7 +95,7 @@ static fd_set *only(int fd)
 	X(epoll_ctl, epoll_ctl(made[0], EPOLL_CTL_MOD, j->fd, EVENT))	\
 	X(listen, listen(made[1], 512))					\
 	X(raw_recv, syscall(SYS_recvfrom, j->fd, j->buf, 1, MSG_PEEK, NULL, NULL)) \
-	X(raw_poll, syscall(SYS_poll, POLLFD, 1, -1))
+	RAW_POLL(X)
 
 static const struct call {
 	const char *name;

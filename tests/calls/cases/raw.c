@@ -51,23 +51,67 @@ static void several(struct end *e)
 	shutdown(e->fd, SHUT_WR);
 }
 
+/* --- calls that younger architectures have in their later form alone --- */
+
+static long raw_poll(struct pollfd *p, int ms)
+{
+#ifdef SYS_poll
+	return syscall(SYS_poll, p, 1, ms);
+#else
+	struct timespec none = {0};
+
+	return syscall(SYS_ppoll, p, 1, ms < 0 ? NULL : &none, NULL, 8);
+#endif
+}
+
+/* Without waiting. */
+static long raw_select(int count, fd_set *in)
+{
+#ifdef SYS_select
+	struct timeval none = {0};
+
+	return syscall(SYS_select, count, in, NULL, NULL, &none);
+#else
+	struct timespec none = {0};
+
+	return syscall(SYS_pselect6, count, in, NULL, NULL, &none, NULL);
+#endif
+}
+
+static long raw_epoll_wait(int ep, struct epoll_event *event, int ms)
+{
+#ifdef SYS_epoll_wait
+	return syscall(SYS_epoll_wait, ep, event, 1, ms);
+#else
+	return syscall(SYS_epoll_pwait, ep, event, 1, ms, NULL, 8);
+#endif
+}
+
+static long raw_dup2(int from, int to)
+{
+#ifdef SYS_dup2
+	return syscall(SYS_dup2, from, to);
+#else
+	return syscall(SYS_dup3, from, to, 0);
+#endif
+}
+
 static void waits(struct end *e)
 {
 	struct pollfd p = {.fd = e->fd, .events = POLLIN};
 	struct timespec none = {0};
-	struct timeval no_time = {0};
 	fd_set r;
 
 	have(e, 3);
-	TRY(e, syscall(SYS_poll, &p, 1, -1));
+	TRY(e, raw_poll(&p, -1));
 	bits(e, "revents", p.revents);
 	TRY(e, syscall(SYS_ppoll, &p, 1, &none, NULL, 8));
 	FD_ZERO(&r);
 	FD_SET(e->fd, &r);
-	TRY(e, syscall(SYS_select, e->fd + 1, &r, NULL, NULL, &no_time));
+	TRY(e, raw_select(e->fd + 1, &r));
 	TRY(e, syscall(SYS_pselect6, e->fd + 1, &r, NULL, NULL, NULL, NULL));
 	show(e, e->fd, 3, 0);
-	TRY(e, syscall(SYS_poll, &p, 1, 0));
+	TRY(e, raw_poll(&p, 0));
 	meet(e);
 }
 
@@ -79,11 +123,11 @@ static void sets(struct end *e)
 	TRY(e, syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, e->fd, &ev));
 	have(e, 3);
 	memset(&ev, 0, sizeof(ev));
-	TRY(e, syscall(SYS_epoll_wait, ep, &ev, 1, -1));
+	TRY(e, raw_epoll_wait(ep, &ev, -1));
 	say(e, "%x %d", ev.events, (int)ev.data.u64);
 	TRY(e, syscall(SYS_epoll_pwait, ep, &ev, 1, -1, NULL, 8));
 	show(e, e->fd, 3, 0);
-	TRY(e, syscall(SYS_epoll_wait, ep, &ev, 1, 0));
+	TRY(e, raw_epoll_wait(ep, &ev, 0));
 	TRY(e, syscall(SYS_close, ep));
 	meet(e);
 }
@@ -97,7 +141,7 @@ static void numbers(struct end *e)
 	ask(e, other);
 	TRY(e, syscall(SYS_close, other));
 	ask(e, third);
-	TRY(e, syscall(SYS_dup2, third, other) == other);
+	TRY(e, raw_dup2(third, other) == other);
 	TRY(e, syscall(SYS_close, third));
 	ask(e, other);
 	TRY(e, syscall(SYS_ioctl, e->fd, FIONREAD, &have));

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A young connection: one that is expected to be over soon (core/stream/short_lived.h), and has not lasted yet. It has no
+ * stream: the kernel serves it, and its record counts what a stream would have to know. A call that the record does not
+ * serve makes it a stream first (core/young.c), and so does the connection's age.
+ *
+ * There is one record for each number, in blocks that are mapped when they are needed and stay. A thread that holds a stale
+ * pointer takes the lock and looks whether the table still has the record at its number.
+ */
+#ifndef SHUNT_CORE_FD_YOUNG_H
+#define SHUNT_CORE_FD_YOUNG_H
+
+#include "core/base/lock.h"
+#include "core/fd/file.h"
+
+struct shunt_epset;
+struct shunt_rendezvous;
+
+enum shunt_young_role { SHUNT_YOUNG_SOCKET, SHUNT_YOUNG_CONNECTOR, SHUNT_YOUNG_ACCEPTOR };
+
+struct shunt_young {
+	struct shunt_file file;
+	struct shunt_lock lock;	/* of all below; it comes before rx.lock and tx.lock of any stream */
+	int fd;			/* constant */
+	uint8_t role;		/* enum shunt_young_role */
+	uint8_t place;		/* which count of brief ones is its own */
+	bool nonblocking;
+	bool corked;		/* TCP_CORK */
+	bool shared;		/* a fork has made a second owner */
+	uint32_t uses;		/* calls that would have moved bytes */
+	uint64_t received, sent;
+	uint64_t born;		/* ns; 0: its age was not asked for yet */
+	struct shunt_rendezvous *rendezvous;	/* of an acceptor */
+
+	struct shunt_epset *set;	/* the set it is registered in; NULL: in none */
+	uint32_t set_generation;	/* of the set then */
+	uint32_t events;		/* as the program gave them, as is the next */
+	uint64_t data;
+
+	/* of all connections that have ended at this number without a stream */
+	uint64_t ended, ended_received, ended_sent;
+};
+
+#define SHUNT_YOUNG_BLOCK 256	/* records that are mapped at once */
+#define SHUNT_YOUNG_BLOCKS 256	/* connections of higher numbers have streams from the start */
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/lane/copying.h"
+#include <unistd.h>
+#include "core/base/copy.h"
+#include "core/engine.h"
+
+uint64_t shunt_copying_near(void)
+{
+	long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);	/* of one core; the program's own bytes are in it, too */
+
+	return bytes > 0 ? (uint64_t)bytes / 2 : 0;
+}
+
+void shunt_copying_configure(struct shunt_lane *lane)
+{
+	const struct shunt_engine *engine = lane->link->engine;
+	bool copies = lane->link->device->kind->copies && engine->config.copy != SHUNT_COPY_MEMCPY;
+
+	lane->copies_from = copies ? SHUNT_COPY_LARGE : UINT32_MAX;
+	lane->copies_past = engine->config.copy == SHUNT_COPY_NT;
+}
+
+/* Notes each time around the ring how many bytes of all its streams the lane has carried meanwhile. */
+static bool comes_back_soon(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset)
+{
+	uint64_t round = offset / tx->ring_bytes, posted = lane->window.posted;
+
+	if (round != tx->round) {	/* it falls with a larger ring */
+		tx->round_bytes = round > tx->round ?
+					  (posted - tx->round_posted) / (round - tx->round) :
+					  0;
+		tx->round = round;
+		tx->round_posted = posted;
+	}
+	return tx->round_bytes && tx->round_bytes <= lane->link->engine->copy_near;
+}
+
+int shunt_copying_choose(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset,
+			 uint32_t bytes)
+{
+	if (!comes_back_soon(lane, tx, offset) && !lane->copies_past)
+		return SHUNT_SEND_PLAIN;
+	lane->counters.copied_past += bytes;
+	return SHUNT_SEND_PAST;
+}
