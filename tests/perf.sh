@@ -116,7 +116,7 @@ children() {
 
 models=(pingpong stream:1000 cluster:small cluster:16:50:100 incast:8:1K mix:1:4 flow:100:3:20:4)
 expect 0 "$shunt" perf --rounds 1 --seconds 0.05 --threads 2 --variant none=SHUNT_DEVICE=none \
-	--csv "$work/csv" --json "$work/json" "${models[@]}"
+	--csv "$work/csv" --json "$work/json" --html "$work/page.html" "${models[@]}"
 for model in "${models[@]}"; do
 	has "$out" "^$model "
 done
@@ -148,6 +148,7 @@ awk -F, '
 	END { if (lines != 8 * 3 * 2) { print lines " lines"; bad = 1 }; exit bad }
 ' "$work/csv" >"$work/wrong" || problem "CSV: $(cat "$work/wrong" "$work/csv")"
 
+python3 "$top_srcdir/tests/page.py" "$work/page.html" || problem "the page is wrong"
 has "$(cat "$work/json")" '^  "schema": 1,'
 if command -v jq >/dev/null; then
 	jq -e '(.models | length) == 7 and .rounds == 1 and
@@ -273,13 +274,14 @@ exec {served}< <(exec "$shunt" perf --serve 127.0.0.1:0 2>"$work/served")
 server=$!
 read -r line <&"$served"
 has "$line" 'serves at 127.0.0.1, plain at port [0-9]+ and shunted at port [0-9]+$'
-plain_port=$(sed 's/.*plain at port \([0-9]*\).*/\1/' <<<"$line")
+plain_port=${line#*plain at port }
+plain_port=${plain_port%% *}
 shunt_port=${line##* }
 
 # stranger PORT: bytes from standard input, to a connection that then waits for the server's end of it.
 stranger() {
 	exec {socket}<>"/dev/tcp/127.0.0.1/$1"
-	cat >&"$socket" 2>/dev/null
+	cat 2>/dev/null 1>&"$socket"
 	cat <&"$socket" >"$work/answer" 2>/dev/null
 	exec {socket}>&-
 }
@@ -331,8 +333,7 @@ has "$(cat "$work/served")" 'others came, and it had said nothing'
 kill "$crowd_pid"
 exec {silent}>&-
 kill -TERM "$server"
-wait "$server"
-[ $? = 0 ] || problem "the server's end: $(cat "$work/served")"
+wait "$server" || problem "the server's end: $(cat "$work/served")"
 
 # The sizes of clusters are found.
 expect 0 "$shunt" perf --transports tcp --rounds 1 --seconds 0.01 cluster:medium:10 cluster:large:10

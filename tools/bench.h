@@ -94,6 +94,9 @@ struct shunt_share {
 	char why[128];		/* if not known */
 };
 
+/* The "totals" of one end's statistics, or the sums of those of several processes. */
+struct json_t;
+void shunt_share_of(const struct json_t *totals, struct shunt_share *share);
 /* Without a server's file, what the client says: the two are on different hosts. */
 void shunt_share_read(const char *client_path, const char *server_path, struct shunt_share *share);
 /* Keeps the worse of the two: a claim about the link must hold in each round. */

@@ -31,6 +31,13 @@ static void read_sums(const json_t *totals, const char *direction, struct sums *
 	sums->late_tcp = number_of(object, "late_tcp");
 }
 
+static void read_totals(const json_t *totals, struct side *side)
+{
+	side->streams = number_of(totals, "streams");
+	read_sums(totals, "tx", &side->tx);
+	read_sums(totals, "rx", &side->rx);
+}
+
 static int read_side(const char *path, const char *name, struct side *side,
 		     struct shunt_share *share)
 {
@@ -43,9 +50,7 @@ static int read_side(const char *path, const char *name, struct side *side,
 		json_decref(root);
 		return -1;
 	}
-	side->streams = number_of(totals, "streams");
-	read_sums(totals, "tx", &side->tx);
-	read_sums(totals, "rx", &side->rx);
+	read_totals(totals, side);
 	json_decref(root);
 	return 0;
 }
@@ -79,6 +84,14 @@ static int agrees(const struct side *from, const struct side *to)
 	return missing >= 0 && missing <= (8 << 20) * (from->streams > 0 ? from->streams : 1);
 }
 
+/* There is nobody who could disagree. */
+static void share_of_side(const struct side *side, struct shunt_share *share)
+{
+	share->agree = 1;
+	share->late = side->tx.late + side->rx.late > 0;
+	share->share = share->late ? late_share(side) : whole_share(side);
+}
+
 void shunt_share_read(const char *client_path, const char *server_path, struct shunt_share *share)
 {
 	struct side client, server;
@@ -90,9 +103,7 @@ void shunt_share_read(const char *client_path, const char *server_path, struct s
 		return;
 	share->known = 1;
 	if (!server_path) {
-		share->late = client.tx.late + client.rx.late > 0;
-		share->share = share->late ? late_share(&client) : whole_share(&client);
-		share->agree = 1;
+		share_of_side(&client, share);
 		return;
 	}
 	share->late = client.tx.late + client.rx.late > 0 && server.tx.late + server.rx.late > 0;
@@ -100,6 +111,18 @@ void shunt_share_read(const char *client_path, const char *server_path, struct s
 	a = share->late ? late_share(&client) : whole_share(&client);
 	b = share->late ? late_share(&server) : whole_share(&server);
 	share->share = a < b ? a : b;
+}
+
+void shunt_share_of(const json_t *totals, struct shunt_share *share)
+{
+	struct side side;
+
+	memset(share, 0, sizeof(*share));
+	read_totals(totals, &side);
+	share->known = side.tx.tcp + side.rx.tcp + side.tx.link + side.rx.link > 0;
+	share_of_side(&side, share);
+	if (!share->known)
+		snprintf(share->why, sizeof(share->why), "no connection carried a byte that Shunt has seen");
 }
 
 void shunt_share_worse(struct shunt_share *worst, const struct shunt_share *other)

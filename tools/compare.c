@@ -11,6 +11,7 @@
 
 static const char help[] =
 	"Usage: shunt compare [--quick] [--rounds N] [--seconds N] [--only NAME,...] [--json]\n"
+	"                     [--html FILE]\n"
 	"       shunt compare --list\n\n"
 	"Runs redis-benchmark against redis-server and iperf3 against iperf3, over plain TCP and\n"
 	"shunted in turns, on a loopback port, and shows how they compare. Workloads of a program\n"
@@ -20,13 +21,15 @@ static const char help[] =
 	"  --seconds N   length of a measurement, 1 to 600 [redis about 1, iperf3 2]\n"
 	"  --only NAMES  these workloads, separated by commas\n"
 	"  --list        the names of the workloads\n"
-	"  --json        the result as JSON\n\n"
+	"  --json        the result as JSON\n"
+	"  --html FILE   the result as a page with pictures\n\n"
 	"Exit status: 0, or 1 if a workload failed.\n";
 
 struct options {
 	int quick, rounds, json;
 	double seconds;		/* 0: the family's own */
 	char *only;
+	const char *html;
 };
 
 static int usage_error(const char *what, const char *text)
@@ -60,7 +63,7 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "quick", no_argument, NULL, 'q' }, { "rounds", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
 		{ "list", no_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
+		{ "help", no_argument, NULL, 'h' }, { "html", required_argument, NULL, 'H' }, { 0 },
 	};
 	int c, n = 0;
 
@@ -78,6 +81,8 @@ static int parse(struct options *options, int argc, char **argv)
 			options->only = optarg;
 		} else if (c == 'j') {
 			options->json = 1;
+		} else if (c == 'H') {
+			options->html = optarg;
 		} else if (c == 'l') {
 			exit(list());
 		} else if (c == 'h') {
@@ -231,6 +236,8 @@ static int run_all(const struct options *options, struct compare_result *results
 		compare_report_json(results, count, options->rounds);
 	else
 		compare_report_table(results, count);
+	if (options->html && compare_html(results, count, options->html))
+		failed = 1;
 	return rc ? 130 : failed ? EXIT_FAILED : 0;
 }
 

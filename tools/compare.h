@@ -29,6 +29,7 @@ struct compare_workload {
 	const char *iperf[3];		/* options of the iperf3 client */
 };
 
+#define COMPARE_WORKLOADS_MAX 32
 extern const struct compare_workload compare_workloads[];
 extern const size_t compare_workload_count;
 
@@ -84,7 +85,15 @@ struct compare_result {
 void compare_report_progress(const struct compare_result *result, size_t index, size_t count,
 			     int rounds);
 void compare_report_progress_end(const struct compare_result *result);
+/* Of the complete rounds. */
+struct shunt_spread compare_report_figure(const struct compare_result *result, enum compare_mode mode);
+double compare_report_cpu(const struct compare_result *result, enum compare_mode mode);
+double compare_report_ratio(const struct compare_result *result);
+struct shunt_share compare_report_share(const struct compare_result *result);
+const char *compare_report_spread(struct shunt_spread spread, char buf[40]);
 void compare_report_table(const struct compare_result *results, size_t count);
 void compare_report_json(const struct compare_result *results, size_t count, int rounds);
+/* compare_html.c: the same as a page. 0, or -1 after saying why not. */
+int compare_html(const struct compare_result *results, size_t count, const char *path);
 
 #endif

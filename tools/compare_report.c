@@ -30,14 +30,24 @@ static struct shunt_spread spread_of(const struct compare_result *result, enum c
 	return shunt_spread_of(values, (size_t)n);
 }
 
-static double ratio_of(const struct compare_result *result)
+struct shunt_spread compare_report_figure(const struct compare_result *result, enum compare_mode mode)
 {
-	double tcp = spread_of(result, COMPARE_TCP, get_figure).median;
-
-	return tcp > 0 ? spread_of(result, COMPARE_SHUNT, get_figure).median / tcp : 0;
+	return spread_of(result, mode, get_figure);
 }
 
-static struct shunt_share worst_share(const struct compare_result *result)
+double compare_report_cpu(const struct compare_result *result, enum compare_mode mode)
+{
+	return spread_of(result, mode, get_cpu).median;
+}
+
+double compare_report_ratio(const struct compare_result *result)
+{
+	double tcp = compare_report_figure(result, COMPARE_TCP).median;
+
+	return tcp > 0 ? compare_report_figure(result, COMPARE_SHUNT).median / tcp : 0;
+}
+
+struct shunt_share compare_report_share(const struct compare_result *result)
 {
 	struct shunt_share worst = result->runs[COMPARE_SHUNT][0].share;
 
@@ -73,12 +83,12 @@ void compare_report_progress_end(const struct compare_result *result)
 			result->skipped ? "skipped" : "failed", result->why);
 	else
 		fprintf(stderr, "%s: TCP %s, shunt %s %s\n", result->workload->title,
-			shunt_figure_text(spread_of(result, COMPARE_TCP, get_figure).median, tcp),
-			shunt_figure_text(spread_of(result, COMPARE_SHUNT, get_figure).median, shunt),
+			shunt_figure_text(compare_report_figure(result, COMPARE_TCP).median, tcp),
+			shunt_figure_text(compare_report_figure(result, COMPARE_SHUNT).median, shunt),
 			compare_workload_unit(result->workload));
 }
 
-static const char *spread_text(struct shunt_spread s, char buf[40])
+const char *compare_report_spread(struct shunt_spread s, char buf[40])
 {
 	char min[16], max[16];
 
@@ -88,15 +98,15 @@ static const char *spread_text(struct shunt_spread s, char buf[40])
 
 static void print_figures(const struct compare_result *result)
 {
-	struct shunt_share share = worst_share(result);
-	struct shunt_spread tcp = spread_of(result, COMPARE_TCP, get_figure);
-	struct shunt_spread shunt = spread_of(result, COMPARE_SHUNT, get_figure);
+	struct shunt_share share = compare_report_share(result);
+	struct shunt_spread tcp = compare_report_figure(result, COMPARE_TCP);
+	struct shunt_spread shunt = compare_report_figure(result, COMPARE_SHUNT);
 	char medians[2][16], spreads[2][40], link[24];
 
 	printf("%-31s %-10s %6s %-13s %6s %-13s %5.2fx %8s\n", result->workload->title,
 	       compare_workload_unit(result->workload), shunt_figure_text(tcp.median, medians[0]),
-	       spread_text(tcp, spreads[0]), shunt_figure_text(shunt.median, medians[1]),
-	       spread_text(shunt, spreads[1]), ratio_of(result), shunt_share_text(&share, link));
+	       compare_report_spread(tcp, spreads[0]), shunt_figure_text(shunt.median, medians[1]),
+	       compare_report_spread(shunt, spreads[1]), compare_report_ratio(result), shunt_share_text(&share, link));
 }
 
 static void print_cpu(const struct compare_result *result)
@@ -115,7 +125,7 @@ static void print_notes(const struct compare_result *results, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (!results[i].rounds)
 			continue;
-		share = worst_share(&results[i]);
+		share = compare_report_share(&results[i]);
 		shunt_share_legend_add(&legend, &share);
 	}
 	puts("\nTCP, SHUNT: medians, and the slowest to the fastest round. CPU: user and system time of "
@@ -166,7 +176,7 @@ static json_t *mode_json(const struct compare_result *result, enum compare_mode 
 
 static json_t *share_json(const struct compare_result *result)
 {
-	struct shunt_share share = worst_share(result);
+	struct shunt_share share = compare_report_share(result);
 
 	if (!share.known)
 		return json_pack("{s:n, s:s}", "share", "reason", share.why);
@@ -187,7 +197,7 @@ static json_t *result_json(const struct compare_result *result)
 	if (result->rounds) {
 		json_object_set_new(object, "tcp", mode_json(result, COMPARE_TCP));
 		json_object_set_new(object, "shunt", mode_json(result, COMPARE_SHUNT));
-		json_object_set_new(object, "ratio", json_real(ratio_of(result)));
+		json_object_set_new(object, "ratio", json_real(compare_report_ratio(result)));
 		json_object_set_new(object, "link", share_json(result));
 	}
 	return object;

@@ -24,10 +24,13 @@ tools_shunt_SOURCES = \
 	tools/bench.h tools/bench_child.c tools/bench_said.c tools/bench_scratch.c \
 	tools/bench_share.c tools/bench_figure.c \
 	tools/compare.c tools/compare.h tools/compare_work.c tools/compare_measure.c \
-	tools/compare_report.c \
+	tools/compare_report.c tools/compare_html.c tools/chart.c tools/chart.h tools/html_page.c \
+	tools/advise.c tools/advise.h tools/advise_metric.c tools/advise_verdict.c tools/advise_tree.c \
+	tools/advise_server.c tools/advise_run.c tools/advise_pairs.c tools/advise_cause.c tools/advise_table.h \
+	tools/advise_try.c tools/advise_show.c tools/advise_json.c tools/advise_html.c tools/advise_watch.c \
 	tools/perf.c tools/perf.h tools/perf_options.c tools/perf_options.h tools/perf_model.c tools/perf_transport.c tools/perf_measure.c \
 	tools/perf_cluster.c tools/perf_result.c tools/perf_table.c tools/perf_files.c \
-	tools/perf_plot.c \
+	tools/perf_plot.c tools/perf_html.c \
 	tools/perf_end.c tools/perf_end.h tools/perf_flow.c tools/perf_pattern.c \
 	tools/perf_samples.c tools/perf_server.c tools/perf_server.h \
 	tools/perf_server_talk.c tools/perf_client.c tools/perf_client.h \

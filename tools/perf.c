@@ -135,6 +135,8 @@ static int write_files(const struct perf_bench *bench, struct perf_options *opti
 		rc |= perf_json(options->json, options->json_path, results, count);
 	if (options->plot_path)
 		rc |= perf_plot(bench, options->plot_path, results, count);
+	if (options->html_path)
+		rc |= perf_html(options->html_path, results, count);
 	options->csv = options->json = NULL;
 	return rc;
 }

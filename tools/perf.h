@@ -214,6 +214,8 @@ void perf_table(const struct perf_result *results, size_t count);
 /* Both close the file; 0, or -1 after saying why. */
 int perf_csv(FILE *file, const char *path, const struct perf_result *results, size_t count);
 int perf_json(FILE *file, const char *path, const struct perf_result *results, size_t count);
+/* A page with pictures. 0, or -1 after saying why not. */
+int perf_html(const char *path, const struct perf_result *results, size_t count);
 /* Whether a plot can be made, 0 or -1 after saying why not; and making it. */
 int perf_plot_check(const char *path);
 int perf_plot(const struct perf_bench *bench, const char *path, const struct perf_result *results,

@@ -108,6 +108,7 @@ static void run_workers(const struct plan *plan, struct perf_worker *workers)
 	for (uint64_t i = 0; i < plan->threads; i++) {
 		workers[i].begin = start + plan->warm_ns;
 		workers[i].end = workers[i].begin + plan->measured_ns;
+		perf_schedule_start(&workers[i].schedule, start);
 	}
 	for (uint64_t i = 1; i < plan->threads; i++) {
 		rc = pthread_create(&workers[i].thread, NULL, work, &workers[i]);

@@ -228,7 +228,7 @@ static int run_client(struct pair *pair, const struct perf_bench *bench,
 	int rc;
 
 	make_start(&start, bench, transport);
-	snprintf(port, sizeof(port), "%u",
+	snprintf(port, sizeof(port), "%d",
 		 transport->shunt ? setup->shunt_port : setup->plain_port);
 	rc = start_client(pair, start, bench->program, model, setup, port);
 	if (rc) {

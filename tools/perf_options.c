@@ -44,6 +44,7 @@ static const char help[] =
 	"  --to HOST[:PORT]      measures against these two; --cpu is the client's\n"
 	"  --csv FILE            all rounds as comma-separated values\n"
 	"  --json FILE           all rounds as JSON\n"
+	"  --html FILE           a page with tables and pictures\n"
 	"  --plot FILE           a picture of the medians, .png or .svg; needs gnuplot\n\n"
 	"Exit status: 0, or 1 if a model failed or a file could not be written.\n";
 
@@ -178,6 +179,9 @@ static int parse_option(struct perf_options *options, struct variants *variants,
 	case 'p':
 		options->plot_path = optarg;
 		return 0;
+	case 'H':
+		options->html_path = optarg;
+		return 0;
 	case 'h':
 		printf(help, perf_model_help, perf_work_help);
 		exit(0);
@@ -251,6 +255,7 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv)
 		{ "csv", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },
+		{ "html", required_argument, NULL, 'H' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "touch", required_argument, NULL, WORK },
 		{ "touch-op", required_argument, NULL, WORK + 1 },

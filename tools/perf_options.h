@@ -13,7 +13,7 @@ struct perf_options {
 	uint32_t depth;
 	bool serve;			/* nothing is measured here; `to` is where */
 	const char *to;			/* the server of another host, or NULL */
-	const char *csv_path, *json_path, *plot_path;
+	const char *csv_path, *json_path, *plot_path, *html_path;
 	FILE *csv, *json;
 	uint32_t rates[PERF_RATES_MAX], arrivals;
 	size_t rate_count;

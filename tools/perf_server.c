@@ -101,7 +101,9 @@ static bool make_room(void)
 
 static void take_connection(void)
 {
-	int fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	union ping_address peer;
+	socklen_t length = sizeof(peer);
+	int fd = accept4(server.listener, &peer.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
 		/* Without a descriptor for it, it would be announced for ever. */

@@ -400,7 +400,6 @@ void perf_worker_run(struct perf_worker *worker)
 	struct epoll_event events[EVENTS];
 
 	worker->now = perf_now();
-	perf_schedule_start(&worker->schedule, worker->now);
 	for (struct perf_conn *conn = worker->conns; conn; conn = conn->next)
 		write_requests(worker, conn);
 	while (worker->open) {

@@ -23,6 +23,7 @@ static const struct {
 	{ "doctor", shunt_doctor, "find what keeps connections of this machine or a process on TCP" },
 	{ "devices", shunt_devices, "show the RDMA devices, and whether Shunt would use them" },
 	{ "report", shunt_report, "put all of it into one file for a bug report" },
+	{ "advise", shunt_advise, "say whether Shunt pays for a program, and which settings help" },
 	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
 	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
 	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */

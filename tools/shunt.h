@@ -29,6 +29,7 @@ int shunt_doctor(int argc, char **argv);
 int shunt_devices(int argc, char **argv);
 int shunt_report(int argc, char **argv);
 int shunt_compare(int argc, char **argv);
+int shunt_advise(int argc, char **argv);
 int shunt_perf(int argc, char **argv);
 int shunt_perf_end(int argc, char **argv);
 

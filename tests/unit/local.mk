@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
-unit_tests = tests/unit/advice_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
+unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
 	tests/unit/conf_test tests/unit/config_test tests/unit/eventfd_test tests/unit/fault_test tests/unit/fork_door_test tests/unit/group_test \
 	tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
@@ -16,6 +16,9 @@ tests_unit_anonymous_test_LDADD = $(unit_libs)
 tests_unit_anonymous_test_SOURCES = tests/unit/anonymous_test.c tools/anonymous.c tools/anonymous.h
 tests_unit_advice_test_LDADD = $(unit_libs)
 tests_unit_advice_test_SOURCES = tests/unit/advice_test.c tools/advice.c tools/advice.h tools/advice_table.h
+tests_unit_verdict_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_verdict_test_LDADD = $(unit_libs) -lm
+tests_unit_verdict_test_SOURCES = tests/unit/verdict_test.c tools/advise.h tools/advise_verdict.c tools/advise_metric.c tools/bench_figure.c
 tests_unit_arena_test_LDADD = $(unit_libs)
 tests_unit_channel_test_LDADD = $(unit_libs)
 tests_unit_cm_test_LDADD = $(unit_libs)
