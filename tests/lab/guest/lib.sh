@@ -234,11 +234,11 @@ listens() {
 
 # served WRAP PORT SERVER… -- CLIENT…: what the client says, with both under WRAP. $limit seconds are for it.
 served() {
-	local wrap=$1 port=$2 server=() pid rc=0
+	local wrap=$1 port=$2 serves=() pid rc=0
 	shift 2
-	while [ "$1" != -- ]; do server+=("$1") && shift; done
+	while [ "$1" != -- ]; do serves+=("$1") && shift; done
 	shift
-	timeout -k 1 $((limit + 5)) $wrap "${server[@]}" >"$work/server" 2>&1 &
+	timeout -k 1 $((limit + 5)) $wrap "${serves[@]}" >"$work/server" 2>&1 &
 	pid=$!
 	WITHIN=$limit within listens "$port" && timeout -k 1 $limit $wrap "$@" 2>"$work/client" || rc=1
 	kill $pid 2>/dev/null
