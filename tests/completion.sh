@@ -89,6 +89,7 @@ if command -v zsh >/dev/null; then
 fi
 
 if command -v fish >/dev/null; then
+	# shellcheck disable=SC2016 # fish's
 	in_fish() { HOME=$work fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$completion/shunt.fish" "$1"; }
 	has "$(in_fish 'shunt st')" '^stat	show the connections'
 	has "$(in_fish 'shunt stat --op')" '^--openmetrics'

@@ -35,11 +35,11 @@ tiny rb_e9 2 "^(redis|memcached) +50:64 +95% \|( +$n){4} \|( +$n){4} \|( +$n){3}
 tiny rb_e11 2 "^(write|read) +128K +$n +$n +$n " LENGTH=1 BLOCKS=128K
 tiny xr_e1 2 "^ +(8|4096)( +$n){4} \|" SIZES="8 4096" TRIPS=200 TCP_TRIPS=50
 tiny ln_t2 2 "^ +(4096|65536) +$n +$n$" SETS="4096 65536" MS=3
-tiny ln_e1 1 "^ +4K +$n \( *$n %\) +$n \( *$n %\) +[-+]$n %$" SIZES=4K LENGTH=0.05
-tiny ln_t3 4 "^(tcp|shunt) +(write|read) +$n \( *$n %\) +$n \( *$n %\) +[-+]$n % +-?$n$" SIZE=4K LENGTH=0.05
-tiny ln_e5 1 "^ +4K( \| +$n \( *$n %\) +$n \( *$n %\) +[-+]$n %){2}$" SIZES=4K SCANS=write LENGTH=0.05
-tiny ln_e6 1 "^ +4K( \|( +$n){3} +[-+]$n % +[-+]$n %){2}$" SIZES=4K SIDES=client BUFFERS=reused LENGTH=0.05
-tiny ln_e4 1 "^not measurable here:$|^shunt write tx +LLC hits" SIZE=4K LENGTH=0.05
+tiny ln_e1 1 "^ +4K +$n \( *$n %\) +$n \( *$n %\) +[-+]$n %$" SIZES=4K LENGTH=0.2 PIN=none
+tiny ln_t3 4 "^(tcp|shunt) +(write|read) +$n \( *$n %\) +$n \( *$n %\) +[-+]$n % +-?$n$" SIZE=4K LENGTH=0.2 PIN=none
+tiny ln_e5 1 "^ +4K( \| +$n \( *$n %\) +$n \( *$n %\) +[-+]$n %){2}$" SIZES=4K SCANS=write LENGTH=0.2 PIN=none
+tiny ln_e6 1 "^ +4K( \|( +$n){3} +[-+]$n % +[-+]$n %){2}$" SIZES=4K SIDES=client BUFFERS=reused LENGTH=0.2 PIN=none
+tiny ln_e4 1 "^not measurable here:$|^shunt write tx +LLC hits" SIZE=4K LENGTH=0.2
 
 # all.sh knows papers and names.
 expect 2 bash "$paper/all.sh" nothing
