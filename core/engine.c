@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <sched.h>
+#include <sys/sysinfo.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -67,7 +67,6 @@ static struct shunt_files *make_table(void)
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
-	cpu_set_t cpus;
 
 	if (posix_memalign((void **)&engine, 64, sizeof(*engine)))
 		return NULL;
@@ -96,7 +95,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	shunt_traced_config(engine);
 	shunt_short_lived_config(engine);
 	shunt_fault_begin(engine);
-	engine->single_core = !sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2;
+	engine->single_core = get_nprocs() < 2;
 	engine->copy_near = engine->single_core ? 0 : shunt_copying_near();
 	return engine;
 }

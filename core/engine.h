@@ -75,7 +75,7 @@ struct shunt_engine {
 	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
 	uint64_t copy_near;		/* of copying.h */
-	bool single_core;		/* polling could only keep the peer from running */
+	bool single_core;		/* of the machine: polling could only keep the peer from running */
 	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
