@@ -33,7 +33,7 @@ static int set_young_flags(fcntl_call *call, struct shunt_young *young, void *ar
 			shunt_stream_set_nonblocking(stream, (long)argument & O_NONBLOCK);
 	}
 	errno = saved;
-	return result;
+	return 0;
 }
 
 static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *argument)

@@ -47,7 +47,7 @@ static int cork_young(struct shunt_young *young, const void *value, socklen_t le
 			shunt_stream_option_changed(stream, IPPROTO_TCP, TCP_CORK, value);
 	}
 	errno = saved;
-	return result;
+	return 0;
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
