@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <sys/sysinfo.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/sysinfo.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "core/admin/stats.h"
@@ -67,6 +68,7 @@ static struct shunt_files *make_table(void)
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
+	cpu_set_t cpus;
 
 	if (posix_memalign((void **)&engine, 64, sizeof(*engine)))
 		return NULL;
@@ -96,7 +98,9 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	shunt_short_lived_config(engine);
 	shunt_fault_begin(engine);
 	engine->single_core = get_nprocs() < 2;
-	engine->copy_near = engine->single_core ? 0 : shunt_copying_near();
+	/* Its peer may be on the same core, and have what it writes in the same caches. */
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1)
+		engine->copy_near = shunt_copying_near();
 	return engine;
 }
 
