@@ -39,6 +39,14 @@ for file in tests/*.sh tests/{bench,calls,calls/gen,fault,fuzz,soak,soft}/*.sh; 
 	grep -qw -- "${file##*/}" tests/README.md || problem "tests/README.md does not name $file"
 done
 
+# Commands of the documents are typed by tools/newcomer: each block says whether it has some.
+while read -r place kind _; do
+	case $kind in
+	sh | skipped | text) ;;
+	*) problem "$place begins a block that is marked $kind, not sh or text" ;;
+	esac
+done < <(tools/newcomer --list)
+
 # Rows are BOOL(NAME, …) and the like.
 while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
