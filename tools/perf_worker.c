@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -388,7 +389,9 @@ static int wait_until(struct perf_worker *worker, struct epoll_event events[EVEN
 		timeout.tv_sec = (time_t)((until - worker->now) / 1000000000);
 		timeout.tv_nsec = (long)((until - worker->now) % 1000000000);
 	}
-	count = epoll_pwait2(worker->epoll, events, EVENTS, until == UINT64_MAX ? NULL : &timeout, NULL);
+	/* glibc 2.35 has a function. */
+	count = (int)syscall(SYS_epoll_pwait2, worker->epoll, events, EVENTS,
+			     until == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	if (count < 0 && errno != EINTR)
 		perf_end_fail(PERF_END_FAILED, "epoll_pwait2: %m");
 	worker->now = perf_now();

@@ -15,6 +15,12 @@
 
 static struct shunt_answer answer;
 
+static void none_is_young(struct shunt_engine *engine, bool counted)
+{
+	(void)engine;
+	(void)counted;
+}
+
 static struct shunt_engine *make(void)
 {
 	struct shunt_engine *engine = aligned_alloc(64, (sizeof(*engine) + 63) & ~(size_t)63);
@@ -22,6 +28,7 @@ static struct shunt_engine *make(void)
 	assert_non_null(engine);
 	memset(engine, 0, sizeof(*engine));
 	shunt_config_defaults(&engine->config);
+	engine->grow_young = none_is_young;
 	return engine;
 }
 
