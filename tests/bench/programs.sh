@@ -5,6 +5,7 @@
 #
 #	ROUNDS=7 programs.sh [PROGRAM...]	medians, the ratio of the two, and the smallest and largest of a round's.
 #						After all of them the table goes into docs/COMPATIBILITY.md, unless TABLE=
+#	ROWS=REGEX programs.sh [PROGRAM...]	only the workloads whose names match
 # shellcheck disable=SC2086,SC2317,SC2034	# commands to put before others are several words; what each program has is called by name
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
 set -u
@@ -41,17 +42,28 @@ GET, pipelines of 16|-t get -P 16 -n 500000
 LRANGE of 300|-t lrange_300 -n 10000
 PING, a connection each|-t ping_mbulk -k 0 -n 20000"
 
-memcached_needs="memcached memcslap"
+memcached_needs="memcached memcslap memcaslap"
 memcached_serve() { start $1 memcached -u "$user" -l 127.0.0.1 -p $2; }
 memcached_ask() {
 	$1 memcslap --servers=127.0.0.1:$2 --concurrency=8 --execute-number=5000 "${@:3}" 2> /dev/null |
 		awk '/^Time to get|^Time to set/ && /threads:/ { print 1 / $(NF - 1) }'
 }
+# The server has four threads, and the client two.
+memcached_caslap() {
+	$1 memcaslap -s 127.0.0.1:$2 -T 2 -t 2s "${@:3}" 2> /dev/null | sed -n 's/.*TPS: \([0-9]*\).*/\1/p' | tail -n 1
+}
+memcached_16() { memcached_caslap "$1" "$2" -c 16; }
+memcached_256() { memcached_caslap "$1" "$2" -c 256; }
 memcached_workloads="get, 8 clients|--test=get
-set, 8 clients|--test=set"
+set, 8 clients|--test=set
+4 threads, 16 connections|memcached_16
+4 threads, 256 connections|memcached_256"
 
 wrk_ask() {
 	$1 wrk -t 2 -c 16 -d 2 "${@:3}" http://127.0.0.1:$2/small 2> /dev/null | awk '/Requests\/sec/ { print $2 }'
+}
+wrk_64() {
+	$1 wrk -t 2 -c 64 -d 2 http://127.0.0.1:$2/small 2> /dev/null | awk '/Requests\/sec/ { print $2 }'
 }
 wrk_close() { wrk_ask "$1" "$2" -H "Connection: close"; }
 wrk_large() {
@@ -85,6 +97,7 @@ nginx_serve() {
 }
 nginx_ask() { wrk_ask "$@"; }
 nginx_workloads="6 bytes, 16 connections|
+6 bytes, 64 connections|wrk_64
 1 MB, 4 connections|wrk_large
 6 bytes, a connection each|wrk_close"
 
@@ -246,7 +259,8 @@ report() {
 }
 
 program() {
-	local who wrap port folder servers=() needs=${1}_needs workloads=${1}_workloads round number what options pid
+	local who wrap port folder servers=() needs=${1}_needs workloads=${1}_workloads round number what options pid wanted
+	wanted=$(grep -E "^[^|]*(${ROWS:-})[^|]*\|" <<< "${!workloads}") || return 0
 	if ! has ${!needs}; then
 		echo "$1: not measured: one of ${!needs} is not installed" >&2
 		return
@@ -266,13 +280,13 @@ program() {
 			echo "$1, $what: $round of $rounds" >&2
 			for who in tcp shunt; do measure $1 $number "$options" $who; done
 			number=$((number + 1))
-		done <<< "${!workloads}"
+		done <<< "$wanted"
 	done
 	number=0
 	while IFS='|' read -r what options; do
 		report $1 $number "$what" | tee -a "$work/rows"
 		number=$((number + 1))
-	done <<< "${!workloads}"
+	done <<< "$wanted"
 	for pid in "${servers[@]}"; do kill -INT $pid 2> /dev/null; done
 	for pid in "${servers[@]}"; do
 		for ((round = 0; round < 100; round++)); do
