@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# tools/newcomer: what a document promises and does not do is found.
+set -u
+. "${top_srcdir:?}/tests/lib.sh"
+
+page=$work/page.md
+cat >"$page" <<'END'
+<!-- says: ^hello 1$ -->
+```sh
+echo hello 1 &
+wait
+```
+<!-- says: no such text -->
+```sh
+echo hello 2
+```
+<!-- not run: it cannot be -->
+```sh
+touch "$0.was-run"
+```
+```sh
+false
+echo hello 3
+```
+```text
+echo hello 4
+```
+```
+echo hello 5
+```
+END
+expect 1 "$top_srcdir/tools/newcomer" "$page"
+[ "$(grep -c '^ok ' <<<"$out")" = 1 ] || problem "not one block that is right: $out"
+has "$out" '^ok .*page.md:2 echo hello 1'
+has "$out" '^FAIL .*page.md:7 echo hello 2: no line of its output matches: no such text$'
+has "$out" '^FAIL .*page.md:14 false: it ended with an error$'
+lacks "$out" 'hello [345]|touch'
+
+expect 0 "$top_srcdir/tools/newcomer" --list "$page"
+[ "$(awk '{ print $2 }' <<<"$out" | tr '\n' ' ')" = 'sh sh skipped sh text unmarked ' ] || problem "kinds: $out"
+has "$out" 'skipped it cannot be$'
+expect 2 "$top_srcdir/tools/newcomer" --wrong
+finish
