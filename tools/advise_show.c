@@ -57,7 +57,7 @@ const char *advise_verdict_text(const struct advise_result *result, char buf[256
 {
 	char words[96];
 
-	snprintf(buf, 256, "%s: plain TCP %s", advise_verdict_words[result->pairs.verdict],
+	snprintf(buf, 256, "%s: %s, beside plain TCP", advise_verdict_words[result->pairs.verdict],
 		 advise_ratio_text(&result->pairs, words));
 	return buf;
 }
