@@ -320,9 +320,9 @@ static bool lasts(struct shunt_engine *engine, struct shunt_young *young)
 bool shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
 {
 	shunt_lock_take(&young->lock);
-	/* A call that waits would keep out of reach of a switch. */
+	/* A call that waits would keep the record locked, and another process of a fork can make this one wait. */
 	if (__builtin_expect(is_there(engine, young) && young->role != SHUNT_YOUNG_SOCKET &&
-				     young->nonblocking,
+				     young->nonblocking && !young->shared,
 			     1) &&
 	    !lasts(engine, young)) {
 		young->uses++;
