@@ -102,7 +102,7 @@ bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from
 /* In place of shunt_file_connected(), which it calls itself where the connection is not expected to be brief. */
 void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
 			   const struct sockaddr *address, socklen_t length);
-/* It becomes a stream, if it has not yet. What the table has there then; NULL: the kernel's alone. */
+/* It becomes a stream, if it has not yet. The result is the table's entry then; NULL: the kernel's alone. */
 struct shunt_file *shunt_young_grown(struct shunt_engine *engine, int fd);
 /* All do that are connected. `counted`: those that have ended come into the totals. No lock held but seats_lock. */
 void shunt_young_grow_all(struct shunt_engine *engine, bool counted);

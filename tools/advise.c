@@ -144,7 +144,7 @@ static bool is_shunt(const char *path)
 	return !strcmp(slash ? slash + 1 : path, "shunt");
 }
 
-/* What is left of the words: a command, or more processes. */
+/* The rest of the words: a command, or more processes. */
 static int parse_rest(struct options *options, int argc, char **argv)
 {
 	struct advise_bench *bench = &options->bench;
@@ -226,7 +226,7 @@ static int fail(const struct options *options, const char *why)
 	return EXIT_FAILED;
 }
 
-/* 0, or the exit status. What no library can be loaded into has no shunted run. */
+/* 0, or the exit status. A program that no library can be loaded into has no shunted run. */
 static int check_program(const struct options *options)
 {
 	const char *name = options->bench.argv[0], *why = "";

@@ -144,7 +144,7 @@ void advise_pairs_free(struct advise_pairs *pairs);
 /* Runs both ways in turns until there is a verdict. The same results as advise_run(). */
 int advise_pairs_measure(struct advise_bench *bench, const struct advise_way ways[2],
 			 const char *title, struct advise_pairs *pairs, char why[SHUNT_WHY_MAX]);
-/* What a run has, in the order in which it is shown. */
+/* The figures of a run, in the order in which they are shown. */
 enum advise_column {
 	ADVISE_FIGURE,
 	ADVISE_SECONDS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the statistics of a run say of its causes. */
+/* Causes that the statistics of a run show. */
 #include "tools/advise.h"
 
 #include <string.h>

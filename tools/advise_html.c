@@ -19,7 +19,7 @@ static struct shunt_chart_value value_of(const struct advise_result *result, int
 	return (struct shunt_chart_value) { spread.min, spread.median, spread.max };
 }
 
-/* Shunt's part of TCP's figure. What is judged has the median of the pairs, as in the verdict. */
+/* Shunt's part of TCP's figure. The judged figure has the median of the pairs, as in the verdict. */
 static double part_of(const struct advise_result *result, enum advise_column column)
 {
 	double ratio = advise_pairs_ratio(&result->pairs).median;

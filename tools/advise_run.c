@@ -86,7 +86,7 @@ static void begin_files(const struct advise_bench *bench, struct files *files)
 	name_file(files->client_stats, bench, "client.%p.json");
 	read_statistics(bench, "server.", NULL);
 	read_statistics(bench, "client.", NULL);
-	/* What the last server has said is not this one's. */
+	/* Output of the last server is not this one's. */
 	unlink(files->server_out);
 	unlink(files->server_err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What shunt advise says while it runs and at the end, in words and in a table. */
+/* The messages of shunt advise while it runs and at the end, in words and in a table. */
 #include "tools/advise.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes with their descendants. What a daemon leaves its parent for is this process: it adopts orphans (advise.c). */
+/* Processes with their descendants. A daemon that leaves its parent comes to this process: it adopts orphans (advise.c). */
 #include "tools/advise.h"
 
 #include <ctype.h>

@@ -175,7 +175,7 @@ static json_t *lines_json(const struct plan *plan, const struct perf_worker *wor
 			 (json_int_t)sum.checked);
 }
 
-/* What the server says it did. Of its CPU time each connection has the run's so far. */
+/* The server's own account. Of its CPU time each connection has the run's so far. */
 static json_t *served_json(const struct plan *plan, const struct perf_worker *workers)
 {
 	uint64_t requests = 0, cpu_ns = 0, switches = 0;

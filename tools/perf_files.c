@@ -22,7 +22,7 @@ static int finish(FILE *file, const char *path, int wrong)
 
 /* ---- CSV ---- */
 
-/* What would need quotes is left out. */
+/* Text that would need quotes is left out. */
 static void put_text(FILE *file, const char *text)
 {
 	fputc(',', file);

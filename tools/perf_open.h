@@ -14,7 +14,7 @@
 
 enum { PERF_CONSTANT, PERF_POISSON };
 
-/* What is asked for; a closed loop where the rate is 0. */
+/* The wanted loop; a closed one where the rate is 0. */
 struct perf_open {
 	uint32_t rate;		/* requests a second of all connections together */
 	uint32_t arrivals;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What shunt perf is asked for. */
+/* The wishes of a command line of shunt perf. */
 #ifndef SHUNT_TOOLS_PERF_OPTIONS_H
 #define SHUNT_TOOLS_PERF_OPTIONS_H
 

@@ -138,7 +138,7 @@ static void print_head(const struct perf_setup *setup)
 	putchar('\n');
 }
 
-/* What an open loop could not do as it was asked to. */
+/* The requests that an open loop could not send in time. */
 static void print_open(const struct perf_result *result)
 {
 	char cells[3][CELL_MAX];

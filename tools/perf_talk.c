@@ -251,7 +251,7 @@ static int check_message(struct perf_talk *talk, const struct perf_order *order)
 				 right[at]);
 }
 
-/* What the program does with a message that has come. */
+/* The program's work on a message that has come. */
 static int use_message(struct perf_talk *talk)
 {
 	const struct perf_order *order = order_of(talk, talk->in_part);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two ends do with the bytes of a message beside sending and receiving it: LN-02 to LN-04
+ * The work of both ends on the bytes of a message, beside sending and receiving it: LN-02 to LN-04
  * of docs/MECHANISMS.md. The sender touches the buffer that it is about to send, or another one of
  * that size; the receiver scans what has come.
  */
@@ -80,7 +80,7 @@ void perf_buffers_free(struct perf_buffers *buffers);
 /* How many bytes sets that are used in turns need to be larger than the last-level cache. */
 size_t perf_buffers_fresh(void);
 
-/* What the first byte of a line is where senders write to what they send. */
+/* The first byte of a line, where senders write to what they send. */
 static inline uint8_t perf_mark(uint64_t message, uint32_t line)
 {
 	return (uint8_t)(message * 7 + line * 13 + 1);

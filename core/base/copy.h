@@ -19,8 +19,8 @@ enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/*
 /* By plain stores. */
 void shunt_copy_plain(void *to, const void *from, size_t bytes);
 /*
- * By stores that go past the caches, where the processor has them, else as above. What a thread stores after the call
- * is seen after the bytes: the call ends with the barrier that such stores need.
+ * By stores that go past the caches, where the processor has them, else as above. A later store of the
+ * thread is seen after the bytes: the call ends with the barrier that such stores need.
  */
 void shunt_copy_past(void *to, const void *from, size_t bytes);
 

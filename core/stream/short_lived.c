@@ -33,7 +33,7 @@ void shunt_short_lived_config(struct shunt_engine *engine)
 	atomic_store(&engine->brief_ones, true);
 }
 
-/* Who counts at the same time may be lost. */
+/* A count that another thread makes at the same time may be lost. */
 void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t place, bool brief)
 {
 	uint32_t limit = shunt_narrow_u32(shunt_config_live(&engine->config.brief));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a command and its children make the processor's caches do, by perf_event_open(2).
+ * Events of the processor's caches that a command and its children cause, by perf_event_open(2).
  *
  *     counters			which of the events can be counted here
  *     counters COMMAND...	runs it, then says on descriptor 3 what was counted

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What threads of one process cost each other: counts per thousand operations of memcached with 1, 2, 4 and 8 threads.
+# The cost of threads of one process to each other: counts per thousand operations of memcached with 1, 2, 4 and 8 threads.
 #
 #	THREADS="1 2 4 8" CONNECTIONS="16 256" WINDOW=2 threads.sh
 #

@@ -21,7 +21,7 @@ static inline bool sources_hold(struct soft_qp *qp, const struct ibv_send_wr *wr
 	return wr->send_flags & IBV_SEND_INLINE || locals_hold(qp, wr, 0);
 }
 
-/* Credits without a call. What goes past the caches is there before the arrival is written (copy.h). */
+/* Credits without a call. Bytes that go past the caches are there before the arrival is written (copy.h). */
 static inline void copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
 {
 	if (bytes == 8)
