@@ -25,6 +25,7 @@
 
 struct shunt_engine;
 struct shunt_stream;
+struct shunt_traffic;
 
 /* --- life --- */
 
@@ -203,6 +204,14 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 			enum shunt_reason reason);
 /* The same in a child of vfork(), of its parent's stream. */
 int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason);
+
+/* --- what programs may ask of a connection: include/shunt/shunt.h --- */
+
+/* SHUNT_SENDS | SHUNT_RECEIVES. Any thread, no lock. */
+int shunt_stream_tracks(struct shunt_stream *stream);
+/* Bytes so far. 0, or -ENOTCONN: it has no peer. No lock right of streams_lock held. */
+int shunt_stream_traffic(struct shunt_engine *engine, struct shunt_stream *stream,
+			 struct shunt_traffic *traffic);
 
 /* --- waiting --- */
 

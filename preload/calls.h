@@ -8,6 +8,8 @@
  * made of other calls: second names of libc, what libc would do with calls of its own that no
  * library can interpose, and what liburing does by system calls of its own (uring.c).
  *
+ * SHUNT_API_CALLS are no calls of libc: include/shunt/shunt.h finds them by name.
+ *
  * Not here: fork(), for which pthread_atfork() is enough; bind(), getsockname() and other calls whose
  * answer is the kernel's.
  */
@@ -41,6 +43,7 @@
 
 struct io_uring;	/* liburing's, whatever its version */
 struct io_uring_params;
+struct shunt_traffic;
 
 #define SHUNT_CALLS(X)											\
 	X(int, socket, (int family, int type, int protocol))						\
@@ -192,6 +195,11 @@ struct io_uring_params;
 	X(int, io_uring_queue_init_mem, (unsigned int entries, struct io_uring *ring,			\
 					 struct io_uring_params *params, void *buffer, size_t bytes))
 
+#define SHUNT_API_CALLS(X)										\
+	X(const char *, shunt_api_version, (void))							\
+	X(int, shunt_api_track, (int fd))								\
+	X(int, shunt_api_traffic, (int fd, struct shunt_traffic *traffic, size_t bytes))
+
 struct shunt_calls {
 #define X(type, name, parameters) type (*name) parameters;
 	SHUNT_CALLS(X)
@@ -205,6 +213,7 @@ struct shunt_calls {
 #define X(type, name, parameters) __attribute__((visibility("protected"))) type name parameters;
 SHUNT_CALLS(X)
 SHUNT_OWN_CALLS(X)
+SHUNT_API_CALLS(X)
 #undef X
 
 #ifndef __clang__

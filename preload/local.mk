@@ -2,6 +2,7 @@
 # The libc boundary.
 preload_sources = \
 	preload/accept.c \
+	preload/api.c \
 	preload/calls.c preload/calls.h \
 	preload/cancel.c \
 	preload/close.c \

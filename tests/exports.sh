@@ -17,6 +17,7 @@ cat >"$work/names.c" <<-'END'
 	#define ROW(ret, name, ...) CALL #name
 	SHUNT_CALLS(ROW)
 	SHUNT_OWN_CALLS(ROW)
+	SHUNT_API_CALLS(ROW)
 END
 $CC -E -P -I"$top_srcdir" -I"$top_srcdir/include" "$work/names.c" |
 	grep -o 'CALL "[a-zA-Z0-9_]*' | cut -d'"' -f2 | sort >"$work/table"

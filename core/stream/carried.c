@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#define SHUNT_ITSELF
 #include "core/stream/carried.h"
-#include "core/stream/rx.h"
+#include <errno.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include "core/stream/rx.h"
+#include "shunt/shunt.h"
 
 /* tcpi_state; <netinet/tcp.h> has the names, but an older struct tcp_info. */
 enum { FIN_WAIT1 = 4, FIN_WAIT2, TIME_WAIT, CLOSE_WAIT = 8, LAST_ACK, CLOSING = 11 };
@@ -45,4 +48,33 @@ void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, stru
 	    stream->tx.resent + (stream->role == SHUNT_CONNECTOR) + in(info.tcpi_state, FIN_SENT));
 	add(rx, info.tcpi_bytes_received,
 	    stream->rx.aside + (unread > 0 ? (uint32_t)unread : 0) + in(info.tcpi_state, FIN_CAME));
+}
+
+/* Neither lock of the stream is held: the answer is of some moment of the call. */
+int shunt_stream_tracks(struct shunt_stream *stream)
+{
+	if (!shunt_stream_is_linked(stream))
+		return 0;
+	return (atomic_load(&stream->tx.track) == SHUNT_LINK ? SHUNT_SENDS : 0) |
+	       (atomic_load(&stream->rx.track) == SHUNT_LINK ? SHUNT_RECEIVES : 0);
+}
+
+int shunt_stream_traffic(struct shunt_engine *engine, struct shunt_stream *stream,
+			 struct shunt_traffic *traffic)
+{
+	struct shunt_bytes tx, rx;
+	bool connected;
+
+	shunt_lock_take(&engine->streams_lock);
+	connected = stream->fd >= 0 && stream->role != SHUNT_LISTENER &&
+		    atomic_load(&stream->state) != SHUNT_FRESH;
+	tx = stream->tx.bytes;
+	rx = stream->rx.bytes;
+	if (connected)
+		shunt_carried_add(stream, &tx, &rx);
+	shunt_lock_leave(&engine->streams_lock);
+	if (!connected)
+		return -ENOTCONN;
+	*traffic = (struct shunt_traffic) { tx.link, tx.tcp, rx.link, rx.tcp };
+	return 0;
 }
