@@ -30,5 +30,5 @@ EXTRA_DIST += contrib/completion/shunt.bash
 install-data-local:
 	$(MKDIR_P) '$(DESTDIR)$(bashcompdir)'
 	$(INSTALL_DATA) $(srcdir)/contrib/completion/shunt.bash '$(DESTDIR)$(bashcompdir)/shunt'
-uninstall-local:
+uninstall-local: $(uninstall_more)
 	rm -f '$(DESTDIR)$(bashcompdir)/shunt'
