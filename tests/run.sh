@@ -78,6 +78,31 @@ if $CC -static -o "$work/static" "$work/static.c" 2>/dev/null; then
 	has "$err" 'statically linked.*plain TCP'
 fi
 
+# elf CLASS MACHINE: a program that is exit(9) of i386 where CLASS is 1 and MACHINE is 3.
+elf() {
+	python3 - "$@" <<-'END'
+		import struct, sys
+		kind, machine = map(int, sys.argv[1:])
+		code = bytes.fromhex("b801000000bb09000000cd80")  # mov $1,%eax; mov $9,%ebx; int $0x80
+		file = b"\x7fELF" + bytes([kind, 1, 1]) + bytes(9)
+		file += struct.pack("<HHIIIIIHHHHHH", 2, machine, 1, 0x8048054, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+		file += struct.pack("<8I", 1, 0, 0x8048000, 0x8048000, 96, 96, 5, 4096) + code
+		sys.stdout.buffer.write(file)
+	END
+}
+# It ends as bare, also where the kernel has no such programs.
+foreign() { # NAME REASON
+	local bare=0
+	chmod 755 "$work/$1"
+	env "$work/$1" >/dev/null 2>&1 || bare=$?
+	expect "$bare" "$shunt" run "$work/$1"
+	has "$err" "warning: .*/$1: $2, so .*plain TCP"
+}
+elf 1 3 >"$work/i386"
+foreign i386 'it is a 32-bit program'
+elf 2 22 >"$work/s390"
+foreign s390 'it is made for another architecture'
+
 # Programs that have others start programs.
 printf '#! /bin/sh\necho started "$@"\n' >"$work/service" && chmod 755 "$work/service"
 expect 0 "$shunt" run "$work/service" redis-server start

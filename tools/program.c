@@ -75,8 +75,11 @@ static enum shunt_program_kind inspect_interpreter(int fd, off_t offset, const c
 
 static enum shunt_program_kind inspect_elf(int fd, const Elf64_Ehdr *elf, const char **why)
 {
-	if (elf->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    (OUR_MACHINE != EM_NONE && elf->e_machine != OUR_MACHINE)) {
+	if (elf->e_ident[EI_CLASS] != ELFCLASS64) {
+		*why = "it is a 32-bit program";
+		return SHUNT_PROGRAM_FOREIGN;
+	}
+	if (OUR_MACHINE != EM_NONE && elf->e_machine != OUR_MACHINE) {
 		*why = "it is made for another architecture";
 		return SHUNT_PROGRAM_FOREIGN;
 	}
