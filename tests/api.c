@@ -19,12 +19,13 @@
 static int client, server;
 static volatile sig_atomic_t seen = -2;
 
-#define expect(what)									\
-	do {										\
-		if (!(what)) {								\
-			printf("line %d: not so: %s (errno %s)\n", __LINE__, #what, strerror(errno));	\
-			exit(1);							\
-		}									\
+#define expect(what)                                                                               \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			printf("line %d: not so: %s (errno %s)\n", __LINE__, #what,                \
+			       strerror(errno));                                                   \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 static void connect_both(void)

@@ -73,7 +73,7 @@ int shunt_scratch_make(const char *command, char dir[PATH_MAX]);
 /* With the plain files in it. */
 void shunt_scratch_remove(const char *dir);
 
-#define SHUNT_FILE_MAX (PATH_MAX + 16)
+#define SHUNT_FILE_MAX (PATH_MAX + 32)
 
 /* What the two ends of a run write. */
 struct shunt_pair_files {

@@ -39,9 +39,9 @@ struct run {
 static void name_member(struct run *run, struct member *member, const char *name)
 {
 	snprintf(member->name, sizeof(member->name), "%s", name);
-	snprintf(member->out, sizeof(member->out), "%s/%s.out", run->dir, name);
-	snprintf(member->err, sizeof(member->err), "%s/%s.err", run->dir, name);
-	snprintf(member->stats, sizeof(member->stats), "%s/%s.stats", run->dir, name);
+	snprintf(member->out, sizeof(member->out), "%s/%.15s.out", run->dir, name);
+	snprintf(member->err, sizeof(member->err), "%s/%.15s.err", run->dir, name);
+	snprintf(member->stats, sizeof(member->stats), "%s/%.15s.stats", run->dir, name);
 	member->line = -1;
 }
 

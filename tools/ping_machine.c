@@ -18,6 +18,7 @@
 #include "tools/shunt.h"
 
 #define CLASS "/sys/class/infiniband"
+#define PATH_ROOM (sizeof(CLASS) + 2 * (NAME_MAX + 1) + 64)	/* of a device and a port, and a name of ours */
 
 const char *ping_json_text(const json_t *object, const char *key)
 {
@@ -70,7 +71,7 @@ static const char *state_word(const char *line)
 
 static json_t *look_at_port(const char *device, const char *number)
 {
-	char path[512], line[128];
+	char path[PATH_ROOM], line[128];
 	json_t *port = json_object();
 
 	json_object_set_new(port, "device", json_string(device));
@@ -94,7 +95,7 @@ static json_t *look_at_port(const char *device, const char *number)
 
 static void look_at_device(json_t *devices, const char *device)
 {
-	char path[512];
+	char path[PATH_ROOM];
 	struct dirent *entry;
 	DIR *ports;
 
