@@ -262,14 +262,13 @@ static void the_count_is_exact(void **state)
 static void a_short_send_ends_where_it_said(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
-	size_t taken = 0, more;
 
 	(void)state;
 	config.ring_min = config.ring_max = 4096;
 	config.mr_bytes = 64 << 10;
 	make_followed(&config, 1, "off");
-	while ((more = put(0, 0, 1000, 0)) > 0)
-		taken += more;
+	while (put(0, 0, 1000, 0) > 0)
+		;
 	set_trace(0, "0");
 	assert_int_equal(put(0, 0, 1000, 0), 0);
 	assert_int_equal(count(0, SHUNT_TRACE_CHOSEN), 0);
