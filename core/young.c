@@ -418,7 +418,7 @@ void shunt_young_parted(struct shunt_engine *engine)
 	each(engine, share);
 }
 
-/* Locks are as other threads have left them. */
+/* Locks are as other threads have left them. A record that is as it should be is only read: a write copies its page. */
 void shunt_young_forked(struct shunt_engine *engine)
 {
 	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
@@ -431,9 +431,14 @@ void shunt_young_forked(struct shunt_engine *engine)
 		struct shunt_young *records = atomic_load(&engine->young[block]);
 
 		for (size_t i = 0; records && i < SHUNT_YOUNG_BLOCK; i++) {
-			records[i].lock = (struct shunt_lock) { 0 };
-			records[i].set = NULL;
-			records[i].ended = records[i].ended_received = records[i].ended_sent = 0;
+			struct shunt_young *young = &records[i];
+
+			if (atomic_load(&young->lock.word))
+				young->lock = (struct shunt_lock) { 0 };
+			if (young->set)
+				young->set = NULL;
+			if (young->ended)
+				young->ended = young->ended_received = young->ended_sent = 0;
 		}
 	}
 }
