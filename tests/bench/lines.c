@@ -4,8 +4,8 @@
  * functions below at each access to memory and at each atomic instruction. They stand in for ThreadSanitizer's own,
  * and note by thread which cache lines it has read and written, in how many calls of each kind.
  *
- * A thread writes to its own table only, so nothing here waits. Not seen: what memcpy(3) and the kernel touch. Bytes
- * of messages are copied so, and no second thread of the process touches them.
+ * A thread writes to its own table only, so nothing here waits. Not seen: what memcpy(3) and the kernel touch, and what a
+ * thread touches of its own stack. Bytes of messages are copied so, and no second thread of the process touches them.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #define LINES 8192	/* places in a thread's table, a power of two */
 #define SITES 4096	/* the same */
 #define LINE_BITS 6
+#define STACK 32768	/* bytes above a frame that are the thread's own */
 
 enum { READ, WRITE, WAYS };
 
@@ -93,12 +94,18 @@ static void note_line(struct thread *thread, uintptr_t number, int way, uintptr_
 	line->calls[way][thread->kind]++;
 }
 
+/* The same lines serve one call after another there. */
+static bool is_own_stack(uintptr_t at)
+{
+	return at - (uintptr_t)__builtin_frame_address(0) < STACK;
+}
+
 static void note(const volatile void *address, size_t bytes, int way, void *code)
 {
 	struct thread *thread = table();
 	uintptr_t at = (uintptr_t)address;
 
-	if (!thread || !bytes)
+	if (!thread || !bytes || is_own_stack(at))
 		return;
 	for (uintptr_t n = at >> LINE_BITS; n <= (at + bytes - 1) >> LINE_BITS; n++)
 		note_line(thread, n, way, (uintptr_t)code);

@@ -5,7 +5,7 @@
 Prints "KIND CALLS LOCKS TAKES BUSY ATOMICS WRITTEN READ" for each kind, means over the calls of all threads of all files:
 locks that a call takes, each counted once; how often it takes one, and tries in vain; atomic read-modify-writes; cache
 lines it writes that another thread of its process reads or writes; lines it reads that another thread writes.
-With -v, each lock and each such line follows, with the code that used it first.
+With -v, each lock and each such line follows, with the code that used it first, and that of another thread.
 
 A line counts as another thread's if that thread has used it once for every 32 uses of this one.
 """
@@ -68,19 +68,20 @@ def is_lock(names, code):
     return any(f in LOCKS for f in functions)
 
 
-def shares(threads, thread, address):
-    """Whether another thread uses the line (wrote, or reads what this one writes) often enough."""
+def others(threads, thread, address):
+    """Code of another thread that uses the line often enough, and of one that writes it; 0: there is none."""
     mine = thread.lines[address]
     uses = sum(mine[0]) + sum(mine[1])
-    used = wrote = False
+    user = writer = 0
     for other in threads:
         theirs = other.lines.get(address)
         if other is thread or not theirs:
             continue
+        if sum(theirs[1]) * SELDOM >= uses:
+            writer = theirs[3]
         if (sum(theirs[0]) + sum(theirs[1])) * SELDOM >= uses:
-            used = True
-            wrote |= sum(theirs[1]) * SELDOM >= uses
-    return used, wrote
+            user = theirs[3] or theirs[2]
+    return user, writer
 
 
 def place(names, code):
@@ -125,13 +126,13 @@ def main():
                 for address, (reads, writes, read_by, wrote_by) in thread.lines.items():
                     if not reads[kind] and not writes[kind]:
                         continue
-                    used, wrote = shares(threads, thread, address)
-                    if used and writes[kind]:
+                    user, writer = others(threads, thread, address)
+                    if user and writes[kind]:
                         total["written"] += writes[kind]
-                        details["writes", place(names, wrote_by)] += writes[kind]
-                    if wrote and reads[kind]:
+                        details["writes", f"{place(names, wrote_by)} | {place(names, user)}"] += writes[kind]
+                    if writer and reads[kind]:
                         total["read"] += reads[kind]
-                        details["reads", place(names, read_by)] += reads[kind]
+                        details["reads", f"{place(names, read_by)} | {place(names, writer)}"] += reads[kind]
         means = " ".join(f"{total[n] / calls:.2f}"
                          for n in ("locks", "takes", "busy", "waited", "atomics", "written", "read"))
         print(f"{KINDS[kind]} {calls} {means}")
