@@ -18,6 +18,7 @@ struct shunt_thread {
 	volatile sig_atomic_t signalled;	/* handlers that ran since the wait began */
 	bool restarts;				/* a wait of this call has been begun again after a handler */
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
+	uint64_t polls;		/* that it has made */
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t expired;	/* waits whose time was over while they polled, since something was found */
 	uint32_t skip;		/* waits that will not poll */

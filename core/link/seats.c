@@ -41,6 +41,7 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 		memset(stream->control, 0, sizeof(*stream->control));
 		rx->link_ring = rx->ring = link->arena_base + offset;
 		rx->ring_bytes = rx->link_bytes = bytes;
+		rx->link_end = 0;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
 		if (link->top <= id)

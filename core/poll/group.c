@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/engine.h"
+#include "core/fd/thread.h"
 #include "core/loop/request.h"
 #include "core/poll/polling.h"
 #include "core/poll/sleeper.h"
@@ -98,7 +99,8 @@ static int poll_some(struct shunt_engine *engine, int limit)
 
 	if (!group->open)
 		return 0;
-	__atomic_store_n(&group->polls, group->polls + 1, __ATOMIC_RELAXED);	/* senders look at it (tx.c) */
+	group->polls++;
+	shunt_thread.polls++;	/* the thread's next send looks at it (tx.c) */
 	if (__builtin_expect(
 		    atomic_load_explicit(&group->rearm, memory_order_relaxed) || group->metered ||
 			    shunt_gap_is_timed(engine),

@@ -40,19 +40,30 @@ struct shunt_hooks {
 };
 
 struct shunt_group {
-	struct shunt_lock lock;
+	/* Seldom written. */
 	const struct shunt_hooks *hooks;
 	_Atomic bool open;		/* there is a device */
+	uint32_t cq_count;
+	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
 	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
 	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
-	uint32_t cq_count;
-	uint32_t cq_turn;		/* which is polled first */
 	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
+
+	/* One cache line has what each poll writes. Calls that do not poll keep off it. */
+	_Alignas(64) struct shunt_lock lock;
+	uint32_t cq_turn;		/* the CQ that is polled first */
+	uint64_t polls, empty_polls, completions;
 	bool more;			/* the last poll did not empty the CQs */
+	bool service_asleep;		/* the service thread sleeps on the channel, beside the leader */
+	_Atomic bool rearm;		/* an event was taken; a thread that sleeps on the channel needs another */
+	_Atomic bool after_due;		/* kick_lanes or settle is not empty */
 	uint32_t
 		metered; /* links of which arrivals are counted: polls are timed for them (emptied_at) */
-	struct shunt_gap gap;
+	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
+	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
+
+	_Alignas(64) struct shunt_gap gap;
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
@@ -60,15 +71,9 @@ struct shunt_group {
 	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */
-	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
-	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
 	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */
-	bool service_asleep;			/* so does the service thread, beside the leader */
-	_Atomic bool rearm;			/* an event was taken; who sleeps on the channel needs another */
-	_Atomic bool after_due;			/* one of the two lists is not empty */
-	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
-	uint64_t polls, empty_polls, completions, arms, events, sleeps, kicks;
+	uint64_t arms, events, sleeps, kicks;
 	uint64_t spins, spin_hits;	/* that found nothing, that found something */
 	uint64_t backoffs;		/* times a thread gave up spinning for a while */
 };

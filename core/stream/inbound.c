@@ -51,7 +51,9 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 		return "data for a direction that is on TCP";
 	if (__builtin_expect(rx->shut, 0))
 		refuse(engine, stream);
-	if (__builtin_expect(tail > ring_end(rx), 0))
+	if (__builtin_expect(tail > rx->link_end, 0))
+		rx->link_end = ring_end(rx);	/* the reader writes `head` with each receive: a look at it is dear */
+	if (__builtin_expect(tail > rx->link_end, 0))
 		return "more data than the ring holds";
 	fetch_ahead(engine, rx, tail - bytes, bytes);
 	if (__builtin_expect(stream->lane->followed != NULL, 0) &&
@@ -90,6 +92,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 		return "an upgrade out of turn";
 	rx->link_open = true;
 	rx->link_from = at;
+	rx->link_end = 0;
 	atomic_store(&rx->tail, at);
 	atomic_store(&rx->boundary, at);
 	count_announced(engine, stream);
@@ -201,6 +204,7 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	    at != atomic_load(&rx->tail))
 		return "a ring change out of turn";
 	rx->link_from = at;
+	rx->link_end = 0;
 	rx->link_ring = rx->next_ring;	/* set before `next_bytes` */
 	rx->link_bytes = bytes;
 	atomic_store(&rx->next_from, at);

@@ -23,6 +23,7 @@
 
 struct shunt_link;
 struct shunt_lane;
+struct shunt_thread;
 struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
@@ -165,7 +166,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that we show in TCP */
 	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
 	uint64_t shown_tcp;	/* bytes.tcp then */
-	uint64_t seen_polls, heard;	/* group.polls at the last send; ticks when one polled itself */
+	const struct shunt_thread *seen_thread;	/* of the last send; only compared */
+	uint64_t seen_polls, heard;	/* and its polls then; ticks when a send polled itself */
 	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
 	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (deferred_fin.h) */
 	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
@@ -196,22 +198,17 @@ struct shunt_tx {	/* tx.lock, except P */
 struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;
-	_Atomic bool shut;	/* shutdown(SHUT_RD) */
 	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
 	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
 	bool doubtful;		/* the link was not believed and may have had more, or TCP ends within a nonce: such an end is none */
 	uint64_t owed;		/* nor is one before this: so far a link that died was to have brought the stream (failover.c) */
 	_Atomic bool final;	/* the link is dead: its bytes end at tail */
-	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
-	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
 	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
 	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
 	_Atomic bool owes_reset;	/* the kernel's socket is to be reset behind what is unread in it, or by close */
 	_Atomic bool told;	/* it has been: the other track may bring the same one later */
 	_Atomic uint64_t head;	/* next byte the program will get */
-	_Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
-	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t second;	/* P: the announced end of the track after that */
 	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
@@ -234,16 +231,24 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
 	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
 	uint64_t ring_from;	/* stream offset from which the ring is used */
-	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
 	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
-	/* P alone: what the link may still do in this direction */
-	_Atomic uint64_t answers;	/* id of a send that the program has read and not answered (traced.h); 0: none */
-	bool link_open;		/* between UPGRADE and HANDBACK */
-	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
-	uint32_t link_bytes;	/* and its size */
-	const uint8_t *link_ring;	/* and where it is */
+	_Atomic uint64_t answers;	/* P: id of a send that the program has read and not answered (traced.h); 0: none */
 	struct shunt_bytes bytes;
+
+	/* One cache line has all that a poll needs for a message. What each receive writes is in others. */
+	_Alignas(64) _Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
+	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
+	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
+	/* P alone: what the link may still do in this direction */
+	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
+	uint64_t link_end;	/* so far its bytes are known to have room; `head` may have moved since */
+	const uint8_t *link_ring;	/* where that ring is */
+	uint32_t link_bytes;	/* and its size */
+	bool link_open;		/* between UPGRADE and HANDBACK */
+	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
+	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
+	_Atomic bool shut;	/* shutdown(SHUT_RD) */
 };
 
 struct shunt_stream {

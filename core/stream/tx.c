@@ -251,16 +251,21 @@ static ssize_t wait_for_peer(struct shunt_stream *stream)
 }
 
 /*
- * Who only sends, and finds room, would not hear that the peer has closed: by the second send the kernel says so. Who has
- * polled between two sends has heard.
+ * A thread that only sends, and finds room, would not hear that the peer has closed: by the second send the kernel says
+ * so. A thread that has polled between two sends has heard. Polls of other threads are not looked at: each writes
+ * their count, and each send would wait for it.
  */
 static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx)
 {
-	uint64_t polls = __atomic_load_n(&engine->group.polls, __ATOMIC_RELAXED), now;
+	uint64_t now;
 
-	if (polls != tx->seen_polls) {
-		tx->seen_polls = polls;
-		return;
+	if (tx->seen_polls != shunt_thread.polls || tx->seen_thread != &shunt_thread) {
+		bool polled = tx->seen_thread == &shunt_thread;
+
+		tx->seen_polls = shunt_thread.polls;
+		tx->seen_thread = &shunt_thread;
+		if (polled)
+			return;
 	}
 	now = shunt_cycles();
 	if (now - tx->heard < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */

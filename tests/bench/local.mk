@@ -49,6 +49,24 @@ tests_bench_smc_la_CFLAGS = $(plain_cflags)
 tests_bench_smc_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 tests_bench_smc_la_LIBADD = -ldl
 
+# What threads of a process share: the library, compiled so that each access to memory is noted, and what notes it.
+# -fsanitize=thread is for the compiler alone. lines.so stands in for what the linker would add with it.
+check_PROGRAMS += tests/bench/crowd
+tests_bench_crowd_SOURCES = tests/bench/crowd.c tests/bench/lines.h tests/calls/carried.c tests/calls/carried.h tests/plain.h
+tests_bench_crowd_CFLAGS = $(plain_cflags)
+tests_bench_crowd_LDFLAGS =
+if !SANITIZED
+check_LTLIBRARIES += tests/bench/lines.la tests/bench/counted.la
+tests_bench_lines_la_SOURCES = tests/bench/lines.c tests/bench/lines.h
+tests_bench_lines_la_CFLAGS = $(plain_cflags) -ftls-model=initial-exec
+tests_bench_lines_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+tests_bench_counted_la_SOURCES = $(libshuntcore_la_SOURCES) $(preload_sources)
+tests_bench_counted_la_CPPFLAGS = $(AM_CPPFLAGS) -fsanitize=thread -DSOFT_TSAN=0
+tests_bench_counted_la_CFLAGS = $(AM_CFLAGS) -Wno-tsan
+tests_bench_counted_la_LDFLAGS = -module -avoid-version -rpath /nowhere -Wl,-z,now \
+	-Wl,--version-script=$(srcdir)/preload/libshunt.map $(preload_wraps)
+endif
+
 # Whether a receiver that reads the sender's memory itself would be faster than two copies.
 check_PROGRAMS += tests/bench/one_copy
 tests_bench_one_copy_SOURCES = tests/bench/one_copy.c tests/plain.h
@@ -80,7 +98,7 @@ tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/threads.sh
+	tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
 
 # One script for each figure or table of the papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \

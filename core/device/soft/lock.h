@@ -18,7 +18,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(SOFT_TSAN)	/* a build that instruments as ThreadSanitizer does, and is not it, says 0 */
+#elif defined(__SANITIZE_THREAD__)
 #define SOFT_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)

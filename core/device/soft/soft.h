@@ -188,9 +188,9 @@ struct soft_counters {
 	uint64_t wr_bytes;
 	uint64_t inline_wr;
 	uint64_t signaled;
-	uint64_t arrivals;	/* receive completions polled */
 	uint64_t rnr;		/* times a WR found no posted receive */
 	uint64_t wakes;		/* eventfd writes: system calls made for the peer */
+	_Alignas(64) uint64_t arrivals;	/* receive completions polled; senders write the others */
 };
 const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
 
