@@ -55,6 +55,17 @@ void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *slee
 		group->sleeps++;
 }
 
+/* A thread that has nothing to hear of completions would be woken for nothing. */
+static void wake_a_leader(struct shunt_engine *engine)
+{
+	struct shunt_sleeper *sleeper = engine->group.sleepers;
+
+	while (sleeper && sleeper->apart)
+		sleeper = sleeper->next;
+	if (sleeper)
+		shunt_sleeper_kick(engine, sleeper);
+}
+
 /*
  * Without a leader, whoever leaves wakes the next to become it: also one that was woken to lead and does not
  * come back.
@@ -73,8 +84,8 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 		group->leader = NULL;
 		shunt_gap_woke(engine);
 	}
-	if (group->open && !group->leader && group->sleepers)
-		shunt_sleeper_kick(engine, group->sleepers);
+	if (group->open && !group->leader)
+		wake_a_leader(engine);
 }
 
 bool shunt_sleeper_is_ours(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper)
@@ -86,7 +97,7 @@ bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleep
 {
 	struct shunt_group *group = &engine->group;
 
-	if (!group->open || group->leader)
+	if (!group->open || group->leader || sleeper->apart)
 		return false;
 	sleeper->leader = true;
 	group->leader = sleeper;

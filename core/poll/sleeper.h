@@ -18,6 +18,7 @@ struct shunt_stream;
 struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	int kick_fd;		/* an eventfd that ends its sleep */
 	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
+	bool apart;		/* no completion concerns it: never leads; set before it enters */
 	bool leader;
 	bool told;		/* something changed on a stream it waits for */
 	bool heeds;		/* cancellations of its thread */
@@ -32,7 +33,7 @@ struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
 	struct shunt_sleep_on *next;
 };
 
-/* The first to come leads: it must arm the CQ and sleep on the channel as well. */
+/* The first to come that is not apart leads: it must arm the CQ and sleep on the channel as well. */
 void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 /* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
 void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);

@@ -131,7 +131,7 @@ static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_
 		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
 	if (!asleep || waker->revents || shunt_thread.signalled)
 		shunt_waker_drain(engine, waker->fd);
-	return n < 0 ? n : 0;
+	return n < 0 ? n : n - !!waker->revents - !!bell->revents;
 }
 
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)

@@ -32,7 +32,8 @@ void shunt_sleep_fall(struct shunt_sleep *sleep);
 void shunt_sleep_rise(struct shunt_sleep *sleep);
 /*
  * All of it, on a waker: until one of the descriptors is ready, somebody tells of a stream, or a signal comes. `fds` has
- * room for SHUNT_SLEEP_FDS behind `fds_count`. 0, or -errno of ppoll(). No lock held.
+ * room for SHUNT_SLEEP_FDS behind `fds_count`. How many of those are ready, by what ppoll() has left in them; 0 also where
+ * there was no sleep; or its -errno. No lock held.
  */
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask);
 

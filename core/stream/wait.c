@@ -87,8 +87,9 @@ static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_sleep_on on = { .stream = stream };
 	struct shunt_sleep sleep = { .engine = engine, .sleeper.heeds = heeds, .on = &on, .count = 1,
 				     .ready = is_ready, .arg = &waiter };
+	int result = shunt_sleep(&sleep, waiter.fds, 1, deadline, NULL);
 
-	return shunt_sleep(&sleep, waiter.fds, 1, deadline, NULL);
+	return result < 0 ? result : 0;
 }
 
 /*

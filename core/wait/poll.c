@@ -34,6 +34,7 @@ struct polling {
 	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
 	nfds_t link_fds;		/* entries that a completion could make ready */
+	bool apart;			/* nor can one change any other: all is the kernel's, as long as nothing joins a link */
 	bool moved;			/* a stream has gone over to the kernel since the plan */
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
@@ -85,10 +86,19 @@ static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
 	return true;
 }
 
+/* Its peer may announce something on the link, whatever track it is on. */
+static bool hears_of_link(const struct shunt_stream *stream)
+{
+	uint8_t state = atomic_load(&stream->state);
+
+	return state != SHUNT_FRESH && state != SHUNT_CANDIDATE && state != SHUNT_PLAIN;
+}
+
 /* What the kernel is asked about each entry now; tracks may have changed since the last time. */
 static void plan(struct polling *p)
 {
 	p->kernel_fds = p->link_fds = 0;
+	p->apart = true;
 	for (nfds_t i = 0; i < p->count; i++) {
 		struct shunt_file *file = shunt_numbers_look(p->engine, p->user[i].fd);
 
@@ -107,9 +117,12 @@ static void plan(struct polling *p)
 			if (!ask)
 				p->kernel[i].fd = -1;
 			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;
+			p->apart &= !hears_of_link(stream);
 		}
-		if (file && file->kind == SHUNT_FILE_EPOLL)
+		if (file && file->kind == SHUNT_FILE_EPOLL) {
 			p->link_fds += nest(p->engine, (struct shunt_epset *)file);
+			p->apart = false;
+		}
 		p->kernel_fds += p->kernel[i].fd >= 0;
 	}
 }
@@ -137,13 +150,13 @@ static short set_events(struct polling *p, struct shunt_epset *set, short revent
 	return ready ? revents | POLLIN : revents & ~(POLLIN | POLLRDNORM);
 }
 
-/* Would the kernel be asked about more of the stream at I now than when that was planned? */
+/* Would the kernel be asked about more of the stream at I now than when that was planned, or the link? */
 static bool has_moved(const struct polling *p, nfds_t i)
 {
 	const struct pollfd *planned = &p->kernel[i];
 	uint32_t ask = shunt_ready_kernel(p->on[i].stream, p->user[i].events);
 
-	return (ask && planned->fd < 0) || (ask & p->user[i].events & ~planned->events);
+	return (p->apart && hears_of_link(p->on[i].stream)) || (ask && planned->fd < 0) || (ask & p->user[i].events & ~planned->events);
 }
 
 /*
@@ -262,14 +275,23 @@ static bool is_ready(void *arg)
 	return harvest(p, false, true) || p->moved;
 }
 
+/* Where all is the kernel's, its word at the end of the sleep is the answer. */
+static int answer(struct polling *p)
+{
+	int ready = p->apart ? harvest(p, true, false) : 0;
+
+	return p->moved ? 0 : ready;
+}
+
+/* As was planned. Ready entries, 0: look again, or -errno. */
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	struct shunt_sleep sleep = { .engine = p->engine, .on = p->on, .count = p->count,
+	struct shunt_sleep sleep = { .engine = p->engine, .on = p->on, .count = p->count, .sleeper.apart = p->apart,
 				     .ready = is_ready, .cancelled = forget, .arg = p };
-	int result;
+	int result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
 
-	plan(p);
-	result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
+	if (result > 0)
+		result = answer(p);
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
@@ -281,8 +303,10 @@ static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
 
 	if (ready || shunt_now(p->engine) >= deadline)
 		return ready;
-	if (!stay)
+	if (!stay) {
+		plan(p);
 		return sleep_awhile(p, deadline, mask);
+	}
 	cancellation_point(p);
 	return 0;
 }
@@ -291,8 +315,14 @@ static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
 static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
 	bool drains = shunt_polling(p->engine)->drains;
-	int ready = look_at_all(p);
+	int ready = 0;
 
+	/* The kernel needs no look before it is asked to wait. */
+	plan(p);
+	if (deadline && p->apart)
+		ready = sleep_awhile(p, deadline, mask);
+	if (!ready)
+		ready = look_at_all(p);
 	while (!ready && deadline && shunt_now(p->engine) < deadline) {
 		ready = wait_once(p, deadline, mask);
 		if (!ready)

@@ -75,6 +75,21 @@ static void one_leader(void **state)
 	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
 }
 
+/* A thread that no completion concerns never leads, and is not woken to. */
+static void one_apart_is_left_alone(void **state)
+{
+	struct bed *bed = *state;
+
+	bed->sleeper[2].apart = true;
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
+	assert_int_equal(kicked[2], 0);
+	assert_int_equal(kicked[1], 1);
+	shunt_sleeper_leave(&bed->engine, &bed->sleeper[1]);
+	assert_int_equal(kicked[2], 0);
+	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[2]));
+	assert_null(bed->engine.group.leader);
+}
+
 /* Without a device there is nothing to lead: nobody is woken for it. */
 static void no_device(void **state)
 {
@@ -107,6 +122,7 @@ int main(void)
 		cmocka_unit_test_setup(first_leads, set_up),
 		cmocka_unit_test_setup(somebody_always_leads, set_up),
 		cmocka_unit_test_setup(one_leader, set_up),
+		cmocka_unit_test_setup(one_apart_is_left_alone, set_up),
 		cmocka_unit_test_setup(no_device, set_up),
 		cmocka_unit_test_setup(each_device_numbers_its_own, set_up),
 	};
