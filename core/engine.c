@@ -38,7 +38,6 @@
 #include "core/young.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
-#define TABLE_MAX 1048576	/* descriptors beyond this number stay the kernel's */
 
 const struct shunt_hooks shunt_engine_hooks = {
 	.apply = shunt_inbound_apply,
@@ -56,7 +55,7 @@ static struct shunt_files *make_table(void)
 	size_t slots;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	slots = limit.rlim_max > TABLE_MAX ? TABLE_MAX : limit.rlim_max;
+	slots = limit.rlim_max > SHUNT_FILES_MAX ? SHUNT_FILES_MAX : limit.rlim_max;
 	files = shunt_lsan_map(sizeof(*files) + slots * sizeof(files->slot[0]));
 	if (!files)
 		return NULL;
@@ -137,7 +136,7 @@ static int say_end(struct shunt_stream *stream, void *arg)
 /* A child of ours may hold it too: it goes back to the kernel, which knows who is the last. */
 static void retire_shared(struct shunt_engine *engine)
 {
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+	shunt_files_each(engine->files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 

@@ -163,7 +163,7 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 
 static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
 {
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++)
+	shunt_files_each(engine->files, fd)
 		if (shunt_file(engine, fd) == file)
 			return fd;
 	return -1;

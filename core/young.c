@@ -156,7 +156,7 @@ static void each(struct shunt_engine *engine,
 {
 	if (!atomic_load(&engine->brief_ones))
 		return;
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+	shunt_files_each(engine->files, fd) {
 		struct shunt_file *file = shunt_files_get(engine->files, fd);
 		struct shunt_young *young = (struct shunt_young *)file;
 
@@ -421,7 +421,7 @@ void shunt_young_parted(struct shunt_engine *engine)
 /* Locks are as other threads have left them. A record that is as it should be is only read: a write copies its page. */
 void shunt_young_forked(struct shunt_engine *engine)
 {
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+	shunt_files_each(engine->files, fd) {
 		struct shunt_file *file = shunt_files_get(engine->files, fd);
 
 		if (file && file->kind == SHUNT_FILE_YOUNG)

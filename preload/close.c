@@ -82,13 +82,16 @@ static bool valid(unsigned int first, unsigned int last, int flags)
  */
 static int close_around(unsigned int first, unsigned int last, int flags)
 {
-	size_t limit = atomic_load(&shunt_process.files->top);
+	struct shunt_files *files = shunt_process.files;
 	unsigned int fd;
 
-	for (fd = first; fd < limit && fd <= last; fd++) {
-		struct shunt_file *file = shunt_files_get(shunt_process.files, (int)fd);
+	/* -1 says that there is none, and is above the limit. */
+	for (fd = (unsigned int)shunt_files_next(files, (int)first);
+	     fd <= last && fd < files->limit;
+	     fd = (unsigned int)shunt_files_next(files, (int)fd + 1)) {
+		struct shunt_file *file = shunt_files_get(files, (int)fd);
 
-		if (likely(!file))
+		if (!file)	/* another thread has closed it */
 			continue;
 		if (file->kind != SHUNT_FILE_PRIVATE) {
 			if (!(flags & CLOSE_RANGE_UNSHARE))

@@ -71,9 +71,9 @@ static bool still_parents(int fd)
 static void retire_inherited(bool closing_too)
 {
 	bool foreign = shunt_process_foreign();
-	int saved = errno, fd, flags;
+	int saved = errno, flags;
 
-	for (fd = 0; (size_t)fd < atomic_load(&shunt_process.files->top); fd++) {
+	shunt_files_each(shunt_process.files, fd) {
 		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 
 		if (likely(!stream) || shunt_stream_is_plain(stream))
@@ -91,7 +91,7 @@ void shunt_rights_ring(void)
 {
 	int saved = errno;
 
-	for (int fd = 0; (size_t)fd < atomic_load(&shunt_process.files->top); fd++) {
+	shunt_files_each(shunt_process.files, fd) {
 		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 
 		if (stream && !shunt_stream_is_plain(stream))

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "core/base/narrow.h"
+#include <stdint.h>
 
 enum shunt_file_kind {
 	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
@@ -29,10 +29,12 @@ struct shunt_file {
 };
 
 #define SHUNT_HELPERS 64	/* libibverbs alone loads some twenty */
+#define SHUNT_FILES_MAX 1048576	/* descriptors from this number on stay the kernel's */
+#define SHUNT_FILES_RUN 64	/* numbers of which one bit tells whether a slot was ever used */
+#define SHUNT_FILES_WORDS (SHUNT_FILES_MAX / SHUNT_FILES_RUN / 64)
 
 struct shunt_files {
 	size_t limit;				/* descriptors below this number have a slot */
-	_Atomic size_t top;			/* no slot at or above this number was ever used */
 	_Atomic unsigned int making;		/* threads that are making descriptors of our own (own_fds.c) */
 	_Atomic unsigned int made;		/* how often somebody has begun to */
 	_Atomic unsigned int closing;		/* threads that are closing what they do not know */
@@ -41,6 +43,9 @@ struct shunt_files {
 	 * the count. */
 	struct { const char *from, *to; } helpers[SHUNT_HELPERS];
 	_Atomic unsigned int helper_count;
+	/* A bit for each run of numbers, set for good with its first slot. Our own descriptors are far above the
+	 * program's: a sweep, as each fork makes several, would else read thousands of slots of nothing. */
+	_Atomic uint64_t used[SHUNT_FILES_WORDS];
 	_Atomic(struct shunt_file *) slot[];
 };
 
@@ -51,32 +56,39 @@ static inline struct shunt_file *shunt_files_get(struct shunt_files *files, int 
 	return atomic_load_explicit(&files->slot[fd], memory_order_acquire);
 }
 
-/* The slots of all numbers below this one are to be looked at, by who looks at all. */
-static inline int shunt_files_top(const struct shunt_files *files)
-{
-	return shunt_narrow_int(atomic_load(&files->top));
-}
-
 static inline bool shunt_files_closed(struct shunt_files *files, int fd)
 {
 	return shunt_files_get(files, fd) == &files->closed;
 }
 
+/* Before the slot is filled, so that a sweep that begins later looks at it. */
+static inline void shunt_files_use(struct shunt_files *files, int fd)
+{
+	size_t run = (size_t)fd / SHUNT_FILES_RUN;
+	uint64_t bit = 1ull << run % 64;
+
+	if (!(atomic_load_explicit(&files->used[run / 64], memory_order_relaxed) & bit))
+		atomic_fetch_or(&files->used[run / 64], bit);
+}
+
 static inline void shunt_files_set(struct shunt_files *files, int fd, struct shunt_file *file)
 {
-	size_t top = atomic_load_explicit(&files->top, memory_order_relaxed);
-
 	if ((size_t)(unsigned int)fd >= files->limit)
 		return;
+	if (file)
+		shunt_files_use(files, fd);
 	atomic_store_explicit(&files->slot[fd], file, memory_order_release);
-	while ((size_t)fd >= top &&
-	       !atomic_compare_exchange_weak(&files->top, &top, (size_t)fd + 1))
-		;
 }
 
 static inline void shunt_files_close(struct shunt_files *files, int fd)
 {
 	shunt_files_set(files, fd, &files->closed);
 }
+
+/* The lowest number from fd on whose slot is not NULL; -1: there is none. */
+int shunt_files_next(struct shunt_files *files, int fd);
+
+#define shunt_files_each(files, fd) \
+	for (int fd = shunt_files_next(files, 0); fd >= 0; fd = shunt_files_next(files, fd + 1))
 
 #endif

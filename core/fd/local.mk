@@ -2,7 +2,7 @@
 # Descriptors of our own among the program's.
 fd_sources = \
 	core/fd/eventfd.c core/fd/eventfd.h \
-	core/fd/file.h \
+	core/fd/file.c core/fd/file.h \
 	core/fd/own_fds.c core/fd/own_fds.h \
 	core/fd/thread.c core/fd/thread.h \
 	core/fd/young.h

@@ -10,7 +10,7 @@
 
 /* High enough that programs do not meet them, low enough that the kernel's table, which fork()
  * copies up to the highest number, stays small. */
-#define FLOOR 16384
+#define FLOOR 1920
 
 static int floor_for(struct shunt_engine *engine)
 {
@@ -133,8 +133,11 @@ void shunt_numbers_leave(struct shunt_engine *engine)
 /* Another thread may have given it to a new file. */
 static void replace(struct shunt_files *files, int fd, struct shunt_file *from, struct shunt_file *to)
 {
-	if ((size_t)(unsigned int)fd < files->limit)
-		atomic_compare_exchange_strong(&files->slot[fd], &from, to);
+	if ((size_t)(unsigned int)fd >= files->limit)
+		return;
+	if (to)
+		shunt_files_use(files, fd);
+	atomic_compare_exchange_strong(&files->slot[fd], &from, to);
 }
 
 void shunt_numbers_closed(struct shunt_engine *engine, int fd)
@@ -231,7 +234,7 @@ void shunt_own_fds_close(struct shunt_engine *engine, int fd)
  */
 void shunt_own_fds_abandon(struct shunt_engine *engine)
 {
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+	shunt_files_each(engine->files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 
 		if (!file || file->kind != SHUNT_FILE_PRIVATE || fd == shunt_thread.sleep_fd - 1)

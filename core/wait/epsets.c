@@ -87,7 +87,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 
 void shunt_epset_inherit(struct shunt_engine *engine)
 {
-	for (int fd = 0; fd < shunt_files_top(engine->files); fd++) {
+	shunt_files_each(engine->files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_epset *set = (struct shunt_epset *)file;
 

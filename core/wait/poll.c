@@ -156,7 +156,8 @@ static bool has_moved(const struct polling *p, nfds_t i)
 	const struct pollfd *planned = &p->kernel[i];
 	uint32_t ask = shunt_ready_kernel(p->on[i].stream, p->user[i].events);
 
-	return (p->apart && hears_of_link(p->on[i].stream)) || (ask && planned->fd < 0) || (ask & p->user[i].events & ~planned->events);
+	return (p->apart && hears_of_link(p->on[i].stream)) || (ask && planned->fd < 0) ||
+	       (ask & p->user[i].events & ~planned->events);
 }
 
 /*
