@@ -20,6 +20,6 @@ TESTS += $(doctor_tests)
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
 EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py
-# The symptom table of README.md. Needs tests/bench/sick.
+# The symptom table of docs/TROUBLESHOOTING.md. Needs tests/bench/sick.
 TESTS += tests/findings.sh
 EXTRA_DIST += tests/findings.sh tests/findings_cases.sh
