@@ -18,6 +18,10 @@ has "$out" '^c1 '
 expect 0 env PATH=/nonexistent "$shunt" compare --only c1,i4K
 has "$out" 'skipped: redis-server is not installed'
 has "$out" 'skipped: iperf3 is not installed'
+expect 1 env PATH=/nonexistent "$shunt" compare --only c1,i4K --svg "$work/none.svg"
+has "$err" 'none.svg, because nothing was measured'
+expect 1 "$shunt" compare --only c1 --svg "$work/no folder/a.svg"
+has "$err" 'no folder/a.svg: No such file'
 
 if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; then
 	export TMPDIR=$work
@@ -26,7 +30,12 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; 
 	has "$out" '"name": "c50P16"'
 	has "$out" '"median": [1-9]'
 	lacks "$out" 'failed'
-	expect 0 "$shunt" compare --only c500P16 --rounds 1
+	expect 0 "$shunt" compare --only c500P16 --rounds 1 --svg "$work/picture.svg"
+	picture=$(cat "$work/picture.svg")
+	has "$picture" '>plain TCP</text>$'
+	has "$picture" '>redis, clients 500, pipeline 16</text>$'
+	has "$picture" '>x [0-9.]+</text>$'
+	python3 "$top_srcdir/tests/page.py" "$work/picture.svg" || problem "the picture is wrong"
 	has "$out" '^redis, clients 500, pipeline 16 requests/s .*x .*%'
 	has "$out" '^redis, clients 500, pipeline 16 us/request '
 	narrow "$out"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
-# and script of tests, README.md and the others no variable that there is not, README.md every reason. Paths and links lead
+# and script of tests, documents no variable that there is not, docs/CARRIED.md every reason. Paths and links lead
 # somewhere. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -50,17 +50,17 @@ done < <(tools/newcomer --list)
 # Rows are BOOL(NAME, …) and the like.
 while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
-done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md docs/COMPATIBILITY.md docs/FAULTS.md docs/RELIABILITY.md | sort -u)
+done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,COMMANDS,COMPATIBILITY,CONFIGURATION,FAULTS,RELIABILITY,SPEED,TROUBLESHOOTING}.md | sort -u)
 
-# Reasons: each has a text of its own, and the tables of README.md name those and no others.
+# Reasons: each has a text of its own, and the tables of docs/CARRIED.md name those and no others.
 reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/base/reason_table.h)
 [ "$reasons" ] || problem "core/base/reason_table.h has no reasons"
 while read -r reason; do
 	problem "core/base/reason_table.h has two reasons \"$reason\""
 done < <(sort <<<"$reasons" | uniq -d)
 # shellcheck disable=SC2016 # backticks of Markdown
-told=$(sed -n '/^`shunt stat` says why/,/^## /s/^| \(`[^|]*\) |.*/\1/p' README.md | grep -o '`[^`]*`' | tr -d '`')
+told=$(sed -n '/^`shunt stat` says why/,/^## /s/^| \(`[^|]*\) |.*/\1/p' docs/CARRIED.md | grep -o '`[^`]*`' | tr -d '`')
 while read -r reason; do
-	problem "README.md and core/base/reason_table.h do not both have the reason \"$reason\""
+	problem "docs/CARRIED.md and core/base/reason_table.h do not both have the reason \"$reason\""
 done < <(sort <<<"$reasons"$'\n'"$told" | uniq -u)
 exit $problems

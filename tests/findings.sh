@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Do the tools point to the cause? Each illness of tests/findings_cases.sh, and its control without one; and every command
-# of the symptom table of README.md is one that there is. TAP.
+# of the symptom table of docs/TROUBLESHOOTING.md is one that there is. TAP.
 #
 #	SHOW=1 findings.sh [CASE...]	also what a person sees
 # shellcheck disable=SC2317 # called by name
@@ -17,7 +17,7 @@ need_shunt
 # Of the table: `shunt ... PID` and the like.
 # shellcheck disable=SC2016 # backticks of Markdown
 commands() {
-	sed -n '/^### Symptoms/,/^### /p' "$source/README.md" | grep '^| ' | grep -oE '`shunt [^`]*(PID|HOST:PORT)[^`]*`' | tr -d '`'
+	sed -n '/^### Symptoms/,/^### /p' "$source/docs/TROUBLESHOOTING.md" | grep '^| ' | grep -oE '`shunt [^`]*(PID|HOST:PORT)[^`]*`' | tr -d '`'
 }
 
 # Each command does something, on processes that run. What ends only by hand is asked for one look.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Programs that are ill on purpose (tests/bench/sick), each beside the same load without its illness, and what the tools
-# of the symptom table of README.md say of them. For tests/findings.sh and tests/bench/paper/xr_e6.sh. Sourced after
+# of the symptom table of docs/TROUBLESHOOTING.md say of them. For tests/findings.sh and tests/bench/paper/xr_e6.sh. Sourced after
 # tests/calls/lib.sh.
 #
 #	MS		how long an illness holds a request up

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of the built products as wholes.
-whole_tests = tests/lines.sh tests/alone_test.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/install.sh tests/harmless.sh tests/conf.sh tests/config.sh tests/completion.sh tests/newcomer.sh tests/stat.sh tests/example.sh tests/adm.sh tests/live.sh tests/rules.sh tests/log.sh tests/slow_log.sh tests/probes.sh tests/compare.sh tests/advise.sh \
+whole_tests = tests/lines.sh tests/alone_test.sh tests/services.sh tests/check_test.sh tests/exports.sh tests/rooms.sh tests/cancellation.sh tests/run.sh tests/install.sh tests/harmless.sh tests/conf.sh tests/config.sh tests/completion.sh tests/newcomer.sh tests/quickstart.sh tests/stat.sh tests/example.sh tests/adm.sh tests/live.sh tests/rules.sh tests/log.sh tests/slow_log.sh tests/probes.sh tests/compare.sh tests/advise.sh \
 	tests/perf.sh tests/perf_qos.sh tests/papers.sh tests/mechanisms.sh tests/prose.sh \
 	tests/trace.sh \
 	tests/metrics.sh tests/monitor.sh \
@@ -20,6 +20,6 @@ TESTS += $(doctor_tests)
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
 EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/victim.py
-# The symptom table of README.md. Needs tests/bench/sick.
+# The symptom table of docs/TROUBLESHOOTING.md. Needs tests/bench/sick.
 TESTS += tests/findings.sh
 EXTRA_DIST += tests/findings.sh tests/findings_cases.sh

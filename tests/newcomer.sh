@@ -36,6 +36,25 @@ has "$out" '^ok .*page.md:2 echo hello 1'
 has "$out" '^FAIL .*page.md:7 echo hello 2: no line of its output matches: no such text$'
 has "$out" '^FAIL .*page.md:14 false: it ended with an error$'
 lacks "$out" 'hello [345]|touch'
+[ "$(tail -n 1 <<<"$out")" = '1 blocks keep their promises, 2 do not, 1 are not run' ] || problem "counts: $out"
+
+# A program in the background lasts until its document ends.
+cat >"$work/first.md" <<END
+\`\`\`sh
+sleep 10000 &
+echo \$! >$work/pid
+\`\`\`
+\`\`\`sh
+kill -0 \$(cat $work/pid)
+\`\`\`
+END
+cat >"$work/second.md" <<END
+\`\`\`sh
+! kill -0 \$(cat $work/pid)
+\`\`\`
+END
+expect 0 "$top_srcdir/tools/newcomer" "$work/first.md" "$work/second.md"
+has "$out" '^3 blocks keep their promises, 0 do not'
 
 expect 0 "$top_srcdir/tools/newcomer" --list "$page"
 [ "$(awk '{ print $2 }' <<<"$out" | tr '\n' ' ')" = 'sh sh skipped sh text unmarked ' ] || problem "kinds: $out"

@@ -85,17 +85,21 @@ generate() { # DIR
 	return $status
 }
 
-# build_in DIR [CONFIGURE OPTION…]: configures where needed, and builds the products.
-build_in() {
+# configure_in DIR [CONFIGURE OPTION…]: where it is needed.
+configure_in() {
 	local dir=$1
 	shift
 	mkdir -p "$dir" || return
 	generate "$dir" || return
-	if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured-with" 2>/dev/null)" != "$*" ]; then
-		say "Configuring in $dir/ $*"
-		(cd "$dir" && quietly configure.log ../configure "$@") || return
-		echo "$*" >"$dir/configured-with"
-	fi
-	say "Building in $dir/"
-	make -C "$dir" --no-print-directory -j"$(nproc)"
+	[ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured-with" 2>/dev/null)" != "$*" ] || return 0
+	say "Configuring in $dir/ $*"
+	(cd "$dir" && quietly configure.log ../configure "$@") || return
+	echo "$*" >"$dir/configured-with"
+}
+
+# build_in DIR [CONFIGURE OPTION…]: configures where needed, and builds the products.
+build_in() {
+	configure_in "$@" || return
+	say "Building in $1/"
+	make -C "$1" --no-print-directory -j"$(nproc)"
 }

@@ -12,7 +12,7 @@
 
 static const char help[] =
 	"Usage: shunt compare [--quick] [--rounds N] [--seconds N] [--only NAME,...] [--json]\n"
-	"                     [--html FILE]\n"
+	"                     [--html FILE] [--svg FILE]\n"
 	"       shunt compare --list\n\n"
 	"Runs redis-benchmark against redis-server and iperf3 against iperf3, over plain TCP and\n"
 	"shunted in turns, on a loopback port, and shows how they compare. Workloads of a program\n"
@@ -23,14 +23,15 @@ static const char help[] =
 	"  --only NAMES  these workloads, separated by commas\n"
 	"  --list        the names of the workloads\n"
 	"  --json        the result as JSON\n"
-	"  --html FILE   the result as a page with pictures\n\n"
+	"  --html FILE   the result as a page with pictures\n"
+	"  --svg FILE    one picture of all workloads\n\n"
 	"Exit status: 0, or 1 if a workload failed.\n";
 
 struct options {
 	int quick, rounds, json;
 	double seconds;		/* 0: the family's own */
 	char *only;
-	const char *html;
+	const char *html, *svg;
 };
 
 static int usage_error(const char *what, const char *text)
@@ -69,6 +70,7 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "html", required_argument, NULL, 'H' },
+		{ "svg", required_argument, NULL, 'V' },
 		{ 0 },
 	};
 	int c, n = 0;
@@ -89,6 +91,8 @@ static int parse(struct options *options, int argc, char **argv)
 			options->json = 1;
 		} else if (c == 'H') {
 			options->html = optarg;
+		} else if (c == 'V') {
+			options->svg = optarg;
 		} else if (c == 'l') {
 			exit(list());
 		} else if (c == 'h') {
@@ -229,7 +233,8 @@ static int run_all(const struct options *options, struct compare_result *results
 	struct compare_bench bench;
 	int rc = 0, failed = 0;
 
-	if (shunt_html_check("shunt compare", options->html) || open_bench(&bench))
+	if (shunt_html_check("shunt compare", options->html) ||
+	    shunt_html_check("shunt compare", options->svg) || open_bench(&bench))
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = run_workload(&bench, options, &results[i], i, count);
@@ -243,6 +248,8 @@ static int run_all(const struct options *options, struct compare_result *results
 	else
 		compare_report_table(results, count);
 	if (options->html && compare_html(results, count, options->html))
+		failed = 1;
+	if (options->svg && compare_svg(results, count, options->svg))
 		failed = 1;
 	return rc ? 130 : failed ? EXIT_FAILED : 0;
 }

@@ -96,5 +96,7 @@ void compare_report_table(const struct compare_result *results, size_t count);
 void compare_report_json(const struct compare_result *results, size_t count, int rounds);
 /* compare_html.c: the same as a page. 0, or -1 after saying why not. */
 int compare_html(const struct compare_result *results, size_t count, const char *path);
+/* One picture of the workloads that were measured. 0, or -1 after saying why not. */
+int compare_svg(const struct compare_result *results, size_t count, const char *path);
 
 #endif

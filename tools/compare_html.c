@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The result of shunt compare as a page. */
+/* The result of shunt compare as a page, and as a picture alone. */
 #include "tools/compare.h"
 
 #include <math.h>
@@ -14,9 +14,14 @@ static int is_measured(const struct compare_result *result)
 	return result->rounds && !result->skipped && !result->failed;
 }
 
-/* A picture for each family: their units differ. */
+struct picture {
+	const char *title, *unit;
+	unsigned int families;	/* bits by enum compare_family */
+};
+
+/* Without a row there is no picture. */
 static void put_picture(FILE *file, const struct compare_result *results, size_t count,
-			enum compare_family family)
+			const struct picture *picture)
 {
 	static const char *const series[] = { "plain TCP", "Shunt" };
 	const char *rows[COMPARE_WORKLOADS_MAX], *notes[COMPARE_WORKLOADS_MAX];
@@ -25,7 +30,8 @@ static void put_picture(FILE *file, const struct compare_result *results, size_t
 	size_t row = 0;
 
 	for (size_t i = 0; i < count && row < COMPARE_WORKLOADS_MAX; i++) {
-		if (results[i].workload->family != family || !is_measured(&results[i]))
+		if (!(picture->families >> results[i].workload->family & 1) ||
+		    !is_measured(&results[i]))
 			continue;
 		for (int mode = 0; mode < COMPARE_MODES; mode++) {
 			struct shunt_spread spread = compare_report_figure(&results[i], mode);
@@ -41,18 +47,15 @@ static void put_picture(FILE *file, const struct compare_result *results, size_t
 	}
 	if (!row)
 		return;
-	shunt_chart_bars(
-		file,
-		&(struct shunt_chart_bars) {
-			.title = family == COMPARE_REDIS ? "redis: requests/s" : "iperf3: Gbit/s",
-			.unit = "medians, and the range of rounds; each row has its own scale",
-			.series = series,
-			.series_count = COMPARE_MODES,
-			.rows = rows,
-			.notes = notes,
-			.row_count = row,
-			.values = values,
-			.each = 1 });
+	shunt_chart_bars(file, &(struct shunt_chart_bars) { .title = picture->title,
+							    .unit = picture->unit,
+							    .series = series,
+							    .series_count = COMPARE_MODES,
+							    .rows = rows,
+							    .notes = notes,
+							    .row_count = row,
+							    .values = values,
+							    .each = 1 });
 }
 
 static void put_row(FILE *file, const struct compare_result *result)
@@ -95,12 +98,15 @@ int compare_html(const struct compare_result *results, size_t count, const char 
 	static const char *const head[] = { "workload",	       "unit",	 "TCP",	  "rounds",
 					    "Shunt",	       "rounds", "ratio", "on link",
 					    "CPU: TCP, Shunt", NULL };
+	static const char unit[] = "medians, and the range of rounds; each row has its own scale";
+	const struct picture redis = { "redis: requests/s", unit, 1 << COMPARE_REDIS };
+	const struct picture iperf = { "iperf3: Gbit/s", unit, 1 << COMPARE_IPERF };
 	FILE *file = shunt_html_begin(who, path, "Plain TCP and Shunt");
 
 	if (!file)
 		return -1;
-	put_picture(file, results, count, COMPARE_REDIS);
-	put_picture(file, results, count, COMPARE_IPERF);
+	put_picture(file, results, count, &redis);
+	put_picture(file, results, count, &iperf);
 	fputs("<h2>Workloads</h2>\n<div class=\"wide\"><table>\n", file);
 	shunt_html_head(file, head);
 	for (size_t i = 0; i < count; i++)
@@ -109,4 +115,27 @@ int compare_html(const struct compare_result *results, size_t count, const char 
 	      "server. On link is the share of the bytes after each connection's first 256 KiB; with * of all bytes.</p>\n",
 	      file);
 	return shunt_html_end(who, path, file);
+}
+
+int compare_svg(const struct compare_result *results, size_t count, const char *path)
+{
+	const struct picture picture = {
+		"shunt compare: redis in requests/s, iperf3 in Gbit/s",
+		"medians, and the range of rounds; each row has its own scale",
+		1 << COMPARE_REDIS | 1 << COMPARE_IPERF
+	};
+	size_t measured = 0;
+	FILE *file;
+
+	for (size_t i = 0; i < count; i++)
+		measured += is_measured(&results[i]);
+	if (!measured) {
+		fprintf(stderr, "%s: no picture in %s, because nothing was measured\n", who, path);
+		return -1;
+	}
+	file = shunt_html_open(who, path);
+	if (!file)
+		return -1;
+	put_picture(file, results, count, &picture);
+	return shunt_html_close(who, path, file);
 }

@@ -388,7 +388,7 @@ static const struct rule link_rules[] = {
 	{ "unasked", unasked, "load rdma_ucm and install librdmacm" },
 	{ "unused", unused,
 	  "let the program accept and use its connections, or raise SHUNT_CLAIM_MS" },
-	{ "reason", engine_says, "README.md lists the reasons" },
+	{ "reason", engine_says, "docs/CARRIED.md lists the reasons" },
 };
 
 static bool apply(struct ping_way *way, const struct rule *rules, size_t count)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # X-RDMA, case studies: an allocator stall, a slow reader, programs that go deaf or mute, and an incast. Do the tools of
-# README.md's table of symptoms point to the cause, and without the illness to nothing?
+# the table of symptoms of docs/TROUBLESHOOTING.md point to the cause, and without the illness to nothing?
 #
 #	MS=20 REQUESTS=400 ROUNDS=3 SHOW=1 xr_e6.sh	SHOW: what the tools print for people
 # shellcheck source-path=SCRIPTDIR source=common.sh

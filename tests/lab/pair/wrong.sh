@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # limit: 3600
 # XR-E6, the part that needs RDMA: packets come out of order, and the counters of the device in `shunt stat`
-# say so, as README.md's table of symptoms promises. While the wire is sound they do not move.
+# say so, as the table of docs/TROUBLESHOOTING.md promises. While the wire is sound they do not move.
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
