@@ -352,7 +352,11 @@ struct shunt_stream {
 
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 {
-	uint64_t consumed = atomic_load_explicit(&tx->consumed, memory_order_acquire);
+	/*
+	 * Who has stored `starved` looks here again. Pairs with the exchange in shunt_tx_unstarve(), which comes after the
+	 * store of `consumed`. An acquire alone may go ahead of the store (ldapr of aarch64), and the credit is never told.
+	 */
+	uint64_t consumed = atomic_load(&tx->consumed);
 
 	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Conformance of a device: of the soft one here, of others by hand and in tests/lab.
-check_PROGRAMS += tests/soft/conform
-TESTS += tests/soft/conform tests/soft/conform_model.sh
+check_PROGRAMS += tests/soft/conform tests/soft/litmus
+TESTS += tests/soft/conform tests/soft/conform_model.sh tests/soft/litmus
 EXTRA_DIST += tests/soft/conform_model.sh
 tests_soft_conform_SOURCES = \
 	tests/soft/basic.c \
@@ -35,3 +35,15 @@ tests_soft_conform_SOURCES = \
 	$(verbs_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)
 tests_soft_conform_LDADD = -lcmocka -lpthread
+
+# The memory order of the soft device; also under qemu-user (tools/cross).
+tests_soft_litmus_SOURCES = \
+	tests/soft/litmus.c \
+	tests/soft/rig.c \
+	tests/soft/rig.h \
+	tests/soft/rig_soft.c \
+	core/base/copy.c core/base/copy.h \
+	core/base/guard.c core/base/guard.h \
+	$(soft_sources)
+tests_soft_litmus_CPPFLAGS = -I$(top_srcdir)
+tests_soft_litmus_LDADD = -lcmocka -lpthread

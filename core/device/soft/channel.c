@@ -72,7 +72,10 @@ static bool channel_drain(struct soft_channel *channel)
 	return got == sizeof(count);
 }
 
-/* Has a peer taken this QP's arming? */
+/*
+ * Has a peer taken this QP's arming? Acquires its exchange in soft_send_ring(), so that the poll behind the event finds
+ * the arrival that it tells of.
+ */
 static bool receiver_fired(const struct soft_qp *qp)
 {
 	return qp->armed && soft_load_acquire(&qp->queue->armed) == SEGMENT_DISARMED;

@@ -52,7 +52,10 @@ static bool ring_put(struct soft_cq *cq, const struct soft_wc *wc)
 	if (unlikely(waiting == cq->room) && !ring_grow(cq))
 		return false;
 	cq->ring[(cq->head + waiting) & (cq->room - 1)] = *wc;
-	/* Ordered before the load of `armed` in soft_cq_notify. */
+	/*
+	 * Sequentially consistent, so before the load of `armed` in soft_cq_notify(). Pairs with the fence of
+	 * soft_req_notify_cq(): without it, a thread that arms could find neither the completion nor an event.
+	 */
 	atomic_store(&cq->waiting, waiting + 1);
 	return true;
 }
@@ -105,6 +108,7 @@ int soft_cq_pop(struct soft_cq *cq, int count, struct ibv_wc *wc)
 		const struct soft_wc *from = &cq->ring[cq->head];
 
 		wc_fill(&wc[got++], from);
+		/* Pairs with wr_check(): the slot is read before post_send fills it again. */
 		soft_store_release(&from->qp->sq_freed, from->sq_end);
 		cq->head = (cq->head + 1) & (cq->room - 1);
 		waiting--;
@@ -192,7 +196,7 @@ int soft_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
 	soft_lock(&cq->lock);
 	if (unlikely(cq->may_overflow | soft_load(&cq->busy) | soft_load(&cq->overflow)))
 		poll_slow(cq);
-	if (soft_load_acquire(&cq->waiting))
+	if (soft_load(&cq->waiting))	/* a hint; ring_lock has the entries */
 		got = soft_cq_pop(cq, count, wc);
 	if (got < count)
 		got += poll_receivers(cq, count - got, wc + got);

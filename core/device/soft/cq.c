@@ -113,8 +113,8 @@ static void cq_judge(struct soft_cq *cq)
 }
 
 /*
- * The exchange is also the fence between arming and the look that the caller takes next.
- * A peer that took the arming meanwhile has fired: that event must not be lost by arming again.
+ * A peer that took the arming meanwhile (soft_send_ring) has fired: that event must not be lost by arming again.
+ * The caller sees to the fence between arming and the next poll.
  */
 static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
 {
@@ -222,7 +222,10 @@ void soft_cq_busy(struct soft_qp *qp, int change)
 		atomic_fetch_add(&qp->recv_cq->busy, (uint32_t)change);
 }
 
-/* A completion of our own was added. An error counts as solicited (ibv_req_notify_cq(3)). */
+/*
+ * A completion of our own was added. An error counts as solicited (ibv_req_notify_cq(3)). The caller has stored it with
+ * sequential consistency, or has fenced: this load comes after that (soft_req_notify_cq).
+ */
 void soft_cq_notify(struct soft_cq *cq, bool solicited)
 {
 	uint32_t armed = atomic_load(&cq->armed);
@@ -246,6 +249,12 @@ int soft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	atomic_exchange(&cq->armed, level);
 	for (uint32_t i = 0; i < cq->receivers.count; i++)
 		receiver_arm(cq, cq->receivers.at[i], level);
+	/*
+	 * Arming comes before the poll that the caller does next. Pairs with the fence of soft_send_ring() and with the
+	 * store of ring_put(). Without it both sides may read the old: the poll no arrival, the poster no arming. The
+	 * caller then sleeps beside a completion.
+	 */
+	soft_fence_after_exchange();
 	soft_unlock(&cq->lock);
 	return 0;
 }

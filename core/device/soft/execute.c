@@ -21,11 +21,27 @@ static inline bool sources_hold(struct soft_qp *qp, const struct ibv_send_wr *wr
 	return wr->send_flags & IBV_SEND_INLINE || locals_hold(qp, wr, 0);
 }
 
+/*
+ * A word that the peer may read before an arrival tells of it: a credit, say. Releases what was read and written
+ * before, and pairs with the engine's acquire loads (core/stream/inbound.c, on_control). Without it the peer could
+ * see the credit while our reads of the ring are still under way, and overwrite what they are after.
+ */
+static inline void copy_word(char *to, const char *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, 8);
+	if (likely(!((uintptr_t)to & 7)))
+		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
+	else
+		memcpy(to, &word, 8);
+}
+
 /* Credits without a call. Bytes that go past the caches are there before the arrival is written (copy.h). */
 static inline void copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
 {
 	if (bytes == 8)
-		memcpy(to, from, 8);
+		copy_word(to, from);
 	else if (unlikely(flags & SHUNT_SEND_PAST))
 		shunt_copy_past(to, from, bytes);
 	else if (unlikely(flags & SHUNT_SEND_PLAIN))
@@ -56,7 +72,10 @@ static void scatter(const struct ibv_send_wr *wr, const char *from)
 	}
 }
 
-/* May the next arrival be written? Its slot is free once the receive behind it was posted. */
+/*
+ * May the next arrival be written? Its slot is free once the receive behind it was posted. Acquires what the owner
+ * released with `posted` (soft_post_recv): without it, a store here could reach a slot or a buffer that is still read.
+ */
 static inline bool arrival_is_free(struct soft_qp *qp)
 {
 	if (unlikely((int64_t)(qp->peer_posted - qp->written) <= 0))
@@ -64,7 +83,10 @@ static inline bool arrival_is_free(struct soft_qp *qp)
 	return likely((int64_t)(qp->peer_posted - qp->written) > 0);
 }
 
-/* The stamp goes last: who sees it sees the payload. */
+/*
+ * The stamp goes last, and releases: who sees it sees the payload. Pairs with arrival_is_there() in receive.c. Without
+ * the release the peer could poll an arrival whose bytes are still those of before.
+ */
 static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t opcode,
 				 uint32_t status, uint64_t bytes)
 {
@@ -79,7 +101,10 @@ static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *w
 		qp->rang_solicited = true;
 }
 
-/* The responder fails with us: it reads the fault when it has polled all that came before. */
+/*
+ * The responder fails with us: it reads the fault when it has polled all that came before. Releases those arrivals, and
+ * pairs with the acquire in soft_receive_poll(), which comes before it looks for them.
+ */
 static int refuse(struct soft_qp *qp, enum segment_fault fault, int status)
 {
 	soft_store_release(&qp->peer_queue->fault, fault);

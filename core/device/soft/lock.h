@@ -10,6 +10,19 @@
  *
  * Leaves, held around nothing: pd.lock, context.async_lock, context.nic.lock. No two locks of one kind are ever
  * held together, with one exception: a reset holds the locks of a QP's two CQs in address order.
+ *
+ * Memory order. x86 reorders a store with a later load and nothing else; aarch64 reorders whatever no barrier keeps.
+ * The device is built on these handshakes. tests/soft/litmus.c stresses each, and the code names the other side:
+ *
+ *   payload → arrival          a release (arrival_write), an acquire (arrival_is_there)
+ *   word by a plain WRITE      a release (execute.c, copy), the engine's acquire of its control lines
+ *   receive → slot free again  a release (soft_post_recv), an acquire (arrival_is_free)
+ *   arrival | arming           a full fence on each side (soft_send_ring, soft_req_notify_cq)
+ *   own completion | arming    the same (ring_put, soft_req_notify_cq)
+ *   success | break            the same (is_certain, soft_qp_break)
+ *   posted receive | break     rq_lock on both sides (soft_post_recv, soft_qp_break)
+ *   region's fields | its key  releases (slot_publish), acquires (soft_region_find)
+ *   settled | who asks         sequentially consistent words (pending.c, qp_work)
  */
 #ifndef SHUNT_CORE_DEVICE_SOFT_LOCK_H
 #define SHUNT_CORE_DEVICE_SOFT_LOCK_H
@@ -63,6 +76,20 @@ static inline void soft_fence(void)
 #endif
 }
 
+/*
+ * The same, right behind an atomic exchange. That is a full barrier itself on x86. aarch64 may make a pair of exclusive
+ * instructions of it, and a later load goes ahead of the pair's store.
+ */
+static inline void soft_fence_after_exchange(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	atomic_signal_fence(memory_order_seq_cst);
+#else
+	soft_fence();
+#endif
+}
+
+/* Acquires what soft_unlock() of the former holder releases: without it, a read here could be of before the lock. */
 static inline int soft_trylock(struct soft_lock *lock)
 {
 	return !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
@@ -87,6 +114,7 @@ static inline void soft_lock(struct soft_lock *lock)
 		soft_lock_contended(lock);
 }
 
+/* Releases: without it, a store of the section could be seen after the next holder's read (soft_trylock). */
 static inline void soft_unlock(struct soft_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);

@@ -11,7 +11,10 @@
 static void slot_publish(struct segment_mr *slot, uint32_t key, int access, uint64_t address,
 			 uint64_t length, uint64_t offset)
 {
-	/* Each store releases the zero in `key` before it: who sees a new field sees the key gone. */
+	/*
+	 * Each store releases the zero in `key` before it: who sees a new field sees the key gone. Pairs with
+	 * soft_region_find(). Without it a copy could have an old key and new bounds: a WR would reach what it may not.
+	 */
 	soft_store_release(&slot->access, (uint32_t)access);
 	soft_store_release(&slot->address, address);
 	soft_store_release(&slot->length, length);
@@ -19,6 +22,7 @@ static void slot_publish(struct segment_mr *slot, uint32_t key, int access, uint
 	soft_store_release(&slot->key, key);
 }
 
+/* Acquires field by field, so the second look at the key is not older than any of them (slot_publish). */
 bool soft_region_find(struct segment_mr *table, uint32_t key, struct soft_region *region)
 {
 	struct segment_mr *slot = &table[key & (SEGMENT_MR_SLOTS - 1)];
@@ -72,6 +76,7 @@ static bool region_is_mapped(struct soft_region *region, struct soft_peer *peer)
 		region->at = peer->base + region->offset;
 		return true;
 	}
+	/* Acquires the mapping, which soft_page_reach() made before it published the page. */
 	page = region->offset == SEGMENT_PAGE_OFFSET ? soft_load_acquire(&peer->page) : NULL;
 	if (page && region->length <= SEGMENT_PAGE_BYTES) {
 		region->at = page;
@@ -263,6 +268,7 @@ int soft_deregister_mr(struct ibv_mr *ibmr)
 	uint32_t index = ibmr->lkey & (SEGMENT_MR_SLOTS - 1);
 
 	soft_lock(&pd->lock);
+	/* Before the fields of whatever takes the slot next: slot_publish() releases it with each of them. */
 	soft_store_release(&segment_mrs(pd->segment)[index].key, 0);
 	soft_store_release(&pd->mrs[index].key, 0);
 	pd->mr_used--;

@@ -174,7 +174,8 @@ static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, s
 	qp->peer = peer;
 	qp->peer_queue = (struct segment_queue *)(peer->base + address->queue_offset);
 	qp->peer_mask = address->rq_depth - 1;
-	qp->peer_generation = soft_load_acquire(&qp->peer_queue->generation);
+	/* The rendezvous has ordered all that the peer stored before it told us of the queue. */
+	qp->peer_generation = soft_load(&qp->peer_queue->generation);
 	qp->peer_base = segment_base(qp->peer_generation);
 	qp->peer_posted = 0;
 	qp->written = 0;

@@ -54,7 +54,10 @@ static int payload_copy(struct soft_pending *to, const struct ibv_send_wr *wr, u
 	return 0;
 }
 
-/* soft_qp_settled() reads it without the lock. */
+/*
+ * soft_qp_settled() reads it without the lock, after it has stored settle_asked. qp_work() in thread.c reads
+ * settle_asked after this. All four are sequentially consistent: else both may read the old, and nobody is told.
+ */
 static void count_set(struct soft_qp *qp, uint32_t count)
 {
 	__atomic_store_n(&qp->pending_count, count, __ATOMIC_SEQ_CST);

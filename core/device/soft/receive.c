@@ -64,11 +64,16 @@ int soft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	}
 	if (err)
 		*bad_wr = wr;
+	/* Pairs with the pollers' acquires in this file: they read wr_id and buffer behind it. */
 	soft_store_release(&qp->rq_posted, posted);
+	/* Pairs with arrival_is_free() in execute.c: what we have read of the slot was read before the peer fills it. */
 	soft_store_release(&qp->queue->posted, posted);
 	soft_unlock(&qp->rq_lock);
-	if (unlikely(soft_load(&qp->rq_broken)))
-		soft_cq_notify(qp->recv_cq, true); /* it is flushed at once */
+	/* Either we see that the QP broke, or soft_qp_break() sees what was posted: both took rq_lock in between. */
+	if (unlikely(soft_load(&qp->rq_broken))) {
+		soft_fence();	/* `posted` before the look at the arming; pairs with soft_req_notify_cq() */
+		soft_cq_notify(qp->recv_cq, true);	/* it is flushed at once */
+	}
 	return err;
 }
 
@@ -145,6 +150,7 @@ static int flush(struct soft_qp *qp, int count, struct ibv_wc *wc)
 	return got;
 }
 
+/* Acquires the payload and `what`, which arrival_write() in execute.c stored before the stamp. */
 static inline bool arrival_is_there(struct soft_qp *qp, uint64_t k, uint64_t *stamp)
 {
 	struct segment_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
@@ -186,6 +192,7 @@ static int poll_arrivals(struct soft_qp *qp, int count, struct ibv_wc *wc)
 		}
 	}
 	if (got) {
+		/* Pairs with receive_put(): what we have read of the slot was read before a receive takes it again. */
 		soft_store_release(&qp->rq_polled, k);
 		soft_qp_count(&qp->counters.arrivals, (uint64_t)got);
 	}
@@ -195,7 +202,10 @@ static int poll_arrivals(struct soft_qp *qp, int count, struct ibv_wc *wc)
 /* recv_cq->lock held. */
 int soft_receive_poll(struct soft_qp *qp, int count, struct ibv_wc *wc)
 {
-	/* Both are loaded before the arrivals: what had arrived by then is still delivered. */
+	/*
+	 * Both are loaded before the arrivals: what had arrived by then is still delivered. `fault` pairs with refuse() in
+	 * execute.c, rq_broken with soft_qp_break(). Without the acquires an arrival of before could be left behind.
+	 */
 	uint32_t fault = soft_load_acquire(&qp->queue->fault);
 	uint32_t broken = soft_load_acquire(&qp->rq_broken);
 	int got = 0;

@@ -22,7 +22,10 @@ static inline bool is_signaled(const struct soft_qp *qp, const struct ibv_send_w
 	return wr->send_flags & IBV_SEND_SIGNALED || qp->sq_sig_all;
 }
 
-/* The peer's QP is up, and is the one that was imported. */
+/*
+ * The peer's QP is up, and is the one that was imported. Acquires what was stored before the release of `live`
+ * (qp_advance): else an arrival could be written before soft_receive_reset() has cleared its slot.
+ */
 static inline bool peer_is_live(struct soft_qp *qp)
 {
 	return soft_load_acquire(&qp->peer_queue->live) == qp->peer_generation;
@@ -31,6 +34,8 @@ static inline bool peer_is_live(struct soft_qp *qp)
 /*
  * Success means that the peer polls what was written, and one that has gone to ERROR polls only what was there before
  * it said so (state.c): it must not have said so by now. Else nobody knows, as when an acknowledgement is lost.
+ * The fence pairs with that of soft_qp_break(). Without it the look at `live` may come before the arrival is visible:
+ * a WR succeeds here that the peer never polls.
  */
 static inline bool is_certain(struct soft_qp *qp)
 {
@@ -161,6 +166,10 @@ bool soft_send_ring(struct soft_qp *qp)
 		return false;
 	qp->rang = false;
 	qp->rang_solicited = false;
+	/*
+	 * Arrivals come before the look at the arming. Pairs with the fence of soft_req_notify_cq(). Without it the arrival
+	 * may still be in the store buffer when the peer polls for the last time, and nobody wakes it.
+	 */
 	soft_fence();
 	armed = atomic_load(&qp->peer_queue->armed);
 	if (likely(armed == SEGMENT_DISARMED) || (armed == SEGMENT_ARMED_SOLICITED && !solicited))

@@ -82,6 +82,8 @@ void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes)
 	until = soft_load(&sink->busy_until);
 	do {
 		next = (until > now && until - now <= QUEUE_MOST ? until : now) + cost;
-	} while (!atomic_compare_exchange_weak(&sink->busy_until, &until, next));
+		/* Relaxed: the word tells of no other memory. */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&sink->busy_until, &until, next, memory_order_relaxed, memory_order_relaxed));
 	qp->sink_until = next > qp->sink_until ? next : qp->sink_until;
 }

@@ -19,13 +19,28 @@ static void state_set(struct soft_qp *qp, enum ibv_qp_state state)
  */
 void soft_qp_break(struct soft_qp *qp)
 {
+	uint64_t posted;
+
 	if (soft_load(&qp->state) == IBV_QPS_ERR)
 		return;
 	state_set(qp, IBV_QPS_ERR);
 	soft_store_release(&qp->queue->live, 0);
+	/*
+	 * Pairs with the fence of is_certain() in send.c: a poster that still saw us alive has its arrival visible to each
+	 * poll that sees rq_broken. Without it such an arrival could be lost, and the peer was told of success.
+	 */
+	soft_fence();
 	soft_pending_flush(qp);
+	/* Sequentially consistent, so before the load of `armed` in soft_cq_notify(); pairs with soft_req_notify_cq(). */
 	atomic_store(&qp->rq_broken, 1);
-	if (soft_load_acquire(&qp->rq_posted) != soft_load(&qp->rq_polled))
+	/*
+	 * A receive is in what we read here, or soft_post_recv() takes the lock after us and sees rq_broken. Without the
+	 * lock both may read the old, and nobody tells a sleeper of the flush.
+	 */
+	soft_lock(&qp->rq_lock);
+	posted = soft_load(&qp->rq_posted);
+	soft_unlock(&qp->rq_lock);
+	if (posted != soft_load(&qp->rq_polled))
 		soft_cq_notify(qp->recv_cq, true);
 }
 
@@ -134,7 +149,7 @@ static int qp_advance(struct soft_qp *qp, enum ibv_qp_state to, const struct ibv
 	 * From INIT on, not only from RTR: a requester that is ahead of us would be told to try
 	 * again, but nobody wakes it to do so. What it writes is polled a little early instead.
 	 */
-	if (to == IBV_QPS_INIT)
+	if (to == IBV_QPS_INIT)	/* releases the empty queue of this generation; pairs with peer_is_live() in send.c */
 		soft_store_release(&qp->queue->live, qp->generation);
 	if (to == IBV_QPS_ERR)
 		soft_qp_break(qp);
