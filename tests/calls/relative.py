@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """A connection that a fork has given two owners, and one of them has on a link.
 
-relative.py PORT [UID]: keeps an echo server busy until a line comes on its standard input; then forks. The child becomes user
-UID, says "child PID", and when the next line comes it tries a receive that must not wait, asks the server once more, and says what
-came of both. The parent stays until its standard input ends.
-With ANEW in its environment its doors have been closed and opened again before.
+relative.py PORT [UID]: says "at PORT", its end of a connection, and keeps an echo server busy on it until a line comes on its
+standard input; then forks. The child becomes user UID, says "child PID", and when the next line comes it tries a receive that must
+not wait, asks the server once more, and says what came of both. The parent stays until its standard input ends.
+With ANEW in its environment its doors have been closed and opened again before: it says "at PORT" and is busy on another
+connection first, until a line comes.
 relative.py squat PID: when that process has ended, takes the name at which it was asked, and lets
 nobody in. Says "ready" and "full".
 """
@@ -63,11 +64,22 @@ def be_child(connection, user):
     os._exit(0)
 
 
+def busy(port):
+    """A connection that has been in use until the script says that it is on a link."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    print("at", connection.getsockname()[1], flush=True)
+    while not select.select([0], [], [], 0)[0]:
+        ask(connection)
+    os.read(0, 1)
+    return connection
+
+
 def begin_anew(port):
-    """Its service thread ends and begins again: its doors have other names then."""
-    first = socket.create_connection(("127.0.0.1", port))
-    while not door.names(os.getpid(), "rights"):
-        ask(first)
+    """Its service thread ends and begins again: its doors have other names then.
+
+    The link is up before: one that ends while it is set up leaves later connections to that peer on TCP.
+    """
+    first = busy(port)
     former = door.find(os.getpid(), "rights")
     os.setuid(os.getuid())
     second = socket.create_connection(("127.0.0.1", port))
@@ -85,10 +97,7 @@ def main():
     kept = None
     if os.environ.get("ANEW"):
         kept = begin_anew(int(sys.argv[1]))     # without any connection the server would end
-    connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-    while not select.select([0], [], [], 0)[0]:
-        ask(connection)
-    os.read(0, 1)
+    connection = busy(int(sys.argv[1]))
     if not os.fork():
         be_child(connection, int(sys.argv[2]) if sys.argv[2:] else 0)
     os.wait()

@@ -22,15 +22,26 @@ start_relatives() {
 	children+=("$parent")
 	exec {say}> "$work/say" {hear}< "$work/hear"
 	rm "$work/say" "$work/hear"
-	check "the parent's connection is on a link" within linked
-	echo -n f >&"$say"
+	[ -z "${ANEW-}" ] || check "a connection is on a link before the doors close" becomes_linked
+	check "the parent's connection is on a link" becomes_linked
 	read -r word child <&"$hear"
 	children+=("$child")
 	[ "$word" = child ]
 }
 
+# becomes_linked: reads the $port of a connection, and tells the parent when it is on a link.
+becomes_linked() {
+	local status=0
+	read -r _ port <&"$hear"
+	within linked || status=1
+	echo -n f >&"$say"
+	return $status
+}
+
+# The parent may have other connections, which are idle and so may stay on TCP for ever.
 linked() {
-	[ "$(ask "$parent" .tx.track)" = link ] && [ "$(ask "$parent" .rx.track)" = link ]
+	"$builddir/tools/shunt" stat --json "$parent" 2> /dev/null | jq -e --arg port "$port" '[.[].streams[] |
+		select((.local | endswith(":" + $port)) and .tx.track == "link" and .rx.track == "link")] != []' > /dev/null
 }
 
 answer() { # WORDS: what the child says
