@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
-# and script of tests, documents no variable that there is not, docs/CARRIED.md every reason. Paths and links lead
-# somewhere. Part of `tools/check static`.
+# and script of tests, documents no variable that there is not, docs/CARRIED.md every reason, PACKAGES.md what
+# tools/cross does not run. Paths and links lead somewhere. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
 problems=0
@@ -30,6 +30,10 @@ while IFS=: read -r document link; do
 	*) [ -e "$(dirname "$document")/${link%%#*}" ] || problem "$document has a link to $link" ;;
 	esac
 done < <(grep -oE '\]\([^)[:space:]]+\)' "${documents[@]}" | sort -u)
+
+while IFS= read -r line; do
+	grep -qxF -- "$line" docs/PACKAGES.md || problem "docs/PACKAGES.md does not have a line of tools/cross --list: $line"
+done < <(tools/cross --list)
 
 for path in tests/*/; do
 	grep -q "\`$(basename "$path")/" tests/README.md || problem "tests/README.md does not name $path"

@@ -48,7 +48,7 @@ static void choose_device(const char *name)
 /*
  * conform [--device soft|verbs[:NAME[,NAME]]] [-m MODEL] [PATTERN]: of a device (or $RIG_DEVICE), with the
  * soft one slowed down by a cost model (as SHUNT_SOFT_MODEL says it), and only the tests of a
- * cmocka pattern, as in `conform 'SD_07*'`.
+ * cmocka pattern, as in `conform 'SD_07*'`. $RIG_SKIP is a pattern of tests that are left out.
  */
 int main(int argc, char **argv)
 {
@@ -66,6 +66,8 @@ int main(int argc, char **argv)
 		wrong("no model of", rig_device->name);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
+	if (getenv("RIG_SKIP"))
+		cmocka_set_skip_filter(getenv("RIG_SKIP"));
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	add(process_tests, process_count, NULL);
 	add(basic_tests, basic_count, NULL);
