@@ -60,11 +60,13 @@ listeners() { # PORT
 	ss -ltnpH "sport = :$1" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u
 }
 
-has_library() { # PORT: each process that listens there
-	local process any=
+has_library() { # PORT: each process that listens there; the one that started a daemon may have ended since it was listed
+	local process maps any=
 	for process in $(listeners "$1"); do
+		maps=$(cat "/proc/$process/maps" 2>/dev/null)
+		[ "$maps" ] || continue
 		any=yes
-		grep -q '/libshunt.so$' "/proc/$process/maps" || return
+		grep -q '/libshunt.so$' <<<"$maps" || return
 	done
 	[ "$any" ]
 }
