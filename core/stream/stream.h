@@ -236,7 +236,7 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t answers;	/* P: id of a send that the program has read and not answered (traced.h); 0: none */
 	struct shunt_bytes bytes;
 
-	/* One cache line has all that a poll needs for a message. What each receive writes is in others. */
+	/* One cache line has all that a poll needs for a message. The words that each receive writes are in other lines. */
 	_Alignas(64) _Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
@@ -353,7 +353,7 @@ struct shunt_stream {
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 {
 	/*
-	 * Who has stored `starved` looks here again. Pairs with the exchange in shunt_tx_unstarve(), which comes after the
+	 * A sender that has stored `starved` looks here again. Pairs with the exchange in shunt_tx_unstarve(), which comes after the
 	 * store of `consumed`. An acquire alone may go ahead of the store (ldapr of aarch64), and the credit is never told.
 	 */
 	uint64_t consumed = atomic_load(&tx->consumed);

@@ -3,7 +3,7 @@
 #ifndef TESTS_BENCH_LINES_H
 #define TESTS_BENCH_LINES_H
 
-/* What the calling thread asks of the library from now on. */
+/* The kind of call that the calling thread makes from now on. */
 enum lines_kind { LINES_OTHER, LINES_SEND, LINES_RECEIVE, LINES_WAIT, LINES_KINDS };
 
 /* Threads call these while no thread is in the library: a barrier of the program's stands before each. */
