@@ -222,8 +222,8 @@ cut_off() {
 # How many descriptors a process has itself, but for pipes, which some pool (Go, for splice), and files of its own, which
 # databases keep open. Shunt's are high.
 program_fds() {
-	local floor
-	floor=$(awk '/^Max open files/ { print $4 / 2 < 16384 ? int($4 / 2) : 16384 }' "/proc/$1/limits")
+	local floor	# core/fd/own_fds.c's
+	floor=$(awk '/^Max open files/ { print $4 / 2 < 1920 ? int($4 / 2) : 1920 }' "/proc/$1/limits")
 	find "/proc/$1/fd" -type l ! -lname 'pipe:*' ! -lname "$dir/*" 2> /dev/null | awk -F/ -v floor="$floor" '$NF < floor' | wc -l
 }
 
