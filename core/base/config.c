@@ -70,6 +70,40 @@ static int device_check(const char *text, char *why, size_t bytes)
 	return shunt_config_device(text, &name) < 0;
 }
 
+/* A port, and what follows it; NULL: this is none. */
+static const char *port_of(const char *text, uint16_t *port)
+{
+	const char *p = text;
+	unsigned int value = 0;
+
+	while (*p >= '0' && *p <= '9' && value <= UINT16_MAX)
+		value = value * 10 + (unsigned int)(*p++ - '0');
+	*port = (uint16_t)value;
+	return value && value <= UINT16_MAX ? p : NULL;
+}
+
+int shunt_config_ports(const char *text, uint16_t *first, uint16_t *last)
+{
+	const char *rest;
+
+	*first = *last = 0;
+	if (!*text || !strcmp(text, "auto"))
+		return 0;
+	rest = port_of(text, first);
+	*last = *first;
+	if (rest && *rest == '-')
+		rest = port_of(rest + 1, last);
+	return rest && !*rest && *first <= *last ? 0 : -1;
+}
+
+static int ports_check(const char *text, char *why, size_t bytes)
+{
+	uint16_t first, last;
+
+	(void)why, (void)bytes;
+	return shunt_config_ports(text, &first, &last);
+}
+
 static int model_check(const char *text, char *why, size_t bytes)
 {
 	struct soft_model model;

@@ -233,7 +233,7 @@ static const struct {
 	{ "ENABLE", is_off, "- ENABLE CONF LOG LOG_FILE" },
 	{ "DEVICE", is_none, "- ENABLE CONF DEVICE LOG LOG_FILE STATS SEED FAULT" },
 	{ "DEVICE", is_verbs, "SOFT_MODEL" },
-	{ "DEVICE", is_soft, "SILENCE_S KEY" },
+	{ "DEVICE", is_soft, "SILENCE_S KEY TOS PORTS" },
 	{ "LOG", is_silent, "LOG_FILE" },
 	{ "POLL", does_not_adapt, "SPIN_US POLL_RETRY" },
 	{ "SPIN_US", does_not_spin, "POLL_RETRY" },

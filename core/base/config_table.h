@@ -120,6 +120,13 @@ UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", LIVE,
 	"is asked for one. A device that gives none within SHUNT_DEAD_MS is given up. With 0 none is asked")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
+UINT(TOS, tos, 0, 255, UINT64_MAX, AUTO, "", LIVE,
+	"type of service (DSCP and ECN) of the packets of links to other hosts that this process asks for from now on, at both "
+	"ends. It chooses the priority on a lossless network, too. Auto leaves it to the system's setting for the connection "
+	"manager")
+FORM(PORTS, ports, ports_check, "auto|FIRST[-LAST]", "auto", FIXED,
+	"TCP ports at which processes of other hosts come with the channels of their links, for firewalls. Each process that "
+	"accepts connections takes one for IPv4 and one for IPv6, the first that is free. Auto lets the system choose")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", LIVE,
 	"how long a new connection may wait for its peer's claim, counted from its first byte")
 UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,

@@ -72,8 +72,11 @@ struct shunt_device_kind {
 	/* What the peer must know of a QP in INIT, and with which descriptors (the device's); returns how many, or
 	 * -errno. `address` has SHUNT_ADDRESS_BYTES. */
 	int (*tell)(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2]);
-	/* Connects a QP in INIT with what the peer has told; it is in RTS after. 0 or -errno. */
-	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds, int count);
+	/* The index of a path's partition, which a QP has from INIT on; -ENOENT: the port has no part in it. NULL: it is 0. */
+	int (*partition)(const struct shunt_device *device, const struct shunt_path *path);
+	/* Connects a QP in INIT with what the peer has told, by this path; it is in RTS after. 0 or -errno. */
+	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,
+		    const void *address, const int *fds, int count);
 
 	/*
 	 * With limited address space (core/link/share.h). NULL, all of them: then such a process has no links of this kind.

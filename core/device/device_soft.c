@@ -102,7 +102,8 @@ static int soft_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *
 	return 2;
 }
 
-static int soft_kind_join(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds,
+static int soft_kind_join(struct shunt_device *device, struct ibv_qp *qp,
+			  const struct shunt_path *path, const void *address, const int *fds,
 			  int count)
 {
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .min_rnr_timer = 12 };
@@ -110,6 +111,7 @@ static int soft_kind_join(struct shunt_device *device, struct ibv_qp *qp, const 
 	struct soft_address told;
 	int result;
 
+	(void)path;
 	if (count != 2)
 		return -EPROTO;
 	memcpy(&told, address, sizeof(told));

@@ -307,7 +307,21 @@ static uint8_t ack_timeout(uint64_t ms)
 	return n;
 }
 
-static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp, const void *address, const int *fds,
+static int verbs_kind_partition(const struct shunt_device *device, const struct shunt_path *path)
+{
+	const struct own *own = device->own;
+	int index = verbs_path_partition(&own->device, path);
+
+	if (index < 0)
+		shunt_log(
+			SHUNT_LOG_WARN,
+			"%s, port %u, is not in partition 0x%04x, by which the route to the peer leads",
+			device->context->device->name, device->port, path->pkey);
+	return index;
+}
+
+static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
+			   const struct shunt_path *path, const void *address, const int *fds,
 			   int count)
 {
 	const struct own *own = own_of(device);
@@ -321,10 +335,13 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp, const
 	    told.mtu < IBV_MTU_256 || told.mtu > IBV_MTU_4096)
 		return -EPROTO;
 	attr = (struct ibv_qp_attr) {
-		.qp_state = IBV_QPS_RTR, .min_rnr_timer = 12, .dest_qp_num = told.qp_num, .rq_psn = told.psn,
-		.path_mtu = told.mtu < port->mtu ? told.mtu : port->mtu, .max_dest_rd_atomic = 1,
-		.ah_attr = { .is_global = 1, .dlid = told.lid, .port_num = port->number,
-			     .grh = { .dgid = told.gid, .sgid_index = port->gid_index, .hop_limit = 64 } },
+		.qp_state = IBV_QPS_RTR,
+		.min_rnr_timer = 12,
+		.dest_qp_num = told.qp_num,
+		.rq_psn = told.psn,
+		.path_mtu = verbs_path_mtu(port, path, told.mtu),
+		.max_dest_rd_atomic = 1,
+		.ah_attr = verbs_path_address(port, path, &told.gid, told.lid),
 	};
 	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTR))
 		return -EIO;
@@ -338,7 +355,7 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.name = "verbs",
 	.number = 2,
 	.streams = 8192,
-	.lanes = 4,	/* RB-21: an RNIC has several engines, and each QP has one of them */
+	.lanes = 4, /* RB-21: an RNIC has several engines, and each QP has one of them */
 	.max_inline = 256,
 	.open = verbs_kind_open,
 	.leads = verbs_kind_leads,
@@ -351,6 +368,7 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.discard = verbs_kind_discard,
 	.shortage = verbs_kind_shortage,
 	.tell = verbs_kind_tell,
+	.partition = verbs_kind_partition,
 	.join = verbs_kind_join,
 	.make_page = shunt_page_verbs_make,
 	.free_page = shunt_page_verbs_free,

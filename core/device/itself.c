@@ -28,10 +28,11 @@ int shunt_itself_join(struct shunt_device *device, struct ibv_qp *qp, unsigned i
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port, .qp_access_flags = access };
 	uint8_t address[SHUNT_ADDRESS_BYTES] = { 0 };
+	const struct shunt_path nowhere = { 0 };
 	int fds[2], count;
 
 	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
 	count = device->kind->tell(device, qp, address, fds);
-	return count < 0 ? count : device->kind->join(device, qp, address, fds, count);
+	return count < 0 ? count : device->kind->join(device, qp, &nowhere, address, fds, count);
 }

@@ -32,6 +32,17 @@ struct shunt_way {
 	union ibv_gid gid;
 };
 
+/*
+ * What the fabric wants of the packets of a queue pair to a peer, as the connection manager has resolved it for this one
+ * connection. All zero: nobody has said.
+ */
+struct shunt_path {
+	uint16_t pkey; /* host order; 0: the first partition of the port */
+	uint16_t slid, dlid; /* InfiniBand; else 0 */
+	uint8_t sl, traffic_class, hop_limit;
+	uint8_t mtu; /* enum ibv_mtu; 0: not known */
+};
+
 struct shunt_verbs {
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 	int (*dealloc_pd)(struct ibv_pd *pd);

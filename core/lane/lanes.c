@@ -51,6 +51,13 @@ static struct ibv_qp *create_qp(struct shunt_link *link, struct ibv_qp_init_attr
 	}
 }
 
+static int partition_of(const struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	return kind->partition ? kind->partition(link->device, &link->channel.path) : 0;
+}
+
 static int make_queue_pair(struct shunt_lane *lane)
 {
 	struct shunt_link *link = lane->link;
@@ -66,9 +73,13 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 						       shunt_page_access(&device->limits) };
+	int partition = partition_of(link);
 
 	if (!cq)
 		return -ENOMEM;
+	if (partition < 0)
+		return partition;
+	attr.pkey_index = (uint16_t)partition;
 	lane->qp = create_qp(link, &init);
 	if (!lane->qp)
 		return -ENOMEM;
@@ -154,7 +165,8 @@ int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, c
 {
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		struct shunt_lane *lane = &link->lanes[i];
-		int result = link->device->kind->join(link->device, lane->qp, hello->address[i], fds, count);
+		int result = link->device->kind->join(link->device, lane->qp, &link->channel.path,
+						      hello->address[i], fds, count);
 
 		if (result)
 			return result;

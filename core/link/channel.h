@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include "core/device/verbs.h"
 #include "core/link/seal.h"
 #include "shunt/wire.h"
 
@@ -41,6 +42,7 @@ struct shunt_channel {
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
 	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
+	struct shunt_path path; /* tcp: how its packets go there */
 	uint32_t number;	/* of the process's channels; not 0 */
 	bool proves;		/* unix: a connection is proven before it is claimed here (core/peer/possession.h) */
 	bool proven;		/* such a one has been, so the peer is no stranger any more */

@@ -34,7 +34,29 @@ struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const stru
 	return shunt_devices_open_way(engine, &way);
 }
 
+struct shunt_path shunt_remote_path(const struct cm_route *route)
+{
+	return (struct shunt_path) { .pkey = route->pkey,
+				     .slid = route->slid,
+				     .dlid = route->dlid,
+				     .sl = route->sl,
+				     .traffic_class = route->traffic_class,
+				     .hop_limit = route->hop_limit,
+				     .mtu = (uint8_t)route->mtu };
+}
+
 /* --- what peers ask --- */
+
+static void say_no_gate(const struct shunt_remote_listener *gate)
+{
+	static _Atomic bool said; /* each that asks would have it said again */
+
+	if (gate->first_port && !atomic_exchange(&said, true))
+		shunt_log(
+			SHUNT_LOG_WARN,
+			"no links from other hosts: none of the ports %u to %u is free (SHUNT_PORTS)",
+			gate->first_port, gate->last_port);
+}
 
 static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const union cm_address *local)
 {
@@ -50,9 +72,12 @@ static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const
 	gate->patience = TICKET_NS;
 	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
 	gate->arg = remote->service;
+	shunt_config_ports(engine->config.ports, &gate->first_port,
+			   &gate->last_port); /* checked at the start */
 	gate->let_in = shunt_remote_guest_come;
 	gate->expired = shunt_remote_guest_over;
 	if (shunt_remote_listener_open(gate, &any.any)) {
+		say_no_gate(gate);
 		gate->fd = -1;
 		return NULL;
 	}
@@ -101,8 +126,11 @@ static int answer_sound(struct shunt_remote *remote, const struct remote_questio
 	struct shunt_remote_listener *gate = gate_for(remote, &route->local);
 	struct shunt_device *device = gate ? shunt_remote_device(remote->service->engine, route) :
 					     NULL;
-	int bytes = device ? shunt_remote_guest_expect(gate, device, asked, answer) : -1;
+	int bytes;
 
+	if (!device)
+		return -1;
+	bytes = shunt_remote_guest_expect(gate, device, shunt_remote_path(route), asked, answer);
 	return bytes < 0 ? -1 : bytes;
 }
 

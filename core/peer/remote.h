@@ -7,6 +7,8 @@
 #ifndef SHUNT_CORE_PEER_REMOTE_H
 #define SHUNT_CORE_PEER_REMOTE_H
 
+#include "core/device/verbs.h"
+
 struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
@@ -30,5 +32,7 @@ struct shunt_engine;
 
 /* The device that leads there. NULL: none. */
 struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route);
+/* And what queue pairs must know of the way. */
+struct shunt_path shunt_remote_path(const struct cm_route *route);
 
 #endif

@@ -77,6 +77,7 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 				  shunt_narrow_u32(engine->config.silence_s * 1000)))
 		return NULL;
 	channel.device = device;
+	channel.path = shunt_remote_path(route);
 	channel.seal = seal;
 	link = shunt_link_create(engine, &channel, true);
 	if (!link)
@@ -161,6 +162,7 @@ static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple
 	inquiry->tuple = *tuple;
 	address_of(tuple->local, 0, &local);
 	address_of(tuple->peer, tuple->peer_port, &peer);
+	remote->cm.tos = engine->config.tos <= UINT8_MAX ? (int)engine->config.tos : -1;
 	shunt_own_fds_begin(engine);
 	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, bytes,
 			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);

@@ -11,6 +11,7 @@
 
 struct guest {
 	struct shunt_device *device;	/* that leads there */
+	struct shunt_path path;
 	struct shunt_seal seal;
 };
 
@@ -21,7 +22,8 @@ static bool have_chance(struct shunt_engine *engine, struct remote_answer *answe
 }
 
 int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_device *device,
-			      const struct remote_question *question, struct remote_answer *answer)
+			      struct shunt_path path, const struct remote_question *question,
+			      struct remote_answer *answer)
 {
 	const uint8_t *key = gate->engine->key;
 	uint8_t shown[SHUNT_COOKIE_BYTES];
@@ -32,6 +34,7 @@ int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_d
 	if (!guest)
 		return -ENOMEM;
 	guest->device = device;
+	guest->path = path;
 	answer->port = gate->port;
 	result = key && !have_chance(gate->engine, answer) ? -EAGAIN :
 		 shunt_remote_listener_expect(gate, guest, answer->cookie);
@@ -67,6 +70,7 @@ void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
 	shunt_remote_guest_over(gate_arg, ticket_arg);
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_TCP, fd);
 	channel.device = guest.device;
+	channel.path = guest.path;
 	channel.seal = guest.seal;
 	if (!is_outside(&channel)) {
 		atomic_fetch_add(&service->engine->turned_away, 1);

@@ -12,11 +12,12 @@
 struct shunt_service;
 
 /*
- * A ticket for who has asked. `answer` has no cookie yet; it gets all it lacks. Returns how many bytes of it are to be
+ * A ticket for who has asked, and whose packets go by this path. `answer` has no cookie yet; it gets all it lacks. Returns how many bytes of it are to be
  * sent, or -errno.
  */
 int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_device *device,
-			      const struct remote_question *question, struct remote_answer *answer);
+			      struct shunt_path path, const struct remote_question *question,
+			      struct remote_answer *answer);
 
 /* The gate's callbacks. The link is made only with a process that is outside this host. */
 void shunt_remote_guest_come(void *service, void *ticket, int fd);

@@ -214,28 +214,50 @@ void shunt_remote_listener_step(struct shunt_remote_listener *gate)
 	}
 }
 
-static int listen_at(struct shunt_remote_listener *gate, const struct sockaddr *local)
+/* A socket that listens there, or -errno. */
+static int listen_at(struct shunt_remote_listener *gate, const struct sockaddr *local,
+		     uint16_t port)
 {
 	const struct shunt_sys *sys = gate->engine->sys;
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = LISTENER };
+	const int family = local->sa_family, type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		  reuse = port != 0;
 	union {
 		struct sockaddr any;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
 	} at;
-	socklen_t length = local->sa_family == AF_INET6 ? sizeof(at.v6) : sizeof(at.v4);
+	socklen_t length = family == AF_INET6 ? sizeof(at.v6) : sizeof(at.v4);
+	int fd = shunt_own_fds_make(gate->engine, sys->socket(family, type, IPPROTO_TCP));
+	int result;
 
+	if (fd < 0)
+		return fd;
 	memcpy(&at, local, length);
-	at.v4.sin_port = 0;	/* both families have it in the same place */
-	gate->listener = shunt_own_fds_make(gate->engine, sys->socket(local->sa_family, SOCK_STREAM | SOCK_CLOEXEC |
-								      SOCK_NONBLOCK, IPPROTO_TCP));
+	at.v4.sin_port = htons(port); /* both families have it in the same place */
+	/* The port's last owner may have ended just now, with channels that the kernel remembers. */
+	if ((reuse && sys->setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse))) ||
+	    sys->bind(fd, &at.any, length) || sys->listen(fd, SHUNT_REMOTE_LISTENER_GUESTS) ||
+	    sys->getsockname(fd, &at.any, &length)) {
+		result = -errno;
+		shunt_own_fds_close(gate->engine, fd);
+		return result;
+	}
+	gate->port = at.v4.sin_port;
+	return fd;
+}
+
+static int listen_somewhere(struct shunt_remote_listener *gate, const struct sockaddr *local)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = LISTENER };
+	unsigned int port = gate->first_port;
+
+	do
+		gate->listener = listen_at(gate, local, (uint16_t)port);
+	while (gate->listener == -EADDRINUSE && ++port <= gate->last_port);
 	if (gate->listener < 0)
 		return gate->listener;
-	if (sys->bind(gate->listener, &at.any, length) || sys->listen(gate->listener, SHUNT_REMOTE_LISTENER_GUESTS) ||
-	    sys->getsockname(gate->listener, &at.any, &length) ||
-	    sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, gate->listener, &event))
+	if (gate->engine->sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, gate->listener, &event))
 		return -errno;
-	gate->port = at.v4.sin_port;
 	return 0;
 }
 
@@ -249,7 +271,7 @@ int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct 
 	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		gate->guests[i].fd = -1;
 	gate->fd = shunt_own_fds_make(gate->engine, gate->engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	result = gate->fd < 0 ? gate->fd : listen_at(gate, local);
+	result = gate->fd < 0 ? gate->fd : listen_somewhere(gate, local);
 	if (result)
 		shunt_remote_listener_close(gate);
 	return result;

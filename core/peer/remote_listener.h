@@ -36,6 +36,7 @@ struct shunt_remote_listener {
 	int fd;			/* an epoll of the next and the guests'; private */
 	int listener;
 	uint16_t port;		/* network order */
+	uint16_t first_port, last_port; /* of those that it may have, host order; 0: any */
 	uint64_t paused;	/* out of descriptors: nobody is accepted before */
 	uint64_t patience;	/* ns that a guest or a ticket has */
 	uint32_t silence_ms;	/* see shunt_channel_options() */
@@ -52,8 +53,8 @@ struct shunt_remote_listener {
 };
 
 /*
- * Opens it at a local address, whose port is ignored. The members engine, patience, silence_ms, arg
- * and the two callbacks have been set. 0 or -errno.
+ * Opens it at a local address, whose port is ignored. The members engine, patience, silence_ms, arg,
+ * both ends of the ports and the two callbacks have been set. 0 or -errno; -EADDRINUSE: all of the ports are taken.
  */
 int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct sockaddr *local);
 

@@ -197,6 +197,39 @@ static void test_device(void **state)
 	}
 }
 
+static void test_ports(void **state)
+{
+	static const struct {
+		const char *text;
+		uint16_t first, last;
+	} good[] = { { "", 0, 0 },
+		     { "auto", 0, 0 },
+		     { "7000", 7000, 7000 },
+		     { "7000-7019", 7000, 7019 },
+		     { "1-65535", 1, 65535 } };
+	static const char *const bad[] = {
+		"0",	 "7019-7000",  "7000-",	    "-7000",	      "7000-65536",
+		"65536", "7000-7019 ", "7000:7019", "7000-7019-7020", "99999999999999999999",
+		"+7000", "none"
+	};
+	struct complaints seen;
+	struct shunt_config c;
+	uint16_t first, last;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(load(&c, "SHUNT_PORTS", good[i].text, &seen), 0);
+		assert_int_equal(shunt_config_ports(c.ports, &first, &last), 0);
+		assert_int_equal(first, good[i].first);
+		assert_int_equal(last, good[i].last);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(load(&c, "SHUNT_PORTS", bad[i], &seen), 1);
+		assert_non_null(strstr(seen.last, "auto|FIRST[-LAST]"));
+		assert_string_equal(c.ports, "auto");
+	}
+}
+
 static void test_paths(void **state)
 {
 	char value[SHUNT_CONFIG_PATH_MAX + 1], text[64], expected[64];
@@ -424,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_bad_numbers),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_empty_is_unset),

@@ -162,10 +162,10 @@ static int tell(struct shunt_device *device, struct ibv_qp *of, void *address, i
 	return 0;
 }
 
-static int join(struct shunt_device *device, struct ibv_qp *of, const void *address, const int *fds,
-		int count)
+static int join(struct shunt_device *device, struct ibv_qp *of, const struct shunt_path *path,
+		const void *address, const int *fds, int count)
 {
-	(void)device, (void)of, (void)fds;
+	(void)device, (void)of, (void)path, (void)fds;
 	assert_int_equal(*(const uint8_t *)address, 9);
 	assert_int_equal(count, 0);
 	fake.joined++;

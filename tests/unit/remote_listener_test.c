@@ -40,7 +40,7 @@ static void note_out(void *arg, void *ticket)
 	door->outs++;
 }
 
-static void open_door(struct door *door)
+static int try_door(struct door *door, uint16_t first, uint16_t last)
 {
 	*door = (struct door) { .address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) },
 				.fd = -1 };
@@ -50,7 +50,14 @@ static void open_door(struct door *door)
 	door->gate.arg = door;
 	door->gate.let_in = note_in;
 	door->gate.expired = note_out;
-	assert_int_equal(shunt_remote_listener_open(&door->gate, (struct sockaddr *)&door->address), 0);
+	door->gate.first_port = first;
+	door->gate.last_port = last;
+	return shunt_remote_listener_open(&door->gate, (struct sockaddr *)&door->address);
+}
+
+static void open_door(struct door *door)
+{
+	assert_int_equal(try_door(door, 0, 0), 0);
 	door->address.sin_port = door->gate.port;
 }
 
@@ -316,8 +323,8 @@ static void ask(struct door *door, struct asker *asker, const uint8_t *of)
 	asker->answer = (struct remote_answer) { .port = 0 };
 	engine->key = of;
 	shunt_remote_question_make(&asker->question, of, cookie);
-	assert_true(shunt_remote_guest_expect(&door->gate, NULL, &asker->question, &asker->answer) >
-		    0);
+	assert_true(shunt_remote_guest_expect(&door->gate, NULL, (struct shunt_path) { 0 },
+					      &asker->question, &asker->answer) > 0);
 	assert_int_equal(asker->answer.port, door->gate.port);
 	shunt_remote_words_bind(of, &asker->question, &asker->answer, true, &asker->seal,
 				asker->shown);
@@ -406,6 +413,41 @@ static void nobody_at_the_gate(void **state)
 	shunt_channel_close(&client);
 }
 
+/* A firewall lets two ports in. The third gate has none; a port whose last channel the kernel remembers is free. */
+static void gates_have_the_ports_they_may(void **state)
+{
+	struct door first, second, third;
+	int before = descriptors(), knocker;
+	uint16_t from = 20000; /* below those that the system gives out by itself */
+
+	(void)state;
+	while (try_door(&first, from, from))
+		from++;
+	while (try_door(&second, from, from + 1)) { /* another program has the one behind it */
+		close_door(&first);
+		from += 2;
+		assert_int_equal(try_door(&first, from, from), 0);
+	}
+	assert_int_equal(ntohs(first.gate.port), from);
+	assert_int_equal(ntohs(second.gate.port), from + 1);
+	first.address.sin_port = first.gate.port;
+	assert_int_equal(try_door(&third, from, from + 1), -EADDRINUSE);
+	assert_int_equal(third.gate.fd, -1);
+
+	knocker = knock(&first, "nothing that anybody knows", SHUNT_COOKIE_BYTES);
+	step(&first);
+	step(&first);
+	assert_int_equal(first.gate.turned_away,
+			 1); /* we have closed it: it is TIME_WAIT, or will be */
+	close(knocker);
+	close_door(&first);
+	assert_int_equal(try_door(&third, from, from + 1), 0);
+	assert_int_equal(ntohs(third.gate.port), from);
+	close_door(&third);
+	close_door(&second);
+	assert_int_equal(descriptors(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +461,7 @@ int main(void)
 		cmocka_unit_test_setup(a_cookie_is_worth_nothing_without_the_key, set_up),
 		cmocka_unit_test_setup(nobody_comes_from_within, set_up),
 		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
+		cmocka_unit_test_setup(gates_have_the_ports_they_may, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,17 @@ void cm_ask_event(struct cm *cm, struct cm_ask *ask, struct rdma_cm_event *event
 		finish(cm, ask, status, status ? NULL : &frame);
 }
 
+static int set_tos(struct cm *cm, struct cm_ask *ask)
+{
+	uint8_t tos = (uint8_t)cm->tos;
+
+	if (cm->tos < 0)
+		return 0;
+	return cm->calls.set_option(ask->end.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1) ?
+		       -errno :
+		       0;
+}
+
 /* The id that it had is gone. */
 static int start(struct cm *cm, struct cm_ask *ask)
 {
@@ -158,7 +169,9 @@ static int start(struct cm *cm, struct cm_ask *ask)
 		ask->end.id = NULL;
 		return -errno;
 	}
-	result = resolve(cm, ask);
+	result = set_tos(cm, ask);
+	if (!result)
+		result = resolve(cm, ask);
 	if (result) {
 		cm->calls.destroy_id(ask->end.id);
 		ask->end.id = NULL;

@@ -68,6 +68,7 @@ int cm_open(struct cm *cm, const struct cm_callbacks *callbacks, void *arg)
 		return result;
 	cm->callbacks = callbacks;
 	cm->arg = arg;
+	cm->tos = -1;
 	result = channel_open(cm);
 	if (result) {
 		channel_close(cm);

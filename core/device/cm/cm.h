@@ -118,6 +118,7 @@ struct cm {
 	bool shared;			/* the program had opened librdmacm, too: devices are its and ours */
 	struct rdma_event_channel *channel;
 	uint64_t now;			/* of the present step */
+	int tos;			/* type of service (IP) of what is asked from now on, and of the routes; -1: the system's */
 	struct cm_ask *asks;
 	struct cm_listener *listeners;
 	struct ibv_context *contexts[CM_CONTEXTS];	/* seen before */

@@ -39,6 +39,7 @@ static const struct call {
 	CALL(setup.open_device, "ibv_open_device", "1.1"),
 	CALL(setup.close_device, "ibv_close_device", "1.1"),
 	CALL(setup.query_port, "ibv_query_port", "1.1"),
+	CALL(setup.query_pkey, "ibv_query_pkey", "1.1"),
 	CALL(setup.query_gid_ex, "_ibv_query_gid_ex", "1.11"),
 #undef CALL
 };

@@ -3,4 +3,5 @@
 verbs_sources = \
 	core/device/verbs/library.c \
 	core/device/verbs/open.c \
+	core/device/verbs/path.c \
 	core/device/verbs/verbs.h

@@ -62,8 +62,10 @@ static int port_find(struct verbs_device *device, const struct shunt_way *way)
 		memset(&attr, 0, sizeof(attr)); /* the call knows a shorter structure */
 		if (device->setup.query_port(device->context, number, &attr) || attr.state != IBV_PORT_ACTIVE)
 			continue;
-		device->port = (struct verbs_port){ .number = number, .lid = attr.lid,
-						    .mtu = attr.active_mtu };
+		device->port = (struct verbs_port) { .number = number,
+						     .lid = attr.lid,
+						     .pkeys = attr.pkey_tbl_len,
+						     .mtu = attr.active_mtu };
 		if (gid_choose(device, &attr, way))
 			return 0;
 	}

@@ -15,6 +15,7 @@ struct verbs_port {
 	uint8_t number;
 	uint8_t gid_index;	/* by RoCEv2 over IPv4, where there is such an address */
 	uint16_t lid;		/* 0 on Ethernet */
+	uint16_t pkeys; /* that its table has room for */
 	enum ibv_mtu mtu;	/* that is in use */
 	union ibv_gid gid;
 };
@@ -26,6 +27,7 @@ struct verbs_setup {
 	struct ibv_context *(*open_device)(struct ibv_device *device);
 	int (*close_device)(struct ibv_context *context);
 	int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+	int (*query_pkey)(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
 	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index,
 			    struct ibv_gid_entry *entry, uint32_t flags, size_t size);
 };
@@ -45,6 +47,18 @@ struct verbs_device {
  * no such device, -ENETDOWN no active port, or what the device said.
  */
 int verbs_open(struct verbs_device *device, const char *name, const struct shunt_way *way);
+
+/*
+ * path.c. Where the port's table has the path's partition: as a full member, or else as a limited one. 0 where the path
+ * names none. -ENOENT: the port is in no such partition.
+ */
+int verbs_path_partition(const struct verbs_device *device, const struct shunt_path *path);
+/* The largest that both ports and the path take. */
+enum ibv_mtu verbs_path_mtu(const struct verbs_port *port, const struct shunt_path *path,
+			    enum ibv_mtu peer);
+/* From the port to the peer's address. On Ethernet its LID does not count. */
+struct ibv_ah_attr verbs_path_address(const struct verbs_port *port, const struct shunt_path *path,
+				      const union ibv_gid *peer, uint16_t peer_lid);
 
 /* The context must be without objects. */
 void verbs_close(struct verbs_device *device);

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 # limit: 3600
 # Three ways lead from one machine to the other: by two wires, and by two networks on the first. A connection's link takes
-# the device and the address that its route does; one process has links by all of them at the same time.
+# the device and the address that its route does; one process has links by all of them at the same time. The packets of
+# the one whose client has SHUNT_TOS say so, in both directions. Channels come by the port that SHUNT_PORTS has.
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
 export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
-need redis-server python3 jq
+need redis-server python3 jq nft
 need_shunt
 
 # is_on PID DEVICES: its lanes are there.
@@ -42,17 +43,41 @@ asks() {
 	check "by 10.$1.0.1: which is on $2" within is_on "${pids[-1]}" "$2"
 }
 
+# Packets of RDMA that come in, by the network that they come from; of these, those of class AF31. Named counters would
+# want another module of the kernel.
+nft -f - <<-END
+	table inet lab {
+		chain in {
+			type filter hook input priority 0
+			ip saddr 10.78.0.0/24 udp dport 4791 counter comment "first"
+			ip saddr 10.78.0.0/24 udp dport 4791 ip dscp af31 counter comment "first_af31"
+			ip saddr 10.80.0.0/24 udp dport 4791 counter comment "third"
+			ip saddr 10.80.0.0/24 udp dport 4791 ip dscp af31 counter comment "third_af31"
+		}
+	}
+END
+
+came() { # COMMENT
+	nft -j list table inet lab |
+		jq ".nftables[].rule? // empty | select(.comment == \"$1\").expr[].counter? // empty | .packets"
+}
+
+# All but those of the connection manager.
+most_are_af31() {
+	[ "$(came first_af31)" -ge 500 ] && [ "$(came first_af31)" -ge $(($(came first) * 9 / 10)) ]
+}
+
 before=("$(sent rxe0)" "$(sent rxe1)")
 pids=()
 if [ "$lab_self" = one ]; then
-	$shunt_run redis-server --port $port --bind 0.0.0.0 --protected-mode no --save "" --dir "$work" >/dev/null 2>"$work/err" &
+	SHUNT_PORTS=7100-7109 $shunt_run redis-server --port $port --bind 0.0.0.0 --protected-mode no --save "" --dir "$work" >/dev/null 2>"$work/err" &
 	server=$!
 	children+=("$server")
 	check "somebody listens" within somebody_listens $port
 fi
 meet listens
 if [ "$lab_self" = two ]; then
-	asks 78 rxe0
+	SHUNT_TOS=104 asks 78 rxe0
 	asks 79 rxe1
 	asks 80 rxe0
 fi
@@ -60,9 +85,13 @@ meet linked
 if [ "$lab_self" = one ]; then
 	check "the server has links on both" within is_on "$server" "rxe0 rxe1"
 	check "as many as there are clients" within has_links "$server" 3
+	check "whose channels have come by one port" test "$(ss -Htn sport = :7100 | wc -l)" = 3
 fi
 check "rxe0 has sent" within has_sent rxe0 $((before[0] + 500))
 check "rxe1 has sent" within has_sent rxe1 $((before[1] + 500))
+check "packets by the first network have the class of SHUNT_TOS" within most_are_af31
+check "no other packets have" test "$(came third_af31)" = 0
+check "though there are some" test "$(came third)" -ge 500
 meet seen
 if [ "$lab_self" = two ]; then
 	kill "${pids[@]}"
