@@ -93,8 +93,12 @@ UINT(SIGNAL_EVERY, signal_every, 1, 1024, 64, 0, "requests", LIVE,
 	"one work request in this many asks for a completion")
 ENUM(ADMIT, admit, "static|aimd|none", 0, LINK,
 	"policy of the window: fixed, adapted to completion times, or none")
-UINT(WINDOW, window_bytes, 0, 1 * G, 1 * M, SIZE, "bytes", LIVE,
-	"most data of a lane in flight; 0 for no limit")
+UINT(STAGE_MAX, stage_max, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", LIVE,
+	"how much of one stream an RDMA device may have under way. A stream begins with 64 KiB, and has more where the "
+	"path bears more: its rate times its round trip. All streams of the process have at most 64 times as much")
+UINT(WINDOW, window_bytes, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", LIVE,
+	"most data of a lane in flight; 0 for no limit. Auto is 1M on the soft device, and at least SHUNT_STAGE_MAX on RDMA "
+	"devices")
 UINT(WINDOW_WR, window_wrs, 0, 16384, 512, 0, "requests", LIVE,
 	"most work requests of a lane in flight; 0 for no limit")
 UINT(WINDOW_DEVICE, window_device, 0, 16 * G, 0, SIZE, "bytes", LIVE,

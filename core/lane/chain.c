@@ -121,7 +121,7 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 		shunt_lane_trace_post(lane, stream, end, number);
 	shunt_send_buffer_posted(&tx->stage, end);
 	if (__builtin_expect(kept, 0))
-		shunt_send_buffer_keep(stream, number);
+		shunt_send_buffer_keep(stream, number, end);
 	atomic_store_explicit(&tx->posted, end, memory_order_release);
 	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

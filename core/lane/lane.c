@@ -11,7 +11,10 @@
 #include "core/lane/zero_copy.h"
 #include "core/lane/roster.h"
 #include "core/lane/send_buffer.h"
+#include "core/lane/send_window.h"
 #include "core/loop/request.h"
+
+#define USUAL_WINDOW (1 << 20)
 
 enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
 
@@ -32,12 +35,22 @@ static void configure(struct shunt_lane *lane)
 	shunt_copying_configure(lane);
 }
 
+/* What SHUNT_WINDOW=auto is: where bytes are kept until they have arrived, one stream may fill it (send_window.h). */
+static uint64_t usual_window(const struct shunt_lane *lane)
+{
+	uint64_t widest = lane->link->engine->config.stage_max;
+
+	return lane->retains && widest > USUAL_WINDOW ? widest : USUAL_WINDOW;
+}
+
 int shunt_lane_init(struct shunt_lane *lane)
 {
 	struct shunt_engine *engine = lane->link->engine;
 	const struct shunt_config *config = &engine->config;
 	int result;
 
+	lane->retains = config->retain || !lane->link->device->kind->peek;
+	lane->window.usual = usual_window(lane);
 	lane->hooks = engine->lane_hooks;
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
@@ -67,6 +80,7 @@ bool shunt_lane_change(struct shunt_lane *lane)
 	done = atomic_load(&lane->failed) || is_covered(lane);
 	if (done) {
 		shunt_lock_take(&group->lock);
+		lane->window.usual = usual_window(lane);
 		shunt_window_change(&lane->window, &lane->link->engine->config, &group->inflight);
 		shunt_lock_leave(&group->lock);
 		configure(lane);
@@ -117,21 +131,34 @@ size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, s
 	return bytes;
 }
 
+/* Bytes for which the ring has room. */
+static size_t accept_in_window(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
+			       size_t bytes, bool apart)
+{
+	size_t taken;
+
+	if (!bytes)
+		return 0;
+	taken = shunt_lane_accept(stream, iov, skip, bytes, shunt_send_window(stream), apart);
+	if (__builtin_expect(taken < bytes, 0) && shunt_send_window_full(stream))
+		taken += shunt_lane_accept(stream, iov, skip + taken, bytes - taken,
+					   shunt_send_window(stream), apart);
+	return taken;
+}
+
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 			  const struct iovec *iov, size_t skip, size_t bytes)
 {
-	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset);
+	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset), taken;
 
 	if (bytes > room)
 		bytes = room;
-	if (bytes)
-		bytes = shunt_lane_accept(stream, iov, skip, bytes, SHUNT_SEND_BUFFER_BYTES,
-					  !shunt_lane_merges(lane));
-	if (!bytes)
+	taken = accept_in_window(stream, iov, skip, bytes, !shunt_lane_merges(lane));
+	if (!taken)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
-	return bytes;
+	return taken;
 }
 
 /* The short way, if nothing is before these bytes. lane.lock held. */
@@ -190,8 +217,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, c
 	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
 	size_t room = shunt_tx_room(tx, tx->offset);
-	size_t taken = shunt_lane_accept(stream, iov, skip, bytes < room ? bytes : room,
-				    SHUNT_SEND_BUFFER_BYTES, false);
+	size_t taken = accept_in_window(stream, iov, skip, bytes < room ? bytes : room, false);
 
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);

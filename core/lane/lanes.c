@@ -88,7 +88,6 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->max_inline = init.cap.max_inline_data;
 	lane->max_sges = init.cap.max_send_sge;
 	lane->fetches = lane->max_inline < lane->frag_bytes;
-	lane->retains = engine->config.retain || !device->kind->peek;
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
 	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
 		return -EIO;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include "core/base/copy.h"
 #include "core/engine.h"
+#include "core/lane/send_window.h"
 #include "core/loop/request.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
@@ -57,14 +58,49 @@ static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *s
 	return stage->bytes != NULL;
 }
 
+static void give(struct shunt_stream *stream, uint64_t place, uint32_t size)
+{
+	if (shunt_arena_give(&stream->link->arena, place, size))
+		shunt_request_memory(stream->engine);
+}
+
 static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage)
 {
-	if (!stream->lane->fetches)
+	if (stream->lane->fetches)
+		give(stream, stage->place, stage->size);
+	else
 		unmap(stage);
-	else if (shunt_arena_give(&stream->link->arena, stage->place, stage->size))
-		shunt_request_memory(stream->engine);
 	stage->bytes = NULL;
 	stage->size = 0;
+}
+
+/* The device fetches nothing from the stage before any more. */
+static bool former_is_free(const struct shunt_stream *stream,
+			   const struct shunt_send_window *window)
+{
+	return atomic_load(&window->former_wr) <= atomic_load(&stream->lane->retired);
+}
+
+static void drop_former(struct shunt_stream *stream, struct shunt_send_window *window)
+{
+	if (!atomic_load(&window->former_wr))
+		return;
+	give(stream, window->former_place, window->former_size);
+	atomic_store(&window->former_wr, 0);
+}
+
+/* What is not fetched itself has been copied when it was posted. */
+static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *stage, bool is_fetched)
+{
+	struct shunt_send_window *window = stage->window;
+
+	if (!is_fetched || !stream->lane->fetches) {
+		drop_buffer(stream, stage);
+		return;
+	}
+	window->former_place = stage->place;
+	window->former_size = stage->size;
+	atomic_store(&window->former_wr, atomic_load(&stage->kept_wr));
 }
 
 bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
@@ -73,6 +109,8 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 
 	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_SEND_BUFFER_BYTES))
 		return false;
+	if (__builtin_expect(shunt_lane_keeps(stream->lane) && !stage->window, 0))
+		stage->window = shunt_send_window_make();
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
 	return !apart || stage->cuts;
@@ -80,6 +118,9 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 
 void shunt_send_buffer_leave(struct shunt_stream *stream)
 {
+	if (stream->tx.stage.window)
+		drop_former(stream, stream->tx.stage.window);
+	shunt_send_window_reset(stream);
 	if (stream->tx.stage.bytes && stream->lane->fetches)
 		drop_buffer(stream, &stream->tx.stage);
 }
@@ -88,9 +129,11 @@ void shunt_send_buffer_free(struct shunt_send_buffer *stage)
 {
 	unmap(stage);
 	free(stage->cuts);
+	free(stage->window);
 	stage->bytes = NULL;
 	stage->size = 0;
 	stage->cuts = NULL;
+	stage->window = NULL;
 }
 
 /* --- its room --- */
@@ -104,8 +147,7 @@ void shunt_send_buffer_begin(struct shunt_stream *stream)
 	atomic_store(&tx->exposed, tx->offset);
 	atomic_store(&tx->stage.kept_wr, 0);
 	atomic_store(&tx->stage.reusable, tx->offset);
-	tx->stage.mark_wr = 0;
-	tx->stage.mark_offset = tx->offset;
+	shunt_send_window_reset(stream);
 }
 
 /* It never falls: what a program has been told of is still room when it sends. */
@@ -119,7 +161,7 @@ static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
 	return before;
 }
 
-void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number)
+void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -127,50 +169,35 @@ void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number)
 	if (atomic_load_explicit(&stream->lane->retired, memory_order_acquire) >=
 	    atomic_load(&tx->stage.kept_wr))
 		raise_reusable(&tx->stage, atomic_load(&tx->posted));
+	shunt_send_window_mark(stream, number, end);
 	atomic_store(&tx->stage.kept_wr, number);
 }
 
-/*
- * Stream offset up to which bytes may be overwritten. What is posted is kept until the last of its WRs
- * is complete. While more are posted that is never so; then it is true of those that a mark was set behind.
- */
-static uint64_t reusable(struct shunt_stream *stream)
+/* What is posted is kept until the last of its WRs is complete. While more are posted that is never so: marks tell. */
+uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_send_buffer *stage = &tx->stage;
 	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
-	uint64_t retired, offset;
+	/* Set before `posted`: it is not of an earlier WR. */
+	uint64_t kept = atomic_load(&tx->stage.kept_wr);
 
-	if (!shunt_lane_keeps(stream->lane))
-		return posted;
-	retired = atomic_load_explicit(&stream->lane->retired, memory_order_acquire);
-	if (retired < stage->mark_wr)
-		return atomic_load(&stage->reusable);
-	offset = stage->mark_offset;
-	stage->mark_wr = atomic_load(&stage->kept_wr);	/* set before `posted`: not of an earlier WR */
-	stage->mark_offset = posted;
-	if (retired >= stage->mark_wr)
-		offset = posted;
-	return raise_reusable(stage, offset);
+	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->lane->retired) >= kept)
+		return shunt_lane_keeps(stream->lane) ? raise_reusable(&tx->stage, posted) : posted;
+	return raise_reusable(&tx->stage, shunt_send_window_arrived(stream));
 }
 
-int64_t shunt_send_buffer_used(const struct shunt_stream *stream)
+int64_t shunt_send_buffer_used(struct shunt_stream *stream)
 {
-	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_send_buffer *stage = &tx->stage;
-	uint64_t from = atomic_load(&tx->posted), kept = atomic_load(&stage->kept_wr);
-
-	if (__builtin_expect(kept != 0, 0) && atomic_load(&stream->lane->retired) < kept)
-		from = atomic_load(&stage->reusable);
-	return (int64_t)(atomic_load(&tx->staged) - from);
+	return (int64_t)(atomic_load(&stream->tx.staged) - shunt_send_buffer_arrived(stream));
 }
 
-bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
+bool shunt_send_buffer_roomy(struct shunt_stream *stream)
 {
 	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
 
-	return shunt_send_buffer_used(stream) <= SHUNT_SEND_BUFFER_BYTES / 2 &&
-	       (!cuts || atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
+	return shunt_send_buffer_used(stream) <= shunt_send_window(stream) / 2 &&
+	       (!cuts ||
+		atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
 
 /* Copies from iov at `skip`, wrapping. `past`: past the caches, because no core reads it. */
@@ -211,7 +238,7 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 	cuts = tx->stage.cuts;
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_SEND_BUFFER_CUTS)
 		return 0;
-	used = tx->offset - reusable(stream);	/* also what went past it, inline */
+	used = tx->offset - shunt_send_buffer_arrived(stream); /* also what went past it, inline */
 	if (most > tx->stage.size)
 		most = tx->stage.size;
 	if (used >= most || !bytes)
@@ -270,10 +297,11 @@ static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
 {
 	const struct shunt_send_buffer *stage = &stream->tx.stage;
+	const struct shunt_send_window *window = stage->window;
 	uint64_t kept = atomic_load(&stage->kept_wr);
 
-	return __builtin_expect(!kept, 1) || atomic_load(&stage->size) > SHUNT_SEND_BUFFER_BYTES ||
-	       atomic_load(&stream->lane->retired) >= kept;
+	return __builtin_expect(!kept, 1) || atomic_load(&stream->lane->retired) >= kept ||
+	       (window && former_is_free(stream, window));
 }
 
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
@@ -283,17 +311,46 @@ bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
 	return stage->bytes && stage->size >= width(stream, bytes);
 }
 
+/* Bytes [from, to) of the stage, into a wider one. */
+static void move(const struct shunt_send_buffer *stage, const struct shunt_send_buffer *wide,
+		 uint64_t from, uint64_t to)
+{
+	for (uint64_t part; from < to; from += part) {
+		part = shunt_send_buffer_span(stage, from, to);
+		part = shunt_send_buffer_span(wide, from, from + part);
+		memcpy(shunt_send_buffer_at(wide, from), shunt_send_buffer_at(stage, from), part);
+	}
+}
+
+/* The device may still fetch from the present one: it is kept beside the wider one then. Not two of them. */
+static int may_part(struct shunt_stream *stream, uint64_t from)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_send_window *window = tx->stage.window;
+
+	if (window && former_is_free(stream, window))
+		drop_former(stream, window);
+	if (!tx->stage.bytes || from == atomic_load(&tx->posted))
+		return 0;
+	if (!window || atomic_load(&window->former_wr) ||
+	    atomic_load(&tx->staged) - from > tx->stage.size)
+		return -EBUSY;
+	return 0;
+}
+
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint32_t size = width(stream, bytes);
-	uint64_t posted = atomic_load(&tx->posted), staged = atomic_load(&tx->staged);
-	struct shunt_send_buffer wide = tx->stage;
+	uint64_t from = shunt_send_buffer_arrived(stream);
+	struct shunt_send_buffer wide = { .size = 0 };
+	int result;
 
 	if (shunt_send_buffer_is_wide(stream, bytes))
 		return 0;
-	if (tx->stage.bytes && reusable(stream) < posted)
-		return -EBUSY;
+	result = may_part(stream, from);
+	if (result)
+		return result;
 	while (!make_buffer(stream, &wide, size)) {
 		size /= 2;
 		atomic_store(&tx->most, size);
@@ -302,13 +359,10 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 		if (size < SHUNT_SEND_BUFFER_BYTES)
 			return -ENOMEM;
 	}
-	for (uint64_t part; posted < staged; posted += part) {
-		part = shunt_send_buffer_span(&tx->stage, posted, staged);
-		part = shunt_send_buffer_span(&wide, posted, posted + part);
-		memcpy(shunt_send_buffer_at(&wide, posted), shunt_send_buffer_at(&tx->stage, posted), part);
+	if (tx->stage.bytes) {
+		move(&tx->stage, &wide, from, atomic_load(&tx->staged));
+		part_with(stream, &tx->stage, from != atomic_load(&tx->posted));
 	}
-	if (tx->stage.bytes)
-		drop_buffer(stream, &tx->stage);
 	tx->stage.bytes = wide.bytes;
 	tx->stage.size = wide.size;
 	tx->stage.place = wide.place;
@@ -327,10 +381,14 @@ bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);
-	empty = atomic_load(&tx->posted) == atomic_load(&tx->staged) &&
-		reusable(stream) == atomic_load(&tx->posted);
-	if (empty)
+	empty = atomic_load(&tx->staged) == shunt_send_buffer_arrived(stream) &&
+		shunt_send_window_is_quiet(stream);
+	if (empty) {
+		if (tx->stage.window)
+			drop_former(stream, tx->stage.window);
+		shunt_send_window_reset(stream);
 		drop_buffer(stream, &tx->stage);
+	}
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 	return !empty && !atomic_load(&tx->dead);

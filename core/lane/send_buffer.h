@@ -23,13 +23,13 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes);
 /*
  * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0;
- * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the present one. tx.lock and
+ * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the one before. tx.lock and
  * lane.lock held.
  */
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes);
-/* It is a wide one already, or the device needs none of its bytes. Any thread. */
+/* shunt_send_buffer_widen() would not say -EBUSY. Any thread. */
 bool shunt_send_buffer_may_widen(const struct shunt_stream *stream);
-/* Gives a widened buffer back when it is empty. True: it may be later. tx.lock held. */
+/* Gives a widened buffer back when it is empty, and quiet. True: it may be later. tx.lock held. */
 bool shunt_send_buffer_narrow(struct shunt_stream *stream);
 /*
  * Takes up to `bytes` of iov at `skip` into the buffer, behind tx.offset, until that holds `most`.
@@ -39,8 +39,10 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 			      size_t bytes, uint64_t most, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
 uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
-/* WR `number` is to be posted, and fetches from the buffer. lane.lock held. */
-void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number);
+/* WR `number` is to be posted, and fetches bytes up to `end` from the buffer. lane.lock held. */
+void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end);
+/* Stream offset up to which bytes may be overwritten. Any thread. */
+uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */
@@ -67,8 +69,8 @@ static inline void *shunt_send_buffer_at(const struct shunt_send_buffer *stage, 
  * Bytes in it. Below 0: a send goes straight from the program's buffer, and `posted` runs ahead.
  * Any thread.
  */
-int64_t shunt_send_buffer_used(const struct shunt_stream *stream);
-/* No more than half of SHUNT_SEND_BUFFER_BYTES are in use: worth telling a sender of. Any thread. */
-bool shunt_send_buffer_roomy(const struct shunt_stream *stream);
+int64_t shunt_send_buffer_used(struct shunt_stream *stream);
+/* No more than half of the window is in use: worth telling a sender of. Any thread. */
+bool shunt_send_buffer_roomy(struct shunt_stream *stream);
 
 #endif

@@ -25,7 +25,9 @@ static uint64_t or_unlimited(uint64_t limit)
 
 static void static_start(struct shunt_window *window, const struct shunt_config *config)
 {
-	window->bytes = or_unlimited(config->window_bytes);
+	bool usual = config->window_bytes == UINT64_MAX;
+
+	window->bytes = usual ? window->usual : or_unlimited(config->window_bytes);
 	window->wrs = or_unlimited(config->window_wrs);
 }
 
@@ -106,7 +108,8 @@ void shunt_window_use(struct shunt_window *window, const struct shunt_admission 
 
 void shunt_window_set_gate(struct shunt_window *window, struct shunt_gate *gate)
 {
-	window->gate = gate;
+	/* send_window.c looks without the lock. */
+	__atomic_store_n(&window->gate, gate, __ATOMIC_RELAXED);
 	window->hand = (struct shunt_gate_hand) { 0 };
 	window->asked = window->signals || gate;
 }

@@ -77,6 +77,7 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	_Atomic uint64_t edge;	/* P: where the limit in bytes is reached: done + bytes */
 	_Atomic uint64_t done;	/* P: of what was posted, known to be complete */
 	uint64_t signal_at;	/* `posted` from which on a WR must be signaled */
+	uint64_t usual;		/* bytes, where SHUNT_WINDOW is auto; set before the window is */
 	uint64_t wrs;		/* limits; UINT64_MAX: none */
 	uint64_t most_wrs;	/* in flight when one was signaled, ever */
 	bool asked;		/* the policy, the device's window or the gate has a say in every WR */

@@ -116,8 +116,7 @@ struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 	uint32_t lkey;
 	/* where it keeps what was posted */
 	_Atomic uint64_t kept_wr;	/* lane.lock: number of the last WR that it is kept for; 0 none */
-	uint64_t mark_wr;	/* once this one is complete, bytes before mark_offset may be overwritten */
-	uint64_t mark_offset;
+	struct shunt_send_window *_Atomic window;	/* NULL: nothing is kept, or it was not given memory */
 	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
 };
 

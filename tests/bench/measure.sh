@@ -54,6 +54,16 @@ burn() {
 	done
 }
 
+# say_stolen: how much of the time for which processors were wanted the host has given to other guests since this was
+# sourced. Where it is much, both sides of a ratio wait for their turn, and the ratio says little.
+read -r -a stolen_since < /proc/stat
+say_stolen() {
+	local now i wanted=0
+	read -r -a now < /proc/stat
+	for i in 1 2 3 6 7 8; do wanted=$((wanted + now[i] - stolen_since[i])); done
+	[ $wanted = 0 ] || echo "# stolen by the host: $(((now[8] - stolen_since[8]) * 100 / wanted)) % of the processors' busy time"
+}
+
 # medians NAME: of each column file $work/NAME.*; sets m_LABEL through the array "median_of".
 declare -A median_of
 record() {

@@ -299,4 +299,5 @@ program() {
 }
 
 for each in $chosen; do program $each; done
+say_stolen
 [ -z "$table" ] || [ "$chosen" != "$all" ] || python3 "$top/tests/bench/speeds.py" "$table" "$work/rows"

@@ -64,3 +64,4 @@ for w in $workloads; do
 	printf '%-9s %14s %14s %14s %11s %11s\n' "$w" "$t" "$s" "$p" "$(better "$s" "$t" "$w")" "$sp"
 done
 echo "redis: requests/s; i*: Gbit/s; rtt: ns a round trip of 8 bytes; rate: messages of 64 bytes/s"
+say_stolen

@@ -128,6 +128,13 @@ void nothing_but_large_blocking_sends_is_pinned(void **state);
 void a_pinned_buffer_is_kept_for_the_peer(void **state);
 void without_memory_tcp_carries_on(void **state);
 
+/* path.c */
+void a_window_is_as_large_as_the_path(void **state);
+void a_short_path_keeps_the_small_window(void **state);
+void a_window_has_its_limit(void **state);
+void a_quiet_window_becomes_small(void **state);
+void a_queue_pair_dies_while_windows_grow(void **state);
+
 /* proof.c */
 void nothing_goes_before_the_proof(void **state);
 void a_sender_waits_for_the_question_only(void **state);

@@ -41,6 +41,7 @@ tests_sim_batch_SOURCES = \
 	tests/sim/events.c \
 	tests/sim/redirect.c tests/sim/short_lived.c tests/sim/unclaimed.c tests/sim/faults.c \
 	tests/sim/owed.c \
+	tests/sim/path.c \
 	tests/sim/remote_read.c \
 	tests/sim/lanes.c \
 	tests/sim/meanwhile.c \

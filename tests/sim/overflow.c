@@ -222,8 +222,7 @@ void a_reset_drops_the_rest(void **state)
 }
 
 /*
- * A device that is yet to fetch what lies in the stage keeps it from growing; the sender is told
- * when it has.
+ * A device that is yet to fetch from the stage before keeps this one from growing; the sender is told when it has.
  */
 void the_wait_for_a_fetch_ends(void **state)
 {
@@ -241,6 +240,13 @@ void the_wait_for_a_fetch_ends(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	fill();
 	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
+	assert_true(shunt_send_buffer_may_widen(sender));
+	shunt_lock_take(&sender->tx.lock);
+	shunt_lock_take(&sender->lane->lock);
+	assert_int_equal(shunt_send_buffer_widen(sender, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
+	assert_int_equal(shunt_send_buffer_widen(sender, 4 * SHUNT_SEND_BUFFER_BYTES), -EBUSY);
+	shunt_lane_leave(sender->lane);
+	shunt_lock_leave(&sender->tx.lock);
 	assert_false(shunt_send_buffer_may_widen(sender));
 	lose_patience();
 	assert_true(shunt_overflow_is_open(&sender->tx));

@@ -91,6 +91,7 @@ static void choose_config(struct shunt_config *config)
 	config->mr_threshold = sim_one_in(2) ? 0 : sim_between(2000, 20000);
 	config->batch = sim_below(4);
 	config->admit = sim_below(3);
+	config->stage_max = 65536 << config->frag_bytes % 6;
 	config->window_bytes = sim_one_in(2) ? 0 : sim_size(100000);
 	config->window_wrs = sim_one_in(2) ? 0 : sim_between(1, 40);
 	config->window_device = sim_one_in(4) ? sim_size(100000) + 1 : 0;
