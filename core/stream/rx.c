@@ -16,6 +16,8 @@
 #include "core/stream/unclaimed.h"
 #include "core/stream/wait.h"
 
+#define LARGE_RING (1 << 20)
+
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
 {
 	uint64_t late = offset >= SHUNT_LATE ? count :
@@ -30,9 +32,17 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
 	}
 }
 
+/* A credit from another host comes late, and half a large ring is what a long path has under way meanwhile. */
+static uint64_t credit_step(const struct shunt_stream *stream)
+{
+	uint32_t ring = stream->rx.ring_bytes;
+
+	return ring >= LARGE_RING && stream->lane->retains ? ring / 8 : ring / 2;
+}
+
 /*
- * Room comes back to the sender by halves of the ring (XR-18); less, when it has said that it waits and there is
- * nothing left to read (CP-02). If that has just been missed here, half a ring is still to come.
+ * Room comes back to the sender by halves of the ring (XR-18), or less (credit_step); and when it has said that it waits
+ * and there is nothing left to read (CP-02). If that has just been missed here, a step is still to come.
  */
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
@@ -43,7 +53,9 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 		all = atomic_load(&rx->tail) == head;
 		atomic_store(&rx->sender_waits, !all);
 	}
-	if (head - rx->credited < rx->ring_bytes / 2 && !all)
+	if (head - rx->credited < rx->ring_bytes / 8 && !all)
+		return;
+	if (head - rx->credited < credit_step(stream) && !all)
 		return;
 	rx->credited = head;
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
