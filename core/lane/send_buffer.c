@@ -129,11 +129,9 @@ void shunt_send_buffer_free(struct shunt_send_buffer *stage)
 {
 	unmap(stage);
 	free(stage->cuts);
-	free(stage->window);
 	stage->bytes = NULL;
 	stage->size = 0;
 	stage->cuts = NULL;
-	stage->window = NULL;
 }
 
 /* --- its room --- */
@@ -161,37 +159,47 @@ static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
 	return before;
 }
 
+/*
+ * What is posted is kept until the last of its WRs is complete. While more are posted that is never so: marks tell. Any
+ * thread, one with the pointer of a stream that has gone, too; so nothing is written here.
+ */
+static uint64_t arrived(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
+	/* Set before `posted`: it is not of an earlier WR. */
+	uint64_t kept = atomic_load(&tx->stage.kept_wr), reusable, marked;
+
+	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->lane->retired) >= kept)
+		return posted;
+	marked = shunt_send_window_arrived(stream);
+	reusable = atomic_load(&tx->stage.reusable);
+	return marked > reusable ? marked : reusable;
+}
+
 void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	/* All that was posted before may be free; while this WR is under way only `reusable` says so. */
-	if (atomic_load_explicit(&stream->lane->retired, memory_order_acquire) >=
-	    atomic_load(&tx->stage.kept_wr))
-		raise_reusable(&tx->stage, atomic_load(&tx->posted));
+	/* While this WR is under way, and a mark is gone that it takes the place of, only `reusable` says so. */
+	raise_reusable(&tx->stage, arrived(stream));
 	shunt_send_window_mark(stream, number, end);
 	atomic_store(&tx->stage.kept_wr, number);
 }
 
-/* What is posted is kept until the last of its WRs is complete. While more are posted that is never so: marks tell. */
 uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
-	/* Set before `posted`: it is not of an earlier WR. */
-	uint64_t kept = atomic_load(&tx->stage.kept_wr);
+	uint64_t offset = arrived(stream);
 
-	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->lane->retired) >= kept)
-		return shunt_lane_keeps(stream->lane) ? raise_reusable(&tx->stage, posted) : posted;
-	return raise_reusable(&tx->stage, shunt_send_window_arrived(stream));
+	return shunt_lane_keeps(stream->lane) ? raise_reusable(&stream->tx.stage, offset) : offset;
 }
 
-int64_t shunt_send_buffer_used(struct shunt_stream *stream)
+int64_t shunt_send_buffer_used(const struct shunt_stream *stream)
 {
-	return (int64_t)(atomic_load(&stream->tx.staged) - shunt_send_buffer_arrived(stream));
+	return (int64_t)(atomic_load(&stream->tx.staged) - arrived(stream));
 }
 
-bool shunt_send_buffer_roomy(struct shunt_stream *stream)
+bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 {
 	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
 

@@ -41,7 +41,7 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
 /* WR `number` is to be posted, and fetches bytes up to `end` from the buffer. lane.lock held. */
 void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end);
-/* Stream offset up to which bytes may be overwritten. Any thread. */
+/* Stream offset up to which bytes may be overwritten. It never falls. tx.lock held. */
 uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
@@ -49,6 +49,7 @@ void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
 /* The stream leaves its link: nothing is fetched any more. */
 void shunt_send_buffer_leave(struct shunt_stream *stream);
+/* Its window stays, for the next stream that has this memory: threads may still look at it. */
 void shunt_send_buffer_free(struct shunt_send_buffer *stage);
 
 /* How many of the bytes from `offset` to `end` lie contiguously. */
@@ -69,8 +70,8 @@ static inline void *shunt_send_buffer_at(const struct shunt_send_buffer *stage, 
  * Bytes in it. Below 0: a send goes straight from the program's buffer, and `posted` runs ahead.
  * Any thread.
  */
-int64_t shunt_send_buffer_used(struct shunt_stream *stream);
+int64_t shunt_send_buffer_used(const struct shunt_stream *stream);
 /* No more than half of the window is in use: worth telling a sender of. Any thread. */
-bool shunt_send_buffer_roomy(struct shunt_stream *stream);
+bool shunt_send_buffer_roomy(const struct shunt_stream *stream);
 
 #endif

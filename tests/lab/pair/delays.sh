@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+# limit: 5000
+# One iperf3 stream, and eight, over a wire of 0, 0.1, 1 and 10 ms each way: plain TCP, Shunt over rxe with a stage that
+# does not grow (SHUNT_STAGE_MAX=64K), and Shunt. A table; what is judged is that Shunt's bytes go by the link.
+#	DELAYS="0 1 10" STREAMS="1 8" SECONDS_EACH=4
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
+. "${BASH_SOURCE%/*}/lib.sh"
+
+export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
+need iperf3 jq
+need_shunt
+
+# The queue holds what is under way: netem drops what is beyond 1,000 packets, which no wire would.
+delay() { # MILLISECONDS
+	tc qdisc del dev eth0 root 2>/dev/null
+	[ "$1" = 0 ] || tc qdisc add dev eth0 root netem delay "$1ms" limit 100000
+}
+
+# received WRAP STREAMS: Mbit/s at the receiver, on machine two; `failed`.
+received() {
+	between $1 iperf3 -s -1 -J -p $port -- somebody_listens $port -- \
+		$1 iperf3 -c 10.78.0.1 -J -p $port -P "$2" -t "${SECONDS_EACH:-4}" -O 2 -l 128K &&
+		mbits=$(jq '.end.sum_received.bits_per_second / 1e6 | floor' "$work/said") || mbits=failed
+}
+
+by_link() {
+	[ "$(link_share "$work/stats")" -ge 90 ]
+}
+
+[ "$lab_self" = one ] || printf '# %8s %8s %10s %10s %10s\n' "ms" streams tcp "64 KiB" shunt
+for ms in ${DELAYS:-0 0.1 1 10}; do
+	delay "$ms"
+	meet "delay $ms"
+	for streams in ${STREAMS:-1 8}; do
+		line=
+		for who in "" "env SHUNT_STAGE_MAX=64K $shunt_run" "env SHUNT_STATS=$work/stats $shunt_run"; do
+			received "$who" "$streams"
+			line+=$(printf ' %10s' "$mbits")
+		done
+		[ "$lab_self" = one ] || printf '# %8s %8s%s\n' "$ms" "$streams" "$line"
+		check "$ms ms, $streams streams: by the link" by_link
+	done
+done
+delay 0
+[ "$lab_self" = one ] || echo "# Mbit/s at the receiver"
+meet over
+plan
