@@ -140,6 +140,7 @@ def main(shunt):
     check("what the queue pair was not given", at_client["staged"], at_client["sendq"])
     check("the ring", at_client["ring_fill"] + at_client["credit"], at_client["ring_bytes"])
     check("room in the ring", at_client["credit"], 0)
+    check("the window within a host", at_client["window"], 65536)
     check("the state of TCP", at_client["tcp_state"], "ESTAB")
     server.do("read %d" % (sent - 1))
     check("the last byte", stream(client)["sendq"] + stream(server)["recvq"], 1)

@@ -87,6 +87,7 @@ static void put_queues(struct shunt_json *text, struct shunt_stream *stream)
 	shunt_json_number(text, "ring_bytes", queued.ring_bytes);
 	shunt_json_number(text, "ring_fill", queued.ring_fill);
 	shunt_json_number(text, "credit", queued.credit);
+	shunt_json_number(text, "window", queued.window);
 	shunt_json_number(text, "peer_pid", queued.peer_pid);
 	shunt_json_number(text, "lane", queued.lane);
 }

@@ -3,6 +3,7 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
+#include "core/lane/send_window.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
 
@@ -55,6 +56,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
 	queued->credit = shunt_tx_room(tx, posted);
+	queued->window = shunt_send_window(stream);
 }
 
 /*
