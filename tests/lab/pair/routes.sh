@@ -19,7 +19,7 @@ is_on() {
 }
 
 has_links() { # PID COUNT
-	[ "$("$shunt" stat --json "$1" | jq '[.. | .links? // empty] | first')" = "$2" ]
+	[ "$("$shunt" stat --json "$1" | jq '.[0].links | length')" = "$2" ]
 }
 
 has_sent() { # DEVICE PACKETS
