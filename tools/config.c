@@ -116,8 +116,9 @@ static json_t *value_json(const struct shunt_config_row *row, const struct shunt
 
 	if (row->type == SHUNT_CONFIG_BOOL)
 		return json_boolean(*(const uint64_t *)field);
-	/* Numbers as numbers of the unit, except the few that JSON cannot hold exactly. */
-	if (row->type == SHUNT_CONFIG_UINT && row->max <= 1ULL << 53)
+	/* Numbers as numbers of the unit, except the few that JSON cannot hold exactly; `auto` is none. */
+	if (row->type == SHUNT_CONFIG_UINT && row->max <= 1ULL << 53 &&
+	    *(const uint64_t *)field != UINT64_MAX)
 		return json_integer((json_int_t)*(const uint64_t *)field);
 	return json_string(shunt_config_value_text(row, c, text, sizeof(text)));
 }
