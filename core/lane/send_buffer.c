@@ -120,7 +120,7 @@ void shunt_send_buffer_leave(struct shunt_stream *stream)
 {
 	if (stream->tx.stage.window)
 		drop_former(stream, stream->tx.stage.window);
-	shunt_send_window_reset(stream);
+	shunt_send_window_leave(stream);
 	if (stream->tx.stage.bytes && stream->lane->fetches)
 		drop_buffer(stream, &stream->tx.stage);
 }
@@ -145,7 +145,7 @@ void shunt_send_buffer_begin(struct shunt_stream *stream)
 	atomic_store(&tx->exposed, tx->offset);
 	atomic_store(&tx->stage.kept_wr, 0);
 	atomic_store(&tx->stage.reusable, tx->offset);
-	shunt_send_window_reset(stream);
+	shunt_send_window_begin(stream);
 }
 
 /* It never falls: what a program has been told of is still room when it sends. */
@@ -394,7 +394,7 @@ bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 	if (empty) {
 		if (tx->stage.window)
 			drop_former(stream, tx->stage.window);
-		shunt_send_window_reset(stream);
+		shunt_send_window_leave(stream);
 		drop_buffer(stream, &tx->stage);
 	}
 	shunt_lock_leave(&lane->lock);

@@ -33,7 +33,15 @@ static void set_bytes(struct shunt_stream *stream, struct shunt_send_window *win
 	atomic_store(&window->bytes, bytes);
 }
 
-void shunt_send_window_reset(struct shunt_stream *stream)
+void shunt_send_window_leave(struct shunt_stream *stream)
+{
+	struct shunt_send_window *window = window_of(stream);
+
+	if (window)
+		set_bytes(stream, window, SHUNT_SEND_BUFFER_BYTES);
+}
+
+void shunt_send_window_begin(struct shunt_stream *stream)
 {
 	struct shunt_send_window *window = window_of(stream);
 
@@ -43,7 +51,7 @@ void shunt_send_window_reset(struct shunt_stream *stream)
 		atomic_store(&window->marks[i].wr, SHUNT_NEVER);
 	window->marked = stream->tx.offset;
 	window->round_wr = window->shortest = window->quiet_at = window->quiet_since = 0;
-	set_bytes(stream, window, SHUNT_SEND_BUFFER_BYTES);
+	shunt_send_window_leave(stream);
 }
 
 /* --- what has arrived --- */

@@ -41,8 +41,10 @@ struct shunt_send_window {	/* tx.lock, but for the marks: lane.lock */
 
 /* NULL: no memory. */
 struct shunt_send_window *shunt_send_window_make(void);
-/* The direction begins on a link, or leaves it: the window is small, and nothing is under way. */
-void shunt_send_window_reset(struct shunt_stream *stream);
+/* The direction begins on a link: the window is small, and nothing is under way. tx.lock held. */
+void shunt_send_window_begin(struct shunt_stream *stream);
+/* The window is small: the stream leaves its link, or gives memory back. */
+void shunt_send_window_leave(struct shunt_stream *stream);
 /* WR `number` is to be posted; its bytes end there. lane.lock held. */
 void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64_t end);
 /* Stream offset up to which marks say that all has arrived; 0: they say nothing. Any thread. */

@@ -302,8 +302,11 @@ static void end_engine(struct shunt_engine *engine)
 	for (int i = 0; i < engine->waker_count; i++)
 		shunt_own_fds_close(engine, engine->wakers[i]);
 	shunt_devices_close(engine);
-	for (uint32_t i = 0; i < engine->slab_count; i++)
+	for (uint32_t i = 0; i < engine->slab_count; i++) {
+		for (int j = 0; j < SHUNT_SLAB_STREAMS; j++)
+			free(engine->slabs[i][j].tx.stage.window);	/* it is for the memory's next stream */
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
+	}
 	free(engine->slabs);
 	free(engine->book);
 	free(engine->verdict);
