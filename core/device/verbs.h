@@ -33,14 +33,14 @@ struct shunt_way {
 };
 
 /*
- * What the fabric wants of the packets of a queue pair to a peer, as the connection manager has resolved it for this one
- * connection. All zero: nobody has said.
+ * A path to a peer: how the fabric wants a queue pair's packets marked, as the connection manager has resolved it. All
+ * zero: the connection manager was not asked.
  */
 struct shunt_path {
-	uint16_t pkey; /* host order; 0: the first partition of the port */
-	uint16_t slid, dlid; /* InfiniBand; else 0 */
+	uint16_t pkey;		/* host order; 0: the first partition of the port */
+	uint16_t slid, dlid;	/* InfiniBand; else 0 */
 	uint8_t sl, traffic_class, hop_limit;
-	uint8_t mtu; /* enum ibv_mtu; 0: not known */
+	uint8_t mtu;		/* enum ibv_mtu; 0: not known */
 };
 
 struct shunt_verbs {

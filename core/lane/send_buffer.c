@@ -89,7 +89,7 @@ static void drop_former(struct shunt_stream *stream, struct shunt_send_window *w
 	atomic_store(&window->former_wr, 0);
 }
 
-/* What is not fetched itself has been copied when it was posted. */
+/* A device that fetches nothing has copied the bytes when they were posted. */
 static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *stage, bool is_fetched)
 {
 	struct shunt_send_window *window = stage->window;
@@ -160,8 +160,8 @@ static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
 }
 
 /*
- * What is posted is kept until the last of its WRs is complete. While more are posted that is never so: marks tell. Any
- * thread, one with the pointer of a stream that has gone, too; so nothing is written here.
+ * Bytes that were posted are kept until the last of their WRs is complete. While a sender posts more that is never so,
+ * and marks tell. Any thread may call this, one with the pointer of a stream that has gone, too; so it writes nothing.
  */
 static uint64_t arrived(const struct shunt_stream *stream)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/send_window.h"
+#include <errno.h>
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/lane/lane.h"
-#include "core/lane/roster.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/send_buffer.h"
 
 #define STREAMS 64 /* as wide as a stage may be, for the whole process */
@@ -163,7 +164,7 @@ bool shunt_send_window_full(struct shunt_stream *stream)
 
 	if (!window || has_gate(stream) || retired >= kept)
 		return false;
-	/* What waits for the lane says nothing about the path. */
+	/* A stage whose bytes wait for the lane says nothing about the path. */
 	if (atomic_load(&tx->staged) - atomic_load(&tx->posted) > atomic_load(&window->bytes) / 4)
 		return false;
 	grown = measure(stream, window, retired) && grow(stream, window);

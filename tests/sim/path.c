@@ -32,6 +32,7 @@ static struct shunt_config path(unsigned int ms, unsigned int gbit)
 
 static void make(const struct shunt_config *config)
 {
+	freeze_clock(true);
 	make_bed(config, 0);
 	connect_pair(&bed.pair[0]);
 	bed.pairs = 1;
@@ -95,7 +96,6 @@ void a_window_is_as_large_as_the_path(void **state)
 	struct shunt_config config = path(5, 1);
 
 	(void)state;
-	freeze_clock(true);
 	make(&config);
 	assert_int_equal(window(), SHUNT_SEND_BUFFER_BYTES);
 	send_for(1000 * MS);
@@ -111,7 +111,6 @@ void a_short_path_keeps_the_small_window(void **state)
 	struct shunt_config config = path(0, 1);
 
 	(void)state;
-	freeze_clock(true);
 	make(&config);
 	send_for(200 * MS);
 	assert_true(window() <= 4 * SHUNT_SEND_BUFFER_BYTES);
@@ -124,7 +123,6 @@ void a_window_has_its_limit(void **state)
 	struct shunt_config config = path(10, 1);
 
 	(void)state;
-	freeze_clock(true);
 	config.stage_max = 256 << 10;
 	make(&config);
 	send_for(1000 * MS);
@@ -134,7 +132,6 @@ void a_window_has_its_limit(void **state)
 	let_arrive();
 	leave();
 
-	freeze_clock(true);
 	make(&config);
 	/* Other streams have it all. */
 	atomic_fetch_add(&engines[0]->wide_windows, 64 * config.stage_max);
@@ -152,7 +149,6 @@ void a_quiet_window_becomes_small(void **state)
 	struct shunt_stream *stream;
 
 	(void)state;
-	freeze_clock(true);
 	make(&config);
 	stream = stream_of(&bed.pair[0].side[0]);
 	send_for(500 * MS);
@@ -179,7 +175,6 @@ void a_queue_pair_dies_while_windows_grow(void **state)
 	for (int at = 5; at < 300; at += 7) {
 		uint32_t widest;
 
-		freeze_clock(true);
 		make(&config);
 		send_for(at * MS);
 		widest = window();

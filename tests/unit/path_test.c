@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a resolved path tells a queue pair. */
+/* The attributes that a queue pair gets from a resolved path (core/device/verbs/path.c). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
