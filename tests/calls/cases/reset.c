@@ -50,15 +50,19 @@ static void epipe_unseen(struct end *e)
 	show(e, e->fd, 1, 0);
 }
 
-/* And nothing is asked but to send, until that is refused: there is no event to wait for, for that would be asking. */
+/*
+ * Nothing is asked but to send, until a send is refused. To wait for an event would be asking, so the pauses grow: the
+ * peer of a busy machine has three seconds.
+ */
 static void epipe_deaf(struct end *e)
 {
-	int left = 20;	/* fewer than make it look by itself */
+	int sent = 0;
+	const int enough = 20;	/* Fewer than make Shunt look by itself. */
 
 	meet(e);
-	while (--left && send(e->fd, "x", 1, MSG_NOSIGNAL) == 1)
-		usleep(1000);
-	say(e, "%s", left ? strerror(errno) : "never refused");
+	for (; sent < enough && send(e->fd, "x", 1, MSG_NOSIGNAL) == 1; sent++)
+		usleep(1000U << (sent < 8 ? sent : 8));
+	say(e, "%s", sent < enough ? strerror(errno) : "never refused");
 	show(e, e->fd, 1, 0);
 	meet(e);
 }
