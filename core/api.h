@@ -57,6 +57,9 @@ void shunt_engine_stay(struct shunt_engine *engine);
 void shunt_engine_fork_prepare(struct shunt_engine *engine);
 void shunt_engine_fork_parent(struct shunt_engine *engine);
 void shunt_engine_fork_child(struct shunt_engine *engine);
+/* The same around a clone whose child is not the engine's: no library is half loaded there, no descriptor in the making. */
+void shunt_engine_clone_prepare(struct shunt_engine *engine);
+void shunt_engine_clone_parent(struct shunt_engine *engine);
 /* In the child of any fork: closes what is left of its copies of our descriptors. Safe in a signal handler. */
 void shunt_own_fds_abandon(struct shunt_engine *engine);
 

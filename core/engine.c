@@ -222,6 +222,18 @@ static int share(struct shunt_stream *stream, void *arg)
 	return 0;
 }
 
+void shunt_engine_clone_prepare(struct shunt_engine *engine)
+{
+	shunt_fork_loading_wait(engine);
+	shunt_numbers_enter(engine);
+}
+
+void shunt_engine_clone_parent(struct shunt_engine *engine)
+{
+	shunt_numbers_leave(engine);
+	shunt_fork_loading_parted(engine);
+}
+
 /*
  * No lock is held by a thread that the child does not have; and no descriptor is in the making that the child
  * would keep without knowing it, a peer's memory from its HELLO for one.
@@ -231,7 +243,7 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 	struct shunt_sharing sharing = { .engine = engine };
 
 	shunt_young_grow_all(engine, false);
-	shunt_numbers_enter(engine);
+	shunt_engine_clone_prepare(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
@@ -253,7 +265,7 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 	shunt_streams_each(engine, share, NULL);
 	unlock_all(engine);
 	shunt_young_parted(engine);
-	shunt_numbers_leave(engine);
+	shunt_engine_clone_parent(engine);
 }
 
 /*
@@ -298,6 +310,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
+	shunt_fork_loading_forget(engine);
 	engine->rendezvous_lock = (struct shunt_lock) { 0 };
 	engine->seats_lock = (struct shunt_lock) { 0 };
 	engine->porter = (struct shunt_porter) { .count = 0 };

@@ -12,6 +12,7 @@
 #include "core/base/config.h"
 #include "core/device/fault.h"
 #include "core/fd/young.h"
+#include "core/fork/fork_loading.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -49,6 +50,7 @@ struct shunt_engine {
 	bool lacks_key;		/* one is wanted and there is none: no links between hosts */
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
+	struct shunt_fork_loading loading; /* fork_loading.c */
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */

@@ -44,14 +44,14 @@ struct shunt_engine *shunt_process_prepare_fork(void)
 	struct shunt_engine *engine = ours ? shunt_process.engine : NULL;
 
 	if (engine)
-		shunt_numbers_enter(engine);
+		shunt_engine_clone_prepare(engine);
 	return engine;
 }
 
 void shunt_process_parted(struct shunt_engine *engine)
 {
 	if (engine)
-		shunt_numbers_leave(engine);
+		shunt_engine_clone_parent(engine);
 }
 
 void shunt_process_forked(void)

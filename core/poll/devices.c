@@ -7,6 +7,7 @@
 #include "core/device/fault_device.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_loading.h"
 #include "core/poll/sleeper.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
@@ -164,7 +165,8 @@ static struct shunt_device *no_device(struct shunt_device *device, const char *e
 	return NULL;
 }
 
-static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_which which, const struct shunt_way *way)
+static struct shunt_device *open_now(struct shunt_engine *engine, enum shunt_which which,
+				     const struct shunt_way *way)
 {
 	struct shunt_group *group = &engine->group;
 	struct shunt_device *device = &group->devices[which];
@@ -193,6 +195,17 @@ destroy_cqs:
 close_device:
 	device->kind->close(device);
 	return no_device(device, "the device has no queues for us: out of memory or descriptors");
+}
+
+static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_which which,
+					const struct shunt_way *way)
+{
+	struct shunt_device *device;
+
+	shunt_fork_loading_begin(engine);
+	device = open_now(engine, which, way);
+	shunt_fork_loading_end(engine);
+	return device;
 }
 
 struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which)

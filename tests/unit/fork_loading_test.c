@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* A fork and libraries that are being loaded wait for each other, and neither for ever. */
+#include <pthread.h>
+#include <sched.h>
+#include "core/fd/thread.h"
+#include "core/fork/fork_loading.h"
+#include "tests/unit/sockets.h"
+
+#define TURNS 2000
+#define LONG (11000 * MS)
+
+static _Atomic int order, loaded_at, forked_at;
+static _Atomic bool waits;
+
+static void *load(void *arg)
+{
+	(void)arg;
+	shunt_fork_loading_begin(engine);
+	loaded_at = ++order;
+	shunt_fork_loading_end(engine);
+	return NULL;
+}
+
+static void *fork_once(void *arg)
+{
+	(void)arg;
+	waits = true;
+	shunt_fork_loading_wait(engine);
+	forked_at = ++order;
+	shunt_fork_loading_parted(engine);
+	return NULL;
+}
+
+static pthread_t begin(void *(*what)(void *))
+{
+	pthread_t thread;
+
+	order = loaded_at = forked_at = 0;
+	waits = false;
+	assert_int_equal(pthread_create(&thread, NULL, what, NULL), 0);
+	return thread;
+}
+
+static void a_fork_waits_for_a_library(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	shunt_fork_loading_begin(engine);
+	shunt_fork_loading_begin(engine); /* a device is opened by code that has entered already */
+	thread = begin(fork_once);
+	while (!waits)
+		sched_yield();
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	shunt_fork_loading_end(engine);
+	assert_int_equal(forked_at, 0);
+	loaded_at = ++order;
+	shunt_fork_loading_end(engine);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(loaded_at < forked_at);
+}
+
+static void no_library_is_loaded_during_a_fork(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	shunt_fork_loading_wait(engine);
+	thread = begin(load);
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	assert_int_equal(loaded_at, 0);
+	forked_at = ++order;
+	shunt_fork_loading_parted(engine);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(forked_at < loaded_at);
+}
+
+/* A constructor of the program's library forks while the loader is wanted by another thread. */
+static void neither_waits_for_ever(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	shunt_fork_loading_begin(engine);
+	thread = begin(fork_once);
+	while (!waits)
+		sched_yield();
+	while (!forked_at) {
+		clock_ns += LONG;
+		sched_yield();
+	}
+	shunt_fork_loading_end(engine);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	shunt_fork_loading_wait(engine);
+	thread = begin(load);
+	while (!loaded_at) {
+		clock_ns += LONG;
+		sched_yield();
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	shunt_fork_loading_parted(engine);
+}
+
+static _Atomic unsigned int inside, forks;
+
+static void *load_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < TURNS; i++) {
+		shunt_fork_loading_begin(engine);
+		inside++;
+		assert_int_equal(forks, 0);
+		inside--;
+		shunt_fork_loading_end(engine);
+	}
+	return NULL;
+}
+
+static void *fork_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < TURNS; i++) {
+		shunt_fork_loading_wait(engine);
+		forks++;
+		assert_int_equal(inside, 0);
+		forks--;
+		shunt_fork_loading_parted(engine);
+	}
+	return NULL;
+}
+
+static void they_are_never_at_once(void **state)
+{
+	pthread_t thread[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, i & 1 ? load_often : fork_often, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+}
+
+static void a_child_has_nobody_to_wait_for(void **state)
+{
+	(void)state;
+	shunt_fork_loading_wait(engine);
+	shunt_fork_loading_wait(engine); /* of another thread */
+	shunt_fork_loading_forget(engine);
+	assert_int_equal(engine->loading.inside, 0);
+	shunt_fork_loading_begin(engine);
+	assert_int_equal(engine->loading.inside, 1);
+	shunt_fork_loading_end(engine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_fork_waits_for_a_library, set_up),
+		cmocka_unit_test_setup(no_library_is_loaded_during_a_fork, set_up),
+		cmocka_unit_test_setup(neither_waits_for_ever, set_up),
+		cmocka_unit_test_setup(they_are_never_at_once, set_up),
+		cmocka_unit_test_setup(a_child_has_nobody_to_wait_for, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
