@@ -55,7 +55,7 @@ static int partition_of(const struct shunt_link *link)
 {
 	const struct shunt_device_kind *kind = link->device->kind;
 
-	return kind->partition ? kind->partition(link->device, &link->channel.path) : 0;
+	return kind->partition ? kind->partition(link->device, &link->channel.course.path) : 0;
 }
 
 static int make_queue_pair(struct shunt_lane *lane)
@@ -164,8 +164,9 @@ int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, c
 {
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		struct shunt_lane *lane = &link->lanes[i];
-		int result = link->device->kind->join(link->device, lane->qp, &link->channel.path,
-						      hello->address[i], fds, count);
+		int result = link->device->kind->join(link->device, lane->qp,
+						      &link->channel.course.path, hello->address[i],
+						      fds, count);
 
 		if (result)
 			return result;

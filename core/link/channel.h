@@ -37,19 +37,26 @@ struct shunt_sealed {
 	uint8_t code[SHUNT_SEAL_BYTES];
 };
 
+/* By which device of ours, and how, packets go to a peer. */
+struct shunt_course {
+	struct shunt_device *device; /* NULL: whichever there is */
+	struct shunt_way way; /* for which it was opened */
+	struct shunt_path path;
+};
+
 struct shunt_channel {
 	struct shunt_engine *engine;
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
-	struct shunt_device *device;	/* that leads to the peer; NULL: whichever there is */
-	struct shunt_path path; /* tcp: how its packets go there */
+	struct shunt_course course; /* tcp: how packets of its link go to the peer */
 	uint32_t number;	/* of the process's channels; not 0 */
 	bool proves;		/* unix: a connection is proven before it is claimed here (core/peer/possession.h) */
 	bool proven;		/* such a one has been, so the peer is no stranger any more */
 	bool abroad;		/* unix: the peer is in another network namespace, and the nonce proves (SHUNT_DIR) */
 	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
 	bool known;		/* unix: both have */
-	struct shunt_identity peer;	/* unix, when it is known: what the peer calls itself; a hint */
+	struct shunt_identity
+		peer; /* what the peer calls itself, when that is known (tcp: when it was sent on to); a hint */
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
 	bool takes_fds;		/* unix: a HELLO is due, or a QOS_POOL, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;

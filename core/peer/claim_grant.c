@@ -7,6 +7,7 @@
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
+#include "core/peer/invite.h"
 #include "core/peer/limits.h"
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
@@ -177,24 +178,29 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 
 /* Another process of our address has the connection. */
 static void send_on(struct shunt_service *service, struct shunt_parked **p,
-		    const struct shunt_identity *process)
+		    const struct shunt_worker *worker)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = number_of(*p), .process = *process };
+	struct shunt_link *link = (*p)->link;
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT, .stream = number_of(*p) };
 
-	atomic_fetch_add(&service->engine->redirects, 1);
-	shunt_decision_claim((*p)->link, &(*p)->tuple, "sent on to the process that has it");
-	shunt_link_send((*p)->link, &message, NULL, 0);
+	if (shunt_invite(link, worker, &(*p)->tuple, &message.onward)) {
+		atomic_fetch_add(&service->engine->redirects, 1);
+		shunt_decision_claim(link, &(*p)->tuple, "sent on to the process that has it");
+		shunt_link_send(link, &message, NULL, 0);
+	} else {
+		atomic_fetch_add(&service->engine->refused_claims, 1);
+		refuse(link, &(*p)->tuple, number_of(*p), SHUNT_REFUSED_NO_GATE);
+	}
 	unpark(service, p);
 }
 
 bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple,
-			const struct shunt_identity *process)
+			const struct shunt_worker *worker)
 {
 	struct shunt_parked **p = &service->parked;
-
 	struct shunt_stream *ours;
 
-	while (*p && !((*p)->link->channel.kind == SHUNT_CHANNEL_UNIX && shunt_tuple_reversed(tuple, &(*p)->tuple)))
+	while (*p && !shunt_tuple_reversed(tuple, &(*p)->tuple))
 		p = &(*p)->next;
 	if (!*p)
 		return false;
@@ -203,7 +209,7 @@ bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple 
 		shunt_streams_unhold(ours);
 		return false;
 	}
-	send_on(service, p, process);
+	send_on(service, p, worker);
 	return true;
 }
 
@@ -212,7 +218,7 @@ static void look_for(const struct shunt_parked *claim)
 {
 	struct shunt_link *link = claim->link;
 	struct shunt_service *service = link->engine->service;
-	struct shunt_identity elsewhere;
+	struct shunt_worker elsewhere;
 	struct shunt_stream *stream;
 
 	if (!park(claim))
@@ -226,8 +232,7 @@ static void look_for(const struct shunt_parked *claim)
 		return;
 	}
 	shunt_decision_claim(link, &claim->tuple, "waits for the program to use it");
-	if (link->channel.kind == SHUNT_CHANNEL_UNIX &&
-	    shunt_listener_owner_find(service, &claim->tuple, &elsewhere))
+	if (shunt_listener_owner_find(service, &claim->tuple, &elsewhere))
 		send_on(service, &service->parked, &elsewhere);
 }
 

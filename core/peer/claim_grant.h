@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-struct shunt_identity;
 struct shunt_link;
 struct shunt_message;
 struct shunt_service;
 struct shunt_stream;
 struct shunt_tuple;
+struct shunt_worker;
 
 /* CLAIM has come. */
 void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *message);
@@ -21,9 +21,9 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 void shunt_claim_match(struct shunt_service *service, struct shunt_stream *stream);
 /* ASK has come. */
 void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *message);
-/* That process has this connection (as it sees it): who waits for it is sent there. False: nobody does. */
+/* The worker has this connection (as it sees it): a claim that waits for it is sent there. False: none does. */
 bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple,
-			const struct shunt_identity *process);
+			const struct shunt_worker *worker);
 /* Refuses claims that have waited too long. */
 void shunt_claim_miss(struct shunt_service *service);
 /* The link is over: its parked claims are forgotten. */

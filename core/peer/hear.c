@@ -55,7 +55,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_claim_refused(link, stream, message->sent, message->why);
 		break;
 	case SHUNT_MSG_REDIRECT:
-		shunt_redirect_follow(link, stream, &message->process);
+		shunt_redirect_follow(link, stream, &message->onward);
 		break;
 	case SHUNT_MSG_GROW:
 		shunt_rings_grow(link->engine, stream);

@@ -162,7 +162,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 
 	shunt_own_fds_begin(engine);
 	engine->short_of_space = false;
-	device = channel->device ? channel->device : shunt_devices_open(engine, device_for(engine, channel));
+	device = channel->course.device ? channel->course.device :
+					  shunt_devices_open(engine, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);
 	if (!link)

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include "core/base/reason.h"
 
-struct shunt_identity;
 struct shunt_lane;
 struct shunt_link;
+struct shunt_onward;
 struct shunt_service;
 struct shunt_source;
 struct shunt_stream;
@@ -29,7 +29,7 @@ struct shunt_link_hooks {
 	void (*unproven)(struct shunt_link *link, struct shunt_stream *stream,
 			 enum shunt_reason reason);
 	void (*sent_on)(struct shunt_link *link, struct shunt_stream *stream,
-			const struct shunt_identity *process);
+			const struct shunt_onward *onward);
 	/* It is up, or has shown that it works: claims that wait for it can go. */
 	void (*up)(struct shunt_link *link);
 	/* All WRs that were posted on the lane have settled. */

@@ -30,13 +30,15 @@ struct shunt_teller {
 	pid_t pid;
 	bool joined;
 	struct shunt_rendezvous *at;
+	struct shunt_invited invited[SHUNT_INVITED];
 	struct shunt_teller *next;
 };
 
 struct shunt_had {
 	struct shunt_tuple tuple;	/* as who has it sees it */
 	struct shunt_identity process;
-	const struct shunt_teller *by;	/* NULL: nothing is remembered here */
+	uint16_t gate;
+	struct shunt_teller *by; /* NULL: nothing is remembered here */
 	uint64_t deadline;
 };
 
@@ -53,7 +55,7 @@ static struct shunt_had *bucket(struct shunt_service *service, const struct shun
 	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
 }
 
-static void remember(struct shunt_service *service, const struct shunt_teller *by,
+static void remember(struct shunt_service *service, struct shunt_teller *by,
 		     const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
@@ -67,7 +69,7 @@ static void remember(struct shunt_service *service, const struct shunt_teller *b
 	for (int i = 1; i < HAD_PLACES; i++)
 		if (place[i].deadline < place->deadline)
 			place = &place[i];
-	*place = (struct shunt_had) { have->tuple, have->process, by,
+	*place = (struct shunt_had) { have->tuple, have->process, (uint16_t)have->gate, by,
 				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 
@@ -113,7 +115,7 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 }
 
 bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed,
-			       struct shunt_identity *process)
+			       struct shunt_worker *worker)
 {
 	uint64_t now = shunt_now(service->engine);
 	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
@@ -123,7 +125,8 @@ bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt
 		if (!place[i].by || place[i].deadline < now ||
 		    !shunt_tuple_reversed(&place[i].tuple, claimed))
 			continue;
-		*process = place[i].process;
+		*worker = (struct shunt_worker) { place[i].process, place[i].gate, place[i].by->fd,
+						  place[i].by->invited };
 		place[i] = (struct shunt_had) { .by = NULL };
 		return true;
 	}
@@ -170,16 +173,19 @@ bool shunt_listener_owner_strangers(struct shunt_service *service, const struct 
 /* False: such a message is none. */
 static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
 {
+	struct shunt_worker worker = { have->process, (uint16_t)have->gate, teller->fd,
+				       teller->invited };
+
 	if (have->type == SHUNT_HAVE_JOIN && !teller->joined) {
 		teller->joined = true;
 		if (teller->at->wanted_until)
 			tell_wanted(service, teller, true);
 		return true;
 	}
-	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined ||
+	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || have->gate > UINT16_MAX ||
 	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
 		return false;
-	if (!shunt_claim_is_had(service, &have->tuple, &have->process))
+	if (!shunt_claim_is_had(service, &have->tuple, &worker))
 		remember(service, teller, have);
 	return true;
 }

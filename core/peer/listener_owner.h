@@ -3,13 +3,14 @@
 #ifndef SHUNT_CORE_PEER_LISTENER_OWNER_H
 #define SHUNT_CORE_PEER_LISTENER_OWNER_H
 
+#include "core/peer/invite.h"
 #include "core/service.h"
 
 /* A process has come where co-listeners come in: see loop.h. */
 void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events);
 /* The process that has said that it has the claimed connection. False: none, and one that says it now will be heard. */
 bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt_tuple *claimed,
-			       struct shunt_identity *process);
+			       struct shunt_worker *worker);
 /* Does a process that may not tell us accept at the claimed connection's address? */
 bool shunt_listener_owner_strangers(struct shunt_service *service, const struct shunt_tuple *claimed);
 /* Ends what is over: processes that came to a name that has gone, and the want of messages. */

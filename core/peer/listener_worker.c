@@ -14,6 +14,7 @@
 #include "core/peer/listener_message.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/meeting.h"
+#include "core/peer/remote.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 
@@ -188,28 +189,59 @@ void shunt_listener_worker_run(struct shunt_task *task)
 	shunt_porter_dismiss_all(engine, &crowd);
 }
 
-void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events)
+/* An invitation is for a connection that was accepted there. */
+static bool is_sound(const struct shunt_rendezvous *r, const struct shunt_have *have)
 {
-	struct shunt_rendezvous *r = shunt_loop_owner(source, struct shunt_rendezvous, owner_source);
+	return shunt_rendezvous_covers(&r->name, have->tuple.local, have->tuple.local_port) &&
+	       memchr(have->invitation.device, 0, sizeof(have->invitation.device));
+}
+
+/* False: such a message is none. */
+static bool on_message(struct shunt_rendezvous *r, const struct shunt_have *have)
+{
+	if (have->type == SHUNT_HAVE_WANTED && have->on <= 1)
+		atomic_store(atomic_load(&r->wanted), have->on);
+	else if (have->type == SHUNT_HAVE_INVITE && is_sound(r, have))
+		shunt_remote_invited(r->service, have);
+	else
+		return false;
+	return true;
+}
+
+static void hear(struct shunt_rendezvous *r)
+{
 	struct shunt_service *service = r->service;
-	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
 	int result;
 
-	(void)events;
 	if (r->owner_fd < 0)
 		return;
-	while ((result = shunt_listener_message_receive(engine, r->owner_fd, &have)) > 0) {
-		if (have.type != SHUNT_HAVE_WANTED || have.on > 1) {
+	while ((result = shunt_listener_message_receive(service->engine, r->owner_fd, &have)) > 0)
+		if (!on_message(r, &have)) {
 			result = -EPROTO;
 			break;
 		}
-		atomic_store(atomic_load(&r->wanted), have.on);
-	}
 	if (result < 0)
 		forget_owner(service, r);
 	if (result == -EPROTO)	/* it is not asked again at once */
 		r->look_at = again(service, LOOK_LOG);
+}
+
+void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	hear(shunt_loop_owner(source, struct shunt_rendezvous, owner_source));
+}
+
+void shunt_listener_worker_hear_all(struct shunt_service *service)
+{
+	struct shunt_rendezvous *r;
+
+	shunt_lock_take(&service->engine->rendezvous_lock);
+	r = service->engine->rendezvous; /* none is ever taken out of the list */
+	shunt_lock_leave(&service->engine->rendezvous_lock);
+	for (; r; r = r->next)
+		hear(r);
 }
 
 /* --- what we have --- */
@@ -245,6 +277,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 		return;
 	have.tuple = stream->tuple;
 	have.process = service->engine->identity;
+	have.gate = shunt_remote_gate(service, &stream->tuple);
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;

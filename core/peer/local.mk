@@ -8,6 +8,7 @@ peer_sources = \
 	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/hear.c core/peer/hear.h \
 	core/peer/tracing.c core/peer/tracing.h \
+	core/peer/invite.c core/peer/invite.h \
 	core/peer/user_dir.c core/peer/user_dir.h \
 	core/peer/limits.c core/peer/limits.h \
 	core/peer/link_end.c core/peer/link_end.h \
@@ -29,6 +30,7 @@ peer_sources = \
 	core/peer/remote.c core/peer/remote.h \
 	core/peer/remote_ask.c core/peer/remote_ask.h \
 	core/peer/remote_guest.c core/peer/remote_guest.h \
+	core/peer/remote_link.c core/peer/remote_link.h \
 	core/peer/remote_listener.c core/peer/remote_listener.h \
 	core/peer/remote_words.c core/peer/remote_words.h \
 	core/peer/rendezvous.c core/peer/rendezvous.h \

@@ -347,7 +347,7 @@ static void on_redirect(struct shunt_possession *proof, const struct shunt_messa
 	struct shunt_stream *stream = proof->stream;
 
 	end(proof);
-	link->engine->link_hooks->sent_on(link, stream, &message->process);
+	link->engine->link_hooks->sent_on(link, stream, &message->onward);
 }
 
 bool shunt_possession_is_for(const struct shunt_message *message)

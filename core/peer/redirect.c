@@ -3,38 +3,74 @@
  * Who we asked for a connection does not have it, but knows who does: another process that accepts at the same
  * address (listener_owner.c). It is claimed there, once.
  */
-#include <errno.h>
-#include "core/fd/own_fds.h"
-#include "core/link/trust.h"
+#include <string.h>
 #include "core/peer/claim.h"
 #include "core/peer/redirect.h"
+#include "core/peer/remote_link.h"
+#include "core/peer/remote_words.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 
 /* Links are between processes: one that was made to another name of that process will do. */
-static struct shunt_link *link_to(struct shunt_service *service,
-				  const struct shunt_identity *process, bool abroad)
+static struct shunt_link *link_to(const struct shunt_link *from, const struct shunt_stream *stream,
+				  const struct shunt_identity *process)
 {
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (link->initiator && link->met && link->channel.kind == SHUNT_CHANNEL_UNIX &&
-		    link->channel.abroad == abroad &&
+	const struct shunt_channel *by = &from->channel;
+
+	for (struct shunt_link *link = from->engine->service->links; link; link = link->next)
+		if (link->initiator && link->met && link->channel.kind == by->kind &&
+		    link->channel.abroad == by->abroad &&
 		    atomic_load(&link->state) != SHUNT_LINK_DEAD && !atomic_load(&link->failed) &&
+		    shunt_channel_joins(&link->channel, stream->tuple.local, stream->tuple.peer) &&
 		    !memcmp(&link->channel.peer, process, sizeof(*process)))
 			return link;
 	return NULL;
 }
 
+/* A process of this host. */
+static struct shunt_link *knock(const struct shunt_link *from, const struct shunt_name *name,
+				enum shunt_reason *reason)
+{
+	bool strange = false;
+	int fd = shunt_rendezvous_knock(from->engine, name, &strange);
+
+	return shunt_claim_new_link(from->engine->service, fd, strange, name, reason);
+}
+
+/* A process of the peer's host, whose gate has been told of us: packets go there as on this link. */
+static struct shunt_link *come(const struct shunt_link *from, const struct shunt_stream *stream,
+			       const struct shunt_onward *onward, const struct shunt_name *name,
+			       enum shunt_reason *reason)
+{
+	struct shunt_remote_gate gate = { .tuple = &stream->tuple,
+					  .port = onward->gate,
+					  .course = from->channel.course };
+	struct shunt_link *link;
+
+	shunt_remote_words_onward(from->engine->key, onward, true, &gate.seal, gate.shown);
+	link = shunt_remote_link(from->engine->service, &gate, &onward->process, name);
+	explicit_bzero(&gate, sizeof(gate));
+	*reason = SHUNT_REASON_NO_LINK;
+	return link && atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
+}
+
+/* Between hosts, and only there, the way in is told, too. */
+static bool is_sound(const struct shunt_link *link, const struct shunt_stream *stream,
+		     const struct shunt_onward *onward)
+{
+	return link->initiator && stream->claimed &&
+	       (link->channel.kind == SHUNT_CHANNEL_TCP) == (onward->gate != 0);
+}
+
 void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
-			   const struct shunt_identity *process)
+			   const struct shunt_onward *onward)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_service *service = engine->service;
+	enum shunt_reason reason = SHUNT_REASON_NO_LINK;
+	struct shunt_link *to;
 	struct shunt_name name;
-	enum shunt_reason reason;
-	bool abroad = link->channel.abroad, strange = false;
-	int fd;
 
-	if (!link->initiator || link->channel.kind != SHUNT_CHANNEL_UNIX || !stream->claimed) {
+	if (!is_sound(link, stream, onward)) {
 		shunt_link_distrust(link, "a redirection out of turn");
 		return;
 	}
@@ -44,19 +80,18 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	stream->redirected = true;
-	if (abroad)
-		shunt_rendezvous_process_abroad(process, &name);
+	if (link->channel.abroad)
+		shunt_rendezvous_process_abroad(&onward->process, &name);
 	else
-		shunt_rendezvous_process(process, &name);
+		shunt_rendezvous_process(&onward->process, &name);
 	shunt_decision_step(stream, "redirected to %s", name.text + 1);
 	shunt_streams_vacate(stream);
-	link = link_to(service, process, abroad);
-	if (!link) {
-		fd = shunt_rendezvous_knock(engine, &name, &strange);
-		link = shunt_claim_new_link(service, fd, strange, &name, &reason);
-	}
-	if (link)
-		shunt_claim_on(link, stream);
+	to = link_to(link, stream, &onward->process);
+	if (!to)
+		to = onward->gate ? come(link, stream, onward, &name, &reason) :
+				    knock(link, &name, &reason);
+	if (to)
+		shunt_claim_on(to, stream);
 	else
 		shunt_claim_stays(engine, stream, reason);
 }

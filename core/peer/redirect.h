@@ -5,12 +5,12 @@
 #ifndef SHUNT_CORE_PEER_REDIRECT_H
 #define SHUNT_CORE_PEER_REDIRECT_H
 
-struct shunt_identity;
 struct shunt_link;
+struct shunt_onward;
 struct shunt_stream;
 
 /* A REDIRECT of the peer. */
 void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
-			   const struct shunt_identity *process);
+			   const struct shunt_onward *onward);
 
 #endif

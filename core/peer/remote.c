@@ -15,6 +15,7 @@
 #include "core/peer/claim.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
+#include "core/peer/listener_worker.h"
 #include "core/peer/remote_ask.h"
 #include "core/peer/remote_guest.h"
 #include "core/peer/remote_words.h"
@@ -23,26 +24,26 @@
 #include "core/stream/decision.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
-#define TICKET_NS 5000000000ull	/* that an answered peer may take to come to the gate */
+/* A peer may take so long to come to the gate, or SHUNT_CLAIM_MS if that is longer. */
+#define TICKET_NS 5000000000ull
 #define QUIET_NS 60000000000ull	/* between two lines about hosts with another key */
 
-struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route)
+struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struct cm_route *route)
 {
-	struct shunt_way way = { .port = route->port, .gid = route->sgid };
+	struct shunt_course course = {
+		.way = { .port = route->port, .gid = route->sgid },
+		.path = { .pkey = route->pkey,
+			  .slid = route->slid,
+			  .dlid = route->dlid,
+			  .sl = route->sl,
+			  .traffic_class = route->traffic_class,
+			  .hop_limit = route->hop_limit,
+			  .mtu = (uint8_t)route->mtu },
+	};
 
-	memcpy(way.device, route->device, sizeof(way.device));
-	return shunt_devices_open_way(engine, &way);
-}
-
-struct shunt_path shunt_remote_path(const struct cm_route *route)
-{
-	return (struct shunt_path) { .pkey = route->pkey,
-				     .slid = route->slid,
-				     .dlid = route->dlid,
-				     .sl = route->sl,
-				     .traffic_class = route->traffic_class,
-				     .hop_limit = route->hop_limit,
-				     .mtu = (uint8_t)route->mtu };
+	memcpy(course.way.device, route->device, sizeof(course.way.device));
+	course.device = shunt_devices_open_way(engine, &course.way);
+	return course;
 }
 
 /* --- what peers ask --- */
@@ -58,23 +59,31 @@ static void say_no_gate(const struct shunt_remote_listener *gate)
 			gate->first_port, gate->last_port);
 }
 
-static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, const union cm_address *local)
+/* What an owner has said before its claimant came: it is heard before. */
+static void hear_owners(void *service)
+{
+	shunt_listener_worker_hear_all(service);
+}
+
+static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, bool v6)
 {
 	struct shunt_engine *engine = remote->service->engine;
-	bool v6 = local->any.sa_family == AF_INET6;
 	struct shunt_remote_listener *gate = &remote->gates[v6];
 	union cm_address any = { 0 };
 
 	if (gate->fd >= 0)
 		return gate;
-	any.any.sa_family = local->any.sa_family;
+	any.any.sa_family = v6 ? AF_INET6 : AF_INET;
 	gate->engine = engine;
-	gate->patience = TICKET_NS;
+	gate->patience = engine->config.claim_ms * 1000000;
+	if (gate->patience < TICKET_NS)
+		gate->patience = TICKET_NS;
 	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
 	gate->arg = remote->service;
 	shunt_config_ports(engine->config.ports, &gate->first_port,
 			   &gate->last_port); /* checked at the start */
 	gate->let_in = shunt_remote_guest_come;
+	gate->unknown = hear_owners;
 	gate->expired = shunt_remote_guest_over;
 	if (shunt_remote_listener_open(gate, &any.any)) {
 		say_no_gate(gate);
@@ -123,14 +132,16 @@ static void say_other_key(struct shunt_remote *remote, const struct cm_route *ro
 static int answer_sound(struct shunt_remote *remote, const struct remote_question *asked,
 			const struct cm_route *route, struct remote_answer *answer)
 {
-	struct shunt_remote_listener *gate = gate_for(remote, &route->local);
-	struct shunt_device *device = gate ? shunt_remote_device(remote->service->engine, route) :
-					     NULL;
+	struct shunt_remote_listener *gate = gate_for(remote,
+						      route->local.any.sa_family == AF_INET6);
+	struct shunt_course course = { .device = NULL };
 	int bytes;
 
-	if (!device)
+	if (gate)
+		course = shunt_remote_course(remote->service->engine, route);
+	if (!course.device)
 		return -1;
-	bytes = shunt_remote_guest_expect(gate, device, shunt_remote_path(route), asked, answer);
+	bytes = shunt_remote_guest_expect(gate, &course, asked, answer);
 	return bytes < 0 ? -1 : bytes;
 }
 
@@ -210,12 +221,12 @@ static void step(struct shunt_remote *remote)
 {
 	struct shunt_engine *engine = remote->service->engine;
 
-	shunt_own_fds_begin(engine);
+	shunt_remote_enter(engine);
 	cm_step(&remote->cm, shunt_remote_ms(engine));
 	for (int i = 0; i < 2; i++)
 		if (remote->gates[i].fd >= 0)
 			shunt_remote_listener_step(&remote->gates[i]);
-	shunt_own_fds_end(engine);
+	shunt_remote_leave(engine);
 }
 
 void shunt_remote_hear(struct shunt_service *service)
@@ -275,9 +286,9 @@ static struct shunt_remote *get(struct shunt_service *service)
 	}
 	if (remote->open || shunt_now(engine) < remote->closed_until)
 		return remote->open ? remote : NULL;
-	shunt_own_fds_begin(engine);
+	shunt_remote_enter(engine);
 	remote->open = open_all(remote);
-	shunt_own_fds_end(engine);
+	shunt_remote_leave(engine);
 	if (!remote->open)
 		remote->closed_until = shunt_now(engine) + CLOSED_NS;
 	return remote->open ? remote : NULL;
@@ -319,11 +330,11 @@ static void renew(struct shunt_remote *remote, struct shunt_rendezvous *rendezvo
 	if (!wanted)
 		return;
 	rendezvous->service = service;
-	shunt_own_fds_begin(engine);
+	shunt_remote_enter(engine);
 	if (cm_listen(&remote->cm, &address.any, only_v6, rendezvous, &rendezvous->remote))
 		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s", ntohs(address.v4.sin_port),
 			  remote->cm.error);
-	shunt_own_fds_end(engine);
+	shunt_remote_leave(engine);
 }
 
 void shunt_remote_listen(struct shunt_service *service)
@@ -356,6 +367,55 @@ void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stre
 	if (!remote || !shunt_remote_ask(remote, stream))
 		shunt_claim_fails(service, stream,
 				  remote ? SHUNT_REASON_HOST_UNASKED : why_not(service));
+}
+
+/* --- workers --- */
+
+uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tuple *accepted)
+{
+	struct shunt_remote *remote = shunt_rendezvous_is_local(service->engine, accepted) ?
+					      NULL :
+					      get(service);
+	struct shunt_remote_listener *gate = remote ? gate_for(remote, !shunt_address_is_v4(
+									       accepted->local)) :
+						      NULL;
+
+	return gate ? gate->port : 0;
+}
+
+/* As the owner's packets go to that host. */
+static struct shunt_course course_of(struct shunt_engine *engine,
+				     const struct shunt_invitation *invitation)
+{
+	struct shunt_course course = {
+		.way = { .port = invitation->port },
+		.path = { .pkey = invitation->pkey,
+			  .slid = invitation->slid,
+			  .dlid = invitation->dlid,
+			  .sl = invitation->sl,
+			  .traffic_class = invitation->traffic_class,
+			  .hop_limit = invitation->hop_limit,
+			  .mtu = invitation->mtu },
+	};
+
+	memcpy(course.way.device, invitation->device, sizeof(course.way.device) - 1);
+	memcpy(&course.way.gid, invitation->gid, sizeof(course.way.gid));
+	course.device = shunt_devices_open_way(engine, &course.way);
+	return course;
+}
+
+void shunt_remote_invited(struct shunt_service *service, const struct shunt_have *have)
+{
+	struct shunt_remote *remote = service->remote;
+	struct shunt_remote_listener *gate;
+	struct shunt_course course;
+
+	if (!remote || !remote->open)
+		return; /* it has been told of no gate */
+	gate = &remote->gates[!shunt_address_is_v4(have->tuple.local)];
+	course = course_of(service->engine, &have->invitation);
+	if (gate->fd >= 0 && course.device)
+		shunt_remote_guest_invited(gate, &course, have->invitation.ticket);
 }
 
 /* --- the service thread --- */
@@ -420,13 +480,13 @@ void shunt_remote_end(struct shunt_service *service)
 
 	if (!remote)
 		return;
-	shunt_own_fds_begin(engine);
+	shunt_remote_enter(engine);
 	if (remote->open)
 		cm_close(&remote->cm);
 	for (int i = 0; i < 2; i++)
 		if (remote->gates[i].fd >= 0)
 			shunt_remote_listener_close(&remote->gates[i]);
-	shunt_own_fds_end(engine);
+	shunt_remote_leave(engine);
 	unlist(engine);
 	shunt_remote_drop(remote, shunt_leave_reason(engine));
 	service->remote = NULL;

@@ -7,7 +7,7 @@
 #ifndef SHUNT_CORE_PEER_REMOTE_H
 #define SHUNT_CORE_PEER_REMOTE_H
 
-#include "core/device/verbs.h"
+#include "core/link/channel.h"
 
 struct shunt_service;
 struct shunt_stream;
@@ -27,12 +27,17 @@ void shunt_remote_end(struct shunt_service *service);
 void shunt_remote_forget(struct shunt_service *service);
 
 struct cm_route;
-struct shunt_device;
 struct shunt_engine;
 
-/* The device that leads there. NULL: none. */
-struct shunt_device *shunt_remote_device(struct shunt_engine *engine, const struct cm_route *route);
-/* And what queue pairs must know of the way. */
-struct shunt_path shunt_remote_path(const struct cm_route *route);
+/* By the device that leads there (NULL: none), and what queue pairs must know of the path. */
+struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struct cm_route *route);
+
+struct shunt_have;
+struct shunt_tuple;
+
+/* Where peers of another host come in for an accepted connection: the port of our gate, network order. 0: nowhere. */
+uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tuple *accepted);
+/* The owner of our address has invited one of them (invite.h). */
+void shunt_remote_invited(struct shunt_service *service, const struct shunt_have *have);
 
 #endif

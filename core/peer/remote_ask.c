@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/remote_ask.h"
-#include "core/fd/own_fds.h"
 #include "core/peer/remote.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,8 +8,7 @@
 #include <sys/random.h>
 #include "core/base/address.h"
 #include "core/peer/claim.h"
-#include "core/peer/link_make.h"
-#include "core/peer/links.h"
+#include "core/peer/remote_link.h"
 #include "core/peer/remote_words.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
@@ -24,7 +22,7 @@ struct inquiry {
 	struct inquiry *next;
 };
 
-static void address_of(const uint8_t ip[16], uint16_t port, union cm_address *address)
+void shunt_remote_address(const uint8_t ip[16], uint16_t port, union cm_address *address)
 {
 	memset(address, 0, sizeof(*address));
 	if (shunt_address_is_v4(ip)) {
@@ -56,35 +54,20 @@ static enum shunt_reason why(int status)
 static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_answer *answer, const struct cm_route *route)
 {
 	struct shunt_service *service = inquiry->service;
-	struct shunt_engine *engine = service->engine;
-	uint8_t shown[SHUNT_COOKIE_BYTES];
-	struct shunt_channel channel;
-	struct shunt_device *device;
+	struct shunt_remote_gate gate = { .tuple = &inquiry->tuple, .port = answer->port };
 	struct shunt_link *link;
 	struct shunt_name name;
-	union cm_address local, peer;
-	struct shunt_seal seal;
 
 	if (!route || route->iwarp)
 		return NULL;
-	device = shunt_remote_device(engine, route);
-	if (!device)
+	gate.course = shunt_remote_course(service->engine, route);
+	if (!gate.course.device)
 		return NULL;
-	address_of(inquiry->tuple.local, 0, &local);
-	address_of(inquiry->tuple.peer, answer->port, &peer);
-	shunt_remote_words_bind(engine->key, &inquiry->question, answer, true, &seal, shown);
-	if (shunt_channel_connect(&channel, engine, &local.any, &peer.any, shown,
-				  shunt_narrow_u32(engine->config.silence_s * 1000)))
-		return NULL;
-	channel.device = device;
-	channel.path = shunt_remote_path(route);
-	channel.seal = seal;
-	link = shunt_link_create(engine, &channel, true);
-	if (!link)
-		return NULL;
+	shunt_remote_words_bind(service->engine->key, &inquiry->question, answer, true, &gate.seal,
+				gate.shown);
 	shunt_rendezvous_name(inquiry->tuple.peer, inquiry->tuple.peer_port, false, &name);
-	link->line.name = name;
-	shunt_links_add(service, link);
+	link = shunt_remote_link(service, &gate, NULL, &name);
+	explicit_bzero(&gate, sizeof(gate));
 	return link;
 }
 
@@ -160,13 +143,13 @@ static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple
 	bytes = shunt_remote_question_make(&inquiry->question, engine->key, chance);
 	inquiry->service = remote->service;
 	inquiry->tuple = *tuple;
-	address_of(tuple->local, 0, &local);
-	address_of(tuple->peer, tuple->peer_port, &peer);
+	shunt_remote_address(tuple->local, 0, &local);
+	shunt_remote_address(tuple->peer, tuple->peer_port, &peer);
 	remote->cm.tos = engine->config.tos <= UINT8_MAX ? (int)engine->config.tos : -1;
-	shunt_own_fds_begin(engine);
+	shunt_remote_enter(engine);
 	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, bytes,
 			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);
-	shunt_own_fds_end(engine);
+	shunt_remote_leave(engine);
 	if (result) {
 		free(inquiry);
 		return NULL;

@@ -10,8 +10,7 @@
 #include "core/service.h"
 
 struct guest {
-	struct shunt_device *device;	/* that leads there */
-	struct shunt_path path;
+	struct shunt_course course;
 	struct shunt_seal seal;
 };
 
@@ -21,20 +20,26 @@ static bool have_chance(struct shunt_engine *engine, struct remote_answer *answe
 	       sizeof(answer->chance);
 }
 
-int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_device *device,
-			      struct shunt_path path, const struct remote_question *question,
-			      struct remote_answer *answer)
+static struct guest *make(const struct shunt_course *course)
+{
+	struct guest *guest = calloc(1, sizeof(*guest));
+
+	if (guest)
+		guest->course = *course;
+	return guest;
+}
+
+int shunt_remote_guest_expect(struct shunt_remote_listener *gate, const struct shunt_course *course,
+			      const struct remote_question *question, struct remote_answer *answer)
 {
 	const uint8_t *key = gate->engine->key;
 	uint8_t shown[SHUNT_COOKIE_BYTES];
-	struct guest *guest = calloc(1, sizeof(*guest));
+	struct guest *guest = make(course);
 	unsigned int bytes;
 	int result;
 
 	if (!guest)
 		return -ENOMEM;
-	guest->device = device;
-	guest->path = path;
 	answer->port = gate->port;
 	result = key && !have_chance(gate->engine, answer) ? -EAGAIN :
 		 shunt_remote_listener_expect(gate, guest, answer->cookie);
@@ -46,6 +51,28 @@ int shunt_remote_guest_expect(struct shunt_remote_listener *gate, struct shunt_d
 	shunt_remote_words_bind(key, question, answer, false, &guest->seal, shown);
 	shunt_remote_listener_show(gate, guest, shown);
 	return (int)bytes;	/* at most sizeof(*answer) */
+}
+
+int shunt_remote_guest_invited(struct shunt_remote_listener *gate,
+			       const struct shunt_course *course,
+			       const uint8_t ticket[SHUNT_TICKET_BYTES])
+{
+	struct shunt_onward onward = { .process = gate->engine->identity, .gate = gate->port };
+	uint8_t shown[SHUNT_COOKIE_BYTES];
+	struct guest *guest = make(course);
+	int result;
+
+	if (!guest)
+		return -ENOMEM;
+	result = shunt_remote_listener_expect(gate, guest, shown);
+	if (result) {
+		free(guest);
+		return result;
+	}
+	memcpy(onward.ticket, ticket, sizeof(onward.ticket));
+	shunt_remote_words_onward(gate->engine->key, &onward, false, &guest->seal, shown);
+	shunt_remote_listener_show(gate, guest, shown);
+	return 0;
 }
 
 /* A process of this host could only come for connections that are not between hosts. */
@@ -69,8 +96,7 @@ void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
 
 	shunt_remote_guest_over(gate_arg, ticket_arg);
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_TCP, fd);
-	channel.device = guest.device;
-	channel.path = guest.path;
+	channel.course = guest.course;
 	channel.seal = guest.seal;
 	if (!is_outside(&channel)) {
 		atomic_fetch_add(&service->engine->turned_away, 1);

@@ -105,6 +105,10 @@ static void welcome(struct shunt_remote_listener *gate, struct shunt_guest *gues
 	struct shunt_ticket *ticket = ticket_find(gate, guest->cookie);
 	int fd = guest->fd;
 
+	if (!ticket && gate->unknown) {
+		gate->unknown(gate->arg);
+		ticket = ticket_find(gate, guest->cookie);
+	}
 	if (!ticket || shunt_channel_options(engine, fd, gate->silence_ms)) {
 		turn_away(gate, guest);
 		return;

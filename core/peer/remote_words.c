@@ -6,6 +6,9 @@
 
 _Static_assert(sizeof(struct remote_question) == SHUNT_REMOTE_QUESTION_BARE + 32, "no gaps");
 _Static_assert(sizeof(struct remote_answer) == SHUNT_REMOTE_ANSWER_BARE + 32, "no gaps");
+_Static_assert(sizeof(struct shunt_onward) == SHUNT_IDENTITY_BYTES + SHUNT_TICKET_BYTES + 2,
+	       "no gaps");
+_Static_assert(SHUNT_TICKET_BYTES == SHUNT_COOKIE_BYTES, "a ticket is shown as a cookie is");
 
 /* Labels keep what is made for one use from being of use elsewhere. They end with a zero byte. */
 static void begin(struct shunt_hmac *hmac, const uint8_t key[SHUNT_KEY_BYTES], const char *label)
@@ -150,6 +153,19 @@ static void derive(const uint8_t from[SHUNT_HMAC_BYTES], const char *label, uint
 	explicit_bzero(made, sizeof(made));
 }
 
+/* Everything from the one secret of both ends, which is over then. */
+static void begin_channel(uint8_t both[SHUNT_HMAC_BYTES], bool asker, struct shunt_seal *seal,
+			  uint8_t shown[SHUNT_COOKIE_BYTES])
+{
+	derive(both, "gate", shown, SHUNT_COOKIE_BYTES);
+	derive(both, asker ? "from asker" : "from answerer", seal->sending.key,
+	       SHUNT_SEAL_KEY_BYTES);
+	derive(both, asker ? "from answerer" : "from asker", seal->receiving.key,
+	       SHUNT_SEAL_KEY_BYTES);
+	explicit_bzero(both, SHUNT_HMAC_BYTES);
+	seal->on = true;
+}
+
 void shunt_remote_words_bind(const uint8_t *key, const struct remote_question *question,
 			     const struct remote_answer *answer, bool asker,
 			     struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES])
@@ -166,11 +182,22 @@ void shunt_remote_words_bind(const uint8_t *key, const struct remote_question *q
 	shunt_hmac_add(&hmac, question, sizeof(*question));
 	shunt_hmac_add(&hmac, answer, sizeof(*answer));
 	shunt_hmac_end(&hmac, both);
-	derive(both, "gate", shown, SHUNT_COOKIE_BYTES);
-	derive(both, asker ? "from asker" : "from answerer", seal->sending.key,
-	       SHUNT_SEAL_KEY_BYTES);
-	derive(both, asker ? "from answerer" : "from asker", seal->receiving.key,
-	       SHUNT_SEAL_KEY_BYTES);
-	explicit_bzero(both, sizeof(both));
-	seal->on = true;
+	begin_channel(both, asker, seal, shown);
+}
+
+void shunt_remote_words_onward(const uint8_t *key, const struct shunt_onward *onward, bool asker,
+			       struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES])
+{
+	uint8_t both[SHUNT_HMAC_BYTES];
+	struct shunt_hmac hmac;
+
+	memset(seal, 0, sizeof(*seal));
+	if (!key) {
+		memcpy(shown, onward->ticket, SHUNT_COOKIE_BYTES);
+		return;
+	}
+	begin(&hmac, key, "onward");
+	shunt_hmac_add(&hmac, onward, sizeof(*onward));
+	shunt_hmac_end(&hmac, both);
+	begin_channel(both, asker, seal, shown);
 }

@@ -67,4 +67,11 @@ void shunt_remote_words_bind(const uint8_t *key, const struct remote_question *q
 			     const struct remote_answer *answer, bool asker,
 			     struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES]);
 
+/*
+ * The same for a claimant that was sent on (core/peer/invite.h): it is the asker, and what it was told has come from the
+ * owner, whose key is theirs.
+ */
+void shunt_remote_words_onward(const uint8_t *key, const struct shunt_onward *onward, bool asker,
+			       struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES]);
+
 #endif

@@ -84,8 +84,10 @@ static const struct {
 	enum shunt_reason told;
 	const char *text;
 } refusals[] = {
-	[SHUNT_REFUSED_NOT_HAD] = { SHUNT_REASON_NOT_HAD, "refused: no process that was heard of has accepted it" },
-	[SHUNT_REFUSED_UNUSED] = { SHUNT_REASON_PEER_UNUSED, "refused: the program has not used it in time" },
+	[SHUNT_REFUSED_NOT_HAD] = { SHUNT_REASON_NOT_HAD,
+				    "refused: no process that was heard of has accepted it" },
+	[SHUNT_REFUSED_UNUSED] = { SHUNT_REASON_PEER_UNUSED,
+				   "refused: the program has not used it in time" },
 	[SHUNT_REFUSED_STRANGER] = { SHUNT_REASON_PEER_STRANGER,
 				     "refused: a process of another user accepts at this address and was not let in" },
 	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_REASON_PEER_NO_ROOM,
@@ -98,7 +100,10 @@ static const struct {
 	[SHUNT_REFUSED_ELSEWHERE] = { SHUNT_REASON_ELSEWHERE,
 				      "refused: it is of other addresses than the channel" },
 	[SHUNT_REFUSED_RULE] = { SHUNT_REASON_PEER_RULE, "refused: a rule (SHUNT_RULES)" },
-	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN, "refused: this process may not be traced by its own user any more" },
+	[SHUNT_REFUSED_NO_GATE] = { SHUNT_REASON_PEER_NO_GATE,
+				    "refused: the process that has it cannot let another host in" },
+	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN,
+				     "refused: this process may not be traced by its own user any more" },
 };
 
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why)

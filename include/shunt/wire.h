@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 10
+#define SHUNT_WIRE_VERSION 11
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -105,7 +105,7 @@ enum shunt_message_type {
 	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
 	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
-	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `process` has the connection, claim it there */
+	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `onward` says which process has the connection, claim it there */
 	SHUNT_MSG_KNOCK,	/* on a unix channel, by both, first of all; + its credentials */
 	SHUNT_MSG_ASK,		/* within one network namespace, before CLAIM: do you hold this connection? We shall both show that we do */
 	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
@@ -136,6 +136,7 @@ enum shunt_refusal {
 	SHUNT_REFUSED_SILENT,	/* a proof has taken too long */
 	SHUNT_REFUSED_ELSEWHERE,	/* across hosts: the channel has other addresses than the connection */
 	SHUNT_REFUSED_RULE,	/* a rule of the acceptor leaves it on TCP */
+	SHUNT_REFUSED_NO_GATE,	/* across hosts: the process that has it lets no other host in, or too many come */
 };
 
 #define SHUNT_IDENTITY_BYTES 16
@@ -263,6 +264,14 @@ struct shunt_clock_word {	/* ns of CLOCK_MONOTONIC */
 	uint64_t told;		/* of the same: when the answer went; 0 in a question */
 };
 
+#define SHUNT_TICKET_BYTES 16
+
+struct shunt_onward {	/* where a claim is to be made; between hosts with the way in, else with 0 */
+	struct shunt_identity process;
+	uint8_t ticket[SHUNT_TICKET_BYTES];	/* good once, at that process's gate */
+	uint16_t gate;	/* its TCP port, network order */
+};
+
 struct shunt_message {
 	uint32_t type;
 	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS…, TRACE, CLOCK */
@@ -306,7 +315,7 @@ struct shunt_message {
 		} nonce;
 		uint32_t reason;
 		uint32_t tcp;	/* MOCK, CONFIRM: 1, or 0 for otherwise */
-		struct shunt_identity process;	/* REDIRECT */
+		struct shunt_onward onward;	/* REDIRECT */
 		struct shunt_qos_word qos;
 		struct shunt_qos_pool pool;
 		struct shunt_qos_grant period;
@@ -321,6 +330,16 @@ enum shunt_have_type {
 	SHUNT_HAVE_JOIN = 1,	/* first of all */
 	SHUNT_HAVE_TUPLE,	/* the sender has accepted and used this connection */
 	SHUNT_HAVE_WANTED,	/* by the owner: such messages are wanted from now on (`on` 1), or not (0) */
+	SHUNT_HAVE_INVITE,	/* by the owner: a process of another host comes to the receiver's gate for `tuple` */
+};
+
+struct shunt_invitation {	/* the guest's ticket, and how packets go to its host: core/device/verbs.h */
+	uint8_t ticket[SHUNT_TICKET_BYTES];
+	char device[64];	/* with its final 0 */
+	uint8_t gid[16];
+	uint16_t pkey, slid, dlid;
+	uint8_t port, sl, traffic_class, hop_limit, mtu;
+	uint8_t zero[5];
 };
 
 struct shunt_have {
@@ -328,8 +347,11 @@ struct shunt_have {
 	uint32_t version;
 	uint32_t type;
 	uint32_t on;
-	struct shunt_tuple tuple;	/* as the sender sees it */
-	struct shunt_identity process;	/* the sender's: claims of the connection are sent there */
+	struct shunt_tuple tuple;	/* TUPLE: as the sender sees it; INVITE: as the receiver does */
+	struct shunt_identity process;	/* TUPLE: the sender's: claims of the connection are sent there */
+	/* TUPLE: the TCP port of the sender's gate for other hosts, network order; 0: it has none. */
+	uint32_t gate;
+	struct shunt_invitation invitation;	/* INVITE */
 };
 
 #endif

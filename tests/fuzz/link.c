@@ -340,7 +340,8 @@ static void fill_proof(struct shunt_message *message)
 		message->why = fuzz_below(in, 12);
 		break;
 	default:
-		message->process = fuzz_world.engine[fuzz_below(in, FUZZ_ENGINES)]->identity;
+		message->onward.process = fuzz_world.engine[fuzz_below(in, FUZZ_ENGINES)]->identity;
+		message->onward.gate = fuzz_below(in, 16) == 15;
 	}
 }
 

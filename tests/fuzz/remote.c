@@ -424,6 +424,17 @@ static void go_remote(void)
 	fuzz_world_send(conn, 0, "x", 1, 0);
 }
 
+/* The owner of our address sends somebody, by any device. */
+static void invite(void)
+{
+	struct shunt_service *service = fuzz_world.engine[FUZZ_VICTIM]->service;
+	struct shunt_have have = { .type = SHUNT_HAVE_INVITE };
+
+	fuzz_take(in, &have.invitation, sizeof(have.invitation));
+	memset(have.tuple.local, fuzz_below(in, 2), sizeof(have.tuple.local));
+	shunt_remote_invited(service, &have);
+}
+
 static void step(void)
 {
 	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];
@@ -441,6 +452,9 @@ static void step(void)
 		break;
 	case 3:
 		shunt_service_step(victim, 0);
+		break;
+	case 7:
+		invite();
 		break;
 	default:
 		some_event();

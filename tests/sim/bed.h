@@ -165,6 +165,7 @@ void a_peer_is_told_no_address(void **state);
 void a_claim_of_other_addresses_is_refused(void **state);
 void no_claim_goes_elsewhere(void **state);
 void links_are_of_a_pair_of_addresses(void **state);
+void sent_on_without_a_gate(void **state);
 
 /* slow.c */
 void slow_completions_move_streams(void **state);
@@ -260,6 +261,7 @@ void an_acceptance_comes_first(void **state);
 void sent_on_to_nobody(void **state);
 void sent_on_twice(void **state);
 void sent_on_out_of_turn(void **state);
+void sent_on_to_a_gate(void **state);
 void nothing_is_said_before_the_acceptance(void **state);
 void ours_is_not_sent_on(void **state);
 void a_refusal_is_the_last_word(void **state);

@@ -123,3 +123,31 @@ void links_are_of_a_pair_of_addresses(void **state)
 	all_arrived();
 	end_bed();
 }
+
+/* A claimant of another host that is sent on must be told of a gate, or there is no way. */
+void sent_on_without_a_gate(void **state)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REDIRECT };
+	struct pair pair;
+
+	(void)state;
+	make();
+	between_hosts(0, same, same);
+	between_hosts(1, same, same);
+	connect_pair(&pair);
+	send_some(&pair.side[0], "x", 1, 0);
+	while (!engines[1]->service->parked)
+		turn();
+	message.stream = stream_of(&pair.side[0])->id;
+	message.onward.process = engines[1]->identity;
+	shunt_link_send(bed.lane[1]->link, &message, NULL, 0);
+	for (int i = 0; i < 20; i++)
+		turn();
+	assert_int_equal(atomic_load(&engines[0]->distrusted), 1);
+	for (int side = 0; side < 2; side++) {
+		close_side(&pair.side[side]);
+		close_side(&bed.pair[0].side[side]);
+	}
+	for (int i = 0; i < 20; i++)
+		turn();
+}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/device/soft/soft.h"
 #include "core/peer/claim_grant.h"
+#include "core/peer/invite.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
 
@@ -33,7 +34,9 @@ static struct pair waiting(void)
 
 static struct shunt_message sent_to(uint32_t stream, const struct shunt_identity *process)
 {
-	return (struct shunt_message) { .type = SHUNT_MSG_REDIRECT, .stream = stream, .process = *process };
+	return (struct shunt_message) { .type = SHUNT_MSG_REDIRECT,
+					.stream = stream,
+					.onward.process = *process };
 }
 
 /* As the acceptor answers when another process has said that it has the connection. */
@@ -50,6 +53,7 @@ static void send_on(struct pair *pair, const struct shunt_identity *process)
 void ours_is_not_sent_on(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
+	struct shunt_worker worker = { .fd = -1 };
 	struct shunt_tuple tuple = { .local_port = 0 };
 	struct pair pair;
 
@@ -57,7 +61,7 @@ void ours_is_not_sent_on(void **state)
 	make_bed(&config, 1);
 	pair = waiting();
 	assert_int_equal(shunt_tuple_of(engines[1], pair.side[1].fd, &tuple), 0);
-	assert_false(shunt_claim_is_had(engines[1]->service, &tuple, &engines[0]->identity));
+	assert_false(shunt_claim_is_had(engines[1]->service, &tuple, &worker));
 	assert_non_null(engines[1]->service->parked);
 	for (int side = 0; side < 2; side++)
 		close_side(&pair.side[side]);
@@ -138,6 +142,24 @@ void sent_on_out_of_turn(void **state)
 		make_bed(&config, 1);
 		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->id, &engines[1]->identity));
 	}
+}
+
+/* Within a host nobody has a gate. */
+void sent_on_to_a_gate(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_message message;
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	pair = waiting();
+	message = sent_to(stream_of(&pair.side[0])->id, &engines[1]->identity);
+	message.onward.gate = 80;
+	assert_distrusted(0, message);
+	for (int side = 0; side < 2; side++)
+		close_side(&pair.side[side]);
+	turn();
 }
 
 /* Whoever claims it does not know yet where it is to answer. */

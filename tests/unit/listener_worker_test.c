@@ -227,10 +227,55 @@ static int set_up_manual(void **state)
 	return failed || !shunt_service_start(engine);
 }
 
+static void invite(struct owner *owner, const struct shunt_have *invitation)
+{
+	struct shunt_have have = *invitation;
+
+	assert_int_equal(shunt_listener_message_send(engine, owner->joined, &have), 0);
+	step();
+	step();
+}
+
+static bool is_joined(void)
+{
+	return rendezvous()->owner_fd >= 0;
+}
+
+/* Without a gate an invitation is of no use, and no fault. One that makes no sense ends the connection to the owner. */
+static void invitations_are_looked_at(void **state)
+{
+	for (int wrong = 0; wrong < 4; wrong++) {
+		struct shunt_have have = { .type = SHUNT_HAVE_INVITE };
+		struct shunt_name name;
+		struct owner owner;
+		int fds[2];
+
+		assert_int_equal(set_up_manual(state), 0);
+		listen_somewhere(&name);
+		own(&owner, &name);
+		shunt_file_listening(engine, listener);
+		welcome(&owner);
+		accept_one(fds);
+		have.tuple = tuple;
+		memcpy(have.invitation.device, "none", sizeof("none"));
+		if (wrong == 1)
+			have.tuple.local_port ^= 1;
+		if (wrong == 2)
+			memset(have.invitation.device, 'x', sizeof(have.invitation.device));
+		if (wrong == 3)
+			have.type = SHUNT_HAVE_INVITE + 1;
+		invite(&owner, &have);
+		assert_int_equal(is_joined(), !wrong);
+		end(&owner);
+		close_all(fds);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(next_owner_is_told, set_up_manual),
+		cmocka_unit_test(invitations_are_looked_at),
 		cmocka_unit_test_setup(joiner_takes_over, set_up_manual),
 		cmocka_unit_test_setup(owner_that_hangs_up_is_left_alone, set_up_manual),
 	};

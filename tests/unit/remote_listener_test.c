@@ -318,13 +318,15 @@ struct asker {
 
 static const uint8_t key[SHUNT_KEY_BYTES] = "a key", another[SHUNT_KEY_BYTES] = "another key";
 
+static const struct shunt_course nowhere;
+
 static void ask(struct door *door, struct asker *asker, const uint8_t *of)
 {
 	asker->answer = (struct remote_answer) { .port = 0 };
 	engine->key = of;
 	shunt_remote_question_make(&asker->question, of, cookie);
-	assert_true(shunt_remote_guest_expect(&door->gate, NULL, (struct shunt_path) { 0 },
-					      &asker->question, &asker->answer) > 0);
+	assert_true(shunt_remote_guest_expect(&door->gate, &nowhere, &asker->question,
+					      &asker->answer) > 0);
 	assert_int_equal(asker->answer.port, door->gate.port);
 	shunt_remote_words_bind(of, &asker->question, &asker->answer, true, &asker->seal,
 				asker->shown);
@@ -358,6 +360,95 @@ static void a_cookie_is_worth_nothing_without_the_key(void **state)
 	assert_int_equal(door.ins, 1);
 	close(fd);
 	shunt_remote_guest_over(NULL, door.let_in);
+	close_door(&door);
+}
+
+/* --- with the tickets of an owner --- */
+
+static struct shunt_onward sent_on(const struct door *door)
+{
+	struct shunt_onward onward = { .process = engine->identity, .gate = door->gate.port };
+
+	memcpy(onward.ticket, cookie, sizeof(onward.ticket));
+	return onward;
+}
+
+static void is_let_in(struct door *door, const uint8_t *shown, bool expected)
+{
+	int fd = knock(door, shown, SHUNT_COOKIE_BYTES);
+
+	step(door);
+	assert_int_equal(door->ins, expected);
+	assert_int_equal(is_closed(fd), !expected);
+	close(fd);
+	if (expected)
+		shunt_remote_guest_over(NULL, door->let_in);
+}
+
+/* Its key, its ticket and its gate: with any other nobody comes in. */
+static void a_claimant_is_sent_on(void **state)
+{
+	(void)state;
+	for (int keyed = 0; keyed < 2; keyed++)
+		for (int wrong = 0; wrong < 4; wrong++) {
+			const uint8_t *of = keyed ? key : NULL;
+			uint8_t shown[SHUNT_COOKIE_BYTES];
+			struct shunt_onward onward;
+			struct shunt_seal seal;
+			struct door door;
+
+			open_door(&door);
+			onward = sent_on(&door);
+			engine->key = of;
+			assert_int_equal(shunt_remote_guest_invited(&door.gate, &nowhere, cookie),
+					 0);
+			engine->key = NULL;
+			onward.ticket[0] ^= wrong == 1;
+			onward.process.bytes[0] ^= wrong == 2;
+			shunt_remote_words_onward(wrong == 3 ? another : of, &onward, true, &seal,
+						  shown);
+			/* Without a key the ticket is all. */
+			is_let_in(&door, shown, !wrong || (wrong == 2 && !keyed));
+			close_door(&door);
+		}
+}
+
+static void the_seals_of_both_ends_fit(void **state)
+{
+	uint8_t shown[2][SHUNT_COOKIE_BYTES];
+	struct shunt_onward onward = { .gate = 1 };
+	struct shunt_seal seal[2];
+
+	(void)state;
+	for (int asker = 0; asker < 2; asker++)
+		shunt_remote_words_onward(key, &onward, asker, &seal[asker], shown[asker]);
+	assert_memory_equal(shown[0], shown[1], sizeof(shown[0]));
+	assert_memory_equal(seal[0].sending.key, seal[1].receiving.key, SHUNT_SEAL_KEY_BYTES);
+	assert_memory_equal(seal[1].sending.key, seal[0].receiving.key, SHUNT_SEAL_KEY_BYTES);
+	assert_memory_not_equal(seal[0].sending.key, seal[0].receiving.key, SHUNT_SEAL_KEY_BYTES);
+	assert_memory_not_equal(shown[0], onward.ticket, sizeof(shown[0]));
+}
+
+static int asked_owners;
+
+static void hear_owner(void *arg)
+{
+	struct door *door = arg;
+
+	asked_owners++;
+	assert_int_equal(shunt_remote_guest_invited(&door->gate, &nowhere, cookie), 0);
+}
+
+/* The owner's word and the claimant are there at the same time, and the gate is looked at first. */
+static void a_claimant_may_be_faster_than_the_word_of_it(void **state)
+{
+	struct door door;
+
+	(void)state;
+	open_door(&door);
+	door.gate.unknown = hear_owner;
+	is_let_in(&door, cookie, true);
+	assert_int_equal(asked_owners, 1);
 	close_door(&door);
 }
 
@@ -459,6 +550,9 @@ int main(void)
 		cmocka_unit_test_setup(a_crowd, set_up),
 		cmocka_unit_test_setup(without_descriptors_the_gate_rests, set_up),
 		cmocka_unit_test_setup(a_cookie_is_worth_nothing_without_the_key, set_up),
+		cmocka_unit_test_setup(a_claimant_is_sent_on, set_up),
+		cmocka_unit_test_setup(the_seals_of_both_ends_fit, set_up),
+		cmocka_unit_test_setup(a_claimant_may_be_faster_than_the_word_of_it, set_up),
 		cmocka_unit_test_setup(nobody_comes_from_within, set_up),
 		cmocka_unit_test_setup(nobody_at_the_gate, set_up),
 		cmocka_unit_test_setup(gates_have_the_ports_they_may, set_up),

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/peer/remote_link.h"
+#include "core/peer/link_make.h"
+#include "core/peer/links.h"
+#include "core/peer/remote_ask.h"
+#include "core/service.h"
+
+struct shunt_link *shunt_remote_link(struct shunt_service *service,
+				     const struct shunt_remote_gate *gate,
+				     const struct shunt_identity *process,
+				     const struct shunt_name *name)
+{
+	struct shunt_engine *engine = service->engine;
+	union cm_address local, peer;
+	struct shunt_channel channel;
+	struct shunt_link *link;
+
+	shunt_remote_address(gate->tuple->local, 0, &local);
+	shunt_remote_address(gate->tuple->peer, gate->port, &peer);
+	if (shunt_channel_connect(&channel, engine, &local.any, &peer.any, gate->shown,
+				  shunt_narrow_u32(engine->config.silence_s * 1000)))
+		return NULL;
+	channel.course = gate->course;
+	channel.seal = gate->seal;
+	if (process)
+		channel.peer = *process;
+	link = shunt_link_create(engine, &channel, true);
+	if (!link)
+		return NULL;
+	link->line.name = *name;
+	shunt_links_add(service, link);
+	return link;
+}
