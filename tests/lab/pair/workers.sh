@@ -215,8 +215,8 @@ is_whole() { # COUNT
 
 # All that broke was of this process.
 others_are_whole() { # PID
-	! cat $logs/$load.asks >&2 &&
-		! grep "^wrong\|^broken" $logs/$load.asks | grep -v " $1$" && grep -q "^whole [1-9]" $logs/$load.asks
+	cat $logs/$load.asks >&2
+	! grep "^wrong\|^broken" $logs/$load.asks | grep -v " $1$" && grep -q "^whole [1-9]" $logs/$load.asks
 }
 
 # One that has connections: machine two says which.
