@@ -10,6 +10,8 @@
 #	LAB_KERNEL=PACKAGE	with which Debian kernel
 #	LAB_KEEP=DIR		keeps the logs and results there
 #	LAB_STRICT=1		a peer that is faster than it should be is a failure
+#	LAB_QUICK=1		tests that can be shorter are
+#	LAB_INSTALL=no		only with the packages that are installed; the kernel's, which is not installed, may be fetched
 # shellcheck disable=SC2317 # called by name
 # shellcheck source-path=SCRIPTDIR
 set -u
@@ -132,7 +134,8 @@ judge() { # MACHINE TEST…
 
 job() { # MACHINE KIND TEST…
 	mkdir -p "$lab_work/$1/share" && printf '%s=%q\n' lab_source "$lab_source" lab_build "$lab_build" lab_self "$1" \
-		lab_kind "$2" lab_tests "${*:3}" lab_modules "$kernel_modules" LAB_STRICT "${LAB_STRICT-}" LAB_DEVICE "${LAB_DEVICE-}" >"$lab_work/$1/share/job"
+		lab_kind "$2" lab_tests "${*:3}" lab_modules "$kernel_modules" LAB_STRICT "${LAB_STRICT-}" LAB_QUICK "${LAB_QUICK-}" \
+		LAB_DEVICE "${LAB_DEVICE-}" >"$lab_work/$1/share/job"
 }
 
 run_guest() { # TEST…
@@ -184,8 +187,12 @@ done
 [ "$(uname -m)" = x86_64 ] || skip_all "the guest is an x86-64 kernel"
 [ -x "$lab_build/tools/shunt" ] || skip_all "$lab_build is no build folder; start this in one"
 # shellcheck disable=SC2086 # words
-need_packages "to run a guest" $lab_packages >&2 || skip_all "not installed, and cannot be: one of $lab_packages"
-command -v qemu-system-x86_64 busybox >/dev/null || skip_all "there is no qemu-system-x86_64 or no busybox"
+[ "${LAB_INSTALL-}" = no ] || need_packages "to run a guest" $lab_packages >&2 ||
+	skip_all "not installed, and cannot be: one of $lab_packages"
+for program in qemu-system-x86_64 busybox; do
+	command -v $program >/dev/null || skip_all "there is no $program"
+done
+! ldd "$(command -v busybox)" >/dev/null 2>&1 || skip_all "busybox is not linked statically (busybox-static is)"
 kernel_find || skip_all "there is no package of a kernel to be had"
 
 scratch lab "${LAB_KEEP:-}"
