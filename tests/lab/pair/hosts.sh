@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # limit: 3600
-# redis and iperf3 between two machines, shunted at both ends: once the link carries a load, 99 % of its bytes go by RDMA.
-# The client's statistics say so, and the packets that its device has counted could have carried them. With LAB_QUICK no -R.
+# iperf3 and redis between two machines, shunted at both ends: once the link carries a load, 99 % of its bytes go by RDMA.
+# The client's statistics say so, and the packets that its device has counted could have carried them. With LAB_QUICK one iperf3.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
@@ -68,9 +68,9 @@ load() {
 	{ kill "$pid"; wait "$pid"; } 2>/dev/null
 }
 
-load redis redis-server --port $port --bind 10.78.0.1 --protected-mode no --save "" --appendonly no --dir "$work" -- \
-	redis-benchmark -h 10.78.0.1 -p $port -t set -c 4 -n 1000000000 -d 4096
 load iperf3 iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400
 [ -z "${LAB_QUICK-}" ] || plan
 load "iperf3 -R" iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400 -R
+load redis redis-server --port $port --bind 10.78.0.1 --protected-mode no --save "" --appendonly no --dir "$work" -- \
+	redis-benchmark -h 10.78.0.1 -p $port -t set -c 4 -n 1000000000 -d 4096
 plan
