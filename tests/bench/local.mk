@@ -5,6 +5,11 @@ tests_bench_pp_SOURCES = tests/bench/pp.c tests/plain.h
 tests_bench_pp_CFLAGS = $(plain_cflags)
 tests_bench_pp_LDFLAGS =
 
+# What verbs alone do with the same messages. It is linked with the libraries, which the product opens at run time.
+check_PROGRAMS += tests/bench/raw_imm
+tests_bench_raw_imm_SOURCES = tests/bench/raw_imm.c tests/plain.h
+tests_bench_raw_imm_LDADD = -lrdmacm -libverbs
+
 # Messages by size, touched or not, at fresh or the same places: what SHUNT_COPY does to them.
 check_PROGRAMS += tests/bench/copy
 tests_bench_copy_SOURCES = tests/bench/copy.c tests/plain.h
