@@ -37,6 +37,11 @@ nginx_serves() {
 		events { worker_connections 512; }
 		http {
 			access_log off;
+			client_body_temp_path $work/body;
+			proxy_temp_path $work/proxy;
+			fastcgi_temp_path $work/fastcgi;
+			uwsgi_temp_path $work/uwsgi;
+			scgi_temp_path $work/scgi;
 			keepalive_requests 100000000;
 			server { listen $mine:$port; root $work/www; }
 		}
@@ -52,6 +57,7 @@ apache_serves() {
 	cat >"$work/apache.conf" <<-END
 		ServerName one
 		Listen $mine:$port
+		DefaultRuntimeDir $work
 		PidFile $work/apache.pid
 		ErrorLog $logs/apache.errors
 		DocumentRoot $work/www
@@ -90,11 +96,11 @@ crew_asks() {
 }
 
 nginx_asks() {
-	exec $shunt_run wrk -t 1 -c $many -d 100000 --timeout 600 "http://$theirs:$port/file"
+	exec $shunt_run wrk -t 1 -c $many -d 100000 --timeout 20 "http://$theirs:$port/file"
 }
 
 apache_asks() {
-	exec $shunt_run wrk -t 1 -c 4 -d 100000 --timeout 600 "http://$theirs:$port/file"
+	exec $shunt_run wrk -t 1 -c 4 -d 100000 --timeout 20 "http://$theirs:$port/file"
 }
 
 postgresql_asks() {
