@@ -140,6 +140,8 @@ const struct shunt_metric shunt_metrics[] = {
 	/* Links and claims. */
 	GAUGE("links", "counters.links", "Links to peers"),
 	GAUGE("queue_pairs", "counters.lanes", "Queue pairs"),
+	COUNTER("queue_pairs_created", "counters.queue_pairs_created",
+		"Queue pairs that were made"),
 	COUNTER("upgrades", "counters.upgrades", "Directions of streams that went to a link"),
 	COUNTER("handbacks", "counters.handbacks", "Streams that went back to the kernel for good"),
 	COUNTER("claims", "counters.claims", "Streams that a peer was asked to link"),

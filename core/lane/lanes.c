@@ -83,6 +83,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->qp = create_qp(link, &init);
 	if (!lane->qp)
 		return -ENOMEM;
+	atomic_fetch_add(&engine->queue_pairs, 1);
 	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
 		return -EOPNOTSUPP;
 	lane->max_inline = init.cap.max_inline_data;

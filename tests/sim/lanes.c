@@ -69,6 +69,7 @@ void streams_are_spread(void **state)
 		assert_int_equal(lane_of(i, 0)->number, lane_of(i, 1)->number);
 	assert_int_equal(counted(0, "lanes"), LANES);
 	assert_int_equal(counted(0, "links"), 1);
+	assert_int_equal(counted(0, "queue_pairs_created"), LANES);
 	listed(0, LANES, "\"streams\":4,");
 	listed(1, LANES, "\"streams\":4,");
 	/* Seats that have become free are where the next streams go, whatever their numbers are. */
