@@ -24,9 +24,11 @@
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
+#include "core/stream/offer.h"
 #include "core/stream/proof.h"
 #include "core/stream/rings.h"
 #include "core/stream/slow_stream.h"
+#include "core/stream/tuple.h"
 #include "core/stream/uring.h"
 #include "core/trace/probe.h"
 
@@ -197,7 +199,7 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	if (link)
 		return link;
 	link = link_by(service, tuple, names + 1, count - 1);
-	if (link && shunt_rendezvous_is_local(service->engine, tuple))
+	if (link && shunt_tuple_is_local(service->engine, tuple))
 		return link;
 	shunt_rendezvous_abroad(tuple->peer, tuple->peer_port, &abroad);
 	return service->engine->config.dir[0] ? link_by(service, tuple, &abroad, 1) : NULL;
@@ -268,6 +270,15 @@ static void claim_here(struct shunt_service *service, struct shunt_stream *strea
 		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
 }
 
+/* Most short connections are over before a link to another host would be up: its queue pairs were for nothing. */
+static void put_off(struct shunt_stream *stream)
+{
+	shunt_decision_step(stream, "leads to another host: claimed once it has lasted");
+	stream->claimed = false;
+	shunt_offer_later(stream);
+	shunt_streams_unhold(stream);
+}
+
 /* In another network namespace of this host, or on another host. */
 static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *stream)
 {
@@ -277,7 +288,10 @@ static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *
 	int fd = shunt_meeting_connect(service, stream, &name);
 
 	if (fd < 0 && !shunt_trust_reason(fd)) {
-		shunt_remote_claim(service, stream);
+		if (shunt_offer_is_early(stream))
+			put_off(stream);
+		else
+			shunt_remote_claim(service, stream);
 		return;
 	}
 	link = shunt_claim_new_link(service, fd, true, &name, &reason);
@@ -299,7 +313,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		shunt_claim_stays(engine, stream, reason);
 	else if (link)
 		shunt_claim_on(link, stream);
-	else if (shunt_rendezvous_is_local(engine, &stream->tuple))
+	else if (shunt_tuple_is_local(engine, &stream->tuple))
 		claim_here(service, stream);
 	else
 		claim_elsewhere(service, stream);

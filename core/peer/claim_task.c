@@ -6,6 +6,7 @@
 #include "core/peer/verdict.h"
 #include "core/service.h"
 #include "core/stream/offer.h"
+#include "core/stream/tuple.h"
 #include "core/stream/unclaimed.h"
 
 void shunt_claim_task_offers(struct shunt_task *task)
@@ -29,6 +30,25 @@ static bool has_other_key(struct shunt_engine *engine, struct shunt_stream *stre
 	       !memcmp(r->other_key, stream->tuple.peer, 16);
 }
 
+/* Other hosts can claim it, and its peer is on one, for which it may not have lasted yet. */
+static bool is_excused(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const struct shunt_rendezvous *r = stream->rendezvous;
+
+	return r && r->remote && !shunt_claim_learn(engine, stream) &&
+	       !shunt_tuple_is_local(engine, &stream->tuple) && shunt_unclaimed_excuses(stream);
+}
+
+/* Why its time is over; NONE: it is not. */
+static enum shunt_reason verdict(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (shunt_verdict_leaves(stream))
+		return SHUNT_REASON_RULE;
+	if (has_other_key(engine, stream))
+		return SHUNT_REASON_OTHER_KEY;
+	return is_excused(engine, stream) ? SHUNT_REASON_NONE : shunt_unclaimed_reason(stream);
+}
+
 void shunt_claim_task_unclaimed(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
@@ -36,11 +56,12 @@ void shunt_claim_task_unclaimed(struct shunt_task *task)
 	uint64_t soon = look.now + engine->config.claim_ms * 1000000 / 8;
 	struct shunt_stream *stream;
 
-	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL)
-		shunt_claim_stays(engine, stream,
-				  shunt_verdict_leaves(stream) ? SHUNT_REASON_RULE :
-				  has_other_key(engine, stream) ? SHUNT_REASON_OTHER_KEY :
-							  shunt_unclaimed_reason(stream));
+	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL) {
+		enum shunt_reason reason = verdict(engine, stream);
+
+		if (reason)
+			shunt_claim_stays(engine, stream, reason);
+	}
 	/* Where connections come all the time, one look is for many of them. */
 	shunt_task_at(task, look.next > look.now && look.next < soon ? soon : look.next);
 }

@@ -22,6 +22,7 @@
 #include "core/poll/devices.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
+#include "core/stream/tuple.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
 /* A peer may take so long to come to the gate, or SHUNT_CLAIM_MS if that is longer. */
@@ -373,7 +374,7 @@ void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stre
 
 uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tuple *accepted)
 {
-	struct shunt_remote *remote = shunt_rendezvous_is_local(service->engine, accepted) ?
+	struct shunt_remote *remote = shunt_tuple_is_local(service->engine, accepted) ?
 					      NULL :
 					      get(service);
 	struct shunt_remote_listener *gate = remote ? gate_for(remote, !shunt_address_is_v4(

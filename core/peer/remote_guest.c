@@ -8,6 +8,7 @@
 #include "core/peer/links.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 struct guest {
 	struct shunt_course course;
@@ -84,7 +85,7 @@ static bool is_outside(struct shunt_channel *channel)
 		return false;
 	memcpy(ends.local, channel->here, sizeof(ends.local));
 	memcpy(ends.peer, channel->there, sizeof(ends.peer));
-	return !shunt_rendezvous_is_local(channel->engine, &ends);
+	return !shunt_tuple_is_local(channel->engine, &ends);
 }
 
 void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)

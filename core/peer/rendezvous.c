@@ -47,33 +47,6 @@ int shunt_rendezvous_learn(struct shunt_stream *stream)
 	return result;
 }
 
-/* The peer's address is one of this host's: it can be bound. */
-static bool can_bind(struct shunt_engine *engine, const uint8_t address[16])
-{
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-	bool local = false;
-	int fd;
-
-	memcpy(&v6.sin6_addr, address, 16);
-	shunt_own_fds_begin(engine);
-	fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
-		engine->sys->close(fd);
-	}
-	shunt_own_fds_end(engine);
-	return local;
-}
-
-bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple)
-{
-	if (!memcmp(tuple->local, tuple->peer, 16))
-		return true;
-	if (shunt_address_is_v4(tuple->peer) && tuple->peer[12] == 127)
-		return true;
-	return can_bind(engine, tuple->peer);
-}
-
 void shunt_rendezvous_name(const uint8_t address[16], uint16_t port, bool any,
 			   struct shunt_name *name)
 {

@@ -54,7 +54,6 @@ struct shunt_rendezvous {
  * under way would delay it.
  */
 int shunt_rendezvous_learn(struct shunt_stream *stream);
-bool shunt_rendezvous_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
 /*
  * A channel to the process that offers a rendezvous for the tuple's peer, in its user's directory or by an abstract name, or -errno. `strange`, as in the next ones: the
  * two processes could not ptrace each other, so connections are to be proven (SHUNT_TRUST).

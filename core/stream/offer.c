@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/offer.h"
+#include <errno.h>
 #include "core/leave.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 #include "core/stream/uring.h"
 
 /*
@@ -15,6 +17,53 @@ static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store_explicit(&stream->uses, uses + 1, memory_order_relaxed);
 	return shunt_short_lived_lasts(
 		engine, uses, atomic_load(&stream->rx.head) + stream->tx.offset, stream->born);
+}
+
+/*
+ * No service thread is started for a connection to another host that has not lasted. Where there is one it is asked
+ * instead, because it knows the links that are up, and peers in SHUNT_DIR. A connection that is not established yet is
+ * looked at when it is used next.
+ */
+static bool leads_away(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int saved = errno, fd = atomic_load(&stream->fd), result;
+	struct shunt_tuple tuple;
+	bool away;
+
+	if (engine->service || engine->config.dir[0] || fd < 0)
+		return false;
+	result = shunt_tuple_of(engine, fd, &tuple);
+	away = result == -ENOTCONN || (!result && !shunt_tuple_is_local(engine, &tuple));
+	if (away && !result)
+		atomic_store(&stream->lasting, SHUNT_LASTING_WAITS);
+	errno = saved;
+	return away;
+}
+
+bool shunt_offer_is_early(struct shunt_stream *stream)
+{
+	return shunt_config_live(&stream->engine->config.brief) &&
+	       atomic_load(&stream->lasting) != SHUNT_LASTING_PROVEN;
+}
+
+/* A connector that is to last before it is claimed, and has not. */
+static bool is_to_last(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (!shunt_offer_is_early(stream))
+		return false;
+	if (!shunt_short_lived_expected(engine, SHUNT_CONNECTOR, stream->place) &&
+	    atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !leads_away(engine, stream))
+		return false;
+	if (!lasts(engine, stream))
+		return true;
+	atomic_store(&stream->lasting, SHUNT_LASTING_PROVEN);
+	return false;
+}
+
+void shunt_offer_later(struct shunt_stream *stream)
+{
+	atomic_store(&stream->lasting, SHUNT_LASTING_WAITS);
+	atomic_store(&stream->used, false);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -33,9 +82,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
 			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
 		return;
-	if (stream->role == SHUNT_CONNECTOR &&
-	    shunt_short_lived_expected(engine, SHUNT_CONNECTOR, stream->place) &&
-	    !lasts(engine, stream))
+	if (stream->role == SHUNT_CONNECTOR && is_to_last(engine, stream))
 		return;
 	if (atomic_exchange(&stream->used, true))
 		return;

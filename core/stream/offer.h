@@ -6,12 +6,18 @@
 #ifndef SHUNT_CORE_STREAM_OFFER_H
 #define SHUNT_CORE_STREAM_OFFER_H
 
+#include <stdbool.h>
+
 struct shunt_engine;
 struct shunt_service;
 struct shunt_stream;
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A connector that was offered and has not proven that it lasts. No connection is early with SHUNT_BRIEF=0. */
+bool shunt_offer_is_early(struct shunt_stream *stream);
+/* It is offered again once it has lasted. Service thread. */
+void shunt_offer_later(struct shunt_stream *stream);
 /* Streams that have been offered, chained by next_inbox and held. Service thread. */
 struct shunt_stream *shunt_offer_take(struct shunt_service *service);
 /* Nothing is to be made of it: the service thread has ended. */

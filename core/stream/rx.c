@@ -129,6 +129,10 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		return got;
 	if (__builtin_expect(!head, 0))
 		shunt_unclaimed_begin(stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->lasting, memory_order_relaxed) ==
+				     SHUNT_LASTING_WAITS,
+			     0))
+		shunt_unclaimed_goes_on(stream);
 	shunt_bytes_add(&rx->bytes, head, got, false);
 	atomic_store_explicit(&rx->head, head + got, memory_order_release);
 	shunt_track_settle(engine, stream);

@@ -6,6 +6,7 @@
 
 #define LASTING_USES 16 /* of a connection, after which it is expected to last */
 #define LASTING_BYTES 65536 /* and the same in bytes */
+#define LONG_TIMES 4 /* as many transfers of an acceptor as uses of its peer */
 
 uint8_t shunt_short_lived_place(const struct sockaddr *address, socklen_t length)
 {
@@ -74,4 +75,9 @@ bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_
 	       (uses >= SHUNT_SHORT_LIVED_USES &&
 		shunt_now(engine) - born >=
 			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
+}
+
+bool shunt_short_lived_is_long(uint32_t transfers)
+{
+	return transfers >= LONG_TIMES * LASTING_USES;
 }

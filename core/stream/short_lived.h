@@ -16,6 +16,16 @@
 struct shunt_engine;
 struct shunt_stream;
 
+/*
+ * Has a stream lasted? A link to another host costs queue pairs and registered memory at both ends, so a connection
+ * there is claimed only once it has lasted, unless such a link is up.
+ */
+enum shunt_lasting {
+	SHUNT_LASTING_UNKNOWN, /* nothing has asked yet */
+	SHUNT_LASTING_WAITS, /* it has to, and has not */
+	SHUNT_LASTING_PROVEN, /* it has */
+};
+
 #define SHUNT_SHORT_LIVED_USES 5	/* are all that most short ones have: of more it counts how old it is */
 
 /* From the start, if the configuration says so. */
@@ -31,5 +41,10 @@ bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8
 /* So many calls and bytes are more than a query and its answer. `born`, in ns, counts only from SHUNT_SHORT_LIVED_USES on. */
 bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
 			     uint64_t born);
+/*
+ * So many transfers over TCP are more than an acceptor sees before its peer finds that the connection has lasted. The
+ * factor is for peers whose calls move more at once.
+ */
+bool shunt_short_lived_is_long(uint32_t transfers);
 
 #endif

@@ -258,6 +258,7 @@ struct shunt_stream {
 	_Atomic uint8_t role;	/* enum shunt_role */
 	_Atomic bool nonblocking;
 	uint8_t place;		/* connectors: which count of brief ones is theirs */
+	_Atomic uint8_t lasting; /* enum shunt_lasting (short_lived.h) */
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
 	_Atomic bool touched;	/* the program has used it at all */
 	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2), and who must know does */
@@ -326,7 +327,7 @@ struct shunt_stream {
 	struct shunt_idle idle;	/* on the link */
 	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
-	_Atomic uint32_t uses;	/* before the owner of that address was told of it */
+	_Atomic uint32_t uses; /* calls that were counted because it may be short (short_lived.h) */
 	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */
 	bool asked_twice;	/* service thread: who was asked first has ended */
 	bool redirected;	/* service thread: it has been claimed at another process first */

@@ -159,6 +159,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->slot, NULL);
 	stream->slot_left = false;
 	set(&stream->uses, 0);
+	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
 	stream->inherited = false;
 	stream->dissolving = false;
 	stream->orphan = false;

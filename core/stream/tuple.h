@@ -28,5 +28,7 @@ static inline struct shunt_tuple shunt_tuple_reverse(const struct shunt_tuple *t
 
 /* As `fd` has them, asked of the kernel. 0 or -errno (-ENOTCONN: still connecting). Any thread. */
 int shunt_tuple_of(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
+/* The peer's address is one of this host's. Any thread. */
+bool shunt_tuple_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
 
 #endif

@@ -224,6 +224,10 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		return shunt_stream_told_error(stream, errno);
 	if (__builtin_expect(!tx->offset, 0))
 		shunt_unclaimed_begin(stream);
+	if (__builtin_expect(atomic_load_explicit(&stream->lasting, memory_order_relaxed) ==
+				     SHUNT_LASTING_WAITS,
+			     0))
+		shunt_unclaimed_goes_on(stream);
 	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
 	tx->offset += sent;
 	return sent;

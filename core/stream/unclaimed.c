@@ -13,13 +13,20 @@ static uint64_t patience(const struct shunt_engine *engine)
 static bool waits(struct shunt_stream *stream)
 {
 	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) &&
-	       !stream->link && !stream->line && !stream->possession &&
+	       atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !stream->link &&
+	       !stream->line && !stream->possession &&
 	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
 }
 
 bool shunt_unclaimed_is_over(struct shunt_stream *stream)
 {
 	return waits(stream) && shunt_now(stream->engine) - atomic_load(&stream->carried_since) >= patience(stream->engine);
+}
+
+static void remind(struct shunt_engine *engine)
+{
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.unclaimed, 0);
 }
 
 void shunt_unclaimed_begin(struct shunt_stream *stream)
@@ -31,8 +38,28 @@ void shunt_unclaimed_begin(struct shunt_stream *stream)
 		return;
 	if (!atomic_compare_exchange_strong(&stream->carried_since, &never, shunt_now(engine)))
 		return;	/* the other direction was first */
-	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.unclaimed, 0);
+	remind(engine);
+}
+
+void shunt_unclaimed_goes_on(struct shunt_stream *stream)
+{
+	uint32_t transfers = atomic_load_explicit(&stream->uses, memory_order_relaxed) + 1;
+
+	if (stream->role != SHUNT_ACCEPTOR)
+		return;
+	atomic_store_explicit(&stream->uses, transfers, memory_order_relaxed);
+	if (!shunt_short_lived_is_long(transfers))
+		return;
+	atomic_store(&stream->carried_since, shunt_now(stream->engine));
+	atomic_store(&stream->lasting, SHUNT_LASTING_PROVEN);
+	remind(stream->engine);
+}
+
+bool shunt_unclaimed_excuses(struct shunt_stream *stream)
+{
+	uint8_t unknown = SHUNT_LASTING_UNKNOWN;
+
+	return atomic_compare_exchange_strong(&stream->lasting, &unknown, SHUNT_LASTING_WAITS);
 }
 
 static bool is_due(struct shunt_stream *stream, void *arg)

@@ -177,12 +177,19 @@ void a_full_lane_is_not_slow(void **state);
 /* short_lived.c */
 void brief_connections_are_not_claimed(void **state);
 void all_are_claimed_if_wanted(void **state);
+void another_host_is_not_asked_for_a_short_one(void **state);
+void another_host_is_asked_for_many_bytes(void **state);
+void another_host_is_asked_at_once_if_wanted(void **state);
+void a_service_puts_off_a_short_one(void **state);
+void a_link_to_another_host_is_used_at_once(void **state);
 
 /* unclaimed.c */
 void a_plain_peer_is_told_by_time(void **state);
 void an_unused_connection_waits(void **state);
 void many_plain_peers_are_told(void **state);
 void a_peer_with_another_key_is_told(void **state);
+void a_peer_on_another_host_may_take_its_time(void **state);
+void a_peer_that_cannot_ask_may_not(void **state);
 
 /* faults.c */
 void accepted_bytes_are_missed(void **state);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which accepted connections are the kernel's because nobody has claimed them. */
 #include "tests/sim/bed.h"
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "core/base/address.h"
@@ -129,5 +130,64 @@ void many_plain_peers_are_told(void **state)
 		assert_state(&pair[i], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
 		end(&pair[i]);
 	}
+	end_bed();
+}
+
+static int name_far_peer(int fd, struct sockaddr *address, socklen_t *length)
+{
+	if (getpeername(fd, address, length))
+		return -1;
+	((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1 */
+	return 0;
+}
+
+/* Its peer may not know yet that the connection lasts, and claims it later. */
+void a_peer_on_another_host_may_take_its_time(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_sys sys;
+	struct pair pair;
+
+	(void)state;
+	config.claim_ms = 20000;
+	make_bed(&config, 1);
+	sys = *engines[1]->sys;
+	sys.getpeername = name_far_peer;
+	engines[1]->sys = &sys;
+	engines[1]->rendezvous->remote = (struct cm_listener *)&sys; /* it is offered to them */
+	connect_pair(&pair);
+	say(&pair);
+	for (int i = 0; i < 10; i++)
+		let_pass(config.claim_ms);
+	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_false(shunt_task_waits(&engines[1]->service->tasks.unclaimed));
+	for (int i = 0; i < 64; i++)
+		say(&pair);
+	some_turns();
+	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	let_pass(config.claim_ms + 1);
+	assert_state(&pair, SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	end(&pair);
+	engines[1]->rendezvous->remote = NULL;
+	end_bed();
+}
+
+/* A listener that other hosts cannot ask has no such peers. */
+void a_peer_that_cannot_ask_may_not(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_sys sys;
+	struct pair pair;
+
+	(void)state;
+	make_bed(&config, 1);
+	sys = *engines[1]->sys;
+	sys.getpeername = name_far_peer;
+	engines[1]->sys = &sys;
+	connect_pair(&pair);
+	say(&pair);
+	let_pass(2 * config.claim_ms);
+	assert_state(&pair, SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	end(&pair);
 	end_bed();
 }
