@@ -107,6 +107,15 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_loop_post(&engine->loop, &service->tasks.offer);
 }
 
+void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (atomic_load_explicit(&stream->lasting, memory_order_relaxed) == SHUNT_LASTING_WAITS &&
+	    stream->role == SHUNT_CONNECTOR &&
+	    shunt_short_lived_lasts(engine, 0, atomic_load(&stream->rx.head) + stream->tx.offset,
+				    0))
+		shunt_offer_used(engine, stream);
+}
+
 struct shunt_stream *shunt_offer_take(struct shunt_service *service)
 {
 	struct shunt_stream *stream;

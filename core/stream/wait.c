@@ -8,6 +8,7 @@
 #include "core/lane/zero_copy.h"
 #include "core/poll/cancel.h"
 #include "core/poll/polling.h"
+#include "core/stream/offer.h"
 #include "core/stream/ready.h"
 #include "core/stream/retire.h"
 #include "core/stream/sleep.h"
@@ -164,6 +165,7 @@ int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, st
 
 	atomic_fetch_add(&stream->waiters, 1);
 	shunt_lock_leave(lock);
+	shunt_offer_goes_on(engine, stream);
 	pthread_cleanup_push(left, &call);
 	if (__builtin_expect(moved || shunt_thread.moved, 0))
 		result = wait_uncancelled(engine, stream, events, deadline);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Which connections are claimed at once, and which only once they have lasted. */
 #include "tests/sim/bed.h"
+#include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include "core/base/address.h"
 #include "core/engine.h"
 #include "core/service.h"
+#include "core/stream/wait.h"
 
 static uint64_t claims(void)
 {
@@ -174,6 +177,33 @@ void another_host_is_asked_for_many_bytes(void **state)
 	assert_connector(SHUNT_CANDIDATE, SHUNT_REASON_NONE);
 	drain();
 	use(1);
+	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	all_arrived();
+	leave_bed();
+}
+
+/* A call that waits for more is one use, whatever it has moved. */
+void another_host_is_asked_during_a_long_call(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+	struct shunt_sys sys;
+
+	(void)state;
+	config.claim_ms = 60000;
+	make_far(&config, &sys);
+	stream = stream_of(&bed.pair[0].side[0]);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(put(0, 0, BUFFER / 2, 0), BUFFER / 2);
+		assert_null(engines[0]->service);
+		shunt_lock_take(&stream->rx.lock);
+		assert_int_equal(shunt_wait_call(engines[0], stream, &stream->rx.lock, EPOLLIN,
+						 shunt_now(engines[0]), false),
+				 -EAGAIN);
+		shunt_lock_leave(&stream->rx.lock);
+	}
+	assert_non_null(engines[0]->service);
+	turn();
 	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
 	all_arrived();
 	leave_bed();
