@@ -4,6 +4,8 @@
  */
 #include "core/files.h"
 #include <errno.h>
+#include <string.h>
+#include "core/base/address.h"
 #include "core/engine.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
@@ -46,6 +48,18 @@ void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_streams_plain(engine, stream, SHUNT_REASON_DEVICE_NONE);
 }
 
+/* As far as it is one of TCP. */
+static void note_dialled(struct shunt_stream *stream, const struct sockaddr *address,
+			 socklen_t length)
+{
+	struct sockaddr_storage given = { 0 };
+	uint16_t port;
+
+	memcpy(&given, address, length < sizeof(given) ? length : sizeof(given));
+	if (shunt_address_of(&given, stream->dialled, &port))
+		memset(stream->dialled, 0, sizeof(stream->dialled));
+}
+
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
@@ -54,6 +68,7 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const
 		return;
 	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
 		stream->place = shunt_short_lived_place(address, length);
+		note_dialled(stream, address, length);
 		shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
 	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */

@@ -17,6 +17,17 @@ static inline bool shunt_address_is_v4(const uint8_t address[16])
 	return !memcmp(address, prefix, sizeof(prefix));
 }
 
+/* Of this host, whatever addresses it has. A program that connects to no address is led there, too. */
+static inline bool shunt_address_is_loopback(const uint8_t address[16])
+{
+	struct in6_addr v6;
+
+	memcpy(&v6, address, sizeof(v6));
+	return IN6_IS_ADDR_LOOPBACK(&v6) || IN6_IS_ADDR_UNSPECIFIED(&v6) ||
+	       (shunt_address_is_v4(address) &&
+		(address[12] == 127 || !memcmp(address + 12, (uint8_t[4]) { 0 }, 4)));
+}
+
 #define SHUNT_ADDRESS_ROOM (INET6_ADDRSTRLEN + 8)
 
 /* "127.0.0.1:80" or "[::1]:80"; the port is in network order. */

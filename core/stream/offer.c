@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/offer.h"
 #include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "core/base/address.h"
 #include "core/leave.h"
 #include "core/service.h"
-#include "core/stream/tuple.h"
 #include "core/stream/uring.h"
 
 /*
@@ -21,20 +23,25 @@ static bool lasts(struct shunt_engine *engine, struct shunt_stream *stream)
 
 /*
  * No service thread is started for a connection to another host that has not lasted. Where there is one it is asked
- * instead, because it knows the links that are up, and peers in SHUNT_DIR. A connection that is not established yet is
- * looked at when it is used next.
+ * instead, because it knows the links that are up, and peers in SHUNT_DIR. A connection to an address of this host comes
+ * from that address, unless the program has bound it: then it has to last, too.
  */
 static bool leads_away(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	int saved = errno, fd = atomic_load(&stream->fd), result;
-	struct shunt_tuple tuple;
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+	int saved = errno, fd = atomic_load(&stream->fd);
+	uint8_t local[16];
+	uint16_t port;
 	bool away;
 
-	if (engine->service || engine->config.dir[0] || fd < 0)
+	if (engine->service || engine->config.dir[0] || fd < 0 ||
+	    shunt_address_is_loopback(stream->dialled))
 		return false;
-	result = shunt_tuple_of(engine, fd, &tuple);
-	away = result == -ENOTCONN || (!result && !shunt_tuple_is_local(engine, &tuple));
-	if (away && !result)
+	away = !engine->sys->getsockname(fd, (struct sockaddr *)&address, &length) &&
+	       !shunt_address_of(&address, local, &port) &&
+	       memcmp(local, stream->dialled, sizeof(local));
+	if (away)
 		atomic_store(&stream->lasting, SHUNT_LASTING_WAITS);
 	errno = saved;
 	return away;

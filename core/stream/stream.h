@@ -320,6 +320,8 @@ struct shunt_stream {
 	struct shunt_stream *next_offer;	/* in the service thread's lists */
 	struct shunt_stream *next_inbox;	/* service.inbox_lock */
 	struct shunt_tuple tuple;
+	/* Connectors: the address that the program has connected to; all 0: not known. */
+	uint8_t dialled[16];
 	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: not told */
 	uint32_t proven_on;	/* service thread: number of the channel whose other end holds its peer, too; 0 none */
 	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */

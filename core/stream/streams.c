@@ -160,6 +160,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->slot_left = false;
 	set(&stream->uses, 0);
 	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
+	memset(stream->dialled, 0, sizeof(stream->dialled));
 	stream->inherited = false;
 	stream->dissolving = false;
 	stream->orphan = false;

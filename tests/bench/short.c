@@ -3,7 +3,7 @@
  * Processes that ask once and end.
  *
  * short serve PORT: says "port N" and answers 64 bytes with 64 bytes, one connection after the other.
- * short ask ADDRESS PORT: connects, asks, and says how many microseconds later the first byte of the answer came.
+ * short ask ADDRESS PORT: connects, asks, and says how many microseconds after connect() the first byte of the answer came.
  * short turns COUNT LIBRARY ADDRESS PORT PLAIN: so many processes of each kind in turns. They ask at PORT with LIBRARY
  * preloaded, and at PLAIN without. A line for each: its kind, and the microseconds to the first byte and to its end.
  * short stay COUNT ADDRESS PORT...: asks on so many connections to each port, again and again until standard input ends.
@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/plain.h"
@@ -30,60 +31,57 @@ static struct sockaddr_in at(const char *address, const char *port)
 	return a;
 }
 
-static bool read_all(int fd, char bytes[BYTES])
-{
-	return recv(fd, bytes, BYTES, MSG_WAITALL) == BYTES;
-}
-
-/* Connections that have come, one of which may close. */
-static void serve_some(struct pollfd *fds, nfds_t *count)
+/* A question comes in one segment. */
+static void answer(int fd)
 {
 	char bytes[BYTES];
 
-	for (nfds_t i = *count - 1; i > 0; i--) {
-		if (!fds[i].revents)
-			continue;
-		if (read_all(fds[i].fd, bytes) &&
-		    send(fds[i].fd, bytes, BYTES, MSG_NOSIGNAL) == BYTES)
-			continue;
-		close(fds[i].fd);
-		fds[i] = fds[--*count];
-	}
+	if (recv(fd, bytes, BYTES, 0) != BYTES || send(fd, bytes, BYTES, MSG_NOSIGNAL) != BYTES)
+		close(fd);
 }
 
+static void watch(int set, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	if (fd < 0 || epoll_ctl(set, EPOLL_CTL_ADD, fd, &event))
+		die("watch");
+}
+
+/* As servers are that have many clients: an epoll set, and sockets that do not block. */
 static int serve(const char *port)
 {
-	static struct pollfd fds[2 * MOST];
-	nfds_t count = 1;
+	int first = listener(at("0.0.0.0", port), 0, MOST), set = epoll_create1(0), count;
+	struct epoll_event events[64];
 
-	fds[0] = (struct pollfd) { listener(at("0.0.0.0", port), 0, MOST), POLLIN, 0 };
-	for (;;) {
-		if (poll(fds, count, -1) < 0)
-			die("poll");
-		serve_some(fds, &count);
-		if (!fds[0].revents || count == 2 * MOST)
-			continue;
-		fds[count] = (struct pollfd) { accept(fds[0].fd, NULL, NULL), POLLIN, 0 };
-		if (fds[count].fd < 0)
-			die("accept");
-		count++;
-	}
+	watch(set, first);
+	while ((count = epoll_wait(set, events, 64, -1)) >= 0)
+		for (int i = 0; i < count; i++) {
+			if (events[i].data.fd == first)
+				watch(set, accept4(first, NULL, NULL, SOCK_NONBLOCK));
+			else
+				answer(events[i].data.fd);
+		}
+	die("wait");
 }
 
 static void ask_on(int fd)
 {
 	char bytes[BYTES] = { 0 };
 
-	if (send(fd, bytes, BYTES, MSG_NOSIGNAL) != BYTES || !read_all(fd, bytes))
+	if (send(fd, bytes, BYTES, MSG_NOSIGNAL) != BYTES ||
+	    recv(fd, bytes, BYTES, MSG_WAITALL) != BYTES)
 		die("ask");
 }
 
 static int ask(struct sockaddr_in server)
 {
 	char bytes[BYTES] = { 0 };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	double start = now(), first;
-	int fd = dial(server);
 
+	if (fd < 0 || connect(fd, (struct sockaddr *)&server, sizeof(server)))
+		die("connect");
 	if (send(fd, bytes, BYTES, MSG_NOSIGNAL) != BYTES || recv(fd, bytes, 1, 0) != 1)
 		die("ask");
 	first = now() - start;

@@ -576,6 +576,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(another_host_is_asked_for_many_bytes),
 		cmocka_unit_test(another_host_is_asked_at_once_if_wanted),
 		cmocka_unit_test(another_host_is_asked_during_a_long_call),
+		cmocka_unit_test(an_own_address_is_asked_at_once),
 		cmocka_unit_test(a_service_puts_off_a_short_one),
 		cmocka_unit_test(a_link_to_another_host_is_used_at_once),
 		cmocka_unit_test(a_plain_peer_is_told_by_time),

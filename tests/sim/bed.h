@@ -181,6 +181,7 @@ void another_host_is_not_asked_for_a_short_one(void **state);
 void another_host_is_asked_for_many_bytes(void **state);
 void another_host_is_asked_at_once_if_wanted(void **state);
 void another_host_is_asked_during_a_long_call(void **state);
+void an_own_address_is_asked_at_once(void **state);
 void a_service_puts_off_a_short_one(void **state);
 void a_link_to_another_host_is_used_at_once(void **state);
 

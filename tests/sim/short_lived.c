@@ -141,6 +141,7 @@ static void make_far(struct shunt_config *config, struct shunt_sys *sys)
 	make_bed(config, 0);
 	peers_are_far(0, sys);
 	connect_pair(&bed.pair[0]);
+	memcpy(stream_of(&bed.pair[0].side[0])->dialled, far_away, 16);
 	bed.pairs = 1;
 }
 
@@ -178,6 +179,31 @@ void another_host_is_asked_for_many_bytes(void **state)
 	drain();
 	use(1);
 	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	all_arrived();
+	leave_bed();
+}
+
+static int name_far_self(int fd, struct sockaddr *address, socklen_t *length)
+{
+	if (getsockname(fd, address, length))
+		return -1;
+	memcpy(&((struct sockaddr_in *)address)->sin_addr, far_away + 12, 4);
+	return 0;
+}
+
+/* It comes from the address that it leads to. Nobody offers anything there. */
+void an_own_address_is_asked_at_once(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_sys sys;
+
+	(void)state;
+	make_far(&config, &sys);
+	sys.getsockname = name_far_self;
+	use(1);
+	turn();
+	assert_non_null(engines[0]->service);
+	assert_connector(SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
 	all_arrived();
 	leave_bed();
 }
