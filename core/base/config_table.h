@@ -134,10 +134,10 @@ FORM(PORTS, ports, ports_check, "auto|FIRST[-LAST]", "auto", FIXED,
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", LIVE,
 	"how long a new connection may wait for its peer's claim, counted from its first byte")
 UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
-     "after so many connections to an address that ended before a link could serve them, further ones are claimed "
-     "only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
-     "first use. Where no link to a process of another host is up, connections there have to last from the start, unless this "
-     "is 0")
+	"after so many connections to an address that ended before a link could serve them, further ones are claimed "
+	"only once they have lasted. Connections that a link has served count against them. 0 claims each at its "
+	"first use. Where no link to a process of another host is up, connections there have to last from the start, unless this "
+	"is 0")
 BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
 	"whether connections to an address are expected to be brief before any has ended there. For programs that are "
 	"started for one question")
