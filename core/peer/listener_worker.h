@@ -14,7 +14,7 @@ struct shunt_stream;
 void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stream *stream);
 /* The owner has said something: see loop.h. */
 void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events);
-/* Owners whose sources have not been called yet may have said something. */
+/* Reads what owners have said and the loop has not noticed yet. */
 void shunt_listener_worker_hear_all(struct shunt_service *service);
 /* Looks for owners, or becomes one. */
 void shunt_listener_worker_run(struct shunt_task *task);

@@ -60,7 +60,7 @@ static void say_no_gate(const struct shunt_remote_listener *gate)
 			gate->first_port, gate->last_port);
 }
 
-/* What an owner has said before its claimant came: it is heard before. */
+/* An owner has told of its claimant before the claimant came, but that word may not have been read yet. */
 static void hear_owners(void *service)
 {
 	shunt_listener_worker_hear_all(service);

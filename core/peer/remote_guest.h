@@ -12,8 +12,8 @@
 struct shunt_service;
 
 /*
- * A ticket for the process that has asked, and whose packets go by this course. `answer` has no cookie yet; it gets all it lacks. Returns how many bytes of
- * it are to be sent, or -errno.
+ * A ticket for the process that has asked, and whose packets go by this course. `answer` has no cookie yet; it gets all
+ * it lacks. Returns how many bytes of it are to be sent, or -errno.
  */
 int shunt_remote_guest_expect(struct shunt_remote_listener *gate, const struct shunt_course *course,
 			      const struct remote_question *question, struct remote_answer *answer);

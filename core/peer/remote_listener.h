@@ -44,7 +44,7 @@ struct shunt_remote_listener {
 
 	/* He has shown the ticket of this argument: the connection is the callee's, private and non-blocking. */
 	void (*let_in)(void *gate_arg, void *ticket_arg, int fd);
-	/* Somebody shows what nobody is expected with: tickets that are known by now may be added. May be NULL. */
+	/* A guest shows what no ticket has: the callee may add tickets that it has not known of. May be NULL. */
 	void (*unknown)(void *gate_arg);
 	/* Nobody has shown it in time, or the gate is closed. May be NULL. */
 	void (*expired)(void *gate_arg, void *ticket_arg);

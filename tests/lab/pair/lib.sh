@@ -112,6 +112,19 @@ wire_iperf() { # [OPTION…]
 	between iperf3 -s -1 -J -p $port -- somebody_listens $port -- iperf3 -c 10.78.0.1 -J -p $port "$@"
 }
 
+# The plain loop of WRITE_WITH_IMM (tests/bench/raw_imm): at the client, messages a second or nanoseconds.
+wire_raw() { # rtt|rate BYTES COUNT WINDOW [OPTION…]
+	local raw=$builddir/tests/bench/raw_imm kind=$1 size=$2 count=$3 window=$4
+	shift 4
+	between "$raw" server -a 10.78.0.1 -P $port "$@" -- cm_listens -- \
+		"$raw" client $port "$kind" -a 10.78.0.1 -s "$size" -n "$count" -w "$window" "$@"
+}
+
+# Mbit/s of machine two's last wire_raw at that size.
+raw_mbits() { # BYTES
+	awk -v size="$1" '/^[0-9]+$/ { printf "%.1f", $1 * size * 8 / 1e6 }' "$work/said"
+}
+
 # What was received by machine two's last wire_iperf, in bytes.
 iperf_received() {
 	jq '.end.sum_received.bytes | floor' "$work/said"

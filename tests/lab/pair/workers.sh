@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # limit: 7200
-# Connections that another process has than the one that owns the rendezvous, from another host: PostgreSQL, nginx, Apache
+# Connections from another host whose process is not the owner of the rendezvous: those of PostgreSQL, nginx, Apache
 # prefork, a server that forks for each connection, one with inherited listeners, one with SO_REUSEPORT. The link carries
 # nearly all of their bytes, and the device's counters agree. A worker is killed, nginx is reloaded, the owner of the
 # rendezvous is killed: what other workers have goes on.
@@ -81,7 +81,8 @@ as_postgres() {
 
 postgresql_makes() {
 	mkdir -p "$work/data" && chmod 755 "$work" && chown postgres "$work/data" &&
-		as_postgres initdb -D "$work/data" -A trust -N -U postgres >$logs/initdb 2>&1
+		as_postgres initdb -D "$work/data" -A trust -N -U postgres >$logs/initdb 2>&1 &&
+		echo "host all all all trust" >>"$work/data/pg_hba.conf"
 }
 
 postgresql_serves() {

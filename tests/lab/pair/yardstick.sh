@@ -33,9 +33,7 @@ counted="requests signaled polls sleeps"	# what raw_imm -v and the statistics sa
 of_verbs() {
 	local option=''
 	[ "$1" != events ] || option=-e
-	option+=" -v"
-	between "$raw" server -a 10.78.0.1 -P $port $option -- cm_listens -- \
-		"$raw" client $port "$2" -a 10.78.0.1 -s "$3" -n "$4" -w $window $option
+	wire_raw "$2" "$3" "$4" $window -v $option
 }
 
 # Between the first byte and the messages nothing is sent, so that nothing else is counted.
@@ -60,7 +58,7 @@ read_figure() { # WHO KIND SIZE
 	case $1.$2 in
 	perftest.rate) figure=$(awk -v size="$3" '$1 == size { printf "%.1f", $4 * 8.388608 }' "$work/said") ;;
 	perftest.rtt) figure=$(awk -v size="$3" '$1 == size { printf "%.1f", $6 * 2 }' "$work/said") ;;
-	*.rate) figure=$(awk -v size="$3" '/^[0-9]+$/ { printf "%.1f", $1 * size * 8 / 1e6 }' "$work/said") ;;
+	*.rate) figure=$(raw_mbits "$3") ;;
 	*.rtt) figure=$(awk '/^[0-9]+$/ { printf "%.1f", $1 / 1e3 }' "$work/said") ;;
 	esac
 }
