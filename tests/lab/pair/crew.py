@@ -48,6 +48,11 @@ def accept_all(listener):
         threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 
 
+def end(children):
+    for child in children:  # their numbers stay theirs until they are waited for
+        os.kill(child, signal.SIGKILL)
+
+
 def crew(address, reuse):
     listener = None if reuse else socket.create_server(address, backlog=64)
     children = []
@@ -56,9 +61,9 @@ def crew(address, reuse):
         if not child:
             accept_all(listener or socket.create_server(address, backlog=64, reuse_port=True))
         children.append(child)
-    signal.signal(signal.SIGTERM, lambda *_: [os.kill(child, signal.SIGKILL) for child in children])
+    signal.signal(signal.SIGTERM, lambda *_: end(children))
     for child in children:
-        os.waitpid(child, 0)
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 
 
 def receive(connection, count):

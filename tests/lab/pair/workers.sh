@@ -127,12 +127,11 @@ all_linked() { # COUNT: both directions
 	[ "${count:-0}" -ge $1 ]
 }
 
-# All bytes of both directions so far, "TCP LINK".
-sums='.totals | "\(.tx.tcp + .rx.tcp) \(.tx.link + .rx.link)"'
-
+# The client's bytes so far: of both directions by TCP and by the link, and those that it has sent by the link.
 mark() {
-	marked=$("$shunt" stat --json "$client" 2>/dev/null | jq -r ".[0] | $sums")
-	[[ $marked =~ ^[0-9]+\ [0-9]+$ ]]
+	marked=$("$shunt" stat --json "$client" 2>/dev/null |
+		jq -r '.[0].totals | "\(.tx.tcp + .rx.tcp) \(.tx.link + .rx.link) \(.tx.link)"')
+	[[ $marked =~ ^[0-9]+\ [0-9]+\ [0-9]+$ ]]
 }
 
 links() {
@@ -155,21 +154,18 @@ grows() { # BY
 
 # Of the bytes since all connections were on links: until then they go by TCP.
 share() {
-	local now tcp linked
-	now=$(cat "$work"/stat.* | jq -rs 'map(select(.counters.upgrades > 0))[0] | '"$sums")
-	tcp=$((${now% *} - ${marked% *})) linked=$((${now#* } - ${marked#* }))
-	echo "# $load: $linked bytes by $count links, $tcp by TCP; before, ${marked#* } and ${marked% *}"
+	local tcp linked
+	tcp=$((last[0] - first[0])) linked=$((last[1] - first[1]))
+	echo "# $load: $linked bytes by $count links, $tcp by TCP; before, ${first[1]} and ${first[0]}"
 	[ $linked -gt $enough ] && [ $((100 * linked)) -ge $((95 * (linked + tcp))) ]
 }
 
-packets_agree() { # BEFORE, of both directions
-	local bytes
-	bytes=$(cat "$work"/stat.* | jq -s 'map(.totals.tx.link) | add')
-	[ $((($(hw_counter sent_pkts) - $1) * 1024)) -ge "$bytes" ]
+packets_agree() { # BEFORE
+	[ $((($(hw_counter sent_pkts) - $1) * 1024)) -ge "${last[2]}" ]
 }
 
 begin() { # LOAD SERVE ASK
-	load=$1
+	load=$1 port=$((port + 1))	# connections of the last one may linger
 	if [ "$lab_self" = one ]; then
 		[ $load != postgresql ] || check "$load: its data" postgresql_makes
 		"$2" &
@@ -178,10 +174,9 @@ begin() { # LOAD SERVE ASK
 		within somebody_listens $port || echo "nobody listens" >&2
 	fi
 	meet "$load listens"
-	rm -f "$work"/stat.*
 	before=$(hw_counter sent_pkts)
 	[ "$lab_self" = one ] || {
-		SHUNT_STATS=$work/stat.%p "$3" >$logs/$load.asks 2>$logs/$load.asks.err &
+		"$3" >$logs/$load.asks 2>$logs/$load.asks.err &
 		client=$!
 		children+=("$client")
 	}
@@ -191,6 +186,8 @@ begin() { # LOAD SERVE ASK
 end() {
 	if [ "$lab_self" = two ]; then
 		count=$(links)
+		within mark
+		read -ra last <<<"$marked"
 		kill -"${stop_client:-TERM}" "$client"
 		wait "$client"
 	fi
@@ -211,7 +208,8 @@ one_load() { # LOAD SERVE ASK CONNECTIONS LINKS
 		check "$1: every connection is on a link" within all_linked $4
 		check "$1: to $5 processes at least" within has_links $5
 		within mark
-		check "$1: the links carry it" has_grown "${marked#* }" $((2 * enough))
+		read -ra first <<<"$marked"
+		check "$1: the links carry it" has_grown "${first[1]}" $((2 * enough))
 	fi
 	meet "$1 runs"
 }
