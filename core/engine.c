@@ -224,14 +224,14 @@ static int share(struct shunt_stream *stream, void *arg)
 
 void shunt_engine_clone_prepare(struct shunt_engine *engine)
 {
-	shunt_fork_loading_wait(engine);
+	shunt_loading_wait(engine);
 	shunt_numbers_enter(engine);
 }
 
 void shunt_engine_clone_parent(struct shunt_engine *engine)
 {
 	shunt_numbers_leave(engine);
-	shunt_fork_loading_parted(engine);
+	shunt_loading_parted(engine);
 }
 
 /*
@@ -310,7 +310,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
-	shunt_fork_loading_forget(engine);
+	shunt_loading_forget(engine);
 	engine->rendezvous_lock = (struct shunt_lock) { 0 };
 	engine->seats_lock = (struct shunt_lock) { 0 };
 	engine->porter = (struct shunt_porter) { .count = 0 };

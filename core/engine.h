@@ -12,7 +12,7 @@
 #include "core/base/config.h"
 #include "core/device/fault.h"
 #include "core/fd/young.h"
-#include "core/fork/fork_loading.h"
+#include "core/fd/loading.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -50,14 +50,14 @@ struct shunt_engine {
 	bool lacks_key;		/* one is wanted and there is none: no links between hosts */
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
-	struct shunt_fork_loading loading; /* fork_loading.c */
+	struct shunt_loading loading; /* loading.c */
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
 	/* Starts the service thread if there is none: shunt_service_start(). False: it could not be started. */
 	bool (*serve)(struct shunt_engine *engine);
-	struct shunt_service *service;	/* NULL until a connection could use it */
+	struct shunt_service *_Atomic service; /* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	struct shunt_lock service_lock;

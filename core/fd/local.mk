@@ -3,6 +3,7 @@
 fd_sources = \
 	core/fd/eventfd.c core/fd/eventfd.h \
 	core/fd/file.c core/fd/file.h \
+	core/fd/loading.c core/fd/loading.h \
 	core/fd/own_fds.c core/fd/own_fds.h \
 	core/fd/thread.c core/fd/thread.h \
 	core/fd/young.h

@@ -24,7 +24,7 @@ struct shunt_thread {
 	uint32_t skip;		/* waits that will not poll */
 	uint32_t making;	/* depth of shunt_own_fds_begin() */
 	uint32_t closing;	/* and of shunt_numbers_enter() */
-	uint32_t loading; /* and of shunt_fork_loading_begin() */
+	uint32_t loading; /* and of shunt_loading_begin() */
 	unsigned int cancels;	/* so many of the process's cancellations do not concern it (cancel.c) */
 	bool moved;		/* inside a call of several messages that has moved some */
 };

@@ -15,6 +15,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
 #include "core/peer/redirect.h"
+#include "core/peer/remote.h"
 #include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
@@ -220,4 +221,6 @@ const struct shunt_link_hooks shunt_hear_hooks = {
 	.settled = shunt_claim_settled,
 	.over = shunt_reconnect_take,
 	.down = shunt_claim_link_down,
+	.gate = shunt_remote_gate,
+	.invited = shunt_remote_invited,
 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "core/base/reason.h"
 
+struct shunt_have;
 struct shunt_lane;
 struct shunt_link;
 struct shunt_onward;
@@ -17,6 +18,7 @@ struct shunt_service;
 struct shunt_source;
 struct shunt_stream;
 struct shunt_task;
+struct shunt_tuple;
 
 /* The files that make and end links tell of a link by these. Service thread, seats_lock held. */
 struct shunt_link_hooks {
@@ -38,6 +40,10 @@ struct shunt_link_hooks {
 	bool (*over)(struct shunt_link *link);
 	/* It carries nothing more: claims that wait for it find another. */
 	void (*down)(struct shunt_link *link);
+	/* Where other hosts come in for a connection that was accepted: a TCP port, network order; 0: nowhere. */
+	uint16_t (*gate)(struct shunt_service *service, const struct shunt_tuple *accepted);
+	/* The owner of our address has invited a process of another host. */
+	void (*invited)(struct shunt_service *service, const struct shunt_have *have);
 };
 
 /* A peer's process has come to a rendezvous, whose `source` this is: see loop.h. */

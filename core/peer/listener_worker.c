@@ -14,7 +14,6 @@
 #include "core/peer/listener_message.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/meeting.h"
-#include "core/peer/remote.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
 
@@ -202,7 +201,7 @@ static bool on_message(struct shunt_rendezvous *r, const struct shunt_have *have
 	if (have->type == SHUNT_HAVE_WANTED && have->on <= 1)
 		atomic_store(atomic_load(&r->wanted), have->on);
 	else if (have->type == SHUNT_HAVE_INVITE && is_sound(r, have))
-		shunt_remote_invited(r->service, have);
+		r->service->engine->link_hooks->invited(r->service, have);
 	else
 		return false;
 	return true;
@@ -277,7 +276,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 		return;
 	have.tuple = stream->tuple;
 	have.process = service->engine->identity;
-	have.gate = shunt_remote_gate(service, &stream->tuple);
+	have.gate = service->engine->link_hooks->gate(service, &stream->tuple);
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
 	stream->told = true;

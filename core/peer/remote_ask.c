@@ -22,20 +22,6 @@ struct inquiry {
 	struct inquiry *next;
 };
 
-void shunt_remote_address(const uint8_t ip[16], uint16_t port, union cm_address *address)
-{
-	memset(address, 0, sizeof(*address));
-	if (shunt_address_is_v4(ip)) {
-		address->v4.sin_family = AF_INET;
-		address->v4.sin_port = port;
-		memcpy(&address->v4.sin_addr, ip + 12, 4);
-	} else {
-		address->v6.sin6_family = AF_INET6;
-		address->v6.sin6_port = port;
-		memcpy(&address->v6.sin6_addr, ip, 16);
-	}
-}
-
 static enum shunt_reason why(int status)
 {
 	switch (status) {

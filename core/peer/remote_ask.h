@@ -9,7 +9,7 @@
 #include "core/device/cm/cm.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
-#include "core/fork/fork_loading.h"
+#include "core/fd/loading.h"
 #include "core/peer/remote.h"
 #include "core/peer/remote_listener.h"
 
@@ -35,18 +35,16 @@ static inline uint64_t shunt_remote_ms(struct shunt_engine *engine)
 /* Around calls of the connection manager's library: descriptors that it makes are ours, and no fork is under way. */
 static inline void shunt_remote_enter(struct shunt_engine *engine)
 {
-	shunt_fork_loading_begin(engine);
+	shunt_loading_begin(engine);
 	shunt_own_fds_begin(engine);
 }
 
 static inline void shunt_remote_leave(struct shunt_engine *engine)
 {
 	shunt_own_fds_end(engine);
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 }
 
-/* An address as that of a tuple, for the kernel; `port` in network order. */
-void shunt_remote_address(const uint8_t ip[16], uint16_t port, union cm_address *address);
 /* The peer of the stream is asked, or is already. False: it cannot be. */
 bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream);
 /* The connection manager's answer callback: see cm.h. */

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/remote_link.h"
+#include <string.h>
+#include "core/base/address.h"
+#include "core/device/cm/cm.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
-#include "core/peer/remote_ask.h"
 #include "core/service.h"
+
+void shunt_remote_address(const uint8_t ip[16], uint16_t port, union cm_address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (shunt_address_is_v4(ip)) {
+		address->v4.sin_family = AF_INET;
+		address->v4.sin_port = port;
+		memcpy(&address->v4.sin_addr, ip + 12, 4);
+	} else {
+		address->v6.sin6_family = AF_INET6;
+		address->v6.sin6_port = port;
+		memcpy(&address->v6.sin6_addr, ip, 16);
+	}
+}
 
 struct shunt_link *shunt_remote_link(struct shunt_service *service,
 				     const struct shunt_remote_gate *gate,

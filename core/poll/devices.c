@@ -7,7 +7,7 @@
 #include "core/device/fault_device.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
-#include "core/fork/fork_loading.h"
+#include "core/fd/loading.h"
 #include "core/poll/sleeper.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
@@ -202,9 +202,9 @@ static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_
 {
 	struct shunt_device *device;
 
-	shunt_fork_loading_begin(engine);
+	shunt_loading_begin(engine);
 	device = open_now(engine, which, way);
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 	return device;
 }
 

@@ -48,6 +48,14 @@ static void watch(int set, int fd)
 		die("watch");
 }
 
+static int take(int listener)
+{
+	struct sockaddr_storage from;
+	socklen_t length = sizeof(from);
+
+	return accept4(listener, (struct sockaddr *)&from, &length, SOCK_NONBLOCK);
+}
+
 /* As servers are that have many clients: an epoll set, and sockets that do not block. */
 static int serve(const char *port)
 {
@@ -58,7 +66,7 @@ static int serve(const char *port)
 	while ((count = epoll_wait(set, events, 64, -1)) >= 0)
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.fd == first)
-				watch(set, accept4(first, NULL, NULL, SOCK_NONBLOCK));
+				watch(set, take(first));
 			else
 				answer(events[i].data.fd);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_loading.h"
+#include "core/fd/loading.h"
 #include <sched.h>
 #include "core/engine.h"
 #include "core/fd/thread.h"
@@ -19,9 +19,9 @@ static bool none_left(struct shunt_engine *engine, const _Atomic unsigned int *t
 }
 
 /* It gives way to a fork that has begun to wait. */
-void shunt_fork_loading_begin(struct shunt_engine *engine)
+void shunt_loading_begin(struct shunt_engine *engine)
 {
-	struct shunt_fork_loading *loading = &engine->loading;
+	struct shunt_loading *loading = &engine->loading;
 	uint64_t until;
 
 	if (shunt_thread.loading++)
@@ -37,26 +37,26 @@ void shunt_fork_loading_begin(struct shunt_engine *engine)
 	} while (atomic_load(&loading->forking) && shunt_now(engine) < until);
 }
 
-void shunt_fork_loading_end(struct shunt_engine *engine)
+void shunt_loading_end(struct shunt_engine *engine)
 {
 	if (!--shunt_thread.loading)
 		atomic_fetch_sub(&engine->loading.inside, 1);
 }
 
 /* A library that forks itself waits for no other thread: its own is inside. */
-void shunt_fork_loading_wait(struct shunt_engine *engine)
+void shunt_loading_wait(struct shunt_engine *engine)
 {
 	atomic_fetch_add(&engine->loading.forking, 1);
 	if (!shunt_thread.loading)
 		none_left(engine, &engine->loading.inside, shunt_now(engine) + PATIENCE);
 }
 
-void shunt_fork_loading_parted(struct shunt_engine *engine)
+void shunt_loading_parted(struct shunt_engine *engine)
 {
 	atomic_fetch_sub(&engine->loading.forking, 1);
 }
 
-void shunt_fork_loading_forget(struct shunt_engine *engine)
+void shunt_loading_forget(struct shunt_engine *engine)
 {
 	atomic_store(&engine->loading.inside, shunt_thread.loading ? 1 : 0);
 	atomic_store(&engine->loading.forking, 0);

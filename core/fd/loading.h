@@ -8,24 +8,24 @@
  * Neither waits longer than ten seconds: a constructor of a library that the program loads may fork while the service
  * thread waits for that very loader.
  */
-#ifndef SHUNT_CORE_FORK_FORK_LOADING_H
-#define SHUNT_CORE_FORK_FORK_LOADING_H
+#ifndef SHUNT_CORE_FD_LOADING_H
+#define SHUNT_CORE_FD_LOADING_H
 
 struct shunt_engine;
 
-struct shunt_fork_loading {
+struct shunt_loading {
 	_Atomic unsigned int inside; /* threads that are in libraries */
 	_Atomic unsigned int forking; /* threads that are in fork() */
 };
 
 /* Around calls of the libraries that may load, or take locks of more than one device. May be nested. Any thread. */
-void shunt_fork_loading_begin(struct shunt_engine *engine);
-void shunt_fork_loading_end(struct shunt_engine *engine);
+void shunt_loading_begin(struct shunt_engine *engine);
+void shunt_loading_end(struct shunt_engine *engine);
 
 /* Around a fork, in the parent; no lock is held. */
-void shunt_fork_loading_wait(struct shunt_engine *engine);
-void shunt_fork_loading_parted(struct shunt_engine *engine);
+void shunt_loading_wait(struct shunt_engine *engine);
+void shunt_loading_parted(struct shunt_engine *engine);
 /* In its child, which has no other threads. */
-void shunt_fork_loading_forget(struct shunt_engine *engine);
+void shunt_loading_forget(struct shunt_engine *engine);
 
 #endif

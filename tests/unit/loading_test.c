@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include "core/fd/thread.h"
-#include "core/fork/fork_loading.h"
+#include "core/fd/loading.h"
 #include "tests/unit/sockets.h"
 
 #define TURNS 2000
@@ -15,9 +15,9 @@ static _Atomic bool waits;
 static void *load(void *arg)
 {
 	(void)arg;
-	shunt_fork_loading_begin(engine);
+	shunt_loading_begin(engine);
 	loaded_at = ++order;
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 	return NULL;
 }
 
@@ -25,9 +25,9 @@ static void *fork_once(void *arg)
 {
 	(void)arg;
 	waits = true;
-	shunt_fork_loading_wait(engine);
+	shunt_loading_wait(engine);
 	forked_at = ++order;
-	shunt_fork_loading_parted(engine);
+	shunt_loading_parted(engine);
 	return NULL;
 }
 
@@ -46,17 +46,17 @@ static void a_fork_waits_for_a_library(void **state)
 	pthread_t thread;
 
 	(void)state;
-	shunt_fork_loading_begin(engine);
-	shunt_fork_loading_begin(engine); /* a device is opened by code that has entered already */
+	shunt_loading_begin(engine);
+	shunt_loading_begin(engine); /* a device is opened by code that has entered already */
 	thread = begin(fork_once);
 	while (!waits)
 		sched_yield();
 	for (int i = 0; i < 1000; i++)
 		sched_yield();
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 	assert_int_equal(forked_at, 0);
 	loaded_at = ++order;
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(loaded_at < forked_at);
 }
@@ -66,13 +66,13 @@ static void no_library_is_loaded_during_a_fork(void **state)
 	pthread_t thread;
 
 	(void)state;
-	shunt_fork_loading_wait(engine);
+	shunt_loading_wait(engine);
 	thread = begin(load);
 	for (int i = 0; i < 1000; i++)
 		sched_yield();
 	assert_int_equal(loaded_at, 0);
 	forked_at = ++order;
-	shunt_fork_loading_parted(engine);
+	shunt_loading_parted(engine);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(forked_at < loaded_at);
 }
@@ -83,24 +83,24 @@ static void neither_waits_for_ever(void **state)
 	pthread_t thread;
 
 	(void)state;
-	shunt_fork_loading_begin(engine);
+	shunt_loading_begin(engine);
 	thread = begin(fork_once);
 	while (!waits)
 		sched_yield();
 	while (!forked_at) {
-		clock_ns += LONG;
+		__atomic_fetch_add(&clock_ns, LONG, __ATOMIC_SEQ_CST);
 		sched_yield();
 	}
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	shunt_fork_loading_wait(engine);
+	shunt_loading_wait(engine);
 	thread = begin(load);
 	while (!loaded_at) {
-		clock_ns += LONG;
+		__atomic_fetch_add(&clock_ns, LONG, __ATOMIC_SEQ_CST);
 		sched_yield();
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	shunt_fork_loading_parted(engine);
+	shunt_loading_parted(engine);
 }
 
 static _Atomic unsigned int inside, forks;
@@ -109,11 +109,11 @@ static void *load_often(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < TURNS; i++) {
-		shunt_fork_loading_begin(engine);
+		shunt_loading_begin(engine);
 		inside++;
 		assert_int_equal(forks, 0);
 		inside--;
-		shunt_fork_loading_end(engine);
+		shunt_loading_end(engine);
 	}
 	return NULL;
 }
@@ -122,11 +122,11 @@ static void *fork_often(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < TURNS; i++) {
-		shunt_fork_loading_wait(engine);
+		shunt_loading_wait(engine);
 		forks++;
 		assert_int_equal(inside, 0);
 		forks--;
-		shunt_fork_loading_parted(engine);
+		shunt_loading_parted(engine);
 	}
 	return NULL;
 }
@@ -146,13 +146,13 @@ static void they_are_never_at_once(void **state)
 static void a_child_has_nobody_to_wait_for(void **state)
 {
 	(void)state;
-	shunt_fork_loading_wait(engine);
-	shunt_fork_loading_wait(engine); /* of another thread */
-	shunt_fork_loading_forget(engine);
+	shunt_loading_wait(engine);
+	shunt_loading_wait(engine); /* of another thread */
+	shunt_loading_forget(engine);
 	assert_int_equal(engine->loading.inside, 0);
-	shunt_fork_loading_begin(engine);
+	shunt_loading_begin(engine);
 	assert_int_equal(engine->loading.inside, 1);
-	shunt_fork_loading_end(engine);
+	shunt_loading_end(engine);
 }
 
 int main(void)
