@@ -398,6 +398,7 @@ static void a_claimant_is_sent_on(void **state)
 			struct door door;
 
 			open_door(&door);
+			door.gate.expired = shunt_remote_guest_over;
 			onward = sent_on(&door);
 			engine->key = of;
 			assert_int_equal(shunt_remote_guest_invited(&door.gate, &nowhere, cookie),
