@@ -55,7 +55,7 @@ struct shunt_channel {
 	bool abroad;		/* unix: the peer is in another network namespace, and the nonce proves (SHUNT_DIR) */
 	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
 	bool known;		/* unix: both have */
-	/* What the peer calls itself, when that is known (tcp: when it was sent on to); a hint. */
+	/* The peer's own name for itself, a hint: unix when it is known, tcp when a claim was sent on to it. */
 	struct shunt_identity peer;
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
 	bool takes_fds;		/* unix: a HELLO is due, or a QOS_POOL, which alone may have descriptors */

@@ -9,7 +9,7 @@ struct shunt_link;
 struct shunt_name;
 struct shunt_service;
 
-/* What the claimant has been told of the gate, and how it gets there. */
+/* A gate as its claimant has been told of it, and the course of packets to it. */
 struct shunt_remote_gate {
 	const struct shunt_tuple *tuple; /* of a connection between the two hosts */
 	uint16_t port; /* of the gate, network order */

@@ -24,7 +24,7 @@
 
 enum { RTT, RATE };
 
-/* What both ends say of their memory, and the client of the rest. In the private data of the connection. */
+/* Private data of the connection: both ends describe their memory, and the client the rest. */
 struct hello {
 	uint64_t addr, count, untimed; /* count: with those that are not timed */
 	uint32_t rkey, size, window, kind;
@@ -262,7 +262,7 @@ static void make_queues(void)
 	plan.rkey = mr->rkey;
 }
 
-/* What the peer has said with the event that has come last. */
+/* The peer's private data of the latest event. */
 static struct hello heard(void)
 {
 	struct hello said;
