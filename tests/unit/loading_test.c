@@ -31,6 +31,17 @@ static void *fork_once(void *arg)
 	return NULL;
 }
 
+/* As pthread_atfork() has it called. */
+static void *fork_engine(void *arg)
+{
+	(void)arg;
+	waits = true;
+	shunt_engine_fork_prepare(engine);
+	forked_at = ++order;
+	shunt_engine_fork_parent(engine);
+	return NULL;
+}
+
 static pthread_t begin(void *(*what)(void *))
 {
 	pthread_t thread;
@@ -41,14 +52,13 @@ static pthread_t begin(void *(*what)(void *))
 	return thread;
 }
 
-static void a_fork_waits_for_a_library(void **state)
+static void waits_for_a_library(void *(*forks)(void *))
 {
 	pthread_t thread;
 
-	(void)state;
 	shunt_loading_begin(engine);
 	shunt_loading_begin(engine); /* a device is opened by code that has entered already */
-	thread = begin(fork_once);
+	thread = begin(forks);
 	while (!waits)
 		sched_yield();
 	for (int i = 0; i < 1000; i++)
@@ -59,6 +69,18 @@ static void a_fork_waits_for_a_library(void **state)
 	shunt_loading_end(engine);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(loaded_at < forked_at);
+}
+
+static void a_fork_waits_for_a_library(void **state)
+{
+	(void)state;
+	waits_for_a_library(fork_once);
+}
+
+static void the_engine_has_a_fork_wait(void **state)
+{
+	(void)state;
+	waits_for_a_library(fork_engine);
 }
 
 static void no_library_is_loaded_during_a_fork(void **state)
@@ -159,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_fork_waits_for_a_library, set_up),
+		cmocka_unit_test_setup(the_engine_has_a_fork_wait, set_up),
 		cmocka_unit_test_setup(no_library_is_loaded_during_a_fork, set_up),
 		cmocka_unit_test_setup(neither_waits_for_ever, set_up),
 		cmocka_unit_test_setup(they_are_never_at_once, set_up),
