@@ -20,6 +20,8 @@ struct shunt_page;
 /* The soft device, and RDMA devices: one for each way that leads to a peer. */
 enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, SHUNT_DEVICES };
 
+#define SHUNT_JOINS_LATER 1
+
 struct shunt_device {
 	bool open;
 	uint64_t closed_until;			/* there was none: nobody looks again before; service thread */
@@ -29,6 +31,7 @@ struct shunt_device {
 	struct ibv_comp_channel *channel;	/* of all CQs */
 	struct ibv_device_attr limits;
 	uint8_t port;				/* of the device */
+	bool by_cm;	/* its queue pairs are connected by the connection manager alone: iWARP */
 	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
 	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
@@ -74,7 +77,11 @@ struct shunt_device_kind {
 	int (*tell)(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2]);
 	/* The index of a path's partition, which a QP has from INIT on; -ENOENT: the port has no part in it. NULL: it is 0. */
 	int (*partition)(const struct shunt_device *device, const struct shunt_path *path);
-	/* Connects a QP in INIT with what the peer has told, by this path; it is in RTS after. 0 or -errno. */
+	/*
+	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS. SHUNT_JOINS_LATER: at the end
+	 * that has told first it is when link_hooks->joined says so; at the other one it is before the first message of the
+	 * peer comes. Or -errno.
+	 */
 	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,
 		    const void *address, const int *fds, int count);
 
@@ -97,7 +104,9 @@ struct shunt_device_kind {
 	struct ibv_mr *(*lend_page)(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address);
 	int (*reach_page)(struct ibv_qp *qp, const int *fds, int count);
 
-	/* The rest may be NULL. The peer's process is gone: nothing that was posted will be answered. */
+	/* The rest may be NULL. What `join` has made for the QP goes, and with it its connection; the QP is destroyed next. */
+	void (*part)(struct shunt_device *device, const struct ibv_qp *qp);
+	/* The peer's process is gone: nothing that was posted will be answered. */
 	void (*peer_gone)(struct ibv_qp *qp);
 	/* Where we see the peer's memory; NULL: we do not. */
 	const void *(*peek)(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);

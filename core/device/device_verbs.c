@@ -12,10 +12,12 @@
 #include "core/base/guard.h"
 #include "core/base/random.h"
 #include "core/device/device.h"
+#include "core/device/iwarp.h"
 #include "core/device/page_verbs.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/peer/links.h"
 #include "core/service.h"
 
 #define MAGIC 0x76657231u	/* "ver1" */
@@ -26,6 +28,7 @@ struct own {
 	struct verbs_device device;
 	uint32_t salt;		/* PSNs of this life */
 	struct shunt_way way;	/* that it was opened for; all zero: none */
+	struct shunt_iwarp *iwarp; /* NULL: its queue pairs are connected by hand */
 };
 
 struct address {	/* what the peer must know of a QP */
@@ -80,15 +83,6 @@ void shunt_device_note_helpers(struct shunt_files *files)
 	dl_iterate_phdr(add_helper, files);
 }
 
-static int check(const struct verbs_device *device, char *error, size_t bytes)
-{
-	if (device->context->device->transport_type != IBV_TRANSPORT_IWARP)
-		return 0;
-	/* iWARP has no WRITE_WITH_IMM, which is what a message is. */
-	snprintf(error, bytes, "%s is an iWARP device; Shunt needs RoCE or InfiniBand", device->context->device->name);
-	return -EOPNOTSUPP;
-}
-
 /* Where that fails the descriptor stays as it is: the library will close it by its number. */
 static int adopt(struct shunt_engine *engine, int *fd)
 {
@@ -114,7 +108,7 @@ static void close_device(struct shunt_engine *engine, struct verbs_device *verbs
 	verbs_close(verbs);
 }
 
-static void fail_lanes(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
+void shunt_device_qp_failed(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
 {
 	struct shunt_group *group = &device->engine->group;
 
@@ -123,6 +117,21 @@ static void fail_lanes(struct shunt_device *device, const struct ibv_qp *qp, con
 		if (lane->link->device == device && (!qp || lane->qp == qp))
 			shunt_link_fail(lane->link, why);
 	shunt_lock_leave(&group->lock);
+}
+
+/* The link stays until the service thread buries it, which this is. */
+void shunt_device_qp_joined(struct shunt_device *device, const struct ibv_qp *qp)
+{
+	struct shunt_group *group = &device->engine->group;
+	struct shunt_link *link = NULL;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane && !link; lane = lane->next_in_group)
+		if (lane->qp == qp)
+			link = lane->link;
+	shunt_lock_leave(&group->lock);
+	if (link)
+		device->engine->link_hooks->joined(link);
 }
 
 /* Something may have happened to the device or one of its QPs. */
@@ -137,16 +146,16 @@ static void ready(struct shunt_source *source, uint32_t events)
 		case IBV_EVENT_QP_FATAL:
 		case IBV_EVENT_QP_REQ_ERR:
 		case IBV_EVENT_QP_ACCESS_ERR:
-			fail_lanes(device, event.element.qp, "its queue pair failed");
+			shunt_device_qp_failed(device, event.element.qp, "its queue pair failed");
 			break;
 		case IBV_EVENT_CQ_ERR:
-			fail_lanes(device, NULL, "a completion queue overflowed");
+			shunt_device_qp_failed(device, NULL, "a completion queue overflowed");
 			break;
 		case IBV_EVENT_PORT_ERR:
-			fail_lanes(device, NULL, "the device's port is down");
+			shunt_device_qp_failed(device, NULL, "the device's port is down");
 			break;
 		case IBV_EVENT_DEVICE_FATAL:
-			fail_lanes(device, NULL, "the device failed");
+			shunt_device_qp_failed(device, NULL, "the device failed");
 			break;
 		default:
 			break;
@@ -166,9 +175,6 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		snprintf(error, bytes, "%s", own ? verbs->error : "out of memory");
 		goto free_own;
 	}
-	result = check(verbs, error, bytes);
-	if (result)
-		goto close_device;
 	shunt_device_note_helpers(engine->files);
 	result = adopt(engine, &verbs->context->cmd_fd);
 	if (!result)
@@ -182,16 +188,24 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
 		goto close_device;
 	}
+	device->context = verbs->context;
+	device->by_cm = verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
+	result = device->by_cm ? shunt_iwarp_open(device, &own->iwarp) : 0;
+	if (result) {
+		snprintf(error, bytes, "%s is an iWARP device, and there is no connection manager for its queue pairs", verbs->context->device->name);
+		goto forget_device;
+	}
 	own->salt = shunt_random(engine, 1 << 24);
 	if (way)
 		own->way = *way;
 	device->own = own;
-	device->context = verbs->context;
 	device->verbs = &verbs->verbs;
 	device->port = verbs->port.number;
 	shunt_log(SHUNT_LOG_INFO, "device %s, port %u", verbs->context->device->name, device->port);
 	return 0;
 
+forget_device:
+	shunt_loop_remove(&engine->loop, verbs->context->async_fd);
 close_device:
 	close_device(engine, verbs);
 free_own:
@@ -203,9 +217,9 @@ static bool verbs_kind_leads(const struct shunt_device *device, const struct shu
 {
 	const struct own *own = device->own;
 
-	/* The port may not know the way's address: it has chosen another then. */
+	/* The port may not know the way's address: it has chosen another then. Addresses of iWARP are not a port's. */
 	return !strcmp(device->context->device->name, way->device) && device->port == way->port &&
-	       (!memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
+	       (device->by_cm || !memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
 		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
 }
 
@@ -213,6 +227,8 @@ static void verbs_kind_close(struct shunt_device *device)
 {
 	struct own *own = own_of(device);
 
+	if (own->iwarp)
+		shunt_iwarp_close(own->iwarp);
 	close_device(device->engine, &own->device);
 	free(own);
 }
@@ -240,6 +256,10 @@ static void verbs_kind_free_channel(struct shunt_device *device)
 /* As long as a child had them the kernel would keep the parent's QPs after its death. */
 static void verbs_kind_abandon(struct shunt_device *device)
 {
+	struct own *own = own_of(device);
+
+	if (own->iwarp)
+		shunt_iwarp_forget(own->iwarp);
 	shunt_own_fds_close(device->engine, device->channel->fd);
 	shunt_own_fds_close(device->engine, device->context->cmd_fd);
 	shunt_own_fds_close(device->engine, device->context->async_fd);
@@ -292,7 +312,10 @@ static int verbs_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void 
 				.gid = own->device.port.gid };
 
 	(void)fds;
-	memcpy(address, &told, sizeof(told));
+	if (own->iwarp)
+		shunt_iwarp_tell(own->iwarp, qp, address);
+	else
+		memcpy(address, &told, sizeof(told));
 	return 0;
 }
 
@@ -330,6 +353,8 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 	struct ibv_qp_attr attr;
 
 	(void)fds;
+	if (own->iwarp)
+		return count ? -EPROTO : shunt_iwarp_join(own->iwarp, qp, path, address);
 	memcpy(&told, address, sizeof(told));
 	if (count || told.magic != MAGIC || told.psn > 0xffffff || told.qp_num > 0xffffff ||
 	    told.mtu < IBV_MTU_256 || told.mtu > IBV_MTU_4096)
@@ -351,6 +376,14 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 	return device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTS) ? -EIO : 0;
 }
 
+static void verbs_kind_part(struct shunt_device *device, const struct ibv_qp *qp)
+{
+	const struct own *own = own_of(device);
+
+	if (own->iwarp)
+		shunt_iwarp_part(own->iwarp, qp);
+}
+
 const struct shunt_device_kind shunt_device_verbs = {
 	.name = "verbs",
 	.number = 2,
@@ -370,6 +403,7 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.tell = verbs_kind_tell,
 	.partition = verbs_kind_partition,
 	.join = verbs_kind_join,
+	.part = verbs_kind_part,
 	.make_page = shunt_page_verbs_make,
 	.free_page = shunt_page_verbs_free,
 	.lend_page = shunt_page_verbs_lend,

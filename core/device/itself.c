@@ -31,6 +31,8 @@ int shunt_itself_join(struct shunt_device *device, struct ibv_qp *qp, unsigned i
 	const struct shunt_path nowhere = { 0 };
 	int fds[2], count;
 
+	if (device->by_cm)
+		return -EOPNOTSUPP;
 	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
 	count = device->kind->tell(device, qp, address, fds);

@@ -99,8 +99,12 @@ static int make_queue_pair(struct shunt_lane *lane)
 
 static void unmake(struct shunt_lane *lane)
 {
+	const struct shunt_device *device = lane->link->device;
+
+	if (lane->qp && device->kind->part)
+		device->kind->part(lane->link->device, lane->qp);
 	if (lane->qp)
-		lane->link->device->verbs->destroy_qp(lane->qp);
+		device->verbs->destroy_qp(lane->qp);
 	shunt_lane_fini(lane);
 	memset(lane, 0, sizeof(*lane));
 }
@@ -163,20 +167,23 @@ int shunt_lanes_tell(struct shunt_link *link, struct shunt_hello *hello, int fds
 
 int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, const int *fds, int count)
 {
+	int later = 0;
+
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		struct shunt_lane *lane = &link->lanes[i];
 		int result = link->device->kind->join(link->device, lane->qp,
 						      &link->channel.course.path, hello->address[i],
 						      fds, count);
 
-		if (result)
+		if (result < 0)
 			return result;
+		later += result == SHUNT_JOINS_LATER;
 		lane->rkey = hello->rkey;
 		lane->peer_controls = hello->arena_address;
 		lane->granted = lane->reposted;
 		atomic_store(&lane->allowed, hello->receives);
 	}
-	return 0;
+	return later;
 }
 
 struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)

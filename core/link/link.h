@@ -40,6 +40,7 @@ struct shunt_link {
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
+	uint8_t joining;	/* queue pairs that are not connected yet, at the connecting end; the channel rests. Service thread */
 	bool met;		/* the peer has knocked, or need not: service thread */
 	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;
@@ -96,7 +97,7 @@ void shunt_link_writable(struct shunt_link *link);
 /* What the channel's descriptor is registered for. */
 static inline uint32_t shunt_link_events(const struct shunt_link *link)
 {
-	return link->wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+	return (link->joining ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);
 }
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);

@@ -181,7 +181,7 @@ static bool hear(struct shunt_link *link)
 	while (count--)
 		link->engine->sys->close(fds[count]);
 	/* What follows the end of a failover is not for this link any more. */
-	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining && !shunt_failover_over(link);
 }
 
 static void readable(struct shunt_link *link)
@@ -201,7 +201,9 @@ static void ready(struct shunt_source *source, uint32_t events)
 
 	if (events & EPOLLOUT)
 		shunt_link_writable(link);
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (link->joining && events & (EPOLLHUP | EPOLLERR))
+		shunt_link_fail(link, "the peer is gone");
+	else if (!link->joining && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		readable(link);
 }
 
@@ -213,6 +215,7 @@ static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum 
 
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.ready = ready,
+	.joined = shunt_link_joined,
 	.met = shunt_claim_link_met,
 	.proven = shunt_claim_on,
 	.unproven = unproven,

@@ -146,10 +146,10 @@ bool shunt_limits_hears(const struct shunt_service *service, int fd)
 	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
 }
 
-/* A peer that came to us is to say HELLO; a stranger that we came to is to knock, for it may be nobody's peer. */
+/* A peer that came to us is to say HELLO; one that has, to connect its queue pairs with ours; a stranger that we came to is to knock, for it may be nobody's peer. */
 static bool must_hurry(const struct shunt_link *link)
 {
-	return !link->initiator || (link->channel.proves && !link->met);
+	return !link->initiator || link->joining || (link->channel.proves && !link->met);
 }
 
 void shunt_limits_run(struct shunt_task *task)
@@ -161,7 +161,8 @@ void shunt_limits_run(struct shunt_task *task)
 		if (atomic_load(&link->state) != SHUNT_LINK_HELLO || !must_hurry(link))
 			continue;
 		if (now >= link->hello_by)
-			shunt_link_fail(link, "it does not introduce itself");
+			shunt_link_fail(link, link->joining ? "its queue pairs are not connected in time" :
+							      "it does not introduce itself");
 		else
 			shunt_task_at(task, link->hello_by);
 	}

@@ -268,6 +268,34 @@ static const char *lacks(struct shunt_link *link, const struct shunt_hello *hell
 	return shunt_share_heed(link, hello);
 }
 
+static void go_up(struct shunt_link *link)
+{
+	link->line.up_at = shunt_now(link->engine);
+	atomic_store(&link->state, SHUNT_LINK_UP);
+	atomic_fetch_add(&link->engine->links_up, 1);
+	shunt_keepalive_begin(link);
+	shunt_idle_begin(link->engine->service);
+	shunt_qos_introduce(link);
+	shunt_tracing_introduce(link);
+	link->engine->link_hooks->up(link);
+}
+
+/* The connecting end says nothing before its queue pairs are connected, and hears nothing. The other end's are by then. */
+static void wait_for_queue_pairs(struct shunt_link *link, int count)
+{
+	link->joining = (uint8_t)count;
+	shunt_task_at(&link->engine->service->tasks.limits, link->hello_by);
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+}
+
+void shunt_link_joined(struct shunt_link *link)
+{
+	if (!link->joining || --link->joining || atomic_load(&link->failed))
+		return;
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+	go_up(link);
+}
+
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count)
 {
@@ -290,7 +318,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		shunt_link_kill(link, "its memory cannot be mapped: no memory or address space");
 		return;
 	}
-	if (result)
+	if (result < 0)
 		wrong = "its queue pairs cannot be reached";
 	if (wrong) {
 		shunt_link_distrust(link, wrong);
@@ -309,12 +337,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		shunt_link_kill(link, "its channel does not take an answer");
 		return;
 	}
-	link->line.up_at = shunt_now(link->engine);
-	atomic_store(&link->state, SHUNT_LINK_UP);
-	atomic_fetch_add(&link->engine->links_up, 1);
-	shunt_keepalive_begin(link);
-	shunt_idle_begin(link->engine->service);
-	shunt_qos_introduce(link);
-	shunt_tracing_introduce(link);
-	link->engine->link_hooks->up(link);
+	if (link->initiator && result)
+		wait_for_queue_pairs(link, result);
+	else
+		go_up(link);
 }

@@ -17,6 +17,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 void shunt_link_meet(struct shunt_link *link);
 /* A connection has been proven on the link's channel, the first one: what strangers do not get may follow. */
 void shunt_link_proven(struct shunt_link *link);
+/* See `joined` of struct shunt_link_hooks. */
+void shunt_link_joined(struct shunt_link *link);
 /* The peer has introduced itself. fds stay the caller's. */
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count);

@@ -24,6 +24,8 @@ struct shunt_tuple;
 struct shunt_link_hooks {
 	/* Its channel has something, or room: see loop.h. */
 	void (*ready)(struct shunt_source *source, uint32_t events);
+	/* One more of its queue pairs is connected: of those that `join` of the device has left for later. */
+	void (*joined)(struct shunt_link *link);
 	/* The peer has knocked, and has to prove what we claim of it: claims that wait for the link can ask. */
 	void (*met)(struct shunt_link *link);
 	/* Our claim's connection has been proven on its channel; or not, and why; or another process is said to have it. */

@@ -29,6 +29,17 @@
 #define TICKET_NS 5000000000ull
 #define QUIET_NS 60000000000ull	/* between two lines about hosts with another key */
 
+static void note_ends(struct shunt_path *path, const struct cm_route *route)
+{
+	struct sockaddr_storage here = { 0 }, there = { 0 };
+	uint16_t port;
+
+	memcpy(&here, &route->local, sizeof(route->local));
+	memcpy(&there, &route->peer, sizeof(route->peer));
+	shunt_address_of(&here, path->here, &port);
+	shunt_address_of(&there, path->there, &port);
+}
+
 struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struct cm_route *route)
 {
 	struct shunt_course course = {
@@ -42,6 +53,7 @@ struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struc
 			  .mtu = (uint8_t)route->mtu },
 	};
 
+	note_ends(&course.path, route);
 	memcpy(course.way.device, route->device, sizeof(course.way.device));
 	course.device = shunt_devices_open_way(engine, &course.way);
 	return course;
@@ -385,9 +397,9 @@ uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tup
 }
 
 /* As the owner's packets go to that host. */
-static struct shunt_course course_of(struct shunt_engine *engine,
-				     const struct shunt_invitation *invitation)
+static struct shunt_course course_of(struct shunt_engine *engine, const struct shunt_have *have)
 {
+	const struct shunt_invitation *invitation = &have->invitation;
 	struct shunt_course course = {
 		.way = { .port = invitation->port },
 		.path = { .pkey = invitation->pkey,
@@ -399,6 +411,8 @@ static struct shunt_course course_of(struct shunt_engine *engine,
 			  .mtu = invitation->mtu },
 	};
 
+	memcpy(course.path.here, have->tuple.local, sizeof(course.path.here));
+	memcpy(course.path.there, have->tuple.peer, sizeof(course.path.there));
 	memcpy(course.way.device, invitation->device, sizeof(course.way.device) - 1);
 	memcpy(&course.way.gid, invitation->gid, sizeof(course.way.gid));
 	course.device = shunt_devices_open_way(engine, &course.way);
@@ -414,7 +428,7 @@ void shunt_remote_invited(struct shunt_service *service, const struct shunt_have
 	if (!remote || !remote->open)
 		return; /* it has been told of no gate */
 	gate = &remote->gates[!shunt_address_is_v4(have->tuple.local)];
-	course = course_of(service->engine, &have->invitation);
+	course = course_of(service->engine, have);
 	if (gate->fd >= 0 && course.device)
 		shunt_remote_guest_invited(gate, &course, have->invitation.ticket);
 }

@@ -46,6 +46,27 @@ kernel_find() {
 	[ -f "$kernel" ] && [ -f "$kernel_modules/modules.dep" ]
 }
 
+# kernel_build_siw: Debian's kernel leaves out siw (soft iWARP). From Debian's sources of the same kernel it is built into
+# the cache. Needs kernel_find. What it says goes to the file named.
+kernel_build_siw() { # LOG
+	local version=${kernel_modules##*/} folder=drivers/infiniband/sw/siw into new
+	into=$kernel_modules/kernel/$folder
+	[ ! -f "$into/siw.ko" ] || return 0
+	[ "${LAB_INSTALL-}" != no ] && need_packages "to build siw" "linux-headers-$version" make gcc xz-utils >"$1" 2>&1 || return
+	new=$(mktemp -d "$lab_cache/new.XXXXXX") || return
+	scratch_folders+=("$new")
+	(
+		cd "$new" && apt-get -qq -o APT::Sandbox::User=root download "linux-source-${version%.*}" &&
+			dpkg-deb --fsys-tarfile ./*.deb | tar -xO --wildcards './usr/src/linux-source-*.tar.xz' |
+			xz -dc | tar -x --strip-components=1 --wildcards "*/$folder/*" &&
+			make -C "/usr/src/linux-headers-$version" "M=$PWD/$folder" CONFIG_RDMA_SIW=m modules &&
+			mkdir -p "$into" && cp "$folder/siw.ko" "$into/" &&
+			busybox depmod -b "${kernel_modules%/lib/modules/*}" "$version"
+	) >>"$1" 2>&1
+	rm -rf "$new"
+	[ -f "$into/siw.ko" ]
+}
+
 # The files of modules in the order in which they have to be loaded. What is built in has no file.
 modules_ordered() {
 	awk -v wanted="$1" '

@@ -63,6 +63,16 @@ limit_of() { # NAME
 	echo "${limit:-3000}"
 }
 
+# Does one of the tests ask for it, with a line "# module: NAME"?
+needs_module() { # MODULE TEST…
+	local module=$1 name
+	shift
+	for name; do
+		! grep -qsx "# module: $module" "$lab_dir"/*/"$name.sh" || return 0
+	done
+	return 1
+}
+
 # A test of two machines says whose result it is.
 title() { # MACHINE NAME
 	echo "$2${pairs:+, $1}"
@@ -199,6 +209,13 @@ scratch lab "${LAB_KEEP:-}"
 lab_work=$scratch
 trap finish EXIT
 trap 'exit 130' INT TERM
+if needs_module siw "${guest[@]}" "${pair[@]}"; then
+	if kernel_build_siw "$lab_work/siw.log"; then
+		lab_modules+=" siw"
+	else
+		echo "# siw could not be built: see siw.log"
+	fi
+fi
 initramfs_make "$lab_work/initramfs.cpio" || { echo "Bail out! no initramfs" && exit 99; }
 
 echo "# ${kernel##*/}, $(machine_accel)"

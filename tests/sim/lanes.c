@@ -301,6 +301,91 @@ void a_peer_with_little_address_space(void **state)
 	end_bed();
 }
 
+static struct shunt_device_kind slow;
+static const struct shunt_device_kind *quick;
+static int parted;
+
+static int join_later(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,
+		      const void *address, const int *fds, int count)
+{
+	int result = quick->join(device, qp, path, address, fds, count);
+
+	return result ? result : SHUNT_JOINS_LATER;
+}
+
+static void note_parted(struct shunt_device *device, const struct ibv_qp *qp)
+{
+	(void)device;
+	(void)qp;
+	parted++;
+}
+
+static void make_slow(struct shunt_device *device)
+{
+	quick = device->kind;
+	slow = *quick;
+	slow.join = join_later;
+	slow.part = note_parted;
+	device->kind = &slow;
+	parted = 0;
+}
+
+/* Ends it; each of its queue pairs is parted from the peer's. */
+static void bury(struct shunt_link *link, int other)
+{
+	int lanes = (int)link->lane_count;
+
+	shunt_link_kill(link, "the test");
+	shunt_link_destroy(link);
+	assert_int_equal(parted, lanes);
+	parted = 0;
+	close(other);
+}
+
+/*
+ * A device may connect queue pairs later. The end that connects says and hears nothing before all of them are; the other
+ * end need not wait, because it hears first from a peer that has waited.
+ */
+void queue_pairs_may_be_connected_later(void **state)
+{
+	struct shunt_config config = lanes_config(LANES);
+	struct shunt_device *device;
+	struct shunt_link *link;
+	int other;
+
+	(void)state;
+	make_bed(&config, 1);
+	device = shunt_devices_open(engines[0], SHUNT_SOFT);
+	make_slow(device);
+	link = hear(false, LANES, 0, &other);
+	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
+	bury(link, other);
+
+	link = hear(true, LANES, 0, &other);
+	for (int i = 0; i < LANES; i++) {
+		assert_int_equal(atomic_load(&link->state), SHUNT_LINK_HELLO);
+		assert_false(shunt_link_events(link) & EPOLLIN);
+		shunt_link_joined(link);
+	}
+	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
+	assert_true(shunt_link_events(link) & EPOLLIN);
+	shunt_link_joined(link); /* one too many */
+	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
+	bury(link, other);
+
+	link = hear(true, LANES, 0, &other);
+	link->source.ready(&link->source, EPOLLIN);
+	assert_false(atomic_load(&link->failed));
+	link->source.ready(&link->source, EPOLLIN | EPOLLHUP);
+	assert_true(atomic_load(&link->failed));
+	for (int i = 0; i < LANES; i++)
+		shunt_link_joined(link);
+	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_HELLO);
+	bury(link, other);
+	device->kind = quick;
+	end_bed();
+}
+
 static struct shunt_verbs scarce;
 static struct ibv_qp *(*real_create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
 static int queue_pairs;	/* that the device still has */

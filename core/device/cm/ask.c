@@ -100,7 +100,7 @@ static int read_rejection(struct cm_frame *frame, const struct rdma_cm_event *ev
 }
 
 /* The kernel's -errno; -1 is the library's own, which then cannot use the device. */
-static int error_of(int status)
+int cm_error_of(int status)
 {
 	return status == -1 ? -ENODEV : status < 0 ? status : -EHOSTUNREACH;
 }
@@ -134,11 +134,11 @@ void cm_ask_event(struct cm *cm, struct cm_ask *ask, struct rdma_cm_event *event
 		status = -EPROTO;
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		status = event->status == -ETIMEDOUT ? resolve(cm, ask) : error_of(event->status);
+		status = event->status == -ETIMEDOUT ? resolve(cm, ask) : cm_error_of(event->status);
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		status = error_of(event->status);
+		status = cm_error_of(event->status);
 		break;
 	default:
 		break;

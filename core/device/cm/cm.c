@@ -81,6 +81,7 @@ int cm_open(struct cm *cm, const struct cm_callbacks *callbacks, void *arg)
 void cm_close(struct cm *cm)
 {
 	cm_asks_free(cm, true);
+	cm_pairs_free(cm, true);
 	cm_listeners_free(cm, true);
 	channel_close(cm);
 }
@@ -88,6 +89,7 @@ void cm_close(struct cm *cm)
 void cm_forget(struct cm *cm)
 {
 	cm_asks_free(cm, false);
+	cm_pairs_free(cm, false);
 	cm_listeners_free(cm, false);
 	channel_close(cm);
 }
@@ -113,10 +115,18 @@ static void dispatch(struct cm *cm, struct rdma_cm_event *event)
 		cm_forget_device(cm, event->id);
 	else
 		cm_adopt_device(cm, event->id);
-	if (end->listens)
-		cm_listener_event(cm, (struct cm_listener *)end, event);
-	else
+	switch (end->role) {
+	case CM_ASKS:
 		cm_ask_event(cm, (struct cm_ask *)end, event);
+		break;
+	case CM_IS_ASKED:
+	case CM_WAITS:
+		cm_listener_event(cm, (struct cm_listener *)end, event);
+		break;
+	case CM_PAIRS:
+		cm_pair_event(cm, (struct cm_pair *)end, event);
+		break;
+	}
 }
 
 void cm_step(struct cm *cm, uint64_t now_ms)

@@ -81,6 +81,10 @@ struct cm_callbacks {
 	/* The listener's device is gone; nobody will ask it any more. cm_unlisten is still to be called. May be NULL. */
 	void (*lost)(void *listener_arg);
 
+	/* Of queue pairs (pair.h). */
+	void (*joined)(void *pair_arg, int status);
+	void (*parted)(void *pair_arg);
+
 	/*
 	 * Gives a descriptor a number out of the program's way: a duplicate or -errno. drop closes either. Both
 	 * may be NULL: they stay where they are.
@@ -102,6 +106,7 @@ struct cm_calls {
 	int (*resolve_addr)(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms);
 	int (*resolve_route)(struct rdma_cm_id *id, int timeout_ms);
 	int (*connect)(struct rdma_cm_id *id, struct rdma_conn_param *param);
+	int (*accept)(struct rdma_cm_id *id, struct rdma_conn_param *param);
 	int (*reject)(struct rdma_cm_id *id, const void *data, uint8_t bytes);
 	int (*get_cm_event)(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 	int (*ack_cm_event)(struct rdma_cm_event *event);
@@ -109,6 +114,7 @@ struct cm_calls {
 
 struct cm_ask;
 struct cm_listener;
+struct cm_pair;
 
 struct cm {
 	struct cm_calls calls;
@@ -121,6 +127,7 @@ struct cm {
 	int tos;			/* type of service (IP) of what is asked from now on, and of the routes; -1: the system's */
 	struct cm_ask *asks;
 	struct cm_listener *listeners;
+	struct cm_pair *pairs;
 	struct ibv_context *contexts[CM_CONTEXTS];	/* seen before */
 	char error[160];		/* why the last cm_open or cm_listen failed, in words */
 };
@@ -161,6 +168,12 @@ int cm_ask(struct cm *cm, const struct sockaddr *local, const struct sockaddr *r
 	   unsigned int bytes, uint64_t deadline_ms, void *arg, struct cm_ask **ask);
 /* Ends it without a callback. */
 void cm_cancel(struct cm *cm, struct cm_ask *ask);
+
+/* Does the local address (without a port) belong to the device of this name? */
+bool cm_leads_to(struct cm *cm, const union cm_address *local, const char *device);
+
+/* IPv4-mapped becomes IPv4. 0 or -EAFNOSUPPORT. */
+int cm_address(union cm_address *out, const struct sockaddr *given);
 
 /* library.c: opens the library `file` and finds the calls; cm_library_close undoes it. */
 int cm_library_open(struct cm *cm, const char *file);

@@ -9,7 +9,7 @@
 struct cm_end {
 	struct rdma_cm_id *id;
 	void *arg;
-	bool listens;
+	enum cm_role { CM_ASKS, CM_IS_ASKED, CM_WAITS, CM_PAIRS } role;
 };
 
 struct cm_listener {
@@ -26,7 +26,7 @@ struct cm_frame {
 };
 #define CM_FRAME_HEAD 4
 
-enum cm_kind { CM_KIND_QUESTION = 1, CM_KIND_ANSWER = 2 };
+enum cm_kind { CM_KIND_QUESTION = 1, CM_KIND_ANSWER = 2, CM_KIND_PAIR = 3 };
 
 __attribute__((format(printf, 3, 4)))
 int cm_fail(struct cm *cm, int err, const char *format, ...);
@@ -36,19 +36,23 @@ uint8_t cm_frame_make(struct cm_frame *frame, enum cm_kind kind, const void *dat
 int cm_frame_read(struct cm_frame *frame, enum cm_kind kind, unsigned int limit, const void *given, unsigned int bytes);
 
 /* route.c */
-/* IPv4-mapped becomes IPv4. 0 or -EAFNOSUPPORT. */
-int cm_address(union cm_address *out, const struct sockaddr *given);
 void cm_route_of(struct cm_route *route, const struct rdma_cm_id *id);
 /* The library may have opened its device just now. */
 void cm_adopt_device(struct cm *cm, struct rdma_cm_id *id);
 /* It is gone. */
 void cm_forget_device(struct cm *cm, struct rdma_cm_id *id);
 
-/* ask.c, listen.c: an event of one of theirs. Acknowledge it before anything that may call back. */
+/* ask.c: what the kernel, or the library (-1), says of an address or a route: -errno. */
+int cm_error_of(int status);
+
+/* ask.c, listen.c, pair.c: an event of one of theirs. Acknowledge it before anything that may call back. */
 void cm_ask_event(struct cm *cm, struct cm_ask *ask, struct rdma_cm_event *event);
 void cm_ask_expire(struct cm *cm);
 uint64_t cm_ask_first_deadline(const struct cm *cm);
 void cm_listener_event(struct cm *cm, struct cm_listener *listener, struct rdma_cm_event *event);
+void cm_pair_come(struct cm *cm, struct rdma_cm_event *event);
+void cm_pair_event(struct cm *cm, struct cm_pair *pair, struct rdma_cm_event *event);
+void cm_pairs_free(struct cm *cm, bool destroy);
 void cm_asks_free(struct cm *cm, bool destroy);
 void cm_listeners_free(struct cm *cm, bool destroy);
 

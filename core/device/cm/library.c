@@ -23,6 +23,7 @@ static const struct row {
 	ROW(resolve_addr),
 	ROW(resolve_route),
 	ROW(connect),
+	ROW(accept),
 	ROW(reject),
 	ROW(get_cm_event),
 	ROW(ack_cm_event),

@@ -33,7 +33,7 @@ int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void 
 	listener = calloc(1, sizeof(*listener));
 	if (!listener)
 		return cm_fail(cm, ENOMEM, "out of memory");
-	listener->end = (struct cm_end) { .arg = arg, .listens = true };
+	listener->end = (struct cm_end) { .arg = arg, .role = CM_IS_ASKED };
 	if (cm->calls.create_id(cm->channel, &listener->end.id, &listener->end, RDMA_PS_TCP)) {
 		listener->end.id = NULL;
 		return give_back(cm, listener, "no id of the RDMA connection manager");
@@ -102,7 +102,10 @@ void cm_listener_event(struct cm *cm, struct cm_listener *listener, struct rdma_
 	bool removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		answer(cm, arg, event);
+		if (listener->end.role == CM_WAITS)
+			cm_pair_come(cm, event);
+		else
+			answer(cm, arg, event);
 		return;
 	}
 	cm->calls.ack_cm_event(event);

@@ -7,4 +7,5 @@ cm_sources = \
 	core/device/cm/inside.h \
 	core/device/cm/library.c \
 	core/device/cm/listen.c \
+	core/device/cm/pair.c core/device/cm/pair.h \
 	core/device/cm/route.c

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue pairs of an iWARP device, which the connection manager connects (core/device/cm/pair.h). The accepting end of a
+ * link listens at its own address, at a port of SHUNT_PORTS or one that the system chooses, and tells the port and a word
+ * of chance for each queue pair. The other end connects. Service thread.
+ *
+ * Errors are -errno.
+ */
+#ifndef SHUNT_CORE_DEVICE_IWARP_H
+#define SHUNT_CORE_DEVICE_IWARP_H
+
+#include <infiniband/verbs.h>
+
+struct shunt_device;
+struct shunt_iwarp;
+struct shunt_path;
+
+/* Opens the connection manager for a device. Descriptors that it makes are the engine's. */
+int shunt_iwarp_open(struct shunt_device *device, struct shunt_iwarp **iwarp);
+void shunt_iwarp_close(struct shunt_iwarp *iwarp);
+/* In a fork's child. */
+void shunt_iwarp_forget(struct shunt_iwarp *iwarp);
+
+/* See `tell`, `join` and `part` of struct shunt_device_kind. */
+void shunt_iwarp_tell(struct shunt_iwarp *iwarp, const struct ibv_qp *qp, void *address);
+int shunt_iwarp_join(struct shunt_iwarp *iwarp, struct ibv_qp *qp, const struct shunt_path *path,
+		     const void *address);
+void shunt_iwarp_part(struct shunt_iwarp *iwarp, const struct ibv_qp *qp);
+
+#endif
