@@ -63,14 +63,12 @@ limit_of() { # NAME
 	echo "${limit:-3000}"
 }
 
-# Does one of the tests ask for it, with a line "# module: NAME"?
-needs_module() { # MODULE TEST…
-	local module=$1 name
-	shift
+# The modules that tests ask for by a line "# module: NAME".
+modules_of() { # TEST…
+	local name
 	for name; do
-		! grep -qsx "# module: $module" "$lab_dir"/*/"$name.sh" || return 0
-	done
-	return 1
+		sed -n 's/^# module: //p' "$lab_dir"/*/"$name.sh"
+	done | sort -u | tr '\n' ' '
 }
 
 # A test of two machines says whose result it is.
@@ -209,13 +207,9 @@ scratch lab "${LAB_KEEP:-}"
 lab_work=$scratch
 trap finish EXIT
 trap 'exit 130' INT TERM
-if needs_module siw "${guest[@]}" "${pair[@]}"; then
-	if kernel_build_siw "$lab_work/siw.log"; then
-		lab_modules+=" siw"
-	else
-		echo "# siw could not be built: see siw.log"
-	fi
-fi
+wanted=$(modules_of "${guest[@]}" "${pair[@]}")
+lab_modules+=" $wanted"
+[[ " $wanted " != *" siw "* ]] || kernel_build_siw "$lab_work/siw.log" || echo "# siw could not be built: see siw.log"
 initramfs_make "$lab_work/initramfs.cpio" || { echo "Bail out! no initramfs" && exit 99; }
 
 echo "# ${kernel##*/}, $(machine_accel)"

@@ -12,8 +12,8 @@ EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/pair/dela
 
 # In two.
 EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/faults.sh tests/lab/pair/flow.py \
-	tests/lab/pair/gone.sh tests/lab/pair/hosts.sh tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/perf.sh tests/lab/pair/ping.sh tests/lab/pair/qos.sh tests/lab/pair/routes.sh \
-	tests/lab/pair/secret.sh tests/lab/pair/short.sh tests/lab/pair/trace.sh tests/lab/pair/clocks.py tests/lab/pair/wire.sh \
+	tests/lab/pair/gone.sh tests/lab/pair/hosts.sh tests/lab/pair/keys.py tests/lab/pair/loads.sh tests/lab/pair/nets.sh tests/lab/pair/perf.sh tests/lab/pair/ping.sh tests/lab/pair/qos.sh tests/lab/pair/routes.sh \
+	tests/lab/pair/secret.sh tests/lab/pair/short.sh tests/lab/pair/siw.sh tests/lab/pair/trace.sh tests/lab/pair/clocks.py tests/lab/pair/wire.sh \
 	tests/lab/pair/crew.py tests/lab/pair/workers.sh tests/lab/pair/wrong.sh tests/lab/pair/yardstick.sh
 
 check_PROGRAMS += tests/lab/channel tests/lab/cm/cm tests/lab/older
