@@ -12,7 +12,7 @@
 #include "core/base/guard.h"
 #include "core/base/random.h"
 #include "core/device/device.h"
-#include "core/device/iwarp.h"
+#include "core/device/by_cm.h"
 #include "core/device/page_verbs.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
@@ -28,7 +28,7 @@ struct own {
 	struct verbs_device device;
 	uint32_t salt;		/* PSNs of this life */
 	struct shunt_way way;	/* that it was opened for; all zero: none */
-	struct shunt_iwarp *iwarp; /* NULL: its queue pairs are connected by hand */
+	struct shunt_by_cm *by_cm; /* NULL: its queue pairs are connected by hand */
 };
 
 struct address {	/* what the peer must know of a QP */
@@ -190,7 +190,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	}
 	device->context = verbs->context;
 	device->by_cm = verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
-	result = device->by_cm ? shunt_iwarp_open(device, &own->iwarp) : 0;
+	result = device->by_cm ? shunt_by_cm_open(device, &own->by_cm) : 0;
 	if (result) {
 		snprintf(error, bytes, "%s is an iWARP device, and there is no connection manager for its queue pairs", verbs->context->device->name);
 		goto forget_device;
@@ -227,8 +227,8 @@ static void verbs_kind_close(struct shunt_device *device)
 {
 	struct own *own = own_of(device);
 
-	if (own->iwarp)
-		shunt_iwarp_close(own->iwarp);
+	if (own->by_cm)
+		shunt_by_cm_close(own->by_cm);
 	close_device(device->engine, &own->device);
 	free(own);
 }
@@ -258,8 +258,8 @@ static void verbs_kind_abandon(struct shunt_device *device)
 {
 	struct own *own = own_of(device);
 
-	if (own->iwarp)
-		shunt_iwarp_forget(own->iwarp);
+	if (own->by_cm)
+		shunt_by_cm_forget(own->by_cm);
 	shunt_own_fds_close(device->engine, device->channel->fd);
 	shunt_own_fds_close(device->engine, device->context->cmd_fd);
 	shunt_own_fds_close(device->engine, device->context->async_fd);
@@ -312,8 +312,8 @@ static int verbs_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void 
 				.gid = own->device.port.gid };
 
 	(void)fds;
-	if (own->iwarp)
-		shunt_iwarp_tell(own->iwarp, qp, address);
+	if (own->by_cm)
+		shunt_by_cm_tell(own->by_cm, qp, address);
 	else
 		memcpy(address, &told, sizeof(told));
 	return 0;
@@ -353,8 +353,8 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 	struct ibv_qp_attr attr;
 
 	(void)fds;
-	if (own->iwarp)
-		return count ? -EPROTO : shunt_iwarp_join(own->iwarp, qp, path, address);
+	if (own->by_cm)
+		return count ? -EPROTO : shunt_by_cm_join(own->by_cm, qp, path, address);
 	memcpy(&told, address, sizeof(told));
 	if (count || told.magic != MAGIC || told.psn > 0xffffff || told.qp_num > 0xffffff ||
 	    told.mtu < IBV_MTU_256 || told.mtu > IBV_MTU_4096)
@@ -380,8 +380,8 @@ static void verbs_kind_part(struct shunt_device *device, const struct ibv_qp *qp
 {
 	const struct own *own = own_of(device);
 
-	if (own->iwarp)
-		shunt_iwarp_part(own->iwarp, qp);
+	if (own->by_cm)
+		shunt_by_cm_part(own->by_cm, qp);
 }
 
 const struct shunt_device_kind shunt_device_verbs = {

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # The device boundary and its kinds.
 device_sources = \
+	core/device/by_cm.c core/device/by_cm.h \
 	core/device/device.h \
 	core/device/device_soft.c \
 	core/device/device_verbs.c core/device/device_verbs.h \
 	core/device/fault.c core/device/fault.h \
 	core/device/fault_device.c core/device/fault_device.h \
 	core/device/fault_rules.c core/device/fault_rules.h \
-	core/device/iwarp.c core/device/iwarp.h \
 	core/device/itself.c core/device/itself.h \
 	core/device/page.c core/device/page.h \
 	core/device/page_verbs.c core/device/page_verbs.h \

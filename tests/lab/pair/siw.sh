@@ -19,7 +19,6 @@ restore() {
 
 rdma link delete rxe0 && rdma link delete rxe1
 rdma link add siw0 type siw netdev eth0 || { restore; skip_all "this kernel has no siw"; }
-peer_find
 check "rping over siw" wire_rping 10.78.0.1 20
 rdma link
 ibv_devinfo -v >&2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/device/iwarp.h"
+#include "core/device/by_cm.h"
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdlib.h>
@@ -33,14 +33,14 @@ struct door {
 
 /* A queue pair that is connected, or to be. */
 struct bond {
-	struct shunt_iwarp *iwarp;
+	struct shunt_by_cm *by_cm;
 	struct ibv_qp *qp;
 	struct cm_pair *pair;
 	struct address told; /* to the peer */
 	struct bond *next;
 };
 
-struct shunt_iwarp {
+struct shunt_by_cm {
 	struct cm cm;
 	struct shunt_source source;
 	struct shunt_device *device;
@@ -49,16 +49,16 @@ struct shunt_iwarp {
 };
 
 /* Around calls of the library: its descriptors are ours, and no fork is under way. */
-static void enter(struct shunt_iwarp *iwarp)
+static void enter(struct shunt_by_cm *by_cm)
 {
-	shunt_loading_begin(iwarp->device->engine);
-	shunt_own_fds_begin(iwarp->device->engine);
+	shunt_loading_begin(by_cm->device->engine);
+	shunt_own_fds_begin(by_cm->device->engine);
 }
 
-static void leave(struct shunt_iwarp *iwarp)
+static void leave(struct shunt_by_cm *by_cm)
 {
-	shunt_own_fds_end(iwarp->device->engine);
-	shunt_loading_end(iwarp->device->engine);
+	shunt_own_fds_end(by_cm->device->engine);
+	shunt_loading_end(by_cm->device->engine);
 }
 
 /* --- what the connection manager says --- */
@@ -66,7 +66,7 @@ static void leave(struct shunt_iwarp *iwarp)
 static void on_joined(void *pair_arg, int status)
 {
 	struct bond *bond = pair_arg;
-	struct shunt_device *device = bond->iwarp->device;
+	struct shunt_device *device = bond->by_cm->device;
 
 	if (!status) {
 		shunt_device_qp_joined(device, bond->qp);
@@ -81,7 +81,7 @@ static void on_parted(void *pair_arg)
 {
 	struct bond *bond = pair_arg;
 
-	shunt_device_qp_failed(bond->iwarp->device, bond->qp, "its queue pair has lost the peer's");
+	shunt_device_qp_failed(bond->by_cm->device, bond->qp, "its queue pair has lost the peer's");
 }
 
 static int keep_descriptor(void *arg, int fd)
@@ -103,73 +103,73 @@ static const struct cm_callbacks callbacks = {
 
 static void ready(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_iwarp *iwarp = shunt_loop_owner(source, struct shunt_iwarp, source);
+	struct shunt_by_cm *by_cm = shunt_loop_owner(source, struct shunt_by_cm, source);
 
 	(void)events;
-	enter(iwarp);
-	cm_step(&iwarp->cm, shunt_now(iwarp->device->engine) / 1000000);
-	leave(iwarp);
+	enter(by_cm);
+	cm_step(&by_cm->cm, shunt_now(by_cm->device->engine) / 1000000);
+	leave(by_cm);
 }
 
 /* --- life --- */
 
-int shunt_iwarp_open(struct shunt_device *device, struct shunt_iwarp **made)
+int shunt_by_cm_open(struct shunt_device *device, struct shunt_by_cm **made)
 {
 	struct shunt_engine *engine = device->engine;
-	struct shunt_iwarp *iwarp = calloc(1, sizeof(*iwarp));
+	struct shunt_by_cm *by_cm = calloc(1, sizeof(*by_cm));
 	int result;
 
-	if (!iwarp)
+	if (!by_cm)
 		return -ENOMEM;
-	iwarp->device = device;
-	iwarp->source.ready = ready;
-	enter(iwarp);
-	result = cm_open(&iwarp->cm, &callbacks, engine);
+	by_cm->device = device;
+	by_cm->source.ready = ready;
+	enter(by_cm);
+	result = cm_open(&by_cm->cm, &callbacks, engine);
 	if (result) {
 		shunt_log(SHUNT_LOG_WARN, "queue pairs of %s cannot be connected: %s",
-			  device->context->device->name, iwarp->cm.error);
+			  device->context->device->name, by_cm->cm.error);
 	} else {
-		result = shunt_loop_add(&engine->loop, cm_fd(&iwarp->cm), &iwarp->source, EPOLLIN);
+		result = shunt_loop_add(&engine->loop, cm_fd(&by_cm->cm), &by_cm->source, EPOLLIN);
 		if (result)
-			cm_close(&iwarp->cm);
+			cm_close(&by_cm->cm);
 	}
-	leave(iwarp);
+	leave(by_cm);
 	if (result)
-		free(iwarp);
+		free(by_cm);
 	else
-		*made = iwarp;
+		*made = by_cm;
 	return result;
 }
 
-static void free_all(struct shunt_iwarp *iwarp)
+static void free_all(struct shunt_by_cm *by_cm)
 {
 	struct door *door;
 	struct bond *bond;
 
-	while ((door = iwarp->doors) != NULL) {
-		iwarp->doors = door->next;
+	while ((door = by_cm->doors) != NULL) {
+		by_cm->doors = door->next;
 		free(door);
 	}
-	while ((bond = iwarp->bonds) != NULL) {
-		iwarp->bonds = bond->next;
+	while ((bond = by_cm->bonds) != NULL) {
+		by_cm->bonds = bond->next;
 		free(bond);
 	}
-	free(iwarp);
+	free(by_cm);
 }
 
-void shunt_iwarp_close(struct shunt_iwarp *iwarp)
+void shunt_by_cm_close(struct shunt_by_cm *by_cm)
 {
-	enter(iwarp);
-	shunt_loop_remove(&iwarp->device->engine->loop, cm_fd(&iwarp->cm));
-	cm_close(&iwarp->cm);
-	leave(iwarp);
-	free_all(iwarp);
+	enter(by_cm);
+	shunt_loop_remove(&by_cm->device->engine->loop, cm_fd(&by_cm->cm));
+	cm_close(&by_cm->cm);
+	leave(by_cm);
+	free_all(by_cm);
 }
 
-void shunt_iwarp_forget(struct shunt_iwarp *iwarp)
+void shunt_by_cm_forget(struct shunt_by_cm *by_cm)
 {
-	cm_forget(&iwarp->cm);
-	free_all(iwarp);
+	cm_forget(&by_cm->cm);
+	free_all(by_cm);
 }
 
 /* --- addresses --- */
@@ -189,7 +189,7 @@ static union cm_address address_of(const uint8_t ip[16])
 }
 
 /* An address by which the device is reached within this host. */
-static bool find_own(struct shunt_iwarp *iwarp, union cm_address *own)
+static bool find_own(struct shunt_by_cm *by_cm, union cm_address *own)
 {
 	struct ifaddrs *all = NULL, *each;
 	bool found = false;
@@ -198,19 +198,19 @@ static bool find_own(struct shunt_iwarp *iwarp, union cm_address *own)
 		return false;
 	for (each = all; each && !found; each = each->ifa_next)
 		found = each->ifa_addr && !cm_address(own, each->ifa_addr) &&
-			cm_leads_to(&iwarp->cm, own, iwarp->device->context->device->name);
+			cm_leads_to(&by_cm->cm, own, by_cm->device->context->device->name);
 	freeifaddrs(all);
 	return found;
 }
 
 /* Both ends of a path. Within one host nobody has looked for one, and both are the device's own. */
-static bool ends_of(struct shunt_iwarp *iwarp, const struct shunt_path *path,
+static bool ends_of(struct shunt_by_cm *by_cm, const struct shunt_path *path,
 		    union cm_address *here, union cm_address *there)
 {
 	static const uint8_t nowhere[16];
 	bool known = memcmp(path->here, nowhere, sizeof(nowhere)) != 0;
 
-	if (!known && !find_own(iwarp, here))
+	if (!known && !find_own(by_cm, here))
 		return false;
 	if (known)
 		*here = address_of(path->here);
@@ -225,9 +225,9 @@ static bool is_at(const struct door *door, const union cm_address *at)
 	return !memcmp(&door->at, at, sizeof(*at));
 }
 
-static struct door *door_at(struct shunt_iwarp *iwarp, const union cm_address *at)
+static struct door *door_at(struct shunt_by_cm *by_cm, const union cm_address *at)
 {
-	struct door *door = iwarp->doors;
+	struct door *door = by_cm->doors;
 	uint16_t first, last;
 
 	while (door && !is_at(door, at))
@@ -237,67 +237,67 @@ static struct door *door_at(struct shunt_iwarp *iwarp, const union cm_address *a
 	door = calloc(1, sizeof(*door));
 	if (!door)
 		return NULL;
-	shunt_config_ports(iwarp->device->engine->config.ports, &first, &last);
-	if (cm_pair_listen(&iwarp->cm, at, first, last, &door->listener, &door->port)) {
+	shunt_config_ports(by_cm->device->engine->config.ports, &first, &last);
+	if (cm_pair_listen(&by_cm->cm, at, first, last, &door->listener, &door->port)) {
 		shunt_log(SHUNT_LOG_WARN, "no links from other hosts by %s: %s",
-			  iwarp->device->context->device->name, iwarp->cm.error);
+			  by_cm->device->context->device->name, by_cm->cm.error);
 		free(door);
 		return NULL;
 	}
 	door->at = *at;
-	door->next = iwarp->doors;
-	iwarp->doors = door;
+	door->next = by_cm->doors;
+	by_cm->doors = door;
 	return door;
 }
 
-static int expect(struct shunt_iwarp *iwarp, struct bond *bond, const union cm_address *here,
+static int expect(struct shunt_by_cm *by_cm, struct bond *bond, const union cm_address *here,
 		  const union cm_address *there)
 {
-	struct shunt_engine *engine = iwarp->device->engine;
-	struct door *door = door_at(iwarp, here);
+	struct shunt_engine *engine = by_cm->device->engine;
+	struct door *door = door_at(by_cm, here);
 
 	if (!door)
 		return -EADDRINUSE;
 	if (engine->sys->getrandom(bond->told.word, CM_WORD, GRND_NONBLOCK) != CM_WORD)
 		return -EAGAIN;
 	bond->told.port = door->port;
-	return cm_pair_expect(&iwarp->cm, there, bond->qp->qp_num, bond->told.word, bond,
+	return cm_pair_expect(&by_cm->cm, there, bond->qp->qp_num, bond->told.word, bond,
 			      &bond->pair);
 }
 
 /* --- the other --- */
 
-static int connect_to(struct shunt_iwarp *iwarp, struct bond *bond, const union cm_address *here,
+static int connect_to(struct shunt_by_cm *by_cm, struct bond *bond, const union cm_address *here,
 		      const union cm_address *there, const struct address *told)
 {
 	union cm_address to = *there;
 
 	to.v4.sin_port = told->port; /* both families have it in the same place */
-	return cm_pair_connect(&iwarp->cm, here, &to, bond->qp->qp_num, told->word, bond,
+	return cm_pair_connect(&by_cm->cm, here, &to, bond->qp->qp_num, told->word, bond,
 			       &bond->pair);
 }
 
 /* --- a queue pair --- */
 
-static struct bond **find(struct shunt_iwarp *iwarp, const struct ibv_qp *qp)
+static struct bond **find(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 {
-	struct bond **p = &iwarp->bonds;
+	struct bond **p = &by_cm->bonds;
 
 	while (*p && (*p)->qp != qp)
 		p = &(*p)->next;
 	return p;
 }
 
-void shunt_iwarp_tell(struct shunt_iwarp *iwarp, const struct ibv_qp *qp, void *address)
+void shunt_by_cm_tell(struct shunt_by_cm *by_cm, const struct ibv_qp *qp, void *address)
 {
-	const struct bond *bond = *find(iwarp, qp);
+	const struct bond *bond = *find(by_cm, qp);
 	struct address told = bond ? bond->told : (struct address){ .port = 0 };
 
 	told.magic = MAGIC;
 	memcpy(address, &told, sizeof(told));
 }
 
-int shunt_iwarp_join(struct shunt_iwarp *iwarp, struct ibv_qp *qp, const struct shunt_path *path,
+int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct shunt_path *path,
 		     const void *address)
 {
 	union cm_address here, there;
@@ -306,36 +306,36 @@ int shunt_iwarp_join(struct shunt_iwarp *iwarp, struct ibv_qp *qp, const struct 
 	int result = -EADDRNOTAVAIL;
 
 	memcpy(&told, address, sizeof(told));
-	if (told.magic != MAGIC || *find(iwarp, qp))
+	if (told.magic != MAGIC || *find(by_cm, qp))
 		return -EPROTO;
 	bond = calloc(1, sizeof(*bond));
 	if (!bond)
 		return -ENOMEM;
-	bond->iwarp = iwarp;
+	bond->by_cm = by_cm;
 	bond->qp = qp;
-	enter(iwarp);
-	if (ends_of(iwarp, path, &here, &there))
-		result = told.port ? connect_to(iwarp, bond, &here, &there, &told) :
-				     expect(iwarp, bond, &here, &there);
-	leave(iwarp);
+	enter(by_cm);
+	if (ends_of(by_cm, path, &here, &there))
+		result = told.port ? connect_to(by_cm, bond, &here, &there, &told) :
+				     expect(by_cm, bond, &here, &there);
+	leave(by_cm);
 	if (result) {
 		free(bond);
 		return result;
 	}
-	bond->next = iwarp->bonds;
-	iwarp->bonds = bond;
+	bond->next = by_cm->bonds;
+	by_cm->bonds = bond;
 	return SHUNT_JOINS_LATER;
 }
 
-void shunt_iwarp_part(struct shunt_iwarp *iwarp, const struct ibv_qp *qp)
+void shunt_by_cm_part(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 {
-	struct bond **p = find(iwarp, qp), *bond = *p;
+	struct bond **p = find(by_cm, qp), *bond = *p;
 
 	if (!bond)
 		return;
 	*p = bond->next;
-	enter(iwarp);
-	cm_pair_drop(&iwarp->cm, bond->pair);
-	leave(iwarp);
+	enter(by_cm);
+	cm_pair_drop(&by_cm->cm, bond->pair);
+	leave(by_cm);
 	free(bond);
 }

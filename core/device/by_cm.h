@@ -6,25 +6,25 @@
  *
  * Errors are -errno.
  */
-#ifndef SHUNT_CORE_DEVICE_IWARP_H
-#define SHUNT_CORE_DEVICE_IWARP_H
+#ifndef SHUNT_CORE_DEVICE_BY_CM_H
+#define SHUNT_CORE_DEVICE_BY_CM_H
 
 #include <infiniband/verbs.h>
 
 struct shunt_device;
-struct shunt_iwarp;
+struct shunt_by_cm;
 struct shunt_path;
 
 /* Opens the connection manager for a device. Descriptors that it makes are the engine's. */
-int shunt_iwarp_open(struct shunt_device *device, struct shunt_iwarp **iwarp);
-void shunt_iwarp_close(struct shunt_iwarp *iwarp);
+int shunt_by_cm_open(struct shunt_device *device, struct shunt_by_cm **by_cm);
+void shunt_by_cm_close(struct shunt_by_cm *by_cm);
 /* In a fork's child. */
-void shunt_iwarp_forget(struct shunt_iwarp *iwarp);
+void shunt_by_cm_forget(struct shunt_by_cm *by_cm);
 
 /* See `tell`, `join` and `part` of struct shunt_device_kind. */
-void shunt_iwarp_tell(struct shunt_iwarp *iwarp, const struct ibv_qp *qp, void *address);
-int shunt_iwarp_join(struct shunt_iwarp *iwarp, struct ibv_qp *qp, const struct shunt_path *path,
+void shunt_by_cm_tell(struct shunt_by_cm *by_cm, const struct ibv_qp *qp, void *address);
+int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct shunt_path *path,
 		     const void *address);
-void shunt_iwarp_part(struct shunt_iwarp *iwarp, const struct ibv_qp *qp);
+void shunt_by_cm_part(struct shunt_by_cm *by_cm, const struct ibv_qp *qp);
 
 #endif
