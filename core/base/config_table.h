@@ -131,6 +131,9 @@ UINT(TOS, tos, 0, 255, UINT64_MAX, AUTO, "", LIVE,
 FORM(PORTS, ports, ports_check, "auto|FIRST[-LAST]", "auto", FIXED,
 	"TCP ports at which processes of other hosts come with the channels of their links, for firewalls. Each process that "
 	"accepts connections takes one for IPv4 and one for IPv6, the first that is free. Auto lets the system choose")
+UINT(DIRECTORY, directory, 0, 65535, 14791, 0, "", FIXED,
+     "TCP port at which hosts with iWARP devices ask each other who listens at an address; all hosts have the same. 0 is "
+     "none: connections over iWARP devices stay on TCP. Other devices do not use it")
 UINT(CLAIM_MS, claim_ms, 10, 60000, 1000, 0, "ms", LIVE,
 	"how long a new connection may wait for its peer's claim, counted from its first byte")
 UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,

@@ -16,6 +16,7 @@
 #include "core/peer/link_make.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
+#include "core/peer/remote_reply.h"
 #include "core/peer/tracing.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
@@ -226,4 +227,5 @@ const struct shunt_link_hooks shunt_hear_hooks = {
 	.down = shunt_claim_link_down,
 	.gate = shunt_remote_gate,
 	.invited = shunt_remote_invited,
+	.asked = shunt_remote_reply_words,
 };

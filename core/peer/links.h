@@ -10,10 +10,13 @@
 #include <stdint.h>
 #include "core/base/reason.h"
 
+struct remote_answer;
 struct shunt_have;
+struct shunt_have_words;
 struct shunt_lane;
 struct shunt_link;
 struct shunt_onward;
+struct shunt_rendezvous;
 struct shunt_service;
 struct shunt_source;
 struct shunt_stream;
@@ -46,6 +49,9 @@ struct shunt_link_hooks {
 	uint16_t (*gate)(struct shunt_service *service, const struct shunt_tuple *accepted);
 	/* The owner of our address has invited a process of another host. */
 	void (*invited)(struct shunt_service *service, const struct shunt_have *have);
+	/* Another host asks at the directory of another process: see directory.h, `answer`. */
+	int (*asked)(struct shunt_rendezvous *rendezvous, const struct shunt_tuple *asked,
+		     const struct shunt_have_words *said, struct remote_answer *answer);
 };
 
 /* A peer's process has come to a rendezvous, whose `source` this is: see loop.h. */

@@ -15,7 +15,9 @@
 #include "core/link/trust.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/limits.h"
+#include "core/peer/links.h"
 #include "core/peer/listener_message.h"
+#include "core/peer/remote_words.h"
 #include "core/stream/tuple.h"
 
 #define TELLERS_MAX 1024
@@ -29,6 +31,7 @@ struct shunt_teller {
 	int fd;
 	pid_t pid;
 	bool joined;
+	bool asked; /* a QUESTION, and may say nothing more */
 	struct shunt_rendezvous *at;
 	struct shunt_invited invited[SHUNT_INVITED];
 	struct shunt_teller *next;
@@ -170,13 +173,38 @@ bool shunt_listener_owner_strangers(struct shunt_service *service, const struct 
 	return any;
 }
 
+/* Another host has asked this teller at the directory (directory.h). False: it is not answered, and goes. */
+static bool on_question(struct shunt_service *service, struct shunt_teller *teller,
+			const struct shunt_have *have)
+{
+	struct shunt_have answered = { .type = SHUNT_HAVE_ANSWER, .tuple = have->tuple };
+	struct shunt_engine *engine = service->engine;
+	struct remote_answer answer;
+	int bytes;
+
+	if (teller->joined || teller->asked || have->said.bytes > sizeof(have->said.words) ||
+	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local,
+				     have->tuple.local_port) ||
+	    shunt_tuple_is_local(engine, &have->tuple))
+		return false;
+	teller->asked = true;
+	bytes = engine->link_hooks->asked(teller->at, &have->tuple, &have->said, &answer);
+	if (bytes <= 0)
+		return false;
+	answered.said.bytes = (uint32_t)bytes;
+	memcpy(answered.said.words, &answer, sizeof(answer));
+	return !shunt_listener_message_send(engine, teller->fd, &answered);
+}
+
 /* False: such a message is none. */
 static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
 {
 	struct shunt_worker worker = { have->process, (uint16_t)have->gate, teller->fd,
 				       teller->invited };
 
-	if (have->type == SHUNT_HAVE_JOIN && !teller->joined) {
+	if (have->type == SHUNT_HAVE_QUESTION)
+		return on_question(service, teller, have);
+	if (have->type == SHUNT_HAVE_JOIN && !teller->joined && !teller->asked) {
 		teller->joined = true;
 		if (teller->at->wanted_until)
 			tell_wanted(service, teller, true);

@@ -6,6 +6,10 @@ peer_sources = \
 	core/peer/claim_grant.c core/peer/claim_grant.h \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
+	core/peer/directory.c core/peer/directory.h \
+	core/peer/directory_ask.c core/peer/directory_ask.h \
+	core/peer/directory_owner.c core/peer/directory_owner.h \
+	core/peer/directory_words.c core/peer/directory_words.h \
 	core/peer/hear.c core/peer/hear.h \
 	core/peer/tracing.c core/peer/tracing.h \
 	core/peer/invite.c core/peer/invite.h \
@@ -32,6 +36,7 @@ peer_sources = \
 	core/peer/remote_guest.c core/peer/remote_guest.h \
 	core/peer/remote_link.c core/peer/remote_link.h \
 	core/peer/remote_listener.c core/peer/remote_listener.h \
+	core/peer/remote_reply.c core/peer/remote_reply.h \
 	core/peer/remote_words.c core/peer/remote_words.h \
 	core/peer/rendezvous.c core/peer/rendezvous.h \
 	core/peer/verdict.c core/peer/verdict.h \

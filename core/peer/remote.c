@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/remote.h"
 #include "core/device/device_verbs.h"
+#include "core/device/verbs/iwarp.h"
 #include "core/fd/own_fds.h"
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,19 +15,15 @@
 #include "core/peer/claim.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
-#include "core/peer/listener_worker.h"
 #include "core/peer/remote_ask.h"
 #include "core/peer/remote_guest.h"
-#include "core/peer/remote_words.h"
+#include "core/peer/remote_reply.h"
 #include "core/poll/devices.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/tuple.h"
 
-#define CLOSED_NS 10000000000ull	/* between two looks for a connection manager */
-/* A peer may take so long to come to the gate, or SHUNT_CLAIM_MS if that is longer. */
-#define TICKET_NS 5000000000ull
-#define QUIET_NS 60000000000ull	/* between two lines about hosts with another key */
+#define CLOSED_NS 10000000000ull /* between two looks for a connection manager */
 
 static void note_ends(struct shunt_path *path, const struct cm_route *route)
 {
@@ -59,138 +55,6 @@ struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struc
 	return course;
 }
 
-/* --- what peers ask --- */
-
-static void say_no_gate(const struct shunt_remote_listener *gate)
-{
-	static _Atomic bool said; /* each that asks would have it said again */
-
-	if (gate->first_port && !atomic_exchange(&said, true))
-		shunt_log(
-			SHUNT_LOG_WARN,
-			"no links from other hosts: none of the ports %u to %u is free (SHUNT_PORTS)",
-			gate->first_port, gate->last_port);
-}
-
-/* An owner has told of its claimant before the claimant came, but that word may not have been read yet. */
-static void hear_owners(void *service)
-{
-	shunt_listener_worker_hear_all(service);
-}
-
-static struct shunt_remote_listener *gate_for(struct shunt_remote *remote, bool v6)
-{
-	struct shunt_engine *engine = remote->service->engine;
-	struct shunt_remote_listener *gate = &remote->gates[v6];
-	union cm_address any = { 0 };
-
-	if (gate->fd >= 0)
-		return gate;
-	any.any.sa_family = v6 ? AF_INET6 : AF_INET;
-	gate->engine = engine;
-	gate->patience = engine->config.claim_ms * 1000000;
-	if (gate->patience < TICKET_NS)
-		gate->patience = TICKET_NS;
-	gate->silence_ms = shunt_narrow_u32(engine->config.silence_s * 1000);
-	gate->arg = remote->service;
-	shunt_config_ports(engine->config.ports, &gate->first_port,
-			   &gate->last_port); /* checked at the start */
-	gate->let_in = shunt_remote_guest_come;
-	gate->unknown = hear_owners;
-	gate->expired = shunt_remote_guest_over;
-	if (shunt_remote_listener_open(gate, &any.any)) {
-		say_no_gate(gate);
-		gate->fd = -1;
-		return NULL;
-	}
-	if (shunt_loop_add(&engine->loop, gate->fd, &remote->gate_source, EPOLLIN)) {
-		shunt_remote_listener_close(gate);
-		gate->fd = -1;
-		return NULL;
-	}
-	return gate;
-}
-
-/* Its connections are not claimed: that is why. */
-static void note_other_key(struct shunt_rendezvous *rendezvous, const struct cm_route *route)
-{
-	struct sockaddr_storage from = { 0 };
-	uint16_t port;
-
-	memcpy(&from, &route->peer, sizeof(route->peer));
-	shunt_address_of(&from, rendezvous->other_key, &port);
-}
-
-/* Once a minute, because anybody may ask. */
-static void say_other_key(struct shunt_remote *remote, const struct cm_route *route)
-{
-	struct shunt_engine *engine = remote->service->engine;
-	bool v4 = route->peer.any.sa_family == AF_INET;
-	char host[INET6_ADDRSTRLEN] = "?";
-
-	atomic_fetch_add(&engine->other_keys, 1);
-	if (shunt_now(engine) < remote->quiet_until)
-		return;
-	remote->quiet_until = shunt_now(engine) + QUIET_NS;
-	inet_ntop(v4 ? AF_INET : AF_INET6,
-		  v4 ? (const void *)&route->peer.v4.sin_addr : &route->peer.v6.sin6_addr, host,
-		  sizeof(host));
-	shunt_log(
-		SHUNT_LOG_WARN,
-		"connections from %s stay on TCP: that host has another key than this one, or one of the two has none (SHUNT_KEY)",
-		host);
-}
-
-/* The answer's bytes, or -1: it is told nothing. */
-static int answer_sound(struct shunt_remote *remote, const struct remote_question *asked,
-			const struct cm_route *route, struct remote_answer *answer)
-{
-	struct shunt_remote_listener *gate = gate_for(remote,
-						      route->local.any.sa_family == AF_INET6);
-	struct shunt_course course = { .device = NULL };
-	int bytes;
-
-	if (gate)
-		course = shunt_remote_course(remote->service->engine, route);
-	if (!course.device)
-		return -1;
-	bytes = shunt_remote_guest_expect(gate, &course, asked, answer);
-	return bytes < 0 ? -1 : bytes;
-}
-
-/* Another process has come to a listener: it is told where to come with its channel. */
-static int on_question(void *listener_arg, const uint8_t *question, unsigned int bytes, const struct cm_route *route,
-		       uint8_t *out)
-{
-	struct shunt_rendezvous *rendezvous = listener_arg;
-	struct shunt_remote *remote = rendezvous->service->remote;
-	struct remote_answer answer = { .port = 0 };
-	struct remote_question asked;
-	int length = -1;
-
-	if (route->iwarp)
-		return -1;
-	switch (shunt_remote_question_read(&asked, remote->service->engine->key, question, bytes)) {
-	case SHUNT_REMOTE_SOUND:
-		memset(rendezvous->other_key, 0, sizeof(rendezvous->other_key));
-		length = answer_sound(remote, &asked, route, &answer);
-		break;
-	case SHUNT_REMOTE_OTHER_KEY:
-		note_other_key(rendezvous, route);
-		say_other_key(remote, route);
-		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_KEY);
-		break;
-	case SHUNT_REMOTE_OTHER_VERSION:
-		length = (int)shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);
-		break;
-	default:
-		break;
-	}
-	if (length > 0)
-		memcpy(out, &answer, (size_t)length);
-	return length;
-}
-
 /* --- opening --- */
 
 /* Nothing is opened on machines that have none. */
@@ -206,6 +70,16 @@ static bool machine_has_device(struct shunt_engine *engine)
 		any = entry->d_name[0] != '.';
 	if (dir)
 		closedir(dir);
+	shunt_own_fds_end(engine);
+	return any;
+}
+
+static bool machine_has_iwarp(struct shunt_engine *engine)
+{
+	bool any;
+
+	shunt_own_fds_begin(engine);
+	any = shunt_iwarp_is_there("");
 	shunt_own_fds_end(engine);
 	return any;
 }
@@ -227,7 +101,10 @@ static void drop_descriptor(void *arg, int fd)
 }
 
 static const struct cm_callbacks callbacks = {
-	.question = on_question, .answer = shunt_remote_answered, .keep = keep_descriptor, .drop = drop_descriptor,
+	.question = shunt_remote_reply_cm,
+	.answer = shunt_remote_answered,
+	.keep = keep_descriptor,
+	.drop = drop_descriptor,
 };
 
 static void step(struct shunt_remote *remote)
@@ -239,6 +116,8 @@ static void step(struct shunt_remote *remote)
 	for (int i = 0; i < 2; i++)
 		if (remote->gates[i].fd >= 0)
 			shunt_remote_listener_step(&remote->gates[i]);
+	if (remote->directory.fd >= 0)
+		shunt_directory_step(&remote->directory);
 	shunt_remote_leave(engine);
 }
 
@@ -257,6 +136,12 @@ static void gate_ready(struct shunt_source *source, uint32_t events)
 {
 	(void)events;
 	shunt_remote_hear(shunt_loop_owner(source, struct shunt_remote, gate_source)->service);
+}
+
+static void directory_ready(struct shunt_source *source, uint32_t events)
+{
+	(void)events;
+	shunt_remote_hear(shunt_loop_owner(source, struct shunt_remote, directory_source)->service);
 }
 
 static bool open_all(struct shunt_remote *remote)
@@ -294,7 +179,9 @@ static struct shunt_remote *get(struct shunt_service *service)
 			return NULL;
 		remote->service = service;
 		remote->gate_source.ready = gate_ready;
-		remote->gates[0].fd = remote->gates[1].fd = -1;
+		remote->directory_source.ready = directory_ready;
+		remote->gates[0].fd = remote->gates[1].fd = remote->directory.fd = -1;
+		remote->iwarp = machine_has_iwarp(engine);
 		service->remote = remote;
 	}
 	if (remote->open || shunt_now(engine) < remote->closed_until)
@@ -322,6 +209,38 @@ static bool address_of_listener(struct shunt_engine *engine, const struct shunt_
 	return true;
 }
 
+/*
+ * At an iWARP device a listener of the connection manager takes the TCP port. A wildcard's listens at all devices, so
+ * the directory answers for it.
+ */
+static bool is_for_directory(const struct shunt_remote *remote, const union cm_address *address)
+{
+	static const struct in6_addr any = IN6ADDR_ANY_INIT;
+
+	return remote->iwarp && (address->any.sa_family == AF_INET6 ?
+					 !memcmp(&address->v6.sin6_addr, &any, sizeof(any)) :
+					 address->v4.sin_addr.s_addr == htonl(INADDR_ANY));
+}
+
+static void offer(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous,
+		  const union cm_address *address, bool only_v6)
+{
+	struct shunt_engine *engine = remote->service->engine;
+
+	if (is_for_directory(remote, address)) {
+		shunt_log(
+			SHUNT_LOG_INFO,
+			"port %u has a rendezvous for other hosts at the directory alone: this machine has an iWARP device",
+			ntohs(address->v4.sin_port));
+		return;
+	}
+	shunt_remote_enter(engine);
+	if (cm_listen(&remote->cm, &address->any, only_v6, rendezvous, &rendezvous->remote))
+		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s",
+			  ntohs(address->v4.sin_port), remote->cm.error);
+	shunt_remote_leave(engine);
+}
+
 /* Calls of the connection manager may take their time: not under the lock. */
 static void renew(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous)
 {
@@ -343,25 +262,44 @@ static void renew(struct shunt_remote *remote, struct shunt_rendezvous *rendezvo
 	if (!wanted)
 		return;
 	rendezvous->service = service;
-	shunt_remote_enter(engine);
-	if (cm_listen(&remote->cm, &address.any, only_v6, rendezvous, &rendezvous->remote))
-		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s", ntohs(address.v4.sin_port),
-			  remote->cm.error);
-	shunt_remote_leave(engine);
+	offer(remote, rendezvous, &address, only_v6);
+}
+
+/* Once there is a rendezvous that this process owns; for good. */
+static void open_directory(struct shunt_remote *remote)
+{
+	struct shunt_engine *engine = remote->service->engine;
+	struct shunt_directory *directory = &remote->directory;
+
+	if (directory->fd >= 0 || !remote->iwarp || !engine->config.directory)
+		return;
+	directory->engine = engine;
+	directory->port = htons((uint16_t)engine->config.directory);
+	directory->patience = engine->config.claim_ms * 1000000;
+	directory->answer = shunt_remote_reply_words;
+	if (shunt_directory_open(directory))
+		return;
+	if (shunt_loop_add(&engine->loop, directory->fd, &remote->directory_source, EPOLLIN))
+		shunt_directory_close(directory);
 }
 
 void shunt_remote_listen(struct shunt_service *service)
 {
 	struct shunt_remote *remote = get(service);
 	struct shunt_rendezvous *rendezvous;
+	bool owns = false;
 
 	if (!remote)
 		return;
 	shunt_lock_take(&service->engine->rendezvous_lock);
 	rendezvous = service->engine->rendezvous;	/* none is ever taken out of the list */
 	shunt_lock_leave(&service->engine->rendezvous_lock);
-	for (; rendezvous; rendezvous = rendezvous->next)
+	for (; rendezvous; rendezvous = rendezvous->next) {
 		renew(remote, rendezvous);
+		owns |= rendezvous->fd >= 0;
+	}
+	if (owns)
+		open_directory(remote);
 }
 
 static enum shunt_reason why_not(struct shunt_service *service)
@@ -389,9 +327,9 @@ uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tup
 	struct shunt_remote *remote = shunt_tuple_is_local(service->engine, accepted) ?
 					      NULL :
 					      get(service);
-	struct shunt_remote_listener *gate = remote ? gate_for(remote, !shunt_address_is_v4(
-									       accepted->local)) :
-						      NULL;
+	struct shunt_remote_listener *gate =
+		remote ? shunt_remote_reply_gate(remote, !shunt_address_is_v4(accepted->local)) :
+			 NULL;
 
 	return gate ? gate->port : 0;
 }
@@ -446,7 +384,9 @@ static uint64_t first_due(struct shunt_remote *remote)
 		if (gate < due)
 			due = gate;
 	}
-	return due;
+	if (remote->directory.fd >= 0 && shunt_directory_due(&remote->directory) < due)
+		due = shunt_directory_due(&remote->directory);
+	return shunt_remote_ask_due(remote) < due ? shunt_remote_ask_due(remote) : due;
 }
 
 void shunt_remote_run(struct shunt_task *task)
@@ -458,6 +398,7 @@ void shunt_remote_run(struct shunt_task *task)
 		return;
 	if (first_due(remote) <= shunt_now(service->engine))
 		step(remote);
+	shunt_remote_ask_expire(remote);
 	shunt_task_at(task, first_due(remote));
 }
 
@@ -473,6 +414,8 @@ void shunt_remote_forget(struct shunt_service *service)
 		for (int i = 0; i < 2; i++)
 			if (remote->gates[i].fd >= 0)
 				shunt_remote_listener_close(&remote->gates[i]);
+		if (remote->directory.fd >= 0)
+			shunt_directory_forget(&remote->directory);
 	}
 	shunt_remote_drop(remote, SHUNT_REASON_NONE);
 	free(remote);
@@ -501,6 +444,8 @@ void shunt_remote_end(struct shunt_service *service)
 	for (int i = 0; i < 2; i++)
 		if (remote->gates[i].fd >= 0)
 			shunt_remote_listener_close(&remote->gates[i]);
+	if (remote->directory.fd >= 0)
+		shunt_directory_close(&remote->directory);
 	shunt_remote_leave(engine);
 	unlist(engine);
 	shunt_remote_drop(remote, shunt_leave_reason(engine));

@@ -5,9 +5,11 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include "core/base/address.h"
 #include "core/peer/claim.h"
+#include "core/peer/directory_ask.h"
 #include "core/peer/remote_link.h"
 #include "core/peer/remote_words.h"
 #include "core/service.h"
@@ -18,6 +20,11 @@ struct inquiry {
 	struct shunt_service *service;
 	struct shunt_tuple tuple;
 	struct remote_question question;
+	unsigned int bytes; /* of the question */
+	uint64_t deadline; /* ns */
+	struct shunt_source source; /* of the next, as long as it is open */
+	struct shunt_directory_ask directory;
+	struct cm_route route; /* by which the directory is asked */
 	struct shunt_stream *streams;
 	struct inquiry *next;
 };
@@ -44,7 +51,7 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 	struct shunt_link *link;
 	struct shunt_name name;
 
-	if (!route || route->iwarp)
+	if (!route)
 		return NULL;
 	gate.course = shunt_remote_course(service->engine, route);
 	if (!gate.course.device)
@@ -77,9 +84,10 @@ static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, un
 	}
 }
 
-void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes, const struct cm_route *route)
+static void finish(struct inquiry *inquiry, int status, const uint8_t *given, unsigned int bytes,
+		   const struct cm_route *route)
 {
-	struct inquiry *inquiry = ask_arg, **p = &inquiry->service->remote->inquiries;
+	struct inquiry **p = &inquiry->service->remote->inquiries;
 	enum shunt_reason reason = status ? why(status) : SHUNT_REASON_NO_LINK;
 	struct shunt_link *link = NULL;
 	struct shunt_stream *stream;
@@ -100,6 +108,100 @@ void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsi
 	free(inquiry);
 }
 
+/* --- at the directory of the peer's host --- */
+
+static void end_directory(struct inquiry *inquiry)
+{
+	if (inquiry->directory.fd < 0)
+		return;
+	shunt_loop_remove(&inquiry->service->engine->loop, inquiry->directory.fd);
+	shunt_directory_ask_end(&inquiry->directory);
+}
+
+static void directory_ready(struct shunt_source *source, uint32_t events)
+{
+	struct inquiry *inquiry = shunt_loop_owner(source, struct inquiry, source);
+	struct shunt_engine *engine = inquiry->service->engine;
+	int result = shunt_directory_ask_step(&inquiry->directory);
+
+	(void)events;
+	if (!result && shunt_directory_ask_is_sent(&inquiry->directory))
+		shunt_loop_change(&engine->loop, inquiry->directory.fd, source, EPOLLIN);
+	if (!result)
+		return;
+	end_directory(inquiry);
+	shunt_remote_enter(engine); /* a link may open its device */
+	finish(inquiry, result < 0 ? result : 0, inquiry->directory.answer.words,
+	       result < 0 ? 0 : (unsigned int)result, &inquiry->route);
+	shunt_remote_leave(engine);
+}
+
+/* 0 or -errno. */
+static int ask_directory(struct inquiry *inquiry, const struct cm_route *route)
+{
+	struct shunt_engine *engine = inquiry->service->engine;
+	int result;
+
+	if (!engine->config.directory)
+		return -EOPNOTSUPP;
+	result = shunt_directory_ask_begin(&inquiry->directory, engine, &inquiry->tuple,
+					   htons((uint16_t)engine->config.directory),
+					   &inquiry->question, inquiry->bytes);
+	if (result)
+		return result;
+	inquiry->route = *route;
+	inquiry->source.ready = directory_ready;
+	result = shunt_loop_add(&engine->loop, inquiry->directory.fd, &inquiry->source,
+				EPOLLIN | EPOLLOUT);
+	if (result)
+		shunt_directory_ask_end(&inquiry->directory);
+	return result;
+}
+
+static bool is_late(const struct inquiry *inquiry, uint64_t now)
+{
+	return inquiry->directory.fd >= 0 && inquiry->deadline <= now;
+}
+
+void shunt_remote_ask_expire(struct shunt_remote *remote)
+{
+	uint64_t now = shunt_now(remote->service->engine);
+	struct inquiry *inquiry = remote->inquiries;
+
+	while (inquiry) {
+		if (!is_late(inquiry, now)) {
+			inquiry = inquiry->next;
+			continue;
+		}
+		end_directory(inquiry);
+		finish(inquiry, -ETIMEDOUT, NULL, 0, NULL);
+		inquiry = remote->inquiries; /* streams that go on may have changed the list */
+	}
+}
+
+uint64_t shunt_remote_ask_due(const struct shunt_remote *remote)
+{
+	uint64_t due = SHUNT_NEVER;
+
+	for (const struct inquiry *inquiry = remote->inquiries; inquiry; inquiry = inquiry->next)
+		if (inquiry->directory.fd >= 0 && inquiry->deadline < due)
+			due = inquiry->deadline;
+	return due;
+}
+
+/* --- by the connection manager --- */
+
+void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes,
+			   const struct cm_route *route)
+{
+	struct inquiry *inquiry = ask_arg;
+
+	if (status == -EOPNOTSUPP && route)
+		status = ask_directory(inquiry, route);
+	if (inquiry->directory.fd < 0)
+		finish(inquiry, status, given, bytes, route);
+}
+
 static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
 	struct inquiry *inquiry = remote->inquiries;
@@ -117,7 +219,6 @@ static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple
 	uint8_t chance[SHUNT_REMOTE_CHANCE];
 	struct inquiry *inquiry;
 	union cm_address local, peer;
-	unsigned int bytes;
 	int result;
 
 	if (engine->key &&
@@ -126,14 +227,16 @@ static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple
 	inquiry = calloc(1, sizeof(*inquiry));
 	if (!inquiry)
 		return NULL;
-	bytes = shunt_remote_question_make(&inquiry->question, engine->key, chance);
+	inquiry->directory.fd = -1;
+	inquiry->bytes = shunt_remote_question_make(&inquiry->question, engine->key, chance);
+	inquiry->deadline = shunt_now(engine) + engine->config.claim_ms * 1000000;
 	inquiry->service = remote->service;
 	inquiry->tuple = *tuple;
 	shunt_remote_address(tuple->local, 0, &local);
 	shunt_remote_address(tuple->peer, tuple->peer_port, &peer);
 	remote->cm.tos = engine->config.tos <= UINT8_MAX ? (int)engine->config.tos : -1;
 	shunt_remote_enter(engine);
-	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, bytes,
+	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, inquiry->bytes,
 			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);
 	shunt_remote_leave(engine);
 	if (result) {
@@ -170,6 +273,8 @@ void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason)
 			inquiry->streams = stream->next_offer;
 			shunt_claim_stays(remote->service->engine, stream, reason);
 		}
+		if (inquiry->directory.fd >= 0) /* a child's loop has never known it */
+			shunt_directory_ask_end(&inquiry->directory);
 		free(inquiry);
 	}
 }

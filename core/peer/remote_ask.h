@@ -10,6 +10,7 @@
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/loading.h"
+#include "core/peer/directory.h"
 #include "core/peer/remote.h"
 #include "core/peer/remote_listener.h"
 
@@ -19,11 +20,14 @@ struct shunt_remote {
 	struct shunt_service *service;
 	struct cm cm;
 	bool open;
+	bool iwarp; /* the machine has such a device: the directory is asked and answers */
 	uint64_t closed_until;	/* there was no device or no connection manager */
 	uint64_t quiet_until;	/* a peer with another key is not told of before */
 	struct shunt_source cm_source;
 	struct shunt_source gate_source;
 	struct shunt_remote_listener gates[2];	/* at the wildcards of IPv4 and IPv6 */
+	struct shunt_source directory_source;
+	struct shunt_directory directory;
 	struct inquiry *inquiries;
 };
 
@@ -50,6 +54,10 @@ bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream);
 /* The connection manager's answer callback: see cm.h. */
 void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsigned int bytes,
 			   const struct cm_route *route);
+/* Ends inquiries at directories that have taken too long. A task calls it: no event of their sockets is pending. */
+void shunt_remote_ask_expire(struct shunt_remote *remote);
+/* When the next of them has (ns); SHUNT_NEVER. */
+uint64_t shunt_remote_ask_due(const struct shunt_remote *remote);
 /* No inquiry is under way any more. Their streams stay on TCP, for that reason; NONE: they are not looked at. */
 void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason);
 

@@ -327,11 +327,16 @@ struct shunt_message {
 /* --- the have channel: between processes that accept connections at one address --- */
 
 enum shunt_have_type {
-	SHUNT_HAVE_JOIN = 1,	/* first of all */
-	SHUNT_HAVE_TUPLE,	/* the sender has accepted and used this connection */
-	SHUNT_HAVE_WANTED,	/* by the owner: such messages are wanted from now on (`on` 1), or not (0) */
-	SHUNT_HAVE_INVITE,	/* by the owner: a process of another host comes to the receiver's gate for `tuple` */
+	SHUNT_HAVE_JOIN = 1, /* first of all */
+	SHUNT_HAVE_TUPLE, /* the sender has accepted and used this connection */
+	SHUNT_HAVE_WANTED, /* by the owner: such messages are wanted from now on (`on` 1), or not (0) */
+	SHUNT_HAVE_INVITE, /* by the owner: a process of another host comes to the receiver's gate for `tuple` */
+	SHUNT_HAVE_QUESTION, /* to the owner, first and last: another host has asked the sender who listens there */
+	SHUNT_HAVE_ANSWER, /* by the owner: the answer to a QUESTION */
 };
+
+/* Bytes that a question or an answer may have (core/peer/remote_words.h). */
+#define SHUNT_HAVE_WORDS 64
 
 struct shunt_invitation {	/* the guest's ticket, and how packets go to its host: core/device/verbs.h */
 	uint8_t ticket[SHUNT_TICKET_BYTES];
@@ -342,16 +347,25 @@ struct shunt_invitation {	/* the guest's ticket, and how packets go to its host:
 	uint8_t zero[5];
 };
 
+struct shunt_have_words { /* of a question to this host, or of its answer */
+	uint32_t bytes; /* of the next that count */
+	uint8_t words[SHUNT_HAVE_WORDS];
+};
+
 struct shunt_have {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t type;
 	uint32_t on;
-	struct shunt_tuple tuple;	/* TUPLE: as the sender sees it; INVITE: as the receiver does */
+	/* TUPLE: as the sender sees it; INVITE: as the receiver does; QUESTION: the address asked for, and the asker's. */
+	struct shunt_tuple tuple;
 	struct shunt_identity process;	/* TUPLE: the sender's: claims of the connection are sent there */
 	/* TUPLE: the TCP port of the sender's gate for other hosts, network order; 0: it has none. */
 	uint32_t gate;
-	struct shunt_invitation invitation;	/* INVITE */
+	union {
+		struct shunt_invitation invitation; /* INVITE */
+		struct shunt_have_words said; /* QUESTION, ANSWER */
+	};
 };
 
 #endif

@@ -112,6 +112,139 @@ static void mapped_addresses_are_ipv4(void **state)
 	assert_int_equal(cm_address(&address, &unix_address), -EAFNOSUPPORT);
 }
 
+/* --- a device of iWARP, with a library that is here --- */
+
+static struct rdma_cm_id ids[2];
+static int made, destroyed, acknowledged, listened, connected, status_of_ask;
+static bool by_iwarp;
+
+static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+		     enum rdma_port_space space)
+{
+	(void)channel;
+	(void)space;
+	*id = &ids[made++];
+	**id = (struct rdma_cm_id) { .context = context };
+	return 0;
+}
+
+static int destroy_id(struct rdma_cm_id *id)
+{
+	assert_ptr_equal(id, &ids[destroyed]);
+	destroyed++;
+	return 0;
+}
+
+static int find_device(struct rdma_cm_id *id)
+{
+	static struct ibv_device device = { .name = "siw0", .transport_type = IBV_TRANSPORT_IWARP };
+	static struct ibv_context context = { .device = &device };
+
+	id->verbs = &context;
+	return 0;
+}
+
+static int bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
+{
+	(void)address;
+	return find_device(id);
+}
+
+static int listen_id(struct rdma_cm_id *id, int backlog)
+{
+	(void)id;
+	(void)backlog;
+	listened++;
+	return 0;
+}
+
+static int resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
+			int timeout_ms)
+{
+	(void)from;
+	(void)to;
+	(void)timeout_ms;
+	return find_device(id);
+}
+
+static int connect_id(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	(void)id;
+	(void)param;
+	connected++;
+	return 0;
+}
+
+static int acknowledge(struct rdma_cm_event *event)
+{
+	(void)event;
+	acknowledged++;
+	return 0;
+}
+
+static void note_answer(void *arg, int status, const uint8_t *answer, unsigned int bytes,
+			const struct cm_route *route)
+{
+	assert_null(answer);
+	assert_int_equal(bytes, 0);
+	*(int *)arg = status;
+	by_iwarp = route && route->iwarp && !strcmp(route->device, "siw0");
+}
+
+static const struct cm_callbacks callbacks = { .answer = note_answer };
+
+static struct cm library(void)
+{
+	made = destroyed = acknowledged = listened = connected = 0;
+	return (struct cm) { .callbacks = &callbacks,
+			     .tos = -1,
+			     .calls = { .create_id = create_id,
+					.destroy_id = destroy_id,
+					.bind_addr = bind_addr,
+					.listen = listen_id,
+					.resolve_addr = resolve_addr,
+					.connect = connect_id,
+					.ack_cm_event = acknowledge } };
+}
+
+/* A listener there is one of TCP, at the program's port. */
+static void nobody_listens_at_an_iwarp_device(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct cm_listener *listener = NULL;
+	struct cm cm = library();
+
+	(void)state;
+	assert_int_equal(cm_listen(&cm, (struct sockaddr *)&at, false, NULL, &listener),
+			 -EOPNOTSUPP);
+	assert_non_null(strstr(cm.error, "iWARP"));
+	assert_null(listener);
+	assert_null(cm.listeners);
+	assert_int_equal(listened, 0);
+	assert_int_equal(destroyed, 1);
+}
+
+/* A question there is a TCP connection to the program. */
+static void nobody_is_asked_by_an_iwarp_device(void **state)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct rdma_cm_event event = { .id = &ids[0], .event = RDMA_CM_EVENT_ROUTE_RESOLVED };
+	struct cm cm = library();
+
+	(void)state;
+	status_of_ask = 0;
+	assert_int_equal(
+		cm_ask(&cm, NULL, (struct sockaddr *)&to, "x", 1, CM_NEVER, &status_of_ask, NULL),
+		0);
+	cm_ask_event(&cm, (struct cm_ask *)ids[0].context, &event);
+	assert_int_equal(status_of_ask, -EOPNOTSUPP);
+	assert_true(by_iwarp);
+	assert_int_equal(connected, 0);
+	assert_int_equal(acknowledged, 1);
+	assert_int_equal(destroyed, 1);
+	assert_null(cm.asks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +254,8 @@ int main(void)
 		cmocka_unit_test(what_is_framed_is_read),
 		cmocka_unit_test(garbage_is_not_read),
 		cmocka_unit_test(mapped_addresses_are_ipv4),
+		cmocka_unit_test(nobody_listens_at_an_iwarp_device),
+		cmocka_unit_test(nobody_is_asked_by_an_iwarp_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,8 @@ static int send_question(struct cm *cm, struct cm_ask *ask)
 
 	cm_route_of(&ask->route, ask->end.id);
 	ask->routed = true;
+	if (ask->route.iwarp)
+		return -EOPNOTSUPP;
 	ask->again = cm->now + AGAIN_MS;
 	param.private_data_len = cm_frame_make(&frame, CM_KIND_QUESTION, ask->question, ask->bytes);
 	return cm->calls.connect(ask->end.id, &param) ? -errno : 0;

@@ -44,7 +44,7 @@ union cm_address {
 struct cm_route {
 	char device[64];		/* its name, as ibv_get_device_name(3) has it */
 	uint8_t port;
-	bool iwarp;			/* no immediate data, and no QP without a connection manager: of no use to us */
+	bool iwarp; /* questions and listeners there would be TCP connections at the program's port: there are none */
 	union ibv_gid sgid, dgid;	/* ours, the peer's; on iWARP not meaningful */
 	uint16_t slid, dlid;		/* InfiniBand only, host order; else 0 */
 	uint16_t pkey;			/* host order */
@@ -72,6 +72,7 @@ struct cm_callbacks {
 	 *   -ETIMEDOUT	no answer until the deadline
 	 *   -ENODEV	no RDMA device leads there, or it is gone
 	 *   -EAGAIN	the two ends took it for an old one: ask again
+	 *   -EOPNOTSUPP	an iWARP device leads there, see route->iwarp: no question was sent
 	 * or another error with which the address or the route was not found. The route is NULL if none had
 	 * been found.
 	 */
@@ -152,7 +153,8 @@ void cm_step(struct cm *cm, uint64_t now_ms);
 /*
  * Answers questions to this address and port; a wildcard is one here too. `only_v6`: a listener on :: is
  * not asked by way of IPv4 (IPV6_V6ONLY); without it, it is. An IPv4-mapped address is IPv4. 0, or -errno and cm->error: -EADDRINUSE
- * somebody else has it, -ENODEV it is no RDMA device's, -EACCES a privileged port.
+ * somebody else has it, -ENODEV it is no RDMA device's, -EOPNOTSUPP it is an iWARP device's,
+ * -EACCES a privileged port. A wildcard listens at iWARP devices, too.
  */
 int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void *arg,
 	      struct cm_listener **listener);

@@ -19,7 +19,15 @@ static int give_back(struct cm *cm, struct cm_listener *listener, const char *wh
 		return cm_fail(cm, EADDRINUSE, "another process listens there with the RDMA connection manager");
 	if (err == ENODEV)
 		return cm_fail(cm, ENODEV, "no RDMA device has this address");
+	if (err == EOPNOTSUPP)
+		return cm_fail(cm, EOPNOTSUPP, "%s", what);
 	return cm_fail(cm, err, "%s: %s", what, strerror(err));
+}
+
+/* Its listener would be one of TCP, at the very port that the program listens on. */
+static bool is_iwarp(const struct rdma_cm_id *id)
+{
+	return id->verbs && id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void *arg, struct cm_listener **made)
@@ -43,6 +51,12 @@ int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void 
 		return give_back(cm, listener, "IPv6 cannot be told from IPv4");
 	if (cm->calls.bind_addr(listener->end.id, &at.any))
 		return give_back(cm, listener, "the address cannot be bound");
+	if (is_iwarp(listener->end.id)) {
+		cm_adopt_device(cm, listener->end.id);
+		errno = EOPNOTSUPP;
+		return give_back(cm, listener,
+				 "an iWARP device has this address: its listeners take TCP ports");
+	}
 	if (cm->calls.listen(listener->end.id, BACKLOG))
 		return give_back(cm, listener, "the address cannot be listened on");
 	cm_adopt_device(cm, listener->end.id);
