@@ -10,6 +10,7 @@
 #include "core/device/cm/pair.h"
 #include "core/device/device.h"
 #include "core/device/device_verbs.h"
+#include "core/device/verbs/iwarp.h"
 #include "core/engine.h"
 #include "core/fd/loading.h"
 #include "core/fd/own_fds.h"
@@ -44,6 +45,7 @@ struct shunt_by_cm {
 	struct cm cm;
 	struct shunt_source source;
 	struct shunt_device *device;
+	union ibv_gid gid; /* the device's */
 	struct door *doors;
 	struct bond *bonds;
 };
@@ -113,7 +115,8 @@ static void ready(struct shunt_source *source, uint32_t events)
 
 /* --- life --- */
 
-int shunt_by_cm_open(struct shunt_device *device, struct shunt_by_cm **made)
+int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
+		     struct shunt_by_cm **made)
 {
 	struct shunt_engine *engine = device->engine;
 	struct shunt_by_cm *by_cm = calloc(1, sizeof(*by_cm));
@@ -122,6 +125,7 @@ int shunt_by_cm_open(struct shunt_device *device, struct shunt_by_cm **made)
 	if (!by_cm)
 		return -ENOMEM;
 	by_cm->device = device;
+	by_cm->gid = *gid;
 	by_cm->source.ready = ready;
 	enter(by_cm);
 	result = cm_open(&by_cm->cm, &callbacks, engine);
@@ -188,17 +192,32 @@ static union cm_address address_of(const uint8_t ip[16])
 	return address;
 }
 
-/* An address by which the device is reached within this host. */
-static bool find_own(struct shunt_by_cm *by_cm, union cm_address *own)
+/* The device's own GID begins with the MAC address of its network device (verbs/iwarp.h). */
+static bool is_own(const struct shunt_by_cm *by_cm, const uint8_t ip[16])
 {
-	struct ifaddrs *all = NULL, *each;
+	uint8_t mac[SHUNT_IWARP_MAC];
+
+	return !shunt_iwarp_mac(ip, mac) && !memcmp(by_cm->gid.raw, mac, sizeof(mac));
+}
+
+/* An address by which the device is reached within this host. */
+static bool find_own(const struct shunt_by_cm *by_cm, union cm_address *own)
+{
+	struct ifaddrs *all, *each;
 	bool found = false;
+	uint8_t ip[16];
 
 	if (getifaddrs(&all))
 		return false;
-	for (each = all; each && !found; each = each->ifa_next)
-		found = each->ifa_addr && !cm_address(own, each->ifa_addr) &&
-			cm_leads_to(&by_cm->cm, own, by_cm->device->context->device->name);
+	for (each = all; each && !found; each = each->ifa_next) {
+		struct sockaddr_storage address = { 0 };
+		uint16_t port;
+
+		if (!each->ifa_addr || cm_address(own, each->ifa_addr))
+			continue;
+		memcpy(&address, own, sizeof(*own));
+		found = !shunt_address_of(&address, ip, &port) && is_own(by_cm, ip);
+	}
 	freeifaddrs(all);
 	return found;
 }

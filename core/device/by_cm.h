@@ -15,8 +15,9 @@ struct shunt_device;
 struct shunt_by_cm;
 struct shunt_path;
 
-/* Opens the connection manager for a device. Descriptors that it makes are the engine's. */
-int shunt_by_cm_open(struct shunt_device *device, struct shunt_by_cm **by_cm);
+/* Opens the connection manager for a device with this GID. Descriptors that it makes are the engine's. */
+int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
+		     struct shunt_by_cm **by_cm);
 void shunt_by_cm_close(struct shunt_by_cm *by_cm);
 /* In a fork's child. */
 void shunt_by_cm_forget(struct shunt_by_cm *by_cm);

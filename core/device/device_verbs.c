@@ -190,7 +190,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	}
 	device->context = verbs->context;
 	device->by_cm = verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
-	result = device->by_cm ? shunt_by_cm_open(device, &own->by_cm) : 0;
+	result = device->by_cm ? shunt_by_cm_open(device, &verbs->port.gid, &own->by_cm) : 0;
 	if (result) {
 		snprintf(error, bytes, "%s is an iWARP device, and there is no connection manager for its queue pairs", verbs->context->device->name);
 		goto forget_device;

@@ -33,6 +33,7 @@ peer_sources = \
 	core/peer/redirect.c core/peer/redirect.h \
 	core/peer/remote.c core/peer/remote.h \
 	core/peer/remote_ask.c core/peer/remote_ask.h \
+	core/peer/remote_course.c core/peer/remote_course.h \
 	core/peer/remote_guest.c core/peer/remote_guest.h \
 	core/peer/remote_link.c core/peer/remote_link.h \
 	core/peer/remote_listener.c core/peer/remote_listener.h \

@@ -16,6 +16,7 @@
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
 #include "core/peer/remote_ask.h"
+#include "core/peer/remote_course.h"
 #include "core/peer/remote_guest.h"
 #include "core/peer/remote_reply.h"
 #include "core/poll/devices.h"
@@ -24,36 +25,6 @@
 #include "core/stream/tuple.h"
 
 #define CLOSED_NS 10000000000ull /* between two looks for a connection manager */
-
-static void note_ends(struct shunt_path *path, const struct cm_route *route)
-{
-	struct sockaddr_storage here = { 0 }, there = { 0 };
-	uint16_t port;
-
-	memcpy(&here, &route->local, sizeof(route->local));
-	memcpy(&there, &route->peer, sizeof(route->peer));
-	shunt_address_of(&here, path->here, &port);
-	shunt_address_of(&there, path->there, &port);
-}
-
-struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struct cm_route *route)
-{
-	struct shunt_course course = {
-		.way = { .port = route->port, .gid = route->sgid },
-		.path = { .pkey = route->pkey,
-			  .slid = route->slid,
-			  .dlid = route->dlid,
-			  .sl = route->sl,
-			  .traffic_class = route->traffic_class,
-			  .hop_limit = route->hop_limit,
-			  .mtu = (uint8_t)route->mtu },
-	};
-
-	note_ends(&course.path, route);
-	memcpy(course.way.device, route->device, sizeof(course.way.device));
-	course.device = shunt_devices_open_way(engine, &course.way);
-	return course;
-}
 
 /* --- opening --- */
 
@@ -334,29 +305,6 @@ uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tup
 	return gate ? gate->port : 0;
 }
 
-/* As the owner's packets go to that host. */
-static struct shunt_course course_of(struct shunt_engine *engine, const struct shunt_have *have)
-{
-	const struct shunt_invitation *invitation = &have->invitation;
-	struct shunt_course course = {
-		.way = { .port = invitation->port },
-		.path = { .pkey = invitation->pkey,
-			  .slid = invitation->slid,
-			  .dlid = invitation->dlid,
-			  .sl = invitation->sl,
-			  .traffic_class = invitation->traffic_class,
-			  .hop_limit = invitation->hop_limit,
-			  .mtu = invitation->mtu },
-	};
-
-	memcpy(course.path.here, have->tuple.local, sizeof(course.path.here));
-	memcpy(course.path.there, have->tuple.peer, sizeof(course.path.there));
-	memcpy(course.way.device, invitation->device, sizeof(course.way.device) - 1);
-	memcpy(&course.way.gid, invitation->gid, sizeof(course.way.gid));
-	course.device = shunt_devices_open_way(engine, &course.way);
-	return course;
-}
-
 void shunt_remote_invited(struct shunt_service *service, const struct shunt_have *have)
 {
 	struct shunt_remote *remote = service->remote;
@@ -366,7 +314,7 @@ void shunt_remote_invited(struct shunt_service *service, const struct shunt_have
 	if (!remote || !remote->open)
 		return; /* it has been told of no gate */
 	gate = &remote->gates[!shunt_address_is_v4(have->tuple.local)];
-	course = course_of(service->engine, have);
+	course = shunt_remote_course_invited(service->engine, have);
 	if (gate->fd >= 0 && course.device)
 		shunt_remote_guest_invited(gate, &course, have->invitation.ticket);
 }

@@ -26,12 +26,6 @@ void shunt_remote_end(struct shunt_service *service);
 /* In a fork's child. */
 void shunt_remote_forget(struct shunt_service *service);
 
-struct cm_route;
-struct shunt_engine;
-
-/* By the device that leads there (NULL: none), and what queue pairs must know of the path. */
-struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struct cm_route *route);
-
 struct shunt_have;
 struct shunt_tuple;
 

@@ -10,6 +10,7 @@
 #include "core/base/address.h"
 #include "core/peer/claim.h"
 #include "core/peer/directory_ask.h"
+#include "core/peer/remote_course.h"
 #include "core/peer/remote_link.h"
 #include "core/peer/remote_words.h"
 #include "core/service.h"

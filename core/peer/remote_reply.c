@@ -9,6 +9,7 @@
 #include "core/fd/own_fds.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/remote_guest.h"
+#include "core/peer/remote_course.h"
 #include "core/peer/remote_link.h"
 #include "core/peer/remote_words.h"
 #include "core/service.h"

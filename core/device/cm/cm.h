@@ -171,9 +171,6 @@ int cm_ask(struct cm *cm, const struct sockaddr *local, const struct sockaddr *r
 /* Ends it without a callback. */
 void cm_cancel(struct cm *cm, struct cm_ask *ask);
 
-/* Does the local address (without a port) belong to the device of this name? */
-bool cm_leads_to(struct cm *cm, const union cm_address *local, const char *device);
-
 /* IPv4-mapped becomes IPv4. 0 or -EAFNOSUPPORT. */
 int cm_address(union cm_address *out, const struct sockaddr *given);
 

@@ -90,20 +90,3 @@ void cm_forget_device(struct cm *cm, struct rdma_cm_id *id)
 		if (id->verbs && cm->contexts[i] == id->verbs)
 			cm->contexts[i] = NULL;
 }
-
-/* An id that is bound to an address has the device which the address leads to. */
-bool cm_leads_to(struct cm *cm, const union cm_address *local, const char *device)
-{
-	union cm_address at = *local;
-	struct rdma_cm_id *id;
-	bool leads;
-
-	if (cm->calls.create_id(cm->channel, &id, NULL, RDMA_PS_TCP))
-		return false;
-	leads = !cm->calls.bind_addr(id, &at.any) && id->verbs &&
-		!strcmp(id->verbs->device->name, device);
-	if (leads)
-		cm_adopt_device(cm, id);
-	cm->calls.destroy_id(id);
-	return leads;
-}
