@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include "core/base/reason.h"
 #include "core/loop/loop.h"
+#include "core/device/imm.h"
 #include "core/device/verbs.h"
 #include "shunt/wire.h"
 
@@ -39,6 +40,7 @@ struct shunt_device {
 	/* Of context->ops, where the filter of faults stands in for them (fault.h). */
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
+	struct shunt_imm_calls imm; /* where the device has no WRITE_WITH_IMM */
 	void *own;				/* the kind's */
 };
 

@@ -26,6 +26,7 @@
 
 struct shunt_chain;
 struct shunt_followed;
+struct shunt_imm_queue;
 struct shunt_lane_trace;
 
 /*
@@ -94,6 +95,7 @@ struct shunt_lane {
 	struct shunt_followed *_Atomic followed;	/* sends of the peer (core/trace/followed.h); NULL: it was offered no ring */
 	uint64_t held_until;	/* ns: a fault has held completions back until then (fault_device.c) */
 	uint32_t rq_depth;
+	struct shunt_imm_queue *imm; /* NULL: the device has WRITE_WITH_IMM (core/device/imm.c) */
 	uint32_t seats;		/* streams that it carries */
 	bool repost_due;	/* in group.repost_lanes */
 	bool metered; /* link.arrivals has a say in data messages */

@@ -70,6 +70,7 @@ static int prepare(struct shunt_engine *engine, struct shunt_device *device)
 		return -ENOMEM;
 	if (device->verbs->query_device(device->context, &device->limits))
 		goto free_channel;
+	shunt_imm_limit(device, &device->limits);
 	device->rq_depth = shunt_devices_depth(engine->config.rq_depth, device->limits.max_qp_wr);
 	device->sq_depth = shunt_devices_depth(engine->config.sq_depth, device->limits.max_qp_wr);
 	device->cq_room = entries_of(device) / (device->rq_depth + device->sq_depth);
@@ -175,6 +176,7 @@ static struct shunt_device *open_now(struct shunt_engine *engine, enum shunt_whi
 	if (shunt_now(engine) < device->closed_until)
 		return NULL;
 	device->engine = engine;
+	device->imm = (struct shunt_imm_calls) { 0 };
 	device->kind = which == SHUNT_SOFT ? &shunt_device_soft : &shunt_device_verbs;
 	if (device->kind->open(device, engine, way, error, sizeof(error)))
 		return no_device(device, error);

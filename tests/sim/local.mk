@@ -12,6 +12,7 @@ sim_pair = tests/sim/names.c tests/sim/names.h tests/sim/pair.c tests/sim/pair.h
 tests_sim_sim_SOURCES = \
 	tests/sim/end.c \
 	tests/sim/epoll.c \
+	tests/sim/imm.c \
 	tests/sim/names.c tests/sim/names.h \
 	tests/sim/play.c \
 	tests/sim/random.h \
@@ -24,6 +25,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/witness.c tests/sim/witness.h \
 	tests/sim/world.c
 tests_sim_sim_LDADD = libshuntcore.la -lpthread
+tests_sim_sim_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=soft_open,--wrap=soft_arena
 
 tests_sim_race_SOURCES = tests/sim/race.c $(sim_pair)
 tests_sim_race_LDADD = libshuntcore.la -lpthread

@@ -63,6 +63,7 @@ struct sim_world {
 	int conns;
 	uint64_t again;		/* bytes that links have carried of streams that had returned */
 	uint64_t start[2];	/* offset of the first byte that connectors send, and acceptors */
+	bool imm; /* the device has no WRITE_WITH_IMM */
 	bool dying;	/* queue pairs die again and again, and streams return: nothing may be lost */
 	bool retires, nonces, mocks, kills, killed, broken, silent, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
 };
@@ -82,6 +83,9 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven);
 /* SIM_AVOID in the environment names it: for hunting past a known fault. */
 bool sim_avoids(const char *what);
+
+/* --- imm.c: a device without WRITE_WITH_IMM --- */
+bool sim_imm_chosen(uint64_t seed);
 
 /* --- world.c --- */
 void sim_world_make(uint64_t seed);

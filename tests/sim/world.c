@@ -189,6 +189,7 @@ void sim_world_make(uint64_t seed)
 	memset(world, 0, sizeof(*world));
 	sim_random_state = seed * 0x2545f4914f6cdd1dull + 1;
 	sim_numbers = seed;
+	world->imm = sim_imm_chosen(seed);
 	choose_start(world->start, seed);
 	sim_trust_choose(seed);
 	sim_clock = 1000000000 + sim_below(1000000000);
@@ -427,8 +428,9 @@ void sim_world_show(void)
 			show_link(link);
 		sim_ep_show(sim_ep_of[sim_world.epfd[i]], 1);
 	}
-	printf("# kills %d killed %d broken %d faulty %d retires %d nonces %d\n", sim_world.kills, sim_world.killed, sim_world.broken,
-	       sim_world.faulty, sim_world.retires, sim_world.nonces);
+	printf("# kills %d killed %d broken %d faulty %d retires %d nonces %d imm %d\n",
+	       sim_world.kills, sim_world.killed, sim_world.broken, sim_world.faulty,
+	       sim_world.retires, sim_world.nonces, sim_world.imm);
 	for (int i = 0; i < sim_world.conns; i++) {
 		printf("# connection %d: established %d reset_ok %d\n", i, sim_world.conn[i].established,
 		       sim_world.conn[i].reset_ok);
