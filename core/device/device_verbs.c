@@ -11,8 +11,9 @@
 #include <sys/resource.h>
 #include "core/base/guard.h"
 #include "core/base/random.h"
-#include "core/device/device.h"
 #include "core/device/by_cm.h"
+#include "core/device/device.h"
+#include "core/device/imm.h"
 #include "core/device/page_verbs.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
@@ -164,6 +165,14 @@ static void ready(struct shunt_source *source, uint32_t events)
 	}
 }
 
+/* It has no WRITE_WITH_IMM, and the connection manager alone connects its queue pairs. */
+static int open_iwarp(struct shunt_device *device, struct own *own)
+{
+	int result = shunt_imm_attach(device, &own->device.verbs);
+
+	return result ? result : shunt_by_cm_open(device, &own->device.port.gid, &own->by_cm);
+}
+
 static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way,
 			   char *error, size_t bytes)
 {
@@ -190,9 +199,10 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	}
 	device->context = verbs->context;
 	device->by_cm = verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
-	result = device->by_cm ? shunt_by_cm_open(device, &verbs->port.gid, &own->by_cm) : 0;
+	result = device->by_cm ? open_iwarp(device, own) : 0;
 	if (result) {
-		snprintf(error, bytes, "%s is an iWARP device, and there is no connection manager for its queue pairs", verbs->context->device->name);
+		snprintf(error, bytes, "the iWARP device %s cannot be used: its queue pairs could not be connected",
+			 verbs->context->device->name);
 		goto forget_device;
 	}
 	own->salt = shunt_random(engine, 1 << 24);

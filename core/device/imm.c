@@ -226,6 +226,14 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 	return count;
 }
 
+static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	const struct shunt_device *device = cq->cq_context;
+
+	(void)solicited_only;
+	return device->imm.req_notify_cq(cq, 0);
+}
+
 /* --- making --- */
 
 static void *map(struct ibv_pd *pd, size_t bytes)
@@ -341,6 +349,7 @@ int shunt_imm_attach(struct shunt_device *device, struct shunt_verbs *verbs)
 	device->imm = (struct shunt_imm_calls) { .post_send = ops->post_send,
 						 .post_recv = ops->post_recv,
 						 .poll_cq = ops->poll_cq,
+						 .req_notify_cq = ops->req_notify_cq,
 						 .create_cq = verbs->create_cq,
 						 .create_qp = verbs->create_qp,
 						 .destroy_qp = verbs->destroy_qp,
@@ -349,6 +358,7 @@ int shunt_imm_attach(struct shunt_device *device, struct shunt_verbs *verbs)
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->poll_cq = poll_cq;
+	ops->req_notify_cq = req_notify_cq;
 	verbs->create_cq = create_cq;
 	verbs->create_qp = create_qp;
 	verbs->destroy_qp = destroy_qp;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device without WRITE_WITH_IMM, as a device that has it: iWARP has none (RFC 5040). The layer stands in for three rows
+ * A device without WRITE_WITH_IMM, as a device that has it: iWARP has none (RFC 5040). The layer stands in for four rows
  * of context->ops and three of the device's table. The filter of faults goes in front of it (fault_device.h).
  *
  * A message is an RDMA_WRITE, and a SEND of 8 bytes behind it: the immediate, and how many bytes the WRITE has. A
  * message of no bytes is the SEND alone. A WRITE has been placed when the SEND behind it is delivered (RFC 5040, 5.5).
  * So each message takes two slots of the send queue, and a QP that fails flushes two completions for it.
+ *
+ * Each completion wakes who sleeps on a CQ: siw (Linux 6.1) tells nobody of a SEND that is solicited.
  *
  * The receives of a lane get a buffer of 8 bytes each. What a peer writes there is hostile until checked.
  */
@@ -25,6 +27,7 @@ struct shunt_imm_calls {
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
+	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe, void *cq_context,
 				    struct ibv_comp_channel *channel, int comp_vector);
 	struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

@@ -48,12 +48,19 @@ static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, uint8_t
 	       await(lane, number);
 }
 
+/* The answer of an iWARP peer writes into the buffer as any of its WRITEs would (RFC 5040, 5.2.4). */
+static int access_of(const struct shunt_device *device)
+{
+	return device->by_cm ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE :
+			       IBV_ACCESS_LOCAL_WRITE;
+}
+
 static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
 	struct shunt_lane *lane = stream->lane;
 	const struct shunt_verbs *verbs = lane->link->device->verbs;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
-			    verbs->register_mr(lane->link->pd, out, to - from, IBV_ACCESS_LOCAL_WRITE);
+			    verbs->register_mr(lane->link->pd, out, to - from, access_of(lane->link->device));
 	bool good = mr != NULL;
 
 	while (good && from < to) {

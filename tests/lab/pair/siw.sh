@@ -1,26 +1,82 @@
 # SPDX-License-Identifier: MIT
 # limit: 3600
 # module: siw
-# iWARP between two machines: the same programs over siw. No machine has a device of RoCE meanwhile.
+# iWARP between two machines (siw): the link carries redis, iperf3 and the pair that checks each byte. No machine has another
+# RDMA device meanwhile. What a program listens on sees no connection but its clients'.
 # shellcheck shell=bash disable=SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
-need iperf3 jq rping
+share=99	# per cent
+export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+need redis-server redis-benchmark iperf3 jq rping nft
 need_shunt
 
-# restore: what other tests find.
-restore() {
-	rdma link delete siw0
+rdma link delete rxe0 && rdma link delete rxe1
+rdma link add siw0 type siw netdev eth0 2>/dev/null
+between_them test -e /sys/class/infiniband/siw0 || {
 	rdma link add rxe0 type rxe netdev eth0
 	rdma link add rxe1 type rxe netdev eth1
+	echo "1..0 # SKIP this kernel has no siw"
+	exit 77
 }
 
-rdma link delete rxe0 && rdma link delete rxe1
-rdma link add siw0 type siw netdev eth0 || { restore; skip_all "this kernel has no siw"; }
+# Bytes of both directions of the process $pid by TCP, by the link, and its device, in $tcp, $link and $device.
+look() {
+	read -r tcp link device < <("$shunt" stat --json "$pid" 2>/dev/null |
+		jq -r '.[0] | "\(.totals.tx.tcp + .totals.rx.tcp) \(.totals.tx.link + .totals.rx.link) \(.device)"')
+	[[ "$tcp $link" =~ ^[0-9]+\ [0-9]+$ ]]
+}
+
+is_on() { # DEVICE
+	"$shunt" stat --json "$pid" | jq -e --arg device "$1" '[.. | .lanes? // empty | arrays | .[].device] | unique == [$device]' >/dev/null
+}
+
+has_carried() { # BYTES
+	look && [ "$link" -ge "$1" ]
+}
+
+count() { # NAME
+	local name=$1 since_tcp since_link by_tcp by_link
+	check "$name: the link carries it" within has_carried 1000000
+	since_tcp=$tcp since_link=$link
+	check "$name: and goes on" within has_carried $((since_link + 8000000))
+	by_tcp=$((tcp - since_tcp)) by_link=$((link - since_link))
+	echo "# $name: $by_link bytes by the link, $by_tcp by TCP, device $device"
+	check "$name: at least $share % of the bytes by the link" [ $((100 * by_link)) -ge $((share * (by_link + by_tcp))) ]
+	check "$name: the link is over siw" is_on siw0
+}
+
+# load NAME SERVER… -- CLIENT…: the server on machine one, on two a client that runs until enough is counted.
+load() {
+	local name=$1 serve=()
+	shift
+	while [ "$1" != -- ]; do serve+=("$1") && shift; done
+	shift
+	[ "$lab_self" = two ] || set -- "${serve[@]}"
+	[ "$lab_self" = one ] || meet "$name listens"
+	$shunt_run "$@" >"$work/said" 2>&1 &
+	pid=$!
+	children+=("$pid")
+	if [ "$lab_self" = one ]; then
+		check "$name: the server listens" within somebody_listens $port
+		meet "$name listens"
+	else
+		count "$name"
+		kill "$pid"
+	fi
+	meet "$name is counted"
+	{ kill "$pid"; wait "$pid"; } 2>/dev/null
+	tr '\r' '\n' <"$work/said" | grep -av rps= >&2
+}
+
 check "rping over siw" wire_rping 10.78.0.1 20
-rdma link
-ibv_devinfo -v >&2
-restore
+load iperf3 iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400
+load "iperf3 -R" iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400 -R
+load redis redis-server --port $port --bind 10.78.0.1 --protected-mode no --save "" --appendonly no --dir "$work" -- \
+	redis-benchmark -h 10.78.0.1 -p $port -t set -c 4 -n 1000000000 -d 4096
+
+rdma link delete siw0
+rdma link add rxe0 type rxe netdev eth0
+rdma link add rxe1 type rxe netdev eth1
 plan
