@@ -115,10 +115,8 @@ static bool is_refused(json_t *device, int libraries)
 {
 	const char *error = text_of(device, "uverbs_error");
 
-	if (json_is_true(json_object_get(device, "iwarp"))) {
-		refuse(device, "it is an iWARP device; Shunt needs RoCE or InfiniBand",
-		       "use another device; on one host the soft device needs none");
-	} else if (strcmp(text_of(device, "node_type"), "CA")) {
+	if (strcmp(text_of(device, "node_type"), "CA") &&
+	    !json_is_true(json_object_get(device, "iwarp"))) {
 		refuse(device, "it is no channel adapter: it has no reliable connections (RC)",
 		       "use another device");
 	} else if (!*text_of(device, "uverbs")) {
@@ -145,6 +143,15 @@ static bool is_refused(json_t *device, int libraries)
 		return false;
 	}
 	return true;
+}
+
+static void remark_iwarp(json_t *device)
+{
+	if (!json_is_true(json_object_get(device, "iwarp")))
+		return;
+	set(device, "remark",
+	    "an iWARP device: other hosts ask at one TCP port who listens here (SHUNT_DIRECTORY)");
+	set(device, "do", "let that port and those of SHUNT_PORTS through the firewall");
 }
 
 static void judge_memory(json_t *device)
@@ -176,6 +183,7 @@ static void judge(json_t *device, int libraries)
 	if (is_refused(device, libraries)) {
 		usable = false;
 	} else if (usable) {
+		remark_iwarp(device);
 		judge_memory(device);
 	} else {
 		set(device, "why", "%s", last ? text_of(last, "why") : "it has no port");
