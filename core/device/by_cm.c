@@ -310,7 +310,7 @@ static struct bond **find(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 void shunt_by_cm_tell(struct shunt_by_cm *by_cm, const struct ibv_qp *qp, void *address)
 {
 	const struct bond *bond = *find(by_cm, qp);
-	struct address told = bond ? bond->told : (struct address){ .port = 0 };
+	struct address told = bond ? bond->told : (struct address) { .port = 0 };
 
 	told.magic = MAGIC;
 	memcpy(address, &told, sizeof(told));

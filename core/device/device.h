@@ -32,7 +32,7 @@ struct shunt_device {
 	struct ibv_comp_channel *channel;	/* of all CQs */
 	struct ibv_device_attr limits;
 	uint8_t port;				/* of the device */
-	bool by_cm;	/* its queue pairs are connected by the connection manager alone: iWARP */
+	bool by_cm; /* its queue pairs are connected by the connection manager alone: iWARP */
 	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
 	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */

@@ -201,8 +201,10 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	device->by_cm = verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
 	result = device->by_cm ? open_iwarp(device, own) : 0;
 	if (result) {
-		snprintf(error, bytes, "the iWARP device %s cannot be used: its queue pairs could not be connected",
-			 verbs->context->device->name);
+		snprintf(
+			error, bytes,
+			"the iWARP device %s cannot be used: its queue pairs could not be connected",
+			verbs->context->device->name);
 		goto forget_device;
 	}
 	own->salt = shunt_random(engine, 1 << 24);

@@ -41,7 +41,7 @@ struct shunt_path {
 	uint16_t slid, dlid;	/* InfiniBand; else 0 */
 	uint8_t sl, traffic_class, hop_limit;
 	uint8_t mtu;		/* enum ibv_mtu; 0: not known */
-	uint8_t here[16], there[16];	/* IP addresses of both ends (core/base/address.h) */
+	uint8_t here[16], there[16]; /* IP addresses of both ends (core/base/address.h) */
 };
 
 struct shunt_verbs {

@@ -59,8 +59,10 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 {
 	struct shunt_lane *lane = stream->lane;
 	const struct shunt_verbs *verbs = lane->link->device->verbs;
-	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
-			    verbs->register_mr(lane->link->pd, out, to - from, access_of(lane->link->device));
+	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ?
+				    NULL :
+				    verbs->register_mr(lane->link->pd, out, to - from,
+						       access_of(lane->link->device));
 	bool good = mr != NULL;
 
 	while (good && from < to) {

@@ -40,7 +40,7 @@ struct shunt_link {
 	struct shunt_engine *engine;
 	_Atomic uint8_t state;
 	bool initiator;		/* we connected to the peer's rendezvous */
-	uint8_t joining;	/* queue pairs that are not connected yet, at the connecting end; the channel rests. Service thread */
+	uint8_t joining; /* queue pairs that are not connected yet, at the connecting end; the channel rests. Service thread */
 	bool met;		/* the peer has knocked, or need not: service thread */
 	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;

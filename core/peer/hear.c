@@ -182,7 +182,8 @@ static bool hear(struct shunt_link *link)
 	while (count--)
 		link->engine->sys->close(fds[count]);
 	/* What follows the end of a failover is not for this link any more. */
-	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining && !shunt_failover_over(link);
+	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining &&
+	       !shunt_failover_over(link);
 }
 
 static void readable(struct shunt_link *link)

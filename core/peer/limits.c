@@ -161,8 +161,9 @@ void shunt_limits_run(struct shunt_task *task)
 		if (atomic_load(&link->state) != SHUNT_LINK_HELLO || !must_hurry(link))
 			continue;
 		if (now >= link->hello_by)
-			shunt_link_fail(link, link->joining ? "its queue pairs are not connected in time" :
-							      "it does not introduce itself");
+			shunt_link_fail(link, link->joining ?
+						      "its queue pairs are not connected in time" :
+						      "it does not introduce itself");
 		else
 			shunt_task_at(task, link->hello_by);
 	}

@@ -285,14 +285,16 @@ static void wait_for_queue_pairs(struct shunt_link *link, int count)
 {
 	link->joining = (uint8_t)count;
 	shunt_task_at(&link->engine->service->tasks.limits, link->hello_by);
-	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source,
+			  shunt_link_events(link));
 }
 
 void shunt_link_joined(struct shunt_link *link)
 {
 	if (!link->joining || --link->joining || atomic_load(&link->failed))
 		return;
-	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source,
+			  shunt_link_events(link));
 	go_up(link);
 }
 

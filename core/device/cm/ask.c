@@ -136,7 +136,8 @@ void cm_ask_event(struct cm *cm, struct cm_ask *ask, struct rdma_cm_event *event
 		status = -EPROTO;
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		status = event->status == -ETIMEDOUT ? resolve(cm, ask) : cm_error_of(event->status);
+		status = event->status == -ETIMEDOUT ? resolve(cm, ask) :
+						       cm_error_of(event->status);
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:

@@ -7,16 +7,16 @@
 #include <string.h>
 #include "core/device/cm/inside.h"
 
-#define BACKLOG 64	/* pairs that the kernel keeps for us; further ones are refused by it */
+#define BACKLOG 64 /* pairs that the kernel keeps for us; further ones are refused by it */
 #define RESOLVE_MS 2000
-#define PORTS_TRIED 16	/* of those that the system chooses: sockets of TCP have some of them */
+#define PORTS_TRIED 16 /* of those that the system chooses: sockets of TCP have some of them */
 
 struct cm_pair {
-	struct cm_end end;	/* the id is NULL until the peer has come */
+	struct cm_end end; /* the id is NULL until the peer has come */
 	struct cm_pair *next;
 	uint32_t qp_num;
 	enum { ON_ITS_WAY, JOINED, OVER } state;
-	union cm_address peer;	/* whom an expected one is for */
+	union cm_address peer; /* whom an expected one is for */
 	uint8_t word[CM_WORD];
 };
 
@@ -24,7 +24,7 @@ struct cm_pair {
 
 static uint16_t *port_of(union cm_address *address)
 {
-	return &address->v4.sin_port;	/* both families have it in the same place */
+	return &address->v4.sin_port; /* both families have it in the same place */
 }
 
 static int listen_at(struct cm *cm, const union cm_address *at, struct cm_listener *listener)
@@ -90,7 +90,7 @@ static struct cm_pair *make(struct cm *cm, uint32_t qp_num, const uint8_t word[C
 
 	if (!pair)
 		return NULL;
-	pair->end = (struct cm_end){ .arg = arg, .role = CM_PAIRS };
+	pair->end = (struct cm_end) { .arg = arg, .role = CM_PAIRS };
 	pair->qp_num = qp_num;
 	memcpy(pair->word, word, CM_WORD);
 	pair->next = cm->pairs;
@@ -156,9 +156,9 @@ int cm_pair_connect(struct cm *cm, const union cm_address *local, const union cm
 /* One READ may be under way in each direction, as on any other device. */
 static struct rdma_conn_param param_of(const struct cm_pair *pair)
 {
-	return (struct rdma_conn_param){ .qp_num = pair->qp_num,
-					 .responder_resources = 1,
-					 .initiator_depth = 1 };
+	return (struct rdma_conn_param) { .qp_num = pair->qp_num,
+					  .responder_resources = 1,
+					  .initiator_depth = 1 };
 }
 
 static int knock(struct cm *cm, struct cm_pair *pair)
@@ -190,8 +190,8 @@ static struct cm_pair *expected(struct cm *cm, const struct rdma_cm_id *id,
 {
 	struct cm_pair *pair = cm->pairs;
 
-	while (pair && (pair->end.id || memcmp(pair->word, word, CM_WORD) ||
-			!is_from(id, &pair->peer)))
+	while (pair &&
+	       (pair->end.id || memcmp(pair->word, word, CM_WORD) || !is_from(id, &pair->peer)))
 		pair = pair->next;
 	return pair;
 }
@@ -242,7 +242,7 @@ static int step(struct cm *cm, struct cm_pair *pair, const struct rdma_cm_event 
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return cm_error_of(event->status);
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:	/* of a device whose queue pairs are led by hand */
+	case RDMA_CM_EVENT_CONNECT_RESPONSE: /* of a device whose queue pairs are led by hand */
 		return -EOPNOTSUPP;
 	default:
 		return 0;

@@ -17,7 +17,7 @@
 
 #include "core/device/cm/cm.h"
 
-#define CM_WORD 16	/* bytes */
+#define CM_WORD 16 /* bytes */
 
 /*
  * Where expected pairs come in, at a local address: at the first free port from `first` to `last` (host order; 0: at one that
