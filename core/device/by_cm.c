@@ -10,7 +10,7 @@
 #include "core/device/cm/pair.h"
 #include "core/device/device.h"
 #include "core/device/device_verbs.h"
-#include "core/device/verbs/iwarp.h"
+#include "core/device/iwarp.h"
 #include "core/engine.h"
 #include "core/fd/loading.h"
 #include "core/fd/own_fds.h"
@@ -192,7 +192,7 @@ static union cm_address address_of(const uint8_t ip[16])
 	return address;
 }
 
-/* The device's own GID begins with the MAC address of its network device (verbs/iwarp.h). */
+/* The device's own GID begins with the MAC address of its network device (iwarp.h). */
 static bool is_own(const struct shunt_by_cm *by_cm, const uint8_t ip[16])
 {
 	uint8_t mac[SHUNT_IWARP_MAC];

@@ -9,6 +9,7 @@ device_sources = \
 	core/device/fault_device.c core/device/fault_device.h \
 	core/device/fault_rules.c core/device/fault_rules.h \
 	core/device/imm.c core/device/imm.h \
+	core/device/iwarp.c core/device/iwarp.h \
 	core/device/itself.c core/device/itself.h \
 	core/device/page.c core/device/page.h \
 	core/device/page_verbs.c core/device/page_verbs.h \

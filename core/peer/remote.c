@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/remote.h"
 #include "core/device/device_verbs.h"
-#include "core/device/verbs/iwarp.h"
+#include "core/device/iwarp.h"
 #include "core/fd/own_fds.h"
 #include <dirent.h>
 #include <errno.h>

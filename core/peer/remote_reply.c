@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/base/address.h"
-#include "core/device/verbs/iwarp.h"
+#include "core/device/iwarp.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/remote_guest.h"

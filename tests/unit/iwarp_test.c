@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "core/base/address.h"
-#include "core/device/verbs/iwarp.h"
+#include "core/device/iwarp.h"
 
 static char root[] = "/tmp/shunt-iwarp-XXXXXX";
 static const uint8_t mac[SHUNT_IWARP_MAC] = { 0x52, 0x54, 0, 0x12, 0x34, 0x56 };

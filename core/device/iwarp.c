@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/device/verbs/iwarp.h"
+#include "core/device/iwarp.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
  * include/rdma/ib_addr.h). `root` stands before /sys; tests have a tree of their own. Callers bracket these calls with
  * shunt_own_fds_begin(). Errors are -errno.
  */
-#ifndef SHUNT_CORE_DEVICE_VERBS_IWARP_H
-#define SHUNT_CORE_DEVICE_VERBS_IWARP_H
+#ifndef SHUNT_CORE_DEVICE_IWARP_H
+#define SHUNT_CORE_DEVICE_IWARP_H
 
 #include <stdbool.h>
 #include <stdint.h>
