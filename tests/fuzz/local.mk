@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check does.
-fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/shm_segment tests/fuzz/remote_listener \
+fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/directory tests/fuzz/shm_segment tests/fuzz/remote_listener \
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/rules tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
@@ -53,6 +53,10 @@ tests_fuzz_channel_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_remote_listener_SOURCES = tests/fuzz/remote_listener.c $(fuzz_fake) $(fuzz_main)
 tests_fuzz_remote_listener_LDADD = $(fuzz_ldadd)
 tests_fuzz_remote_listener_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_directory_SOURCES = tests/fuzz/directory.c $(fuzz_fake) $(fuzz_main)
+tests_fuzz_directory_LDADD = $(fuzz_ldadd)
+tests_fuzz_directory_LDFLAGS = $(fuzz_ldflags)
 
 tests_fuzz_witness_SOURCES = tests/fuzz/witness.c $(fuzz_fake) $(fuzz_main)
 tests_fuzz_witness_LDADD = $(fuzz_ldadd)
