@@ -31,6 +31,8 @@ static struct id ids[IDS];
 static int open_ids, answers, questions;
 static struct ibv_context context;	/* of the device that a route goes through */
 static struct ibv_device rdma_device = { .name = "fuzz0", .transport_type = IBV_TRANSPORT_IB };
+static struct ibv_context iwarp_context;
+static struct ibv_device iwarp_device = { .name = "fuzz1", .transport_type = IBV_TRANSPORT_IWARP };
 static struct rdma_event_channel channel;
 static const uint8_t secret[SHUNT_KEY_BYTES] = "a key";
 static const uint8_t *key;	/* the engine's; NULL: it has none */
@@ -174,7 +176,7 @@ static int connect_id(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	const struct cm_frame *frame = param->private_data;
 
 	known(id)->asked = true;
-	fuzz_check(param->private_data_len <= 56);
+	fuzz_check(param->private_data_len <= 56 && id->verbs != &iwarp_context);
 	fuzz_check(frame->bytes ==
 		   (key ? sizeof(struct remote_question) : SHUNT_REMOTE_QUESTION_BARE));
 	memcpy(&known(id)->question, frame->data, frame->bytes);
@@ -308,7 +310,18 @@ static void fill_route(struct rdma_cm_id *id)
 
 	context.device = &rdma_device;
 	context.cmd_fd = context.async_fd = -1;
-	id->verbs = fuzz_below(in, 8) == 7 ? NULL : &context;
+	iwarp_context.device = &iwarp_device;
+	iwarp_context.cmd_fd = iwarp_context.async_fd = -1;
+	switch (fuzz_below(in, 8)) {
+	case 7:
+		id->verbs = NULL;
+		break;
+	case 6:
+		id->verbs = &iwarp_context;
+		break;
+	default:
+		id->verbs = &context;
+	}
 	id->port_num = 1;
 	id->route.addr.src_sin.sin_family = fuzz_below(in, 4) == 3 ? AF_INET6 : AF_INET;
 	id->route.addr.src_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -376,10 +389,17 @@ static void some_event(void)
 		answer_us(id);
 }
 
+/* The directory of a host with an iWARP device is asked before anything is sound. */
 static int refuse(int fd, const struct sockaddr *address, socklen_t length)
 {
+	bool directory = address->sa_family == AF_INET &&
+			 ((const struct sockaddr_in *)address)->sin_port == htons(14791);
+
+	if (directory)
+		return fail(fuzz_below(in, 2) ? EINPROGRESS : ECONNREFUSED);
 	if (fd < SIM_FDS && sim_sock_of[fd])
 		return sim_sys.connect(fd, address, length);
+	fuzz_check(address->sa_family == AF_UNIX || !key || is_sound);
 	return address->sa_family == AF_UNIX ? sim_sys.connect(fd, address, length) : fail(ECONNREFUSED);
 }
 
@@ -389,7 +409,6 @@ static int gate_socket(int family, int type, int protocol)
 {
 	bool tcp = family != AF_UNIX && (type & SOCK_STREAM);
 
-	fuzz_check(!tcp || !key || is_sound);	/* a channel, or a gate */
 	return sim_sys.socket(tcp ? AF_UNIX : family, type, tcp ? 0 : protocol);
 }
 
@@ -401,6 +420,8 @@ static int gate_bind(int fd, const struct sockaddr *address, socklen_t length)
 
 	if (address->sa_family == AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) || family != AF_UNIX)
 		return sim_sys.bind(fd, address, length);
+	/* A gate is at a wildcard; the rest is about to connect. */
+	fuzz_check(((const struct sockaddr_in *)address)->sin_addr.s_addr || !key || is_sound);
 	return bind(fd, &any, sizeof(any.sa_family));
 }
 
@@ -470,6 +491,7 @@ static void make(void)
 
 	victim->device_choice = SHUNT_DEVICE_VERBS;
 	victim->config.proof = true;
+	victim->config.brief = 0; /* a connection asks at its first use */
 	fuzz_world_sys()->connect = refuse;
 	fuzz_world_sys()->socket = gate_socket;
 	fuzz_world_sys()->bind = gate_bind;
