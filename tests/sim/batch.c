@@ -539,6 +539,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(seat_stays_while_pinned),
 		cmocka_unit_test(nothing_but_large_blocking_sends_is_pinned),
 		cmocka_unit_test(without_memory_tcp_carries_on),
+		cmocka_unit_test(an_unanswered_read_ends_the_queue_pair),
+		cmocka_unit_test(an_unanswered_read_loses_what_is_not_retained),
 		cmocka_unit_test(a_pinned_buffer_is_kept_for_the_peer),
 		cmocka_unit_test(nothing_goes_before_the_proof),
 		cmocka_unit_test(a_sender_waits_for_the_question_only),

@@ -133,6 +133,26 @@ static void end_faults(void)
 	}
 }
 
+/* An engine that retains what it has sent loses nothing with its queue pair. */
+static void lose_queue_pair(void)
+{
+	if (sim_world.engine[0]->config.retain && sim_world.engine[1]->config.retain)
+		sim_world.broken = true;
+	else
+		sim_world.killed = true;
+}
+
+/*
+ * A stalled device is a dead one to an engine that has waited SHUNT_DEAD_MS for its READ
+ * (core/lane/remote_read.c): the engine gives the queue pair up.
+ */
+static void note_failovers(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (atomic_load(&sim_world.engine[i]->failovers))
+			lose_queue_pair();
+}
+
 static void kill_link(void)
 {
 	struct shunt_link *link = some_link();
@@ -145,11 +165,7 @@ static void kill_link(void)
 		shutdown(link->channel.fd, SHUT_RDWR);
 		return;
 	}
-	/* Who keeps what he has sent loses nothing with his queue pair. */
-	if (sim_world.engine[0]->config.retain && sim_world.engine[1]->config.retain)
-		sim_world.broken = true;
-	else
-		sim_world.killed = true;
+	lose_queue_pair();
 	if (!sim_world.broken || sim_step & 1) {
 		soft_qp_fault(some_qp(link), SOFT_FAULT_KILL);
 		return;
@@ -368,6 +384,7 @@ static bool advance(void)
 	sim_clock += 1000000;
 	sim_step++;
 	sim_trust_step();
+	note_failovers();
 	return moved;
 }
 
@@ -458,7 +475,8 @@ void sim_play(void)
 	uint64_t steps = sim_size(sim_world.dying ? 3000 : 600) + 50;
 
 	for (sim_step = 0; sim_step < steps; sim_step++)
-		step(most), sim_trust_serve(), sim_trust_step(), sim_world_tokens();
+		step(most), sim_trust_serve(), sim_trust_step(), note_failovers(),
+			sim_world_tokens();
 	if (!sim_world.silent)
 		end_faults();
 	while (!sim_world.conns)

@@ -14,6 +14,7 @@
 #include "core/peer/link_end.h"
 #include "core/service.h"
 #include "core/stream/pinned.h"
+#include "core/stream/retire.h"
 
 #define INLINE 256
 
@@ -279,4 +280,62 @@ void without_memory_tcp_carries_on(void **state)
 	assert_int_equal(sent, 20000);
 	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
 	end_bed();
+}
+
+/* --- a READ without an answer --- */
+
+/*
+ * The peer wants back what lies in its ring, and the stalled device does not answer the READ for that. The engine gives
+ * the queue pair up. The peer has not heard of it, and sends on its other stream.
+ */
+static void read_in_vain(bool peer_retains)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_link *link;
+
+	config.retain = 1;
+	config.dead_ms = 10;
+	make_bed(&config, 2);
+	link = bed.lane[0]->link;
+	bed.lane[1]->retains = link->peer_retains = peer_retains;
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	turn();
+	stream_of(&bed.pair[0].side[0])->tx.stage.reusable = SHUNT_NEVER; /* as if it were full */
+	stall(true);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_SPLICE);
+	while (atomic_load(&link->state) == SHUNT_LINK_UP)
+		shunt_service_step(engines[0], 0);
+	assert_int_equal(counted(0, "failovers"), 1);
+	assert_int_equal(stream_of(&bed.pair[1].side[1])->tx.track, SHUNT_LINK);
+	assert_int_equal(put(1, 1, 100, 0), 100);
+	for (int i = 0; i < 10; i++)
+		turn();
+}
+
+/* The link is over, and a peer that retains what it has sent loses nothing. */
+void an_unanswered_read_ends_the_queue_pair(void **state)
+{
+	(void)state;
+	read_in_vain(true);
+	all_arrived();
+	close_side(&bed.pair[1].side[0]);
+	close_side(&bed.pair[1].side[1]);
+	leave_bed();
+}
+
+/* A peer that does not has lost what it posted last: both ends of that stream are reset, and no other. */
+void an_unanswered_read_loses_what_is_not_retained(void **state)
+{
+	char byte;
+
+	(void)state;
+	read_in_vain(false);
+	for (int side = 0; side < 2; side++)
+		assert_int_equal(receive_some(&bed.pair[1].side[side], &byte, 1, MSG_DONTWAIT),
+				 -ECONNRESET);
+	close_side(&bed.pair[1].side[0]);
+	close_side(&bed.pair[1].side[1]);
+	bed.pairs = 1;
+	all_arrived();
+	leave_bed();
 }
