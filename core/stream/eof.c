@@ -123,6 +123,16 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
 }
 
+/* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */
+static void end_here(struct shunt_stream *stream, uint64_t head)
+{
+	struct shunt_group *group = &stream->engine->group;
+
+	shunt_lock_take(&group->lock);
+	atomic_store(&stream->rx.fin, head);
+	shunt_lock_leave(&group->lock);
+}
+
 /* TCP has ended. Before FIN, or before a switch, only a reset does that; behind its own FIN the kernel does not say so. */
 ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
 {
@@ -134,5 +144,7 @@ ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
 		return shunt_eof_in_doubt(stream, fd);
 	if (atomic_load(&rx->told))
 		hear_no_more(stream);
+	else
+		end_here(stream, head);
 	return 0;
 }

@@ -153,6 +153,8 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
 	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		return NULL;
+	if (at == atomic_load(&rx->fin))
+		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
 	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";

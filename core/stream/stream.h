@@ -209,7 +209,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
 	_Atomic uint64_t second;	/* P: the announced end of the track after that */
-	_Atomic uint64_t fin;	/* P: end of the stream; SHUNT_NEVER unknown */
+	_Atomic uint64_t
+		fin; /* P: end of the stream, of FIN or of TCP's end that was read; SHUNT_NEVER unknown */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that the peer shows in TCP; before: our chance */

@@ -598,6 +598,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(seats_stay_while_the_service_works),
 		cmocka_unit_test(a_refusal_overtakes_what_was_sent),
 		cmocka_unit_test(a_refusal_comes_before_a_switch),
+		cmocka_unit_test(an_end_that_was_read_stays),
 		cmocka_unit_test(a_question_goes_with_its_seat),
 		cmocka_unit_test(no_end_overtakes_what_is_held_back),
 		cmocka_unit_test(an_end_waits_for_the_confirmation),

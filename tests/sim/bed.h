@@ -214,6 +214,7 @@ void ended_lanes_are_counted(void **state);
 /* owed.c */
 void a_refusal_overtakes_what_was_sent(void **state);
 void a_refusal_comes_before_a_switch(void **state);
+void an_end_that_was_read_stays(void **state);
 void a_question_goes_with_its_seat(void **state);
 void no_end_overtakes_what_is_held_back(void **state);
 void an_end_waits_for_the_confirmation(void **state);

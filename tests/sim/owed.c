@@ -31,6 +31,40 @@ static void grant(struct pair *pair)
 	assert_false(shunt_stream_is_linked(stream_of(&pair->side[0])));
 }
 
+/*
+ * The program reads TCP's end, and then both ends attach. FIN is still on its way: the next call
+ * finds the same end, and so does the call behind FIN.
+ */
+void an_end_that_was_read_stays(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *reader;
+	struct pair pair;
+	char byte;
+
+	(void)state;
+	make_bed(&config, 1);
+	grant(&pair);
+	reader = &pair.side[0];
+	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_STALL);
+	assert_int_equal(shunt_stream_shutdown(engines[1], pair.side[1].fd,
+					       stream_of(&pair.side[1]), SHUT_WR),
+			 0);
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
+	assert_false(shunt_stream_is_linked(stream_of(reader)));
+	shunt_service_step(engines[0], 0);
+	assert_true(shunt_stream_is_linked(stream_of(reader)));
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
+	soft_qp_fault(bed.lane[1]->qp, SOFT_FAULT_NONE);
+	for (int i = 0; i < 5; i++)
+		turn();
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
+	close_side(&pair.side[0]);
+	close_side(&pair.side[1]);
+	end_bed();
+}
+
 /* The acceptor has asked the other end to hand the stream back; that refuses it, and the link dies before it has answered. */
 void a_question_goes_with_its_seat(void **state)
 {
