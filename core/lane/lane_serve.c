@@ -85,11 +85,10 @@ static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 	       !atomic_load(&tx->shut) && bytes && bytes < lane->frag_bytes;
 }
 
-/* Nobody will read what has no room: the peer has closed, or one of us resets the connection. */
-static bool is_unwanted(const struct shunt_stream *stream, uint32_t work)
+/* Nobody will read what has no room: the peer has closed, or either end has reset the connection. */
+static bool is_unwanted(const struct shunt_stream *stream)
 {
-	return work & SHUNT_WORK_RESET || atomic_load(&stream->released) ||
-	       atomic_load(&stream->tx.dead);
+	return atomic_load(&stream->released) || atomic_load(&stream->tx.dead);
 }
 
 /*
@@ -127,7 +126,7 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 			break;
 		if (!shunt_chain_flush(lane->chain))
 			return false;
-		if (is_unwanted(stream, *work)) {
+		if (is_unwanted(stream)) {
 			drop_rest(stream, *work);
 			break;
 		}

@@ -104,7 +104,7 @@ static int measure(const struct shunt_tx *tx, uint64_t from, size_t *bytes)
 		return -ENODATA;
 	if (from > posted || from < atomic_load(&tx->consumed))
 		return -EPROTO;
-	/* Of a direction that the peer has reset, `posted` counts what was dropped and had no room. */
+	/* Of a direction that either end has reset, `posted` counts what was dropped and had no room. */
 	if (present - from > atomic_load(&tx->old_bytes) ||
 	    (posted > present && posted - present > atomic_load(&tx->ring_bytes)))
 		return atomic_load(&tx->dead) ? -ENODATA : -EPROTO;

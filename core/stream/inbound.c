@@ -28,6 +28,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (!stream->tx.shut || atomic_load(&stream->state) != SHUNT_LINKED ||
 	    atomic_exchange(&stream->rx.refused, true))
 		return;
+	atomic_store(&stream->tx.dead, true);
 	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
 	shunt_roster_kick(engine, stream->lane);
 }

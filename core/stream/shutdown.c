@@ -70,8 +70,10 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 
 	shunt_request_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
-	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2)
+	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2) {
+		atomic_store(&stream->tx.dead, true);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+	}
 }
 
 int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)

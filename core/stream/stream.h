@@ -134,7 +134,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint8_t ruled_trace;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
 	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed (traced.h); written under tx.lock */
 	_Atomic uint64_t stuck_since;	/* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
-	_Atomic bool dead;	/* P: the peer's end is gone: EPIPE */
+	_Atomic bool dead; /* the peer's end is gone, or this end has reset it: EPIPE */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */

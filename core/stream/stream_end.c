@@ -58,6 +58,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	shunt_streams_reset_tcp(engine, fd);
 	stream->tx.shut = true;
+	atomic_store(&stream->tx.dead, true);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 }
 

@@ -222,6 +222,35 @@ void a_reset_drops_the_rest(void **state)
 }
 
 /*
+ * A sender that answers data with a reset drops the rest, too. Its queue pair dies, and the peer
+ * asks for what is behind the ring: that is no lie.
+ */
+void a_sender_that_resets_drops_the_rest(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+
+	(void)state;
+	config.retain = 1;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(shunt_overflow_is_pending(&sender->tx));
+	shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_RDWR);
+	assert_int_equal(put(0, 1, 100, 0), 100);
+	while (!atomic_load(&sender->rx.refused))
+		turn();
+	turn();
+	assert_int_equal(atomic_load(&sender->tx.posted), atomic_load(&sender->tx.staged));
+	shunt_link_fail(bed.lane[0]->link, "the test");
+	for (int n = 0; n < 10; n++)
+		turn();
+	nobody_was_wrong();
+	leave_bed();
+}
+
+/*
  * A device that is yet to fetch from the stage before keeps this one from growing; the sender is told when it has.
  */
 void the_wait_for_a_fetch_ends(void **state)
