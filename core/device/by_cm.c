@@ -65,6 +65,12 @@ static void leave(struct shunt_by_cm *by_cm)
 
 /* --- what the connection manager says --- */
 
+static void say_why(const struct shunt_by_cm *by_cm, int status)
+{
+	shunt_log(SHUNT_LOG_WARN, "a queue pair of device %s cannot be connected: %s",
+		  by_cm->device->context->device->name, strerror(-status));
+}
+
 static void on_joined(void *pair_arg, int status)
 {
 	struct bond *bond = pair_arg;
@@ -74,8 +80,7 @@ static void on_joined(void *pair_arg, int status)
 		shunt_device_qp_joined(device, bond->qp);
 		return;
 	}
-	shunt_log(SHUNT_LOG_WARN, "a queue pair of device %s is not connected: %s",
-		  device->context->device->name, strerror(-status));
+	say_why(bond->by_cm, status);
 	shunt_device_qp_failed(device, bond->qp, "its queue pairs cannot be connected");
 }
 
@@ -133,6 +138,7 @@ int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 		shunt_log(SHUNT_LOG_WARN, "queue pairs of %s cannot be connected: %s",
 			  device->context->device->name, by_cm->cm.error);
 	} else {
+		shunt_device_note_helpers(engine->files);
 		result = shunt_loop_add(&engine->loop, cm_fd(&by_cm->cm), &by_cm->source, EPOLLIN);
 		if (result)
 			cm_close(&by_cm->cm);
@@ -338,6 +344,7 @@ int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct 
 				     expect(by_cm, bond, &here, &there);
 	leave(by_cm);
 	if (result) {
+		say_why(by_cm, result);
 		free(bond);
 		return result;
 	}

@@ -181,16 +181,18 @@ static bool address_of_listener(struct shunt_engine *engine, const struct shunt_
 }
 
 /*
- * At an iWARP device a listener of the connection manager takes the TCP port. A wildcard's listens at all devices, so
- * the directory answers for it.
+ * At an iWARP device a listener of the connection manager takes the TCP port. One at a wildcard, or at loopback's
+ * addresses, which belong to no device, listens at all devices: the directory answers for it.
  */
 static bool is_for_directory(const struct shunt_remote *remote, const union cm_address *address)
 {
-	static const struct in6_addr any = IN6ADDR_ANY_INIT;
+	struct sockaddr_storage storage = { 0 };
+	uint8_t ip[16];
+	uint16_t port;
 
-	return remote->iwarp && (address->any.sa_family == AF_INET6 ?
-					 !memcmp(&address->v6.sin6_addr, &any, sizeof(any)) :
-					 address->v4.sin_addr.s_addr == htonl(INADDR_ANY));
+	memcpy(&storage, address, sizeof(*address));
+	return remote->iwarp && !shunt_address_of(&storage, ip, &port) &&
+	       shunt_address_is_loopback(ip);
 }
 
 static void offer(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous,
