@@ -68,6 +68,7 @@ struct shunt_engine {
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic uint64_t queue_pairs; /* that devices have made so far */
+	_Atomic uint64_t evicted; /* links that ended because nothing used them */
 	_Atomic uint64_t impatient;	/* ns; until then no call waits for EXPECT (tx.c) */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */

@@ -19,6 +19,7 @@
 #include "core/no_new_privs.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
+#include "core/peer/eviction.h"
 #include "core/peer/limits.h"
 #include "core/peer/links.h"
 #include "core/peer/listen.h"
@@ -91,6 +92,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ "pacing", &tasks->pacing, shunt_pacing_run, false },
 		{ "qos", &tasks->qos, shunt_qos_run, false },
 		{ "idle", &tasks->idle, shunt_idle_run, false },
+		{ "eviction", &tasks->eviction, shunt_eviction_run, false },
 		{ "trace", &tasks->trace, shunt_tracing_run, false },
 		{ "fault", &tasks->fault, shunt_fault_run, true },
 		{ "live", &tasks->live, shunt_live_run, false },

@@ -62,6 +62,7 @@ struct shunt_tasks {
 	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
+	struct shunt_task eviction; /* links that nothing uses */
 	struct shunt_task trace; /* peers are to be asked for rings, records to be completed, clocks compared */
 	struct shunt_task fault;	/* *faults that are due */
 	struct shunt_task live; /* lanes are to follow variables that have changed */

@@ -142,6 +142,8 @@ const struct shunt_metric shunt_metrics[] = {
 	GAUGE("queue_pairs", "counters.lanes", "Queue pairs"),
 	COUNTER("queue_pairs_created", "counters.queue_pairs_created",
 		"Queue pairs that were made"),
+	COUNTER("links_evicted", "counters.links_evicted",
+		"Links that ended because no connection used them"),
 	COUNTER("upgrades", "counters.upgrades", "Directions of streams that went to a link"),
 	COUNTER("handbacks", "counters.handbacks", "Streams that went back to the kernel for good"),
 	COUNTER("claims", "counters.claims", "Streams that a peer was asked to link"),

@@ -82,6 +82,7 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	text->comma = false;
 	shunt_json_number(text, "links", atomic_load(&engine->links_up));
 	shunt_json_number(text, "queue_pairs_created", atomic_load(&engine->queue_pairs));
+	shunt_json_number(text, "links_evicted", atomic_load(&engine->evicted));
 	shunt_json_number(text, "failovers", atomic_load(&engine->failovers));
 	shunt_json_number(text, "keepalive_probes", atomic_load(&engine->probes));
 	shunt_json_number(text, "comebacks", atomic_load(&engine->comebacks));

@@ -122,6 +122,9 @@ UINT(DEAD_MS, dead_ms, 10, 60000, 500, 0, "ms", LINK,
 UINT(KEEPALIVE_MS, keepalive_ms, 0, 86400000, 2000, 0, "ms", LIVE,
 	"how long an idle lane of an RDMA device may go without a sign of life. Twice in that time its peer's device "
 	"is asked for one. A device that gives none within SHUNT_DEAD_MS is given up. With 0 none is asked")
+UINT(LINK_IDLE_S, link_idle_s, 0, 86400, 120, 0, "s", LIVE,
+	"after how long a link that no connection uses ends, with its queue pairs and its memory. The next connection to that "
+	"process makes another. 0 keeps it as long as both processes live")
 UINT(SILENCE_S, silence_s, 2, 86400, 900, 0, "s", FIXED,
 	"after how long a peer's host that answers neither over RDMA nor over TCP is given up")
 UINT(TOS, tos, 0, 255, UINT64_MAX, AUTO, "", LIVE,

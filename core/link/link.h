@@ -67,6 +67,8 @@ struct shunt_link {
 	uint32_t next_id;
 	uint32_t top;		/* numbers from here on were never used; service thread */
 	uint32_t seated;		/* entries in use */
+	uint64_t
+		unused_since; /* ns: it has been seen without streams, and since then has had none; 0: not (core/peer/eviction.h) */
 	/* Of what we send (core/qos/); NULL: nothing limits it. Written under group.lock. */
 	struct shunt_throttle *throttle;
 	struct shunt_stream *refused;	/* their seats are let go when nothing on its way names them; service thread */

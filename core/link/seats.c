@@ -44,6 +44,7 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 		rx->link_end = 0;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
+		link->unused_since = 0;
 		if (link->top <= id)
 			link->top = id + 1;
 	}

@@ -10,6 +10,7 @@
 #include "core/lane/lanes.h"
 #include "core/link/share.h"
 #include "core/link/trust.h"
+#include "core/peer/eviction.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/poll/devices.h"
@@ -275,6 +276,7 @@ static void go_up(struct shunt_link *link)
 	atomic_fetch_add(&link->engine->links_up, 1);
 	shunt_keepalive_begin(link);
 	shunt_idle_begin(link->engine->service);
+	shunt_eviction_begin(link->engine->service);
 	shunt_qos_introduce(link);
 	shunt_tracing_introduce(link);
 	link->engine->link_hooks->up(link);

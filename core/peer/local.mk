@@ -10,6 +10,7 @@ peer_sources = \
 	core/peer/directory_ask.c core/peer/directory_ask.h \
 	core/peer/directory_owner.c core/peer/directory_owner.h \
 	core/peer/directory_words.c core/peer/directory_words.h \
+	core/peer/eviction.c core/peer/eviction.h \
 	core/peer/hear.c core/peer/hear.h \
 	core/peer/tracing.c core/peer/tracing.h \
 	core/peer/invite.c core/peer/invite.h \

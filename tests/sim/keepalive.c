@@ -481,10 +481,50 @@ static void idle_times_are_known(void **state)
 	leave_bed();
 }
 
+static int links(int engine)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = engines[engine]->service->links; link; link = link->next)
+		count++;
+	return count;
+}
+
+/* A link without streams ends at both ends, and the next connection has another; one with a stream stays. */
+static void an_unused_link_ends(void **state)
+{
+	struct shunt_config config = config_with(0);
+
+	(void)state;
+	config.link_idle_s = 4;
+	make_bed(&config, 0);
+	freeze_clock(true);
+	for (int i = 0; i < 2; i++) {
+		first_pair();
+		all_arrived();
+		pass(10000);
+		assert_int_equal(links(0), 1);
+		assert_int_equal(counted(0, "links_evicted"), i);
+		leave_bed();
+		pass(3000);
+		assert_int_equal(links(0), 1);
+		pass(3000);
+		assert_int_equal(links(0) + links(1), 0);
+		assert_int_equal(counted(0, "links_evicted"), i + 1);
+	}
+	engines[0]->config.link_idle_s = 0;
+	first_pair();
+	leave_bed();
+	pass(10000);
+	assert_int_equal(links(0), 1);
+	freeze_clock(false);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idle_times_are_known),
+		cmocka_unit_test(an_unused_link_ends),
 		cmocka_unit_test(idle_lanes_are_asked),
 		cmocka_unit_test(busy_lanes_are_not_asked),
 		cmocka_unit_test(nobody_is_asked_for_nothing),
