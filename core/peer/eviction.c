@@ -3,8 +3,8 @@
 #include "core/peer/link_end.h"
 #include "core/service.h"
 
-#define LOOKS                                                                                      \
-	4 /* in the time that a link may be unused, so that it is exceeded by a quarter at most */
+/* In the time that a link may be unused, so that it is exceeded by a quarter at most. */
+#define LOOKS 4
 #define SECOND 1000000000ull
 
 static uint64_t patience_of(const struct shunt_engine *engine)
