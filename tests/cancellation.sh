@@ -25,6 +25,12 @@ END
 
 # OBJECT CALL, and why it does no harm.
 sed 's/ *#.*//' > "$work/allowed" << 'END'
+iwarp close			# service thread, as are the next
+iwarp closedir
+iwarp open
+iwarp opendir
+iwarp read
+iwarp readdir
 remote closedir			# service thread, which nobody cancels
 remote opendir
 remote readdir

@@ -16,6 +16,7 @@
 #include "core/fd/own_fds.h"
 
 #define MAGIC 0x69777031u /* "iwp1" */
+#define READS 16 /* of a queue pair that may be under way in each direction */
 
 struct address { /* what the peer must know of a queue pair */
 	uint32_t magic;
@@ -322,6 +323,16 @@ void shunt_by_cm_tell(struct shunt_by_cm *by_cm, const struct ibv_qp *qp, void *
 	memcpy(address, &told, sizeof(told));
 }
 
+/* Each acknowledgment is a READ (imm.h): with few, a lane would wait for one before it sends the next. */
+static uint8_t reads_of(const struct ibv_device_attr *limits)
+{
+	int most = limits->max_qp_rd_atom < limits->max_qp_init_rd_atom ?
+			   limits->max_qp_rd_atom :
+			   limits->max_qp_init_rd_atom;
+
+	return (uint8_t)(most < READS ? most : READS);
+}
+
 int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct shunt_path *path,
 		     const void *address)
 {
@@ -338,6 +349,7 @@ int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct 
 		return -ENOMEM;
 	bond->by_cm = by_cm;
 	bond->qp = qp;
+	by_cm->cm.reads = reads_of(&by_cm->device->limits);
 	enter(by_cm);
 	if (ends_of(by_cm, path, &here, &there))
 		result = told.port ? connect_to(by_cm, bond, &here, &there, &told) :

@@ -11,8 +11,8 @@
 
 enum {
 	BATCH = 16, /* messages that are translated on the stack at a time */
-	SLOTS = 2, /* of a send queue for a message */
-	ENTRIES = 2, /* of a CQ for each: a QP that fails flushes both slots of a message */
+	SLOTS = 3, /* of a send queue for a message, with its acknowledgment */
+	ENTRIES = 3, /* of a CQ for each: a QP that fails flushes all slots of a message */
 };
 
 struct note { /* what a SEND carries */
@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct note) == SHUNT_IMM_NOTE_BYTES, "both ends have to a
 
 /* The receives of a lane, in the order in which they are posted and complete. group.lock, or no thread polls the lane yet. */
 struct shunt_imm_queue {
-	struct note *notes; /* one for each receive */
+	struct note *notes; /* one for each receive, and one for READs */
 	size_t bytes;
 	struct ibv_mr *mr;
 	uint32_t depth;
@@ -63,7 +63,7 @@ static uint32_t bytes_of(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-static struct ibv_send_wr *add(struct batch *batch, struct ibv_send_wr *from)
+static struct ibv_send_wr *append(struct batch *batch, struct ibv_send_wr *from)
 {
 	struct ibv_send_wr *wr = &batch->wr[batch->count];
 
@@ -75,18 +75,55 @@ static struct ibv_send_wr *add(struct batch *batch, struct ibv_send_wr *from)
 	return wr;
 }
 
-static void add_message(struct batch *batch, struct ibv_send_wr *from)
+/*
+ * A completion of iWARP says that the bytes have been taken, not that they have arrived. A READ is answered behind all
+ * that was sent before it, so a READ says it for a WR that is to say so: of the first word that the peer lets the lane
+ * read, into a note that no receive has. (siw ends queue pairs by READs of no bytes.)
+ */
+static void add_acknowledgment(struct batch *batch, const struct shunt_lane *lane,
+			       struct ibv_send_wr *from)
+{
+	const struct shunt_imm_queue *queue = lane->imm;
+	uint32_t at = batch->count;
+	struct ibv_send_wr *wr = append(batch, from);
+
+	wr[-1].send_flags &= ~IBV_SEND_SIGNALED;
+	batch->sges[at] = (struct ibv_sge) { (uintptr_t)&queue->notes[queue->depth],
+					     sizeof(struct note), queue->mr->lkey };
+	wr->opcode = IBV_WR_RDMA_READ;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->sg_list = &batch->sges[at];
+	wr->num_sge = 1;
+	wr->wr.rdma.remote_addr = lane->peer_controls;
+	wr->wr.rdma.rkey = lane->rkey;
+}
+
+static bool is_acknowledgment(const struct batch *batch, uint32_t at)
+{
+	return batch->wr[at].opcode == IBV_WR_RDMA_READ &&
+	       batch->from[at]->opcode != IBV_WR_RDMA_READ;
+}
+
+static void add(struct batch *batch, const struct shunt_lane *lane, struct ibv_send_wr *from)
+{
+	append(batch, from);
+	if (lane && from->send_flags & IBV_SEND_SIGNALED && from->opcode != IBV_WR_RDMA_READ)
+		add_acknowledgment(batch, lane, from);
+}
+
+static void add_message(struct batch *batch, const struct shunt_lane *lane,
+			struct ibv_send_wr *from)
 {
 	uint32_t bytes = bytes_of(from), at;
 	struct ibv_send_wr *wr;
 
 	if (bytes) {
-		wr = add(batch, from);
+		wr = append(batch, from);
 		wr->opcode = IBV_WR_RDMA_WRITE;
 		wr->send_flags &= ~(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
 	}
 	at = batch->count;
-	wr = add(batch, from);
+	wr = append(batch, from);
 	batch->notes[at] = (struct note) { from->imm_data, htonl(bytes) };
 	batch->sges[at] = (struct ibv_sge) { (uintptr_t)&batch->notes[at], sizeof(struct note), 0 };
 	wr->opcode = IBV_WR_SEND;
@@ -94,6 +131,16 @@ static void add_message(struct batch *batch, struct ibv_send_wr *from)
 	wr->send_flags |= IBV_SEND_INLINE;
 	wr->sg_list = &batch->sges[at];
 	wr->num_sge = 1;
+	if (from->send_flags & IBV_SEND_SIGNALED)
+		add_acknowledgment(batch, lane, from);
+}
+
+/* The message has gone and its READ has not: nobody would ever hear that it has arrived. */
+static void give_up(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr dead = { .qp_state = IBV_QPS_ERR };
+
+	device_of(qp)->verbs->modify_qp(qp, &dead, IBV_QP_STATE);
 }
 
 /*
@@ -105,23 +152,29 @@ static int flush(struct ibv_qp *qp, struct batch *batch, struct ibv_send_wr **ba
 {
 	struct ibv_send_wr *refused = batch->wr;
 	int result = device_of(qp)->imm.post_send(qp, batch->wr, &refused);
+	uint32_t at = result && refused ? (uint32_t)(refused - batch->wr) : 0;
 
-	if (result)
-		*bad = batch->from[refused ? refused - batch->wr : 0];
 	batch->count = 0;
+	if (result && is_acknowledgment(batch, at)) {
+		give_up(qp);
+		return 0;
+	}
+	if (result)
+		*bad = batch->from[at];
 	return result;
 }
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	const struct shunt_lane *lane = qp->qp_context;
 	struct batch batch;
 	int result = 0;
 
 	for (batch.count = 0; wr && !result; wr = wr->next) {
 		if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-			add_message(&batch, wr);
+			add_message(&batch, lane, wr);
 		else
-			add(&batch, wr);
+			add(&batch, lane, wr);
 		if (batch.count > SLOTS * (BATCH - 1) || !wr->next)
 			result = flush(qp, &batch, bad);
 	}
@@ -219,8 +272,6 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 			const struct shunt_lane *lane = (struct shunt_lane *)(uintptr_t)wc[i].wr_id;
 
 			take(lane->imm, &wc[i]);
-		} else if (wc[i].opcode == IBV_WC_SEND) {
-			wc[i].opcode = IBV_WC_RDMA_WRITE;
 		}
 	}
 	return count;
@@ -261,11 +312,12 @@ static struct shunt_imm_queue *make_queue(const struct shunt_device *device, str
 	if (!queue)
 		return NULL;
 	queue->depth = depth;
-	queue->bytes = depth * sizeof(*queue->notes);
+	queue->bytes = (depth + 1) * sizeof(*queue->notes);
 	queue->notes = device->imm.map(pd, queue->bytes);
 	if (queue->notes && !shunt_fault_denies(SHUNT_DENY_MR))
 		queue->mr = device->verbs->register_mr(pd, queue->notes, queue->bytes,
-						       IBV_ACCESS_LOCAL_WRITE);
+						       IBV_ACCESS_LOCAL_WRITE |
+							       IBV_ACCESS_REMOTE_WRITE);
 	if (queue->mr)
 		return queue;
 	saved = errno;

@@ -125,6 +125,7 @@ struct cm {
 	bool shared;			/* the program had opened librdmacm, too: devices are its and ours */
 	struct rdma_event_channel *channel;
 	uint64_t now;			/* of the present step */
+	uint8_t reads; /* that a pair may have under way in each direction (pair.h) */
 	int tos;			/* type of service (IP) of what is asked from now on, and of the routes; -1: the system's */
 	struct cm_ask *asks;
 	struct cm_listener *listeners;

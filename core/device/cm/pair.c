@@ -153,17 +153,16 @@ int cm_pair_connect(struct cm *cm, const union cm_address *local, const union cm
 	return -err;
 }
 
-/* One READ may be under way in each direction, as on any other device. */
-static struct rdma_conn_param param_of(const struct cm_pair *pair)
+static struct rdma_conn_param param_of(const struct cm *cm, const struct cm_pair *pair)
 {
 	return (struct rdma_conn_param) { .qp_num = pair->qp_num,
-					  .responder_resources = 1,
-					  .initiator_depth = 1 };
+					  .responder_resources = cm->reads,
+					  .initiator_depth = cm->reads };
 }
 
 static int knock(struct cm *cm, struct cm_pair *pair)
 {
-	struct rdma_conn_param param = param_of(pair);
+	struct rdma_conn_param param = param_of(cm, pair);
 	struct cm_frame frame;
 
 	param.private_data = &frame;
@@ -215,7 +214,7 @@ void cm_pair_come(struct cm *cm, struct rdma_cm_event *event)
 	}
 	pair->end.id = id;
 	id->context = &pair->end;
-	param = param_of(pair);
+	param = param_of(cm, pair);
 	if (!cm->calls.accept(id, &param))
 		return;
 	pair->state = OVER;

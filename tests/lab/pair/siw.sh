@@ -9,7 +9,7 @@
 shunt=$builddir/tools/shunt
 share=99	# per cent
 export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
-need redis-server redis-benchmark iperf3 jq rping nft
+need "$transfer" redis-server redis-benchmark iperf3 jq rping
 need_shunt
 
 rdma link delete rxe0 && rdma link delete rxe1
@@ -67,7 +67,7 @@ load() {
 	fi
 	meet "$name is counted"
 	{ kill "$pid"; wait "$pid"; } 2>/dev/null
-	tr '\r' '\n' <"$work/said" | grep -av rps= >&2
+	tr '\r' '\n' <"$work/said" | grep -av -e rps= -e '^ *$' >&2
 }
 
 check "rping over siw" wire_rping 10.78.0.1 20
@@ -75,6 +75,14 @@ load iperf3 iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400
 load "iperf3 -R" iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400 -R
 load redis redis-server --port $port --bind 10.78.0.1 --protected-mode no --save "" --appendonly no --dir "$work" -- \
 	redis-benchmark -h 10.78.0.1 -p $port -t set -c 4 -n 1000000000 -d 4096
+
+# Its queue pair dies in the midst of a transfer whose every byte is checked; the stream returns to a new one.
+export SHUNT_STATS=$work/stat.%p SHUNT_RETURN_MS=100
+[ "$lab_self" = one ] || export SHUNT_FAULT="kill:bytes=512K,count=1"
+check "a queue pair dies: every byte comes" between $shunt_run "$transfer" server -a 10.78.0.1 -p $port -n 80M -- \
+	somebody_listens $port -- $shunt_run "$transfer" client $port -a 10.78.0.1 -n 80M
+[ "$lab_self" = one ] || check "and the stream has returned to a link" jq -es 'map(.counters.streams_returned // 0) | add >= 1' "$work"/stat.*
+[ "$lab_self" = one ] || jq -c '.counters' "$work"/stat.* >&2
 
 rdma link delete siw0
 rdma link add rxe0 type rxe netdev eth0
