@@ -146,7 +146,10 @@ bool shunt_limits_hears(const struct shunt_service *service, int fd)
 	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
 }
 
-/* A peer that came to us is to say HELLO; one that has, to connect its queue pairs with ours; a stranger that we came to is to knock, for it may be nobody's peer. */
+/*
+ * A peer that came to us is to say HELLO. A stranger that we came to is to knock, for it may be nobody's peer. Queue pairs
+ * that are connected later are to be in the same time.
+ */
 static bool must_hurry(const struct shunt_link *link)
 {
 	return !link->initiator || link->joining || (link->channel.proves && !link->met);
