@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/ready.h"
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/lane/send_buffer.h"
 #include "core/stream/eof.h"
@@ -193,11 +194,25 @@ static void note_hangup(struct shunt_stream *stream)
 		atomic_store(&tx->dead, true);
 }
 
+/* TCP has ended, and nothing is unread; but its end does not count before FIN has come (eof.c), so recv would say EAGAIN. */
+static bool awaits_fin(struct shunt_stream *stream)
+{
+	int unread = 0;
+
+	return reads_tcp(&stream->rx) && !shunt_eof_counts(stream) &&
+	       !stream->engine->sys->ioctl(stream->fd, FIONREAD, &unread) && !unread;
+}
+
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 {
 	if (__builtin_expect(reported & EPOLLHUP, 0))
 		note_hangup(stream);
-	if (!(reported & EPOLLERR) || atomic_load(&stream->state) != SHUNT_LINKED)
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return reported;
+	if (!(reported & (EPOLLERR | EPOLLHUP)) && reported & (EPOLLIN | EPOLLRDHUP) &&
+	    awaits_fin(stream))
+		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM | EPOLLRDHUP);
+	if (!(reported & EPOLLERR))
 		return reported;
 	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;
 }

@@ -12,7 +12,10 @@ struct shunt_stream;
 
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
-/* The kernel's report, with what a reset makes true in tcp_poll() of a stream on a link. */
+/*
+ * The kernel's report, with what a reset makes true in tcp_poll() of a stream on a link, and without an end of TCP that
+ * does not count yet.
+ */
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 /* Events that the kernel must be asked for on behalf of a caller that wants `wanted`; 0: nothing, not even errors. */
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
