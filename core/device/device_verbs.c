@@ -165,7 +165,7 @@ static void ready(struct shunt_source *source, uint32_t events)
 	}
 }
 
-/* It has no WRITE_WITH_IMM, and the connection manager alone connects its queue pairs. */
+/* An iWARP device has no WRITE_WITH_IMM, and the connection manager alone connects its queue pairs. */
 static int open_iwarp(struct shunt_device *device, struct own *own)
 {
 	int result = shunt_imm_attach(device, &own->device.verbs);

@@ -46,7 +46,7 @@ struct shunt_imm_calls {
  * or NULL. 0 or -errno.
  */
 int shunt_imm_attach(struct shunt_device *device, struct shunt_verbs *verbs);
-/* What is left of the device's limits with the layer; without one, all. */
+/* Leaves of the device's limits what the layer leaves; without a layer, all. */
 void shunt_imm_limit(const struct shunt_device *device, struct ibv_device_attr *limits);
 
 #endif

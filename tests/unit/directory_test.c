@@ -168,7 +168,7 @@ static void begin_ask(struct shunt_directory_ask *ask, uint16_t port, uint16_t a
 			 0);
 }
 
-/* What comes of it; 0: nothing. */
+/* The result of a step; 0: nothing. */
 static int end_ask(struct shunt_directory_ask *ask)
 {
 	int result = 0;
@@ -426,7 +426,7 @@ static int come(const void *bytes, size_t length)
 	return fd;
 }
 
-/* What the directory has said before it hung up; -1: it has not. */
+/* The bytes that the directory has said before it hung up; -1: it has not hung up. */
 static ssize_t heard(int fd, void *bytes, size_t room)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };

@@ -429,8 +429,8 @@ static void the_queue_is_full_behind_the_write(void **state)
 
 	(void)state;
 	make_pair(4, 8);
-	for (int i = 0; i < 14;
-	     i++) /* of sixteen slots: three for each of four, and what the device adds */
+	/* Of sixteen slots: three for each of four, and those that the device adds. */
+	for (int i = 0; i < 14; i++)
 		wr[i] = work(&sge[i], (uint64_t)i, IBV_WR_RDMA_WRITE, 8,
 			     i == 13 ? IBV_SEND_SIGNALED : 0);
 	chain(wr, 14);

@@ -221,7 +221,7 @@ void cm_pair_come(struct cm *cm, struct rdma_cm_event *event)
 	cm->callbacks->joined(pair->end.arg, -errno);
 }
 
-/* What an event means for a pair: 0, or why it is over. */
+/* The meaning of an event for a pair: 0, or why the pair is over. */
 static int step(struct cm *cm, struct cm_pair *pair, const struct rdma_cm_event *event)
 {
 	switch (event->event) {
