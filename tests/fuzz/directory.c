@@ -22,7 +22,7 @@ static const uint8_t here[16] = { SHUNT_ADDRESS_V4, 10, 0, 0, 1 };
 
 enum kind { NOTHING, LISTENER, GUEST, OWNER, ASK, OTHER };
 
-/* Reads the words of the other end of a descriptor. */
+/* The other end of a descriptor, and the words that it has said. */
 struct end {
 	enum kind kind;
 	bool waits; /* a guest that has not been accepted */
