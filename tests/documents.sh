@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
-# and script of tests, documents no variable that there is not, docs/CARRIED.md every reason, PACKAGES.md what
+# and script of tests, Makefile.am every document, documents no variable that there is not, docs/CARRIED.md every reason, PACKAGES.md what
 # tools/cross does not run. Paths and links lead somewhere. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -15,6 +15,10 @@ problem() {
 # shellcheck disable=SC2016 # backticks of Markdown
 for file in core/*.c core/*/*.c core/*/*/*.c preload/*.c; do
 	grep -qF -- "\`$file\`" docs/ARCHITECTURE.md || problem "docs/ARCHITECTURE.md does not name $file"
+done
+
+for file in docs/*.md; do
+	grep -qwF -- "$file" Makefile.am || problem "Makefile.am does not distribute $file"
 done
 
 # Files in backquotes with a path, and links, lead somewhere.
