@@ -92,21 +92,11 @@ static void on_parted(void *pair_arg)
 	shunt_device_qp_failed(bond->by_cm->device, bond->qp, "its queue pair has lost the peer's");
 }
 
-static int keep_descriptor(void *arg, int fd)
-{
-	return shunt_own_fds_copy(arg, fd);
-}
-
-static void drop_descriptor(void *arg, int fd)
-{
-	shunt_own_fds_close(arg, fd);
-}
-
 static const struct cm_callbacks callbacks = {
 	.joined = on_joined,
 	.parted = on_parted,
-	.keep = keep_descriptor,
-	.drop = drop_descriptor,
+	.keep = shunt_own_fds_keep,
+	.drop = shunt_own_fds_drop,
 };
 
 static void ready(struct shunt_source *source, uint32_t events)

@@ -12,7 +12,7 @@
  *
  * Each completion wakes who sleeps on a CQ: siw (Linux 6.1) tells nobody of a SEND that is solicited.
  *
- * The receives of a lane get a buffer of 8 bytes each. What a peer writes there is hostile until checked.
+ * The receives of a lane get a buffer of 8 bytes each. The bytes of a peer there are hostile until checked.
  */
 #ifndef SHUNT_CORE_DEVICE_IMM_H
 #define SHUNT_CORE_DEVICE_IMM_H

@@ -243,3 +243,13 @@ void shunt_own_fds_abandon(struct shunt_engine *engine)
 		engine->sys->close(fd);
 	}
 }
+
+int shunt_own_fds_keep(void *engine, int fd)
+{
+	return shunt_own_fds_copy(engine, fd);
+}
+
+void shunt_own_fds_drop(void *engine, int fd)
+{
+	shunt_own_fds_close(engine, fd);
+}

@@ -34,5 +34,8 @@ void shunt_own_fds_close(struct shunt_engine *engine, int fd);
 void shunt_own_fds_forget(struct shunt_engine *engine, int fd);
 /* A private duplicate of any descriptor. */
 int shunt_own_fds_copy(struct shunt_engine *engine, int fd);
+/* A copy and a close as libraries of ours call them back (core/device/cm/cm.h): the argument is the engine. */
+int shunt_own_fds_keep(void *engine, int fd);
+void shunt_own_fds_drop(void *engine, int fd);
 
 #endif

@@ -61,21 +61,11 @@ static bool is_wanted(struct shunt_engine *engine)
 	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device(engine));
 }
 
-static int keep_descriptor(void *arg, int fd)
-{
-	return shunt_own_fds_copy(arg, fd);
-}
-
-static void drop_descriptor(void *arg, int fd)
-{
-	shunt_own_fds_close(arg, fd);
-}
-
 static const struct cm_callbacks callbacks = {
 	.question = shunt_remote_reply_cm,
 	.answer = shunt_remote_answered,
-	.keep = keep_descriptor,
-	.drop = drop_descriptor,
+	.keep = shunt_own_fds_keep,
+	.drop = shunt_own_fds_drop,
 };
 
 static void step(struct shunt_remote *remote)

@@ -189,54 +189,6 @@ static int ask_for(uint16_t port)
 	return end_ask(&ask);
 }
 
-/* --- frames --- */
-
-static void questions_are_read(void **state)
-{
-	struct shunt_directory_question right, wrong;
-
-	(void)state;
-	shunt_directory_question_make(&right, loopback, htons(80), WORDS, sizeof(WORDS));
-	for (size_t got = 0; got <= sizeof(right); got++)
-		assert_int_equal(shunt_directory_question_read(&right, got), got == sizeof(right));
-	wrong = right;
-	wrong.magic = __builtin_bswap32(wrong.magic);
-	assert_int_equal(shunt_directory_question_read(&wrong, 3), 0);
-	assert_int_equal(shunt_directory_question_read(&wrong, 4), -EPROTO);
-	wrong = right;
-	wrong.version++;
-	assert_int_equal(shunt_directory_question_read(&wrong, 7), 0);
-	assert_int_equal(shunt_directory_question_read(&wrong, 8), -EPROTONOSUPPORT);
-	for (int i = 0; i < 2; i++) {
-		wrong = right;
-		wrong.bytes = i ? sizeof(wrong.words) + 1 : 0;
-		assert_int_equal(shunt_directory_question_read(&wrong, sizeof(wrong)), -EPROTO);
-	}
-}
-
-static void answers_are_read(void **state)
-{
-	struct shunt_directory_answer right, wrong;
-
-	(void)state;
-	shunt_directory_answer_make(&right, WORDS, sizeof(WORDS));
-	for (size_t got = 0; got <= sizeof(right); got++)
-		assert_int_equal(shunt_directory_answer_read(&right, got, false),
-				 got == sizeof(right) ? (int)sizeof(WORDS) : 0);
-	for (size_t got = 0; got <= sizeof(right); got++)
-		assert_int_equal(shunt_directory_answer_read(&right, got, true),
-				 got >= 8 + sizeof(WORDS) ? (int)sizeof(WORDS) : -EPROTO);
-	wrong = right;
-	wrong.bytes = 1u << 31; /* of another version, perhaps */
-	assert_int_equal(shunt_directory_answer_read(&wrong, sizeof(wrong), false),
-			 sizeof(wrong.words));
-	wrong.bytes = 0;
-	assert_int_equal(shunt_directory_answer_read(&wrong, sizeof(wrong), false), -EPROTO);
-	wrong = right;
-	wrong.magic++;
-	assert_int_equal(shunt_directory_answer_read(&wrong, 4, false), -EPROTO);
-}
-
 /* --- askers --- */
 
 static void a_listener_is_found(void **state)
@@ -712,7 +664,7 @@ static struct shunt_have question_for(int listener)
 	return have;
 }
 
-/* As the owner. What makes no sense is hung up on. */
+/* The test is an asker of the owner. The owner hangs up on a question that makes no sense. */
 static void an_owner_answers(void **state)
 {
 	int listener = listen_on(htonl(INADDR_ANY));
@@ -842,8 +794,6 @@ static void a_port_that_is_taken(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(questions_are_read),
-		cmocka_unit_test(answers_are_read),
 		cmocka_unit_test_setup(a_listener_is_found, begin),
 		cmocka_unit_test_setup(a_byte_at_a_time, begin),
 		cmocka_unit_test_setup(nobody_listens, begin),

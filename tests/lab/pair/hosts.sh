@@ -13,18 +13,6 @@ export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=100
 need redis-server redis-benchmark iperf3 jq
 need_shunt
 
-# Bytes of both directions of the process $pid by TCP, by the link, and its device, in $tcp, $link and $device. A process that
-# is busy may not answer.
-look() {
-	read -r tcp link device < <("$shunt" stat --json "$pid" 2>/dev/null |
-		jq -r '.[0] | "\(.totals.tx.tcp + .totals.rx.tcp) \(.totals.tx.link + .totals.rx.link) \(.device)"')
-	[[ "$tcp $link" =~ ^[0-9]+\ [0-9]+$ ]]
-}
-
-has_carried() { # BYTES
-	look && [ "$link" -ge "$1" ]
-}
-
 packets() {
 	echo $(($(hw_counter sent_pkts) + $(hw_counter rcvd_pkts)))
 }
@@ -44,28 +32,6 @@ count() { # NAME
 	check "$name: the link is over RDMA" [ "${device%%:*}" = verbs ]
 	check "$name: the packets of rxe can have carried them" [ $((sent * 1024)) -ge $by_link ]
 	check "$name: rxe has missed nothing" [ "$(wrong_of_rxe)" = "$wrong" ]
-}
-
-# load NAME SERVER… -- CLIENT…: the server on machine one, on two a client that runs until enough is counted.
-load() {
-	local name=$1 serve=()
-	shift
-	while [ "$1" != -- ]; do serve+=("$1") && shift; done
-	shift
-	[ "$lab_self" = two ] || set -- "${serve[@]}"
-	[ "$lab_self" = one ] || meet "$name listens"
-	$shunt_run "$@" >"$work/said" 2>&1 &
-	pid=$!
-	children+=("$pid")
-	if [ "$lab_self" = one ]; then
-		check "$name: the server listens" within somebody_listens $port
-		meet "$name listens"
-	else
-		count "$name"
-		kill "$pid"
-	fi
-	meet "$name is counted"
-	{ kill "$pid"; wait "$pid"; } 2>/dev/null
 }
 
 load iperf3 iperf3 -s -1 -p $port -- iperf3 -c 10.78.0.1 -p $port -t 86400

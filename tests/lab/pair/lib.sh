@@ -130,6 +130,43 @@ iperf_received() {
 	jq '.end.sum_received.bytes | floor' "$work/said"
 }
 
+# --- loads that go on until enough is counted ---
+
+# Bytes of both directions of the process $pid by TCP, by the link, and its device, in $tcp, $link and $device. A process that
+# is busy may not answer.
+look() {
+	read -r tcp link device < <("$shunt" stat --json "$pid" 2>/dev/null |
+		jq -r '.[0] | "\(.totals.tx.tcp + .totals.rx.tcp) \(.totals.tx.link + .totals.rx.link) \(.device)"')
+	[[ "$tcp $link" =~ ^[0-9]+\ [0-9]+$ ]]
+}
+
+has_carried() { # BYTES
+	look && [ "$link" -ge "$1" ]
+}
+
+# load NAME SERVER… -- CLIENT…: the server on machine one, on two a client that runs until enough is counted.
+load() {
+	local name=$1 serve=()
+	shift
+	while [ "$1" != -- ]; do serve+=("$1") && shift; done
+	shift
+	[ "$lab_self" = two ] || set -- "${serve[@]}"
+	[ "$lab_self" = one ] || meet "$name listens"
+	$shunt_run "$@" >"$work/said" 2>&1 &
+	pid=$!
+	children+=("$pid")
+	if [ "$lab_self" = one ]; then
+		check "$name: the server listens" within somebody_listens $port
+		meet "$name listens"
+	else
+		count "$name"
+		kill "$pid"
+	fi
+	meet "$name is counted"
+	{ kill "$pid"; wait "$pid"; } 2>/dev/null
+	tr '\r' '\n' <"$work/said" | grep -av -e rps= -e '^ *$' >&2
+}
+
 # --- faults of the wire ---
 #
 # fault_on NAME and fault_off NAME do this machine's part; both machines call them. What is blocked is blocked where

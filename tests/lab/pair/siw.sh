@@ -21,19 +21,8 @@ between_them test -e /sys/class/infiniband/siw0 || {
 	exit 77
 }
 
-# Bytes of both directions of the process $pid by TCP, by the link, and its device, in $tcp, $link and $device.
-look() {
-	read -r tcp link device < <("$shunt" stat --json "$pid" 2>/dev/null |
-		jq -r '.[0] | "\(.totals.tx.tcp + .totals.rx.tcp) \(.totals.tx.link + .totals.rx.link) \(.device)"')
-	[[ "$tcp $link" =~ ^[0-9]+\ [0-9]+$ ]]
-}
-
 is_on() { # DEVICE
 	"$shunt" stat --json "$pid" | jq -e --arg device "$1" '[.. | .lanes? // empty | arrays | .[].device] | unique == [$device]' >/dev/null
-}
-
-has_carried() { # BYTES
-	look && [ "$link" -ge "$1" ]
 }
 
 count() { # NAME
@@ -45,29 +34,6 @@ count() { # NAME
 	echo "# $name: $by_link bytes by the link, $by_tcp by TCP, device $device"
 	check "$name: at least $share % of the bytes by the link" [ $((100 * by_link)) -ge $((share * (by_link + by_tcp))) ]
 	check "$name: the link is over siw" is_on siw0
-}
-
-# load NAME SERVER… -- CLIENT…: the server on machine one, on two a client that runs until enough is counted.
-load() {
-	local name=$1 serve=()
-	shift
-	while [ "$1" != -- ]; do serve+=("$1") && shift; done
-	shift
-	[ "$lab_self" = two ] || set -- "${serve[@]}"
-	[ "$lab_self" = one ] || meet "$name listens"
-	$shunt_run "$@" >"$work/said" 2>&1 &
-	pid=$!
-	children+=("$pid")
-	if [ "$lab_self" = one ]; then
-		check "$name: the server listens" within somebody_listens $port
-		meet "$name listens"
-	else
-		count "$name"
-		kill "$pid"
-	fi
-	meet "$name is counted"
-	{ kill "$pid"; wait "$pid"; } 2>/dev/null
-	tr '\r' '\n' <"$work/said" | grep -av -e rps= -e '^ *$' >&2
 }
 
 check "rping over siw" wire_rping 10.78.0.1 20
