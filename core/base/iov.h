@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The buffers of a call of the program, as far as they are still to be filled or sent.
- */
+/* The buffers of a call of the program, as far as they are still to be filled or sent. */
 #ifndef SHUNT_CORE_BASE_IOV_H
 #define SHUNT_CORE_BASE_IOV_H
 
@@ -33,37 +31,47 @@ static inline void shunt_iov_advance(struct shunt_iov *to, size_t bytes)
 	}
 }
 
+static inline struct shunt_iov shunt_iov_of(const struct iovec *iov, int iovcnt)
+{
+	struct shunt_iov all = { .iov = iov, .iovcnt = iovcnt };
+
+	for (int i = 0; i < iovcnt; i++)
+		all.left += iov[i].iov_len;
+	shunt_iov_advance(&all, 0);
+	return all;
+}
+
+/* The rest of the first buffer, at most `most` bytes of it: it is behind us now. False: there is none. Empty ones were passed. */
+static inline bool shunt_iov_next(struct shunt_iov *of, size_t most, struct iovec *part)
+{
+	if (!of->iovcnt || !most)
+		return false;
+	*part = (struct iovec) { (char *)of->iov->iov_base + of->skip,
+				 of->iov->iov_len - of->skip };
+	if (part->iov_len > most)
+		part->iov_len = most;
+	shunt_iov_advance(of, part->iov_len);
+	return true;
+}
+
 /* Copies `bytes` into the buffers, as *copy (SHUNT_COPY) says; there is room for them. */
 static inline void shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes,
 				  const uint64_t *copy)
 {
-	while (bytes) {
-		size_t part = to->iov->iov_len - to->skip;
+	struct iovec part;
 
-		if (part > bytes)
-			part = bytes;
-		shunt_copy((char *)to->iov->iov_base + to->skip, from, part, copy);
-		from += part;
-		bytes -= part;
-		shunt_iov_advance(to, part);
-	}
+	for (; shunt_iov_next(to, bytes, &part); from += part.iov_len, bytes -= part.iov_len)
+		shunt_copy(part.iov_base, from, part.iov_len, copy);
 }
 
 /* The next `limit` bytes at most, as SHUNT_IOV_BATCH buffers at most. How many. */
 static inline int shunt_iov_cut(const struct shunt_iov *of, uint64_t limit, struct iovec *iov)
 {
-	size_t skip = of->skip;
+	struct shunt_iov rest = *of;
 	int count = 0;
 
-	for (int i = 0; i < of->iovcnt && limit && count < SHUNT_IOV_BATCH; i++) {
-		size_t part = of->iov[i].iov_len - skip;
-
-		if (part > limit)
-			part = limit;
-		iov[count++] = (struct iovec) { (char *)of->iov[i].iov_base + skip, part };
-		limit -= part;
-		skip = 0;
-	}
+	for (; count < SHUNT_IOV_BATCH && shunt_iov_next(&rest, limit, &iov[count]); count++)
+		limit -= iov[count].iov_len;
 	return count;
 }
 

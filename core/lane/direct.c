@@ -30,30 +30,25 @@ static inline bool admitted(struct shunt_lane *lane, uint32_t bytes)
 	       admitted_now(lane, bytes);
 }
 
-/* One WR of at most `bytes` from iov at `skip`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
+/* One WR of at most `bytes`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
 static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
-				  const struct iovec *iov, int iovcnt, size_t skip, uint32_t bytes,
-				  uint64_t offset, enum shunt_wr_part part_of)
+				  const struct shunt_iov *from, uint32_t bytes, uint64_t offset,
+				  enum shunt_wr_part part_of)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_iov rest = *from;
+	struct iovec part;
 	struct ibv_sge sge[SGES];
 	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
 	int sges = 0, flags;
 
-	for (; iovcnt && length < bytes && sges < (int)lane->max_sges; iov++, iovcnt--) {
-		uint32_t part = bytes - length;
-
-		if (skip >= iov->iov_len) {
-			skip -= iov->iov_len;
-			continue;
-		}
-		if (part > iov->iov_len - skip)
-			part = (uint32_t)(iov->iov_len - skip);
-		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)iov->iov_base + skip, .length = part, .lkey = lkey };
-		length += part;
-		skip = 0;
+	while (sges < (int)lane->max_sges && shunt_iov_next(&rest, bytes - length, &part)) {
+		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)part.iov_base,
+						 .length = (uint32_t)part.iov_len,
+						 .lkey = lkey };
+		length += sge[sges - 1].length;
 	}
 	/* Who has pinned its buffer waits for this WR (zero_copy.c). */
 	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
@@ -86,16 +81,19 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 /* All `bytes`, of which `first` are before the ring's end, or none. */
 static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 						     struct shunt_stream *stream,
-						     const struct iovec *iov, int iovcnt,
-						     size_t skip, uint32_t first, uint32_t bytes)
+						     struct shunt_iov from, uint32_t first,
+						     uint32_t bytes)
 {
 	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
 
-	if (!post_piece(lane, stream, iov, iovcnt, skip, first, offset, SHUNT_WR_AHEAD)) {
+	if (!post_piece(lane, stream, &from, first, offset, SHUNT_WR_AHEAD)) {
 		shunt_window_return(&lane->window, bytes - first);
 		return 0;
 	}
-	return post_piece(lane, stream, iov, iovcnt, skip + first, bytes - first, offset + first, SHUNT_WR_BEHIND) ? bytes : 0;
+	shunt_iov_advance(&from, first);
+	return post_piece(lane, stream, &from, bytes - first, offset + first, SHUNT_WR_BEHIND) ?
+		       bytes :
+		       0;
 }
 
 /* Bytes that have been admitted are about to be posted. */
@@ -120,9 +118,8 @@ static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane,
 
 static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lane *lane,
 								struct shunt_stream *stream,
-								const struct iovec *iov, int iovcnt,
-								size_t skip, size_t bytes,
-								const bool traced)
+								struct shunt_iov *from,
+								size_t bytes, const bool traced)
 {
 	struct shunt_tx *tx = &stream->tx;
 	size_t taken = 0;
@@ -132,23 +129,25 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 		size_t left = bytes - taken;
 		uint32_t length = shunt_wr_piece(lane, tx, offset, left), both = shunt_narrow_u32(left);
 
-		if (shunt_wr_goes_round(lane, tx, offset, length, left) && iovcnt <= (int)lane->max_sges && iovcnt <= SGES &&
-		    !tx->pin && shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
+		if (shunt_wr_goes_round(lane, tx, offset, length, left) &&
+		    from->iovcnt <= (int)lane->max_sges && from->iovcnt <= SGES && !tx->pin &&
+		    shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
 			if (traced)
 				write_records(lane, stream, offset + both);
-			length = post_round(lane, stream, iov, iovcnt, skip + taken, length, both);
+			length = post_round(lane, stream, *from, length, both);
 		} else {
 			if (!admitted(lane, length))
 				break;
 			if (traced)
 				write_records(lane, stream, offset + length);
-			length = post_piece(lane, stream, iov, iovcnt, skip + taken, length, offset, SHUNT_WR_WHOLE);
+			length = post_piece(lane, stream, from, length, offset, SHUNT_WR_WHOLE);
 		}
 		if (!length)
 			break;
 		if (traced)
 			posted_traced(lane, stream);
 		taken += length;
+		shunt_iov_advance(from, length);
 		/* A large send lets the others in between its fragments (XR-22). */
 		if (__builtin_expect(taken < bytes && atomic_load_explicit(&lane->waiting, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
@@ -159,16 +158,15 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 /* Apart, so that sends which nobody follows pay one look. */
 static __attribute__((noinline)) size_t direct_send_traced(struct shunt_lane *lane,
 							   struct shunt_stream *stream,
-							   const struct iovec *iov, int iovcnt,
-							   size_t skip, size_t bytes)
+							   struct shunt_iov *from, size_t bytes)
 {
-	return direct_send(lane, stream, iov, iovcnt, skip, bytes, true);
+	return direct_send(lane, stream, from, bytes, true);
 }
 
 size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
-			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+			 struct shunt_iov *from, size_t bytes)
 {
 	if (__builtin_expect(shunt_lane_trace_due(stream), 0))
-		return direct_send_traced(lane, stream, iov, iovcnt, skip, bytes);
-	return direct_send(lane, stream, iov, iovcnt, skip, bytes, false);
+		return direct_send_traced(lane, stream, from, bytes);
+	return direct_send(lane, stream, from, bytes, false);
 }

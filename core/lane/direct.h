@@ -3,14 +3,14 @@
 #ifndef SHUNT_CORE_LANE_DIRECT_H
 #define SHUNT_CORE_LANE_DIRECT_H
 
-#include <sys/uio.h>
+#include "core/base/iov.h"
 #include "core/lane/lane.h"
 
 /*
- * Posts up to `bytes` of iov at `skip` straight from the program's buffers, as WRs of their own; nothing is
+ * Posts up to `bytes` of `from` straight from the program's buffers, as WRs of their own; nothing is
  * under construction, and nothing of the stream is staged. Returns how many bytes the QP took.
  */
-size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			  int iovcnt, size_t skip, size_t bytes);
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
+			 struct shunt_iov *from, size_t bytes);
 
 #endif

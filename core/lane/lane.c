@@ -120,40 +120,40 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
 	return !atomic_load(&tx->offer);
 }
 
-size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			 size_t bytes, uint64_t most, bool apart)
+size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			 uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	bytes = shunt_send_buffer_take(stream, iov, skip, bytes, most, apart);
+	bytes = shunt_send_buffer_take(stream, from, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
 	return bytes;
 }
 
 /* Bytes for which the ring has room. */
-static size_t accept_in_window(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			       size_t bytes, bool apart)
+static size_t accept_in_window(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			       bool apart)
 {
 	size_t taken;
 
 	if (!bytes)
 		return 0;
-	taken = shunt_lane_accept(stream, iov, skip, bytes, shunt_send_window(stream), apart);
+	taken = shunt_lane_accept(stream, from, bytes, shunt_send_window(stream), apart);
 	if (__builtin_expect(taken < bytes, 0) && shunt_send_window_full(stream))
-		taken += shunt_lane_accept(stream, iov, skip + taken, bytes - taken,
-					   shunt_send_window(stream), apart);
+		taken += shunt_lane_accept(stream, from, bytes - taken, shunt_send_window(stream),
+					   apart);
 	return taken;
 }
 
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
-			  const struct iovec *iov, size_t skip, size_t bytes)
+			  struct shunt_iov *from, size_t bytes)
 {
 	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset), taken;
 
 	if (bytes > room)
 		bytes = room;
-	taken = accept_in_window(stream, iov, skip, bytes, !shunt_lane_merges(lane));
+	taken = accept_in_window(stream, from, bytes, !shunt_lane_merges(lane));
 	if (!taken)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
@@ -162,8 +162,8 @@ static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 }
 
 /* The short way, if nothing is before these bytes. lane.lock held. */
-static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			  int iovcnt, size_t skip, size_t bytes)
+static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
+			  struct shunt_iov *from, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	size_t taken, room;
@@ -178,17 +178,17 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream, 
 	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
 		shunt_lane_take_offer(lane, stream);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
-	    !shunt_zero_copy_has(stream, iov, iovcnt))
+	    !shunt_zero_copy_has(stream, from))
 		return 0;
 	room = shunt_tx_room(tx, tx->offset);
-	taken = shunt_direct_send(lane, stream, iov, iovcnt, skip, bytes < room ? bytes : room);
+	taken = shunt_direct_send(lane, stream, from, bytes < room ? bytes : room);
 	tx->offset += taken;
 	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
 	return taken;
 }
 
-size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
-		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes)
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
+		       size_t bytes)
 {
 	size_t taken = 0;
 
@@ -197,11 +197,11 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
 		if (is_clear(stream) && __builtin_expect(!atomic_load_explicit(&lane->failed, memory_order_relaxed), 1))
-			taken = send_direct(lane, stream, iov, iovcnt, skip, bytes);
+			taken = send_direct(lane, stream, from, bytes);
 		shunt_lane_leave(lane);
 	}
 	if (__builtin_expect(taken < bytes && !atomic_load(&lane->failed), 0))
-		taken += send_staged(lane, stream, iov, skip + taken, bytes - taken);
+		taken += send_staged(lane, stream, from, bytes - taken);
 	return taken;
 }
 
@@ -211,13 +211,13 @@ void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
 
-size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			 size_t skip, size_t bytes)
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
+			 struct shunt_iov *from, size_t bytes)
 {
 	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
 	size_t room = shunt_tx_room(tx, tx->offset);
-	size_t taken = accept_in_window(stream, iov, skip, bytes < room ? bytes : room, false);
+	size_t taken = accept_in_window(stream, from, bytes < room ? bytes : room, false);
 
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);

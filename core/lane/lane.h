@@ -14,6 +14,7 @@
 #ifndef SHUNT_CORE_LANE_LANE_H
 #define SHUNT_CORE_LANE_LANE_H
 
+#include "core/base/iov.h"
 #include "core/base/lock.h"
 #include "core/device/verbs.h"
 #include "core/lane/lane_stats.h"
@@ -141,21 +142,21 @@ void shunt_lane_fini(struct shunt_lane *lane);
 bool shunt_lane_change(struct shunt_lane *lane);
 
 /*
- * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock
+ * Places up to `bytes` of `from` at the stream's offset in the peer's ring, or stages them. tx.lock
  * held, stream on the link. Returns how many bytes were taken: less than asked when there is no
  * room; 0 when there is none at all.
  */
-size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream,
-		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes);
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
+		       size_t bytes);
 /* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
-size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream, const struct iovec *iov,
-			 size_t skip, size_t bytes);
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
+			 struct shunt_iov *from, size_t bytes);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
  * learns of them. `apart`: see shunt_send_buffer_take(). tx.lock held. Returns how many.
  */
-size_t shunt_lane_accept(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			 size_t bytes, uint64_t most, bool apart);
+size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			 uint64_t most, bool apart);
 /* Posts what was gathered. tx.lock held. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
 

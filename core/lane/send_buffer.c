@@ -208,34 +208,28 @@ bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 		atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
 
-/* Copies from iov at `skip`, wrapping. `past`: past the caches, because no core reads it. */
-static void copy(struct shunt_send_buffer *stage, uint64_t offset, const struct iovec *iov,
-		 size_t skip, size_t bytes, bool past)
+/* Copies, wrapping. `past`: past the caches, because no core reads it. */
+static void copy(struct shunt_send_buffer *stage, uint64_t offset, struct shunt_iov *from,
+		 size_t bytes, bool past)
 {
-	while (bytes) {
-		size_t at = offset & (stage->size - 1);
-		size_t part;
+	struct iovec part;
 
-		while (skip >= iov->iov_len)
-			skip -= (iov++)->iov_len;
-		part = iov->iov_len - skip;
-		if (part > bytes)
-			part = bytes;
-		if (part > stage->size - at)
-			part = stage->size - at;
-		if (__builtin_expect(past && part >= SHUNT_COPY_LARGE, 0))
-			shunt_copy_past(stage->bytes + at, (const char *)iov->iov_base + skip,
-					part);
+	while (bytes) {
+		size_t at = offset & (stage->size - 1), most = stage->size - at;
+
+		if (!shunt_iov_next(from, bytes < most ? bytes : most, &part))
+			return;
+		if (__builtin_expect(past && part.iov_len >= SHUNT_COPY_LARGE, 0))
+			shunt_copy_past(stage->bytes + at, part.iov_base, part.iov_len);
 		else
-			memcpy(stage->bytes + at, (const char *)iov->iov_base + skip, part);
-		offset += part;
-		skip += part;
-		bytes -= part;
+			memcpy(stage->bytes + at, part.iov_base, part.iov_len);
+		offset += part.iov_len;
+		bytes -= part.iov_len;
 	}
 }
 
-size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			      size_t bytes, uint64_t most, bool apart)
+size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			      uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_cuts *cuts;
@@ -253,7 +247,7 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *i
 		return 0;
 	if (bytes > most - used)
 		bytes = most - used;
-	copy(&tx->stage, tx->offset, iov, skip, bytes,
+	copy(&tx->stage, tx->offset, from, bytes,
 	     stream->lane->fetches &&
 		     shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT);
 	tx->offset += bytes;

@@ -9,7 +9,7 @@
 #ifndef SHUNT_CORE_LANE_SEND_BUFFER_H
 #define SHUNT_CORE_LANE_SEND_BUFFER_H
 
-#include <sys/uio.h>
+#include "core/base/iov.h"
 #include "core/stream/stream.h"
 
 #define SHUNT_SEND_BUFFER_BYTES 65536	/* a power of two: for bytes that the ring has room for */
@@ -32,11 +32,11 @@ bool shunt_send_buffer_may_widen(const struct shunt_stream *stream);
 /* Gives a widened buffer back when it is empty, and quiet. True: it may be later. tx.lock held. */
 bool shunt_send_buffer_narrow(struct shunt_stream *stream);
 /*
- * Takes up to `bytes` of iov at `skip` into the buffer, behind tx.offset, until that holds `most`.
+ * Takes up to `bytes` of `from` into the buffer, behind tx.offset, until that holds `most`.
  * `apart`: a send of its own, not to be merged with the next (SHUNT_BATCH single and chain).
  */
-size_t shunt_send_buffer_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			      size_t bytes, uint64_t most, bool apart);
+size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			      uint64_t most, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
 uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
 /* WR `number` is to be posted, and fetches bytes up to `end` from the buffer. lane.lock held. */

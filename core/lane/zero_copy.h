@@ -7,7 +7,7 @@
 #ifndef SHUNT_CORE_LANE_ZERO_COPY_H
 #define SHUNT_CORE_LANE_ZERO_COPY_H
 
-#include <sys/uio.h>
+#include "core/base/iov.h"
 #include "core/device/verbs.h"
 #include "core/stream/stream.h"
 
@@ -41,11 +41,13 @@ size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uin
  * Another thread may be sending something else on the stream. Where what was posted may be needed again, it must
  * be one piece: what does not continue it takes the stage.
  */
-static inline bool shunt_zero_copy_has(const struct shunt_stream *stream, const struct iovec *iov, int iovcnt)
+static inline bool shunt_zero_copy_has(const struct shunt_stream *stream,
+				       const struct shunt_iov *from)
 {
 	const struct shunt_zero_copy *pin = stream->tx.pin;
 
-	return pin && iovcnt == 1 && iov->iov_base == pin->at && iov->iov_len == pin->bytes &&
+	return pin && from->iovcnt == 1 && from->iov->iov_base == pin->at &&
+	       from->iov->iov_len == pin->bytes &&
 	       (pin->from == pin->to || pin->to == stream->tx.offset);
 }
 

@@ -155,19 +155,18 @@ static bool widen(struct shunt_stream *stream, uint64_t most)
 }
 
 /* Takes bytes though the ring has no room for them. tx.lock held. */
-static size_t accept_beyond(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			    size_t bytes, uint64_t most)
+static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+			    uint64_t most)
 {
 	bool wide = widen(stream, most);
 
-	bytes = wide ? shunt_lane_accept(stream, iov, skip, bytes, most, false) : 0;
+	bytes = wide ? shunt_lane_accept(stream, from, bytes, most, false) : 0;
 	/* The thread that serves the lane tells when the stage can be widened. */
 	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
 	return bytes;
 }
 
-size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			   size_t bytes)
+size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes)
 {
 	uint64_t most;
 	int64_t used;
@@ -180,7 +179,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov,
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
 		most = (uint64_t)used + bytes;
-	bytes = accept_beyond(stream, iov, skip, bytes, most);
+	bytes = accept_beyond(stream, from, bytes, most);
 	if (bytes)
 		shunt_user_timeout_begin(stream);
 	return bytes;

@@ -17,7 +17,7 @@
 #ifndef SHUNT_CORE_STREAM_OVERFLOW_H
 #define SHUNT_CORE_STREAM_OVERFLOW_H
 
-#include <sys/uio.h>
+#include "core/base/iov.h"
 #include "core/stream/stream.h"
 
 struct shunt_task;
@@ -55,9 +55,8 @@ static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
 bool shunt_overflow_is_kept(const struct shunt_stream *stream);
 /* There is room worth telling a sender of. Any thread. */
 bool shunt_overflow_has_room(struct shunt_stream *stream);
-/* Takes up to `bytes` of iov at `skip`, as far as there is room. tx.lock held. Returns how many. */
-size_t shunt_overflow_take(struct shunt_stream *stream, const struct iovec *iov, size_t skip,
-			   size_t bytes);
+/* Takes up to `bytes` of `from`, as far as there is room. tx.lock held. Returns how many. */
+size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes);
 /* The program has set SO_SNDBUF or TCP_NOTSENT_LOWAT. */
 void shunt_overflow_changed(struct shunt_stream *stream);
 /*

@@ -351,11 +351,9 @@ static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct 
 ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags)
 {
-	struct shunt_iov to = { .iov = iov, .iovcnt = iovcnt };
+	struct shunt_iov to = shunt_iov_of(iov, iovcnt);
 	ssize_t got;
 
-	for (int i = 0; i < iovcnt; i++)
-		to.left += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
@@ -367,7 +365,6 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_leave(&stream->rx.lock);
 		return kernel_receive(engine, fd, iov, iovcnt, flags);
 	}
-	shunt_iov_advance(&to, 0);
 	got = receive(engine, fd, stream, &to, flags);
 	shunt_lock_leave(&stream->rx.lock);
 	if (__builtin_expect(stream->orphan, 0))

@@ -91,14 +91,13 @@ static bool has_room(struct shunt_tx *tx, size_t bytes)
 }
 
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
-static size_t place(struct shunt_stream *stream, const struct iovec *iov, int iovcnt, size_t skip,
-		    size_t bytes, bool more)
+static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes, bool more)
 {
 	if (__builtin_expect(!has_room(&stream->tx, bytes), 0))
 		return 0;
 	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
-		return shunt_lane_gather(stream->lane, stream, iov, skip, bytes);
-	return shunt_lane_send(stream->lane, stream, iov, iovcnt, skip, bytes);
+		return shunt_lane_gather(stream->lane, stream, from, bytes);
+	return shunt_lane_send(stream->lane, stream, from, bytes);
 }
 
 /* The kernel could not deliver what comes before the link's bytes. */
@@ -125,7 +124,7 @@ static void say_blocked(struct shunt_stream *stream)
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
-			 const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+			 struct shunt_iov *from, size_t bytes, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
@@ -134,7 +133,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	int error = -EAGAIN;
 	bool asked = false, open = false;
 
-	taken = place(stream, iov, iovcnt, skip, bytes, gather);
+	taken = place(stream, from, bytes, gather);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
 
@@ -143,7 +142,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 
 		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
 			/* What went before is reported first; the kernel keeps the error for the next call. */
-			error = taken || skip ? -EPIPE : reset_before(stream);
+			error = taken || done ? -EPIPE : reset_before(stream);
 			break;
 		}
 		/* The program may have been told of that room. */
@@ -152,7 +151,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		atomic_fetch_add(&tx->refusals, 1);
 		atomic_store(&tx->starved, true);
 		shunt_group_poll(engine);
-		more = place(stream, iov, iovcnt, skip + taken, bytes - taken, gather);
+		more = place(stream, from, bytes - taken, gather);
 		taken += more;
 		if (more)
 			continue;
@@ -160,8 +159,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			atomic_store(&tx->starved, true);
 			if (!has_room(tx, bytes - taken) || !shunt_send_buffer_roomy(stream)) {
 				if (open || shunt_overflow_is_open(tx))
-					taken += shunt_overflow_take(stream, iov, skip + taken,
-								     bytes - taken);
+					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
 			if (!shunt_send_buffer_ready(
@@ -188,10 +186,9 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 }
 
 static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+			struct shunt_iov *from, size_t bytes, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_iov from = { .iov = iov, .iovcnt = iovcnt, .left = skip + bytes };
 	struct iovec part[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
 	ssize_t sent;
@@ -217,8 +214,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		return -EAGAIN;
 
 	/* What does not fit is sent by the next turn of the caller's loop. */
-	shunt_iov_advance(&from, skip);
-	message.msg_iovlen = shunt_iov_cut(&from, bytes, part);
+	message.msg_iovlen = shunt_iov_cut(from, bytes, part);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
 		return shunt_stream_told_error(stream, errno);
@@ -229,6 +225,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			     0))
 		shunt_unclaimed_goes_on(stream);
 	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
+	shunt_iov_advance(from, sent);
 	tx->offset += sent;
 	return sent;
 }
@@ -280,9 +277,10 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx
 
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
 static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		       const struct iovec *iov, int iovcnt, size_t skip, size_t bytes, int flags)
+		       struct shunt_iov *from, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
+	size_t bytes = from->left;
 
 	if (__builtin_expect(!tx->quick, 0)) {
 		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
@@ -305,8 +303,8 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		shunt_tx_leave_link(engine, fd, stream);
 	if (tx->track == SHUNT_LINK)
-		return send_link(engine, stream, iov, iovcnt, skip, bytes, flags);
-	return send_tcp(engine, fd, stream, iov, iovcnt, skip, bytes, flags);
+		return send_link(engine, stream, from, bytes, done, flags);
+	return send_tcp(engine, fd, stream, from, bytes, flags);
 }
 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
@@ -350,7 +348,7 @@ static int await_question(struct shunt_engine *engine, int *fd, struct shunt_str
 }
 
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			const struct iovec *iov, int iovcnt, size_t bytes, int flags)
+			struct shunt_iov *from, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) &&
 		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
@@ -359,10 +357,10 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	ssize_t taken;
 
 	for (;;) {
-		taken = attempt(engine, fd, stream, iov, iovcnt, done, bytes - done, flags);
+		taken = attempt(engine, fd, stream, from, done, flags);
 		if (taken >= 0) {
 			done += taken;
-			if (done >= bytes)
+			if (!from->left)
 				return done;
 			continue;
 		}
@@ -392,15 +390,15 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 
 /* From the program's own buffer, which is registered meanwhile. */
 static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			       const struct iovec *iov, size_t bytes, int flags)
+			       struct shunt_iov *from, int flags)
 {
 	struct shunt_zero_copy pin;
 	ssize_t taken;
 
-	if (!shunt_pinned_take(stream, &pin, iov))
-		return transmit(engine, fd, stream, iov, 1, bytes, flags);
+	if (!shunt_pinned_take(stream, &pin, from->iov))
+		return transmit(engine, fd, stream, from, flags);
 	pthread_cleanup_push(shunt_pinned_cancelled, stream);
-	taken = transmit(engine, fd, stream, iov, 1, bytes, flags);
+	taken = transmit(engine, fd, stream, from, flags);
 	pthread_cleanup_pop(0);
 	shunt_pinned_drop(stream);
 	return taken;
@@ -435,13 +433,12 @@ static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_st
 ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags)
 {
-	size_t bytes = 0;
+	struct shunt_iov from = shunt_iov_of(iov, iovcnt);
+	size_t bytes = from.left;
 	enum shunt_traced follows = SHUNT_TRACED_NOT;
 	uint8_t traces;
 	ssize_t taken;
 
-	for (int i = 0; i < iovcnt; i++)
-		bytes += iov[i].iov_len;
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
@@ -460,9 +457,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		taken = send_nothing(engine, fd, stream, flags);
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
 		 shunt_pinned_pays(stream, iovcnt, flags))
-		taken = transmit_pinned(engine, fd, stream, iov, bytes, flags);
+		taken = transmit_pinned(engine, fd, stream, &from, flags);
 	else
-		taken = transmit(engine, fd, stream, iov, iovcnt, bytes, flags);
+		taken = transmit(engine, fd, stream, &from, flags);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
 	if (__builtin_expect(follows != SHUNT_TRACED_NOT, 0))
