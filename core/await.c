@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/await.h"
 #include "core/stream/retire.h"
-#include <poll.h>
 #include <sched.h>
-#include "core/base/deadline.h"
 #include "core/lane/roster.h"
 #include "core/recovery/keepalive.h"
 #include "core/service.h"
 
 #define SERVED_NS 20000000ull	/* that an ending process gives other threads to post what they have in hand */
+#define MS 1000000ull
 #define REFUSED_MS 1		/* until a WR is offered again that a QP did not take */
 
 static bool any_stalled(struct shunt_service *service)
@@ -37,6 +36,31 @@ static bool was_refused(struct shunt_service *service)
 	return refused;
 }
 
+static void set_asleep(struct shunt_group *group, bool asleep)
+{
+	shunt_lock_take(&group->lock);
+	group->service_asleep = asleep;
+	shunt_lock_leave(&group->lock);
+}
+
+static bool need_not_rest(struct shunt_engine *engine, void *arg)
+{
+	struct shunt_service *service = engine->service;
+	struct shunt_rest *rest = arg;
+	uint64_t soon = shunt_now(engine) + REFUSED_MS * MS;
+
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			shunt_lane_kick(&link->lanes[i]);
+	atomic_store(&service->resting, true);
+	if (was_refused(service)) {
+		atomic_store(&service->resting, false);
+		if (soon < rest->until)
+			rest->until = soon;
+	}
+	return !must_poll(service);
+}
+
 /*
  * A lane has bytes that wait for credit, and perhaps nobody else polls (PF-21): sleep on the
  * completion channel as well.
@@ -45,27 +69,15 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
-	struct pollfd fds[2] = { { .fd = engine->loop.epfd, .events = POLLIN },
-				 { .fd = atomic_load(&group->bell), .events = POLLIN } };
-	struct timespec timeout;
+	struct shunt_rest rest = { .over = need_not_rest,
+				   .fd = engine->loop.epfd,
+				   .until = SHUNT_NEVER };
 
-	shunt_lock_take(&group->lock);
-	group->service_asleep = true;
-	shunt_group_arm(engine);
-	shunt_lock_leave(&group->lock);
-	shunt_group_poll_fully(engine);
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		for (uint32_t i = 0; i < link->lane_count; i++)
-			shunt_lane_kick(&link->lanes[i]);
-	atomic_store(&service->resting, true);
-	if (was_refused(service)) {
-		atomic_store(&service->resting, false);
-		timeout_ms = shunt_loop_sooner(timeout_ms, REFUSED_MS);
-	}
-	timeout = (struct timespec) { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
-	if (must_poll(service) &&
-	    engine->sys->ppoll(fds, 2, timeout_ms < 0 ? NULL : &timeout, NULL) > 0 && fds[1].revents)
-		shunt_group_take_event(engine);
+	rest.arg = &rest;
+	if (timeout_ms >= 0)
+		rest.until = shunt_now(engine) + (uint64_t)timeout_ms * MS;
+	set_asleep(group, true);
+	shunt_group_rest(engine, &rest);
 	atomic_store(&service->resting, false);
 	shunt_lock_take(&group->lock);
 	group->service_asleep = false;
@@ -104,38 +116,30 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 	return (engine->config.soft_model[0] || is_breaking(engine)) && soon < until ? soon : until;
 }
 
-/* Something is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
-static bool unfinished(struct shunt_service *service, uint64_t served_until)
+/* Nothing is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
+static bool is_drained(struct shunt_engine *engine, void *arg)
 {
-	bool served, idle = shunt_roster_idle(service->engine, &served);
+	struct shunt_service *service = engine->service;
+	uint64_t served_until = *(const uint64_t *)arg;
+	bool served, idle = shunt_roster_idle(engine, &served);
 
-	while (served && shunt_now(service->engine) < served_until) {
+	while (served && shunt_now(engine) < served_until) {
 		sched_yield();
-		idle = shunt_roster_idle(service->engine, &served);
+		idle = shunt_roster_idle(engine, &served);
 	}
-	return !idle || atomic_load(&service->resends) || shunt_retire_waits(service) ||
-	       is_breaking(service->engine);
+	return idle && !atomic_load(&service->resends) && !shunt_retire_waits(service) &&
+	       !is_breaking(engine);
 }
 
 void shunt_await_drained(struct shunt_engine *engine, uint64_t until)
 {
 	uint64_t served_until = shunt_now(engine) + SERVED_NS;
-	struct shunt_group *group = &engine->group;
-	struct pollfd fds[2] = { { .events = POLLIN }, { .fd = -1, .events = POLLIN } };
-	struct timespec left;
+	struct shunt_rest rest = { .over = is_drained, .arg = &served_until, .fd = -1 };
 
-	while (engine->service && unfinished(engine->service, served_until) && shunt_now(engine) < until) {
-		fds[0].fd = atomic_load(&group->bell);
+	while (engine->service && !is_drained(engine, &served_until) && shunt_now(engine) < until) {
 		if (atomic_load(&engine->service->resends))
-			fds[1].fd = engine->loop.epfd;
-		shunt_lock_take(&group->lock);
-		shunt_group_arm(engine);
-		shunt_lock_leave(&group->lock);
-		shunt_group_poll_fully(engine);
-		if (unfinished(engine->service, served_until) &&
-		    engine->sys->ppoll(fds, 2, shunt_deadline_left(engine, look_again(engine, until), &left),
-				       NULL) > 0 &&
-		    fds[0].revents)
-			shunt_group_take_event(engine);
+			rest.fd = engine->loop.epfd;
+		rest.until = look_again(engine, until);
+		shunt_group_rest(engine, &rest);
 	}
 }

@@ -11,10 +11,13 @@
 
 #include "core/link/link.h"
 
-/* Each stream that has a seat. seats_lock held. */
-#define shunt_seats_each(link, stream)						\
-	for (uint32_t seat_ = 1; seat_ < (link)->top; seat_++)			\
-		if (((stream) = shunt_link_stream(link, seat_)) != NULL)
+/* Each stream that has a seat. seats_lock or group.lock held. */
+#define shunt_seats_each(link, stream) shunt_seats_each_by(shunt_link_stream, link, stream)
+/* The same, each held: the body lets go of it (shunt_streams_unhold), and may not leave the loop before. */
+#define shunt_seats_each_held(link, stream) shunt_seats_each_by(shunt_seats_hold, link, stream)
+#define shunt_seats_each_by(of, link, stream)                                                      \
+	for (uint32_t seat_ = 1; seat_ < (link)->top; seat_++)                                     \
+		if (((stream) = of(link, seat_)) != NULL)
 
 /* A number, a control line and the first ring for the stream, on this lane. 0 or -errno. */
 int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,

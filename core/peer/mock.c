@@ -184,11 +184,10 @@ int shunt_mock_command(struct shunt_engine *engine, int count, char **words, str
 
 static void hold_all(struct shunt_lane *lane, bool on)
 {
-	for (uint32_t id = 1; id < lane->link->top; id++) {
-		struct shunt_stream *stream = shunt_seats_hold(lane->link, id);
+	struct shunt_stream *stream;
 
-		if (!stream)
-			continue;
+	shunt_seats_each_held(lane->link, stream)
+	{
 		if (stream->lane == lane && (!on || atomic_load(&stream->mock) == SHUNT_MOCK_AUTO))
 			hold(stream, SHUNT_HELD_SLOW, on);
 		shunt_streams_unhold(stream);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/base/deadline.h"
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/loop/request.h"
@@ -229,6 +230,25 @@ void shunt_group_hear(struct shunt_engine *engine)
 		shunt_lock_leave(&group->lock);
 		shunt_group_after(engine, group);
 	} while (more);
+}
+
+bool shunt_group_rest(struct shunt_engine *engine, struct shunt_rest *rest)
+{
+	struct shunt_group *group = &engine->group;
+	struct pollfd fds[2] = { { .fd = atomic_load(&group->bell), .events = POLLIN },
+				 { .fd = rest->fd, .events = POLLIN } };
+	struct timespec left;
+
+	shunt_lock_take(&group->lock);
+	shunt_group_arm(engine);
+	shunt_lock_leave(&group->lock);
+	shunt_group_poll_fully(engine);
+	if (rest->over(engine, rest->arg))
+		return true;
+	if (engine->sys->ppoll(fds, 2, shunt_deadline_left(engine, rest->until, &left), NULL) > 0 &&
+	    fds[0].revents)
+		shunt_group_take_event(engine);
+	return false;
 }
 
 /* --- who is told --- */

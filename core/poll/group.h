@@ -101,6 +101,21 @@ static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_g
  * before it sleeps. group.lock held.
  */
 void shunt_group_arm(struct shunt_engine *engine);
+
+struct shunt_rest {
+	bool (*over)(
+		struct shunt_engine *engine,
+		void *arg); /* what is waited for is there; called after a poll, no lock held */
+	void *arg;
+	int fd; /* ends the rest, too, by POLLIN; -1 none */
+	uint64_t until; /* SHUNT_NEVER: for ever; `over` may bring it forward */
+};
+
+/*
+ * Sleeps on the completion channel until something comes, unless it is over: the sleep of a thread that waits for
+ * no stream. True: it is over. No lock right of group.lock held.
+ */
+bool shunt_group_rest(struct shunt_engine *engine, struct shunt_rest *rest);
 /* Takes the events that ended a sleep. */
 void shunt_group_take_event(struct shunt_engine *engine);
 /* The same, and as many completions as SHUNT_POLL takes with one wake-up. No lock right of group.lock held. */

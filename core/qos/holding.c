@@ -37,13 +37,11 @@ static uint64_t spare_of(struct shunt_holding *holding, const struct shunt_link 
 /* CREDIT of all streams stops. Bytes that have room without it. */
 static uint64_t withhold(struct shunt_link *link)
 {
+	struct shunt_stream *stream;
 	uint64_t room = 0;
 
-	for (uint32_t id = 1; id < link->top; id++) {
-		struct shunt_stream *stream = shunt_link_stream(link, id);
-
-		if (!stream)
-			continue;
+	shunt_seats_each(link, stream)
+	{
 		atomic_store(&stream->rx.withheld, SHUNT_WITHHELD);
 		room += TWICE *
 			((uint64_t)stream->rx.link_bytes + atomic_load(&stream->rx.next_bytes));

@@ -2,7 +2,6 @@
 #include "core/recovery/failover.h"
 #include <errno.h>
 #include <sys/epoll.h>
-#include "core/base/deadline.h"
 #include "core/fd/thread.h"
 #include "core/fork/fork_handover.h"
 #include "core/lane/lanes.h"
@@ -33,30 +32,24 @@ static bool is_flushed(const struct shunt_link *link)
 	return true;
 }
 
-static bool look(struct shunt_engine *engine, const struct shunt_link *link)
+static bool flush_is_over(struct shunt_engine *engine, void *link)
 {
-	struct shunt_group *group = &engine->group;
 	bool flushed;
 
-	shunt_lock_take(&group->lock);
-	shunt_group_arm(engine);
-	shunt_lock_leave(&group->lock);
-	shunt_group_poll_fully(engine);
-	shunt_lock_take(&group->lock);
+	shunt_lock_take(&engine->group.lock);
 	flushed = is_flushed(link);
-	shunt_lock_leave(&group->lock);
+	shunt_lock_leave(&engine->group.lock);
 	return flushed;
 }
 
-static void await_flush(struct shunt_engine *engine, const struct shunt_link *link)
+static void await_flush(struct shunt_engine *engine, struct shunt_link *link)
 {
-	uint64_t until = shunt_now(engine) + FLUSH_NS;
-	struct pollfd fd = { .fd = atomic_load(&engine->group.bell), .events = POLLIN };
-	struct timespec left;
+	struct shunt_rest rest = {
+		.over = flush_is_over, .arg = link, .fd = -1, .until = shunt_now(engine) + FLUSH_NS
+	};
 
-	while (!look(engine, link) && shunt_now(engine) < until)
-		if (engine->sys->ppoll(&fd, 1, shunt_deadline_left(engine, until, &left), NULL) > 0)
-			shunt_group_take_event(engine);
+	while (!shunt_group_rest(engine, &rest) && shunt_now(engine) < rest.until)
+		;
 }
 
 /* --- telling the peer --- */
