@@ -106,7 +106,7 @@ static void look(const struct wish *wish, struct adm_who *who)
 
 /* ---- the words ---- */
 
-/* How many words an option takes; 0: it is none, -1: it is wrong. */
+/* How many words an option takes; 0: no option, -1: wrong. */
 static int parse_option(char **words, int count, struct wish *wish, struct adm_who *who)
 {
 	bool user = !strcmp(words[0], "--user"), program = !strcmp(words[0], "--program");

@@ -5,7 +5,7 @@
 
 #include "core/base/reason.h"
 
-/* NULL: there is none. */
+/* NULL: none. */
 const char *shunt_advice(enum shunt_reason reason);
 /* Advice for a reason's text, as statistics have it; NULL also for a text that is no reason. */
 const char *shunt_advice_for(const char *text);

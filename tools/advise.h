@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt advise. From the bottom, on top of what bench.h has: figures in a command's output (advise_metric.c), the rule of
- * the verdict (advise_verdict.c), trees of processes (advise_tree.c), the server (advise_server.c), one run
- * (advise_run.c), pairs of runs (advise_pairs.c), causes and settings for them (advise_cause.c, advise_table.h),
- * settings tried (advise_try.c), reports (advise_show.c, advise_json.c, advise_html.c), running processes
- * (advise_watch.c), and options and order (advise.c).
+ * shunt advise. The figures are read (advise_metric.c) and judged (advise_verdict.c). The programs
+ * are trees of processes (advise_tree.c, advise_server.c), run alone and in pairs (advise_run.c,
+ * advise_pairs.c). Settings come from causes (advise_cause.c, advise_table.h) and are tried
+ * (advise_try.c). Reports are text, JSON and HTML (advise_show.c, advise_json.c, advise_html.c).
+ * advise_watch.c looks at running processes; advise.c has options and order.
  */
 #ifndef SHUNT_TOOLS_ADVISE_H
 #define SHUNT_TOOLS_ADVISE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pairs of runs. Both ways of a pair see the same machine, and the way that begins changes from pair to pair: what drifts
- * (clocks, caches, other load) is as often for one as for the other.
+ * Pairs of runs. Both ways of a pair see the same machine, and the way that begins alternates. So
+ * drift (clocks, caches, other load) favours neither.
  */
 #include "tools/advise.h"
 

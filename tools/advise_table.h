@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings that could help, by what the statistics of both ends show. No include guard: an array is made from it.
+ * Settings that could help, by what the statistics of both ends show. No include guard: an array is
+ * made from it.
  *
  *   CAUSE(sign, of, least, settings, text)
  *
- * sign, of: members of the statistics, the second after a point, or brief (advise_brief()). They count where sign is more than `least` times `of`; where
- * `of` is "", where it is more than `least`. settings: variables with a space between them. text: the symptom. The most
- * likely cause comes first. A rule only proposes: `shunt advise` tries each setting before it says that it helps.
+ * - sign, of: members of the statistics, the second after a point, or brief (advise_brief()). They
+ *   count where sign is more than `least` times `of`; with "" for `of`, more than `least`.
+ * - settings: variables with a space between them.
+ * - text: the symptom.
+ *
+ * The most likely cause comes first. A rule only proposes: `shunt advise` tries each setting before
+ * it says that it helps.
  */
 CAUSE("brief", "totals.streams", 0.2, "SHUNT_BRIEF=0",
       "connections end before a link carries them, and later ones wait to be claimed")

@@ -100,7 +100,7 @@ static bool put_six(struct shunt_anonymous *names, FILE *to, const char *run)
 	return false;
 }
 
-/* The length of an IPv4 address at the start of the text; 0: there is none. */
+/* The length of an IPv4 address at the start of the text; 0: none. */
 static size_t match_four(const char *text, struct in6_addr *address)
 {
 	unsigned int part[4];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses in texts replaced by names: an IP address by host1, host2 and so on, a hardware address by mac1 and so on, the
- * same address by the same name in all texts. IPv4, IPv6, IPv4 mapped into IPv6, GIDs. Loopback and wildcards stay.
+ * Replaces addresses in texts by names: host1, host2 for IP addresses, mac1, mac2 for hardware addresses. An address
+ * has one name in all texts. IPv4, IPv6, IPv4 mapped into IPv6, GIDs. Loopback and wildcards stay.
  */
 #ifndef SHUNT_TOOLS_ANONYMOUS_H
 #define SHUNT_TOOLS_ANONYMOUS_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands for shunted processes: one line goes to the control sockets of one process, of several
- * or of all (core/admin/command.h), and each answer comes back whole. All are asked at the same
- * time, and one deadline is for all. An answer is the text of another process: it may hold
- * anything.
+ * Commands for shunted processes: one line goes to the control sockets of one, several or all
+ * (core/admin/command.h). Each answer comes back whole. All are asked at the same time, and one
+ * deadline is for all. An answer is the text of another process: it may hold anything.
  */
 #ifndef SHUNT_TOOLS_ASK_H
 #define SHUNT_TOOLS_ASK_H

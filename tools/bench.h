@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the commands that measure share: processes that never outlive us (bench_child.c) and what
- * they said at their end (bench_said.c), a folder for their files (bench_scratch.c), what the
- * engines say of a run (bench_share.c), and figures (bench_figure.c).
+ * Shared by the commands that measure: processes that never outlive us (bench_child.c) and their
+ * last words (bench_said.c), a folder for their files (bench_scratch.c). Also the engines'
+ * statistics of a run (bench_share.c), and figures (bench_figure.c).
  */
 #ifndef SHUNT_TOOLS_BENCH_H
 #define SHUNT_TOOLS_BENCH_H
@@ -24,7 +24,6 @@ struct shunt_child {
 	double cpu;	/* user + system seconds, once it has ended */
 };
 
-/* What a child is started with. */
 struct shunt_child_start {
 	char *const *argv;
 	const char *library;	/* libshunt.so to preload, or NULL for a bare run */
@@ -47,8 +46,8 @@ int shunt_child_wait(struct shunt_child *child, double seconds);
 /* Waits until something listens on the loopback port: 0, -ECHILD if the child ends first, or as above. */
 int shunt_child_wait_listening(struct shunt_child *child, int port, double seconds);
 /*
- * Reads what the child writes to the pipe up to a newline, which is left out: 0, -ECHILD if the
- * child closes it or ends first, -EMSGSIZE, or as above.
+ * Reads the child's line from the pipe, without the newline. 0, -ECHILD if the child closes it or
+ * ends first, -EMSGSIZE, or as above.
  */
 int shunt_child_wait_line(struct shunt_child *child, int pipe, double seconds, char *line,
 			  size_t size);
@@ -75,7 +74,7 @@ void shunt_scratch_remove(const char *dir);
 
 #define SHUNT_FILE_MAX (PATH_MAX + 32)
 
-/* What the two ends of a run write. */
+/* Output and statistics of both ends of a run. */
 struct shunt_pair_files {
 	char server_out[SHUNT_FILE_MAX], server_err[SHUNT_FILE_MAX], server_stats[SHUNT_FILE_MAX];
 	char client_out[SHUNT_FILE_MAX], client_err[SHUNT_FILE_MAX], client_stats[SHUNT_FILE_MAX];

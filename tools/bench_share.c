@@ -73,9 +73,9 @@ static double whole_share(const struct side *side)
 }
 
 /*
- * Nothing is received that was not sent. What was sent and not received is what a receiver that
- * stops on the clock (iperf3) leaves in its rings: at most the largest ring for each stream, and as
- * much again in the kernel's buffers where a stream came back to TCP.
+ * Nothing is received that was not sent. A receiver that stops on the clock (iperf3) leaves
+ * received bytes in its rings. At most that is the largest ring for each stream. A stream that came
+ * back to TCP may leave as much again in the kernel's buffers.
  */
 static int agrees(const struct side *from, const struct side *to)
 {

@@ -8,7 +8,7 @@
 
 #define SHUNT_CHART_SERIES_MAX 16
 
-/* A figure with its spread. NAN as the middle: there is none. */
+/* A figure with its spread. NAN as the middle: none. */
 struct shunt_chart_value {
 	double min, middle, max;
 };

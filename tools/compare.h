@@ -41,7 +41,7 @@ struct compare_command {
 
 const char *compare_workload_unit(const struct compare_workload *w);
 const char *compare_workload_cpu_unit(const struct compare_workload *w);
-/* What to install, if a program is missing; else NULL. */
+/* Package to install if a program is missing; else NULL. */
 const char *compare_workload_missing(const struct compare_workload *w);
 void compare_workload_server(const struct compare_workload *w, int port, struct compare_command *c);
 /* requests for redis, seconds for iperf3. */

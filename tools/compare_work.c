@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured: two pairs of well-known programs, the ways to run them, and their output. */
+/* Workloads: two pairs of well-known programs, the ways to run them, and their output. */
 #include "tools/compare.h"
 
 #include <jansson.h>

@@ -142,7 +142,7 @@ static void offer_adm(int count, char **words)
 
 /* ---- what --help says ---- */
 
-/* The help of a command as a stream of our own program's output; NULL: there is none. *pid is to be waited for. */
+/* The help of a command as a stream of our own program's output; NULL: none. *pid is to be waited for. */
 static FILE *open_help(const char *command, const char *nested, pid_t *pid)
 {
 	char *argv[] = { "shunt", (char *)command, (char *)(nested ? nested : "--help"),
@@ -168,7 +168,7 @@ static FILE *open_help(const char *command, const char *nested, pid_t *pid)
 struct row {
 	const char *name, *value, *meaning;
 	int name_length, value_length;	/* value: 0 where it takes none */
-	char letter;	/* of the short option; 0: there is none */
+	char letter;	/* of the short option; 0: none */
 };
 
 static bool is_name(char c)

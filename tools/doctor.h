@@ -84,9 +84,9 @@ void shunt_doctor_streams(struct shunt_patient *patient, const struct shunt_ward
 const json_t *shunt_doctor_stream(const struct shunt_stat *stat, const char *local,
 				  const char *peer);
 /*
- * The other end of a connection of the process, on this host: an object with "found" and, as far as it
- * is known, "pid", "program", "user", "shunt", "version", "reason"; and "what" and "do" where the peer
- * alone is why there is no link.
+ * The other end of a connection of the process, on this host. The object has "found" and, as far as
+ * known, "pid", "program", "user", "shunt", "version", "reason". The members "what" and "do" are
+ * there if the peer alone is why there is no link.
  */
 json_t *shunt_doctor_peer(const struct shunt_ward *ward, pid_t pid, const char *local,
 			  const char *peer);

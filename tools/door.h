@@ -2,8 +2,7 @@
 /*
  * Finding shunted processes. Each has doors, sockets of abstract names "shunt/SERVICE/IDENTITY"
  * (docs/PROTOCOL.md, "Names"), and the kernel says who listens at a door. Anybody may take a name
- * of that form: a door's owner is known when it has let us in, and nothing is believed of what
- * the name says.
+ * of that form, so the name proves nothing. A door's owner is known once it has let us in.
  */
 #ifndef SHUNT_TOOLS_DOOR_H
 #define SHUNT_TOOLS_DOOR_H
@@ -36,15 +35,15 @@ struct shunt_doors {
  */
 int shunt_door_list(const char *service, int type, struct shunt_doors *doors);
 /*
- * A non-blocking connection to a door whose process lives and is of our user or root, or we are
- * root. -errno, and the reason in `why`; -EAGAIN where too many clients have come just now,
- * -EMFILE where we have too few descriptors.
+ * A non-blocking connection to a door whose process lives, and is of our user or root's, or we are
+ * root. Else -errno, and the reason in `why`. -EAGAIN: too many clients have come just now.
+ * -EMFILE: we have too few descriptors.
  */
 int shunt_door_try(struct shunt_door *door, const char *service, int type, char *why, size_t len);
 /*
- * The same from inside the user namespace of the door's process, as its root: there the root of
- * an outer namespace has no number by which it would be known. Tells -ENOENT where that helps
- * nothing: we are not root, or the process is in our user namespace.
+ * The same from inside the user namespace of the door's process, as its root. There the root of an
+ * outer namespace has no number by which it would be known. Tells -ENOENT where that helps nothing:
+ * we are not root, or the process is in our user namespace.
  */
 int shunt_door_enter(struct shunt_door *door, const char *service, int type);
 

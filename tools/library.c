@@ -66,8 +66,10 @@ static int is_ours(const char *entry, size_t len)
 	       (len == n || entry[len - n - 1] == '/');
 }
 
-/* Sets LD_PRELOAD to what it held besides us, and then `library`, if any: what other libraries see of the program's calls
- * is what they saw before, and nothing of ours. */
+/*
+ * Sets LD_PRELOAD to what it held besides us, followed by `library`, if any. Other libraries see
+ * the same calls of the program as before, and none of ours.
+ */
 static int set_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statistics of processes as metrics, for Prometheus. One table has a row for each number of a process' JSON that
- * is shown (metrics_table.c); metrics.c walks the rows and the processes, metrics_row.c finds the numbers of one row, and metrics_text.c writes lines.
+ * The statistics of processes as metrics, for Prometheus. One table has a row for each number of a
+ * process' JSON that is shown (metrics_table.c). The walk over rows and processes is in metrics.c,
+ * a row's numbers in metrics_row.c, lines in metrics_text.c.
  *
- * A process may lie. A number that is missing, negative or no integer has no line. Text in labels is escaped. No
- * process can add more than a bounded number of lines, and no two lines are of the same series: a scrape with
- * two of them would be lost as a whole.
+ * A process may lie. A number that is missing, negative or no integer has no line. Text in labels
+ * is escaped. No process can add more than a bounded number of lines. No two lines are of the same
+ * series, because Prometheus would reject the scrape as a whole.
  */
 #ifndef SHUNT_TOOLS_METRICS_H
 #define SHUNT_TOOLS_METRICS_H

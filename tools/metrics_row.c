@@ -28,7 +28,7 @@ static const json_t *find(const json_t *object, const char *path)
 	return object;
 }
 
-/* -1: there is none. */
+/* -1: none. */
 static json_int_t number_at(const json_t *object, const char *path)
 {
 	const json_t *number = find(object, path);

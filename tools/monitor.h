@@ -88,7 +88,7 @@ const char *monitor_why(enum monitor_verdict verdict);
 
 /* ---- monitor_user.c ---- */
 
-/* The user whose socket has the connection's other end. False: there is none any more, or the kernel does not say. */
+/* The user whose socket has the connection's other end. False: none any more, or the kernel does not say. */
 bool monitor_user(const union monitor_address *client, const union monitor_address *own,
 		  uid_t *user);
 
@@ -110,7 +110,7 @@ struct monitor_look {
 	double at; /* shunt_seconds() */
 	double took;
 	struct shunt_look look; /* of statistics */
-	struct shunt_look before; /* an earlier one, for rates; empty: there is none */
+	struct shunt_look before; /* an earlier one, for rates; empty: none */
 	json_t *events; /* of logs: objects in the order of time */
 	char *text[MONITOR_VIEWS]; /* NULL: nobody has wanted it */
 	size_t bytes[MONITOR_VIEWS];
@@ -132,7 +132,7 @@ int monitor_look_open(struct monitor *monitor);
 void monitor_look_close(struct monitor *monitor);
 /* New looks of the kinds that are wanted; they last as long as there are references. Main thread. */
 void monitor_look_renew(struct monitor *monitor);
-/* The reference is the caller's. NULL: it is too old, or there is none. `any`: however old. */
+/* The reference is the caller's. NULL: none, or too old. `any`: however old. */
 struct monitor_look *monitor_look_take(struct monitor *monitor, enum monitor_kind kind, bool any);
 void monitor_look_leave(struct monitor *monitor, struct monitor_look *look);
 /* The view is there afterwards. Server's thread. */

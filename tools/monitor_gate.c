@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which requests are answered. Where only this host can connect, the kernel says whose socket it is; with a token, the
- * token counts, and nothing else. A page of the web that a browser shows can have its own name lead to 127.0.0.1, so
- * that it reads what is there: such requests bear that name as their Host.
+ * Which requests are answered. Where only this host can connect, the kernel says whose socket it is; with a token,
+ * the token counts, and nothing else. A page of the web can point its own name at 127.0.0.1, and so make a browser
+ * read what is there (DNS rebinding). Such requests bear that name as their Host.
  */
 #include <arpa/inet.h>
 #include <string.h>

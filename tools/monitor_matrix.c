@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mesh of hosts, as `shunt ping --matrix HOSTS --json` has written it to a file: a cell for each way, with the time
- * of 64 bytes there and back. The monitor sends nothing itself.
+ * The mesh of hosts, from a file that `shunt ping --matrix HOSTS --json` has written. Each cell is
+ * one way, with the round trip of 64 bytes. The monitor sends nothing itself.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output of the command. Text from another process, its statistics, answers and last words, may hold anything: it is
- * shown escaped, so that it cannot move a cursor, set a title or look like lines of ours.
+ * Output of the command. Text from another process (statistics, answers, last words) may hold anything. It is shown
+ * escaped, so that it cannot move a cursor, set a title or look like lines of ours.
  */
 #ifndef SHUNT_TOOLS_OUTPUT_H
 #define SHUNT_TOOLS_OUTPUT_H

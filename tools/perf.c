@@ -58,7 +58,7 @@ static int run_round(const struct perf_bench *bench, const struct perf_options *
 	return 0;
 }
 
-/* What was found for an earlier model with the same requests, or 0. */
+/* The size of a large cluster found for an earlier model with the same requests, or 0. */
 static uint32_t known_large(const struct perf_options *options, const struct perf_model *model)
 {
 	for (const struct perf_model *other = options->models; other < model; other++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt perf. From the bottom, on top of what bench.h has: models (perf_model.c), transports
- * (perf_transport.c), one measurement (perf_measure.c), the size of clusters (perf_cluster.c), what
- * is measured and its medians (perf_result.c), reports (perf_table.c, perf_files.c, perf_plot.c),
- * and options and rounds (perf.c). The programs that are measured have perf_end.h.
+ * shunt perf. Runs are made of models (perf_model.c), transports (perf_transport.c) and the size of
+ * clusters (perf_cluster.c). One measurement is in perf_measure.c, medians in perf_result.c.
+ * perf_table.c, perf_files.c and perf_plot.c report; perf.c has options and rounds. The programs
+ * that are measured have perf_end.h.
  */
 #ifndef SHUNT_TOOLS_PERF_H
 #define SHUNT_TOOLS_PERF_H
@@ -179,8 +179,8 @@ bool perf_result_more(struct perf_result *result);
 /* "count", "spread", "limit" or "early" */
 const char *perf_ended_text(enum perf_end_reason ended);
 /*
- * Of the complete rounds. The ratio is that of the medians; the spread is the relative standard
- * deviation of the rounds' rates, in percent; of an open loop, whose rate is given, that of their P50.
+ * Of the complete rounds. Ratio of the medians. The spread is the relative standard deviation of
+ * the rounds' rates, in percent. An open loop has a given rate, so its spread is that of P50.
  */
 double perf_result_median(const struct perf_result *result, size_t transport, size_t flow,
 			  enum perf_metric metric);

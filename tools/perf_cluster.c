@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many requests make a large cluster: the smallest power of two with which throughput is at its
- * maximum, which is to say within what two measurements differ by anyway.
+ * The requests of a large cluster: the smallest power of two with which throughput is at its
+ * maximum, within what two measurements differ by anyway.
  */
 #include "tools/perf.h"
 

@@ -142,7 +142,7 @@ void perf_samples_free(struct perf_samples *samples);
 uint64_t perf_now(void);	/* CLOCK_MONOTONIC, nanoseconds */
 void perf_end_fail(int status, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
-/* What this process has used so far. */
+/* CPU time and context switches of this process so far. */
 struct perf_usage {
 	double cpu;		/* user + system seconds, all threads */
 	double switches;	/* voluntary context switches */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flow as text, on its way from the command to the end that makes it, and as a greeting, on its way
- * to the other end. The sizes of messages.
+ * A flow as text, from the command to the end that makes it, and as a greeting to the other end.
+ * The sizes of messages.
  */
 #include "tools/perf_end.h"
 

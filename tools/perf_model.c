@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be measured, by name. */
+/* The models, by name. */
 #include "tools/perf.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ struct words {
 	size_t count;
 };
 
-/* A word, or what counts where there is none: 0, or -1. */
+/* A word, or its default if it is missing: 0, or -1. */
 static int number(const struct words *words, size_t index, uint32_t other, uint64_t min, uint64_t max,
 		  uint32_t *value)
 {

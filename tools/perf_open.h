@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open loop: when requests are due, whatever became of those before. The next that has not been
- * sent waits here, so a pause of the server shows in the latencies of all that were due in it.
+ * An open loop: when requests are due, whatever became of those before. Requests that are due wait
+ * here, so a pause of the server shows in the latencies of all that were due in it.
  */
 #ifndef SHUNT_TOOLS_PERF_OPEN_H
 #define SHUNT_TOOLS_PERF_OPEN_H

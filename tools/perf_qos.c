@@ -188,7 +188,7 @@ static int parse_option(struct options *options, int option)
 	}
 }
 
-/* What one option says is possible only together with others. */
+/* Options that are possible only together with others. */
 static int check(struct options *options)
 {
 	struct perf_qos_plan *plan = &options->plan;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client process of `shunt perf qos`. A request begins at its intended time, which its latency counts from, whether
- * or not the socket takes it then; so a pause of the server is not omitted. Constant rate intends the requests of a
- * period at equal distances. Burst intends one whenever fewer than `depth` are outstanding, until the period's demand
- * is used up; what was not begun when the period ends lapses.
+ * A client process of `shunt perf qos`. A request begins at its intended time, whether or not the socket takes it
+ * then. Its latency counts from there, so a pause of the server is not omitted. Constant rate intends the requests of
+ * a period at equal distances. Burst intends one whenever fewer than `depth` are outstanding, until the period's
+ * demand is used up; what was not begun when the period ends lapses.
  */
 #include "tools/perf_qos.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `shunt perf qos` has found: a table for people, and JSON. */
+/* Results of `shunt perf qos`: a table for people, and JSON. */
 #include "tools/perf_qos.h"
 
 #include <errno.h>

@@ -55,8 +55,8 @@ void perf_talk_begin(struct perf_talk *talk);
 /* Sends what is left of it: 0, -EAGAIN, or another -errno. */
 int perf_talk_send(struct perf_talk *talk, int fd);
 /*
- * One recv(), into `buffer` unless messages are received whole: the bytes, 0 at the end, or -errno.
- * -EBADMSG: a byte is wrong, and `why` says which.
+ * One recv(), into `buffer` unless messages are received whole. Returns the bytes, 0 at the end, or
+ * -errno. -EBADMSG: a byte is wrong, and `why` says which.
  */
 ssize_t perf_talk_receive(struct perf_talk *talk, int fd, uint8_t *buffer, size_t size);
 /* Whether the last message to come is complete. */

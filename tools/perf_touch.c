@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers, and loops over their cache lines. All three orders are the same loop over a list of lines
- * that is made before the measurement, so they differ in their cache misses only. The list itself
+ * Buffers, and loops over their cache lines. All three orders are one loop over a list of lines
+ * that is made before the measurement. So they differ in their cache misses only. The list itself
  * costs four bytes for each line of 64.
  */
 #include "tools/perf_work.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt ping: the way to a host, step by step. From the bottom: targets (ping_target.c), the machine
- * at one end (ping_machine.c), the kernel's round trip (ping_tcp.c), the rendezvous (ping_ask.c), the
- * shunted ends (ping_client.c, ping_server.c, as `shunt ping-end`), why there is no link
- * (ping_cause.c), one target as a whole (ping_way.c), text and JSON (ping_show.c), the mesh of a list
- * of hosts (ping_matrix.c, ping_table.c, ping_page.c), and options (ping.c).
+ * shunt ping: the way to a host, step by step. Targets (ping_target.c) are asked step by step: the
+ * machine at one end (ping_machine.c), the kernel's round trip (ping_tcp.c), the rendezvous
+ * (ping_ask.c). The shunted ends are ping_client.c and ping_server.c, as `shunt ping-end`.
+ * The cause of a missing link is found in ping_cause.c. All steps of a target are in ping_way.c,
+ * text and JSON in ping_show.c. The mesh of a list of hosts is in ping_matrix.c, ping_table.c and
+ * ping_page.c; ping.c has the options.
  */
 #ifndef SHUNT_TOOLS_PING_H
 #define SHUNT_TOOLS_PING_H
@@ -70,7 +71,7 @@ uint64_t ping_median(uint64_t *values, size_t count);
 json_t *ping_machine(const struct shunt_config *config);
 /* The name of the interface by which packets to `to` leave, or "". */
 void ping_interface(const union ping_address *to, const char *from, char name[32]);
-/* The RDMA device over a network interface, of ping_machine()'s; NULL: there is none. */
+/* The RDMA device over a network interface, of ping_machine()'s; NULL: none. */
 const json_t *ping_device_on(const json_t *machine, const char *interface);
 const char *ping_json_text(const json_t *object, const char *key);
 

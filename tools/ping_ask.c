@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listener of an address is found as an engine finds it (docs/PROTOCOL.md): by the abstract name of the
- * address within one host, by the connection manager between hosts. Here the version of the wire and
- * the reason of a refusal are not lost. A name is a hint: anybody may have it.
+ * The listener of an address is found as an engine finds it (docs/PROTOCOL.md): within a host by
+ * abstract name, between hosts by the connection manager. Here the version of the wire and the
+ * reason of a refusal are not lost. A name is a hint: anybody may have it.
  */
 #include "tools/ping.h"
 

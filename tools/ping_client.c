@@ -36,7 +36,7 @@ static struct {
 	char banner[PING_BANNER_MAX];
 	size_t heard;
 	bool ours; /* the answering end is there */
-	bool foreign; /* somebody else is, who has spoken */
+	bool foreign; /* another program is, and has spoken */
 } end;
 
 static void put(const char *key, json_t *value)
@@ -180,7 +180,7 @@ static bool has_no_engine(uint64_t waited_ms)
 	return !end.process && waited_ms >= ENGINE_MS;
 }
 
-/* Until it is known who is there, and whether the connection is on a link or stays on TCP. */
+/* Until the listener is known, and whether the connection is on a link or stays on TCP. */
 static void await_link(void)
 {
 	uint64_t begun = perf_now();

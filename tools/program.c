@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program's file says about preloading a library into it. */
+/* Reads from a program's file whether a library can be preloaded into it. */
 #include "tools/shunt.h"
 
 #include <elf.h>

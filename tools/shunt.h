@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the shunt command share. */
+/* Shared by the files of the shunt command. */
 #ifndef SHUNT_TOOLS_SHUNT_H
 #define SHUNT_TOOLS_SHUNT_H
 

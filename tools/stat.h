@@ -28,9 +28,9 @@ struct shunt_look {
 };
 
 /*
- * Asks all processes of this network namespace that offer statistics, at the same time. What has
- * not been answered in five seconds is not waited for. In ascending order; with `count` processes
- * that are wanted, those in their order. 0, or -1 after saying why there is no look.
+ * Asks all processes of this network namespace that offer statistics, at the same time. The wait
+ * for answers ends after five seconds. In ascending order; with `count` processes that are wanted,
+ * those in their order. 0, or -1 after saying why there is no look.
  */
 int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count);
 /* shunt_look_ask() with another deadline, in seconds. */
@@ -38,7 +38,7 @@ int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, 
 		      double patience);
 void shunt_look_free(struct shunt_look *look);
 
-/* A process then, for one now: the same engine, a while ago. NULL: there is none. */
+/* A process then, for one now: the same engine, a while ago. NULL: none. */
 const struct shunt_stat *shunt_look_find(const struct shunt_look *before, const struct shunt_stat *now);
 
 /* The growth of a number per second. 0 where it has not, or where there is no `before`. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics come from the process itself, over a socket of an abstract name (door.h). Anybody
- * may take such a name and say nothing, or a byte now and then: all are asked at the same time,
- * and there is one deadline. Anybody may take any number of such names, but only for itself: a
- * process has few answers under way at a time.
+ * Statistics come from the process itself, over a socket of an abstract name (door.h). Anybody may
+ * take such a name and say nothing, or a byte now and then. So all are asked at the same time, with
+ * one deadline. Anybody may take any number of such names, but only for itself: a process has few
+ * answers under way at a time.
  */
 #include "tools/stat.h"
 
@@ -179,7 +179,7 @@ static int grow(struct question *question)
 	return 0;
 }
 
-/* What is there now. */
+/* Reads the bytes that have arrived. */
 static void hear(const struct asking *asking, struct question *question)
 {
 	ssize_t got;
@@ -201,7 +201,10 @@ static void hear(const struct asking *asking, struct question *question)
 
 /* ---- all of them ---- */
 
-/* Asks who has not been asked and lists who is answering. How many are still to be asked. */
+/*
+ * Asks processes that have not been asked and lists those that are answering. Returns how many are
+ * still to be asked.
+ */
 static size_t prepare(struct asking *asking)
 {
 	size_t waiting = 0;
@@ -283,7 +286,7 @@ static void add(struct shunt_look *look, const struct shunt_stat *stat)
 	json_incref(look->processes[look->count++].process);
 }
 
-/* What the questions have brought, in the order in which it was wanted. */
+/* The answers, in the order in which they were wanted. */
 static void pick(struct asking *asking, const struct shunt_door *wanted, bool shut,
 		 struct shunt_look *look)
 {

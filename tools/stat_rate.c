@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What has changed between two looks. */
+/* Rates between two looks. */
 #include "tools/stat.h"
 
 #include <string.h>

@@ -14,7 +14,6 @@
 
 #define TEXT_MAX 512
 
-/* What is shown of a process. */
 struct view {
 	const json_t *now, *before;	/* before: NULL where there are no rates */
 	double seconds;
@@ -244,7 +243,7 @@ static void show_total(const struct view *view, const char *direction)
 	shunt_print_wrapped(10, printf("  all %s: ", direction), line);
 }
 
-/* The rate of a number that has grown; a largest or a last value that has grown is none, but there are few. */
+/* The rate of a number that has grown. For a largest or a last value that means nothing, but there are few. */
 static void show_rate(const struct view *view, const json_t *before, json_t *numbers, const char *name)
 {
 	double rate = view->before ? shunt_rate(before, numbers, name, view->seconds) : 0;

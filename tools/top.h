@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt top: rows made of two looks (top_model.c), the columns of a row (top_columns.c), lines of a given width
- * (top_line.c), what a key does (top_keys.c); shown on a screen (top_screen.c, with looks from the thread of
- * top_sampler.c) or as text and JSON (top_text.c). Text from a process passes shunt_escape() in top_columns.c.
+ * Rows are made of two looks (top_model.c), columns of a row (top_columns.c), lines of a given width (top_line.c).
+ * Keys are in top_keys.c. The screen is top_screen.c, with looks from the thread of top_sampler.c; text and JSON are
+ * top_text.c. Text from a process passes shunt_escape() in top_columns.c.
  */
 #ifndef SHUNT_TOOLS_TOP_H
 #define SHUNT_TOOLS_TOP_H
@@ -153,7 +153,7 @@ struct shunt_top_keys {
 #define SHUNT_TOP_SHORTEST 0.1
 #define SHUNT_TOP_LONGEST 86400.0
 
-/* A number of seconds between the two. False: it is none. */
+/* A number of seconds between the two. False: it is not. */
 bool shunt_top_interval(const char *text, double *seconds);
 void shunt_top_key(struct shunt_top_keys *keys, int key);
 /* The line above the titles: view, order, interval, filter. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The columns of shunt top: one row of the table for each. What a process says is escaped here. */
+/* The columns of shunt top: one row of the table for each. Text from a process is escaped here. */
 #include "tools/top.h"
 
 #include <stdio.h>

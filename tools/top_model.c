@@ -11,7 +11,7 @@
 /* A process now and at the last look. */
 struct pair {
 	const struct shunt_stat *stat;
-	const json_t *then; /* NULL: there is none, and no rate */
+	const json_t *then; /* NULL: none, and no rate */
 	double seconds;
 };
 

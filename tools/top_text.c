@@ -51,7 +51,7 @@ static const char *text_of(const struct shunt_top_row *row, const char *key)
 	return text ? text : "";
 }
 
-/* Integers: bytes a second, a share in thousandths. What is not known is left out. */
+/* Integers: bytes a second, a share in thousandths. Unknown numbers are left out. */
 static void put_numbers(json_t *object, const struct shunt_top_row *row, enum shunt_top_view view)
 {
 	for (enum shunt_top_column column = 0; column < SHUNT_TOP_COLUMNS; column++) {

@@ -48,8 +48,8 @@ struct trace {
 };
 
 /*
- * Asks the processes that are wanted, or all with a count of 0, and the processes of this host at the other ends of their
- * links. Sends are taken of which the sender or the reader is wanted, and that were called at `since` or later.
+ * Asks the wanted processes (all with a count of 0), and the processes of this host at the other ends of their links.
+ * Sends are taken of which the sender or the reader is wanted, and that were called at `since` or later.
  */
 void trace_ask(struct trace *trace, const struct shunt_door *wanted, size_t count, uint64_t since);
 void trace_free(struct trace *trace);

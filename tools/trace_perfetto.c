@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Followed sends as Chrome's trace events (the JSON that ui.perfetto.dev opens). Each process is a process there. A stream
- * is one or several threads: slices of one thread must not overlap, so a send that begins before the last one has ended
- * takes the next. An arrow leads from the send to the read.
+ * Followed sends as Chrome's trace events (the JSON that ui.perfetto.dev opens). Each process is a process there. A
+ * stream is one or several threads, because slices of one thread must not overlap. A send that begins before the last
+ * one has ended takes the next thread. An arrow leads from the send to the read.
  */
 #include "tools/trace.h"
 
