@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The libc calls that Shunt stands for, one row each: return type, name, parameters. The structure
- * of real calls, the resolver, the declarations and the version script (mkmap.sh) come from these
- * rows.
+ * The libc calls that Shunt stands for, one row each: return type, name, parameters. The structure of real calls, the
+ * resolver, the declarations and the version script (mkmap.sh) come from these rows.
  *
- * SHUNT_CALLS are exported and have a real call behind them. SHUNT_OWN_CALLS are exported too, but
- * made of other calls: second names of libc, what libc would do with calls of its own that no
- * library can interpose, and what liburing does by system calls of its own (uring.c).
+ * SHUNT_CALLS are exported and have a real call behind them. SHUNT_OWN_CALLS are exported too, but made of other
+ * calls. They are second names in libc, calls that libc makes inside itself, and liburing's, which make system calls
+ * directly (uring.c).
  *
  * SHUNT_API_CALLS are no calls of libc: include/shunt/shunt.h finds them by name.
  *
- * Not here: fork(), for which pthread_atfork() is enough; bind(), getsockname() and other calls whose
- * answer is the kernel's.
+ * Not here: fork(), for which pthread_atfork() is enough; bind(), getsockname() and other calls whose answer is the
+ * kernel's.
  */
 #ifndef SHUNT_PRELOAD_CALLS_H
 #define SHUNT_PRELOAD_CALLS_H

@@ -76,16 +76,15 @@ static bool valid(unsigned int first, unsigned int last, int flags)
 }
 
 /*
- * The range in pieces, around our own descriptors. With CLOSE_RANGE_UNSHARE only this thread's
- * table changes (the flag means nothing after the first piece), so the streams stay the other
- * threads' and are not dropped.
+ * The range in pieces, around our own descriptors. With CLOSE_RANGE_UNSHARE only this thread's table changes, so the
+ * streams stay the other threads' and are not dropped. The first piece unshares; the flag means nothing after it.
  */
 static int close_around(unsigned int first, unsigned int last, int flags)
 {
 	struct shunt_files *files = shunt_process.files;
 	unsigned int fd;
 
-	/* -1 says that there is none, and is above the limit. */
+	/* -1, for no more descriptors, is above the limit. */
 	for (fd = (unsigned int)shunt_files_next(files, (int)first);
 	     fd <= last && fd < files->limit;
 	     fd = (unsigned int)shunt_files_next(files, (int)fd + 1)) {

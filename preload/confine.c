@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that confine their thread or change who it is: user, groups, capabilities, filters,
- * namespaces. All of that belongs to a thread. A service thread that stays outside would be a way
- * out, and unshare(CLONE_NEWUSER) fails in a process of two threads. So that thread ends before
- * (core/leave.h).
+ * Calls that confine their thread or change who it is: user, groups, capabilities, filters, namespaces. All of that
+ * belongs to a thread. A service thread that stays outside would be a way out, and unshare(CLONE_NEWUSER) fails in a
+ * process of two threads. So that thread ends before (core/leave.h).
  *
- * A new thread inherits users, capabilities and no_new_privs: after those the engine begins anew when
- * it is needed. A filter may forbid what the engine calls, and namespaces part it from its peers:
- * after those the process stays on TCP.
+ * A new thread inherits users, capabilities and no_new_privs: after those the engine begins anew when it is needed. A
+ * filter may forbid what the engine calls, and namespaces part it from its peers: after those the process stays on
+ * TCP.
  *
- * Calls that concern the whole process (PR_SET_DUMPABLE, PR_SET_MDWE, chroot), those that confine
- * nothing (PR_SET_NAME, PR_SET_KEEPCAPS), and those that can be undone (seteuid, setgroups) are not
- * here. A child that clone() makes in namespaces of its own has none of our threads (fork.c,
- * syscall.c). A security label that is set by writing to /proc is not seen.
+ * Calls for the whole process are not here (PR_SET_DUMPABLE, PR_SET_MDWE, chroot). Calls that confine nothing are not
+ * (PR_SET_NAME, PR_SET_KEEPCAPS), and calls that can be undone are not (seteuid, setgroups). A child that clone()
+ * makes in namespaces of its own has none of our threads (fork.c, syscall.c). A security label that is set by writing
+ * to /proc is not seen.
  */
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>

@@ -34,10 +34,9 @@ int dup(int fd)
 }
 
 /*
- * `other` is about to be replaced: what the table knows of it must end before the kernel ends it,
- * but only if the call will succeed.
- * False: EBADF, because one of the two is our own. Ours are numbered high (core/fd/own_fds.c), where
- * a program that puts descriptors at chosen numbers does not come.
+ * `other` is about to be replaced. If the call will succeed, its entry in the table ends first.
+ * False: EBADF, because one of the two is our own. Ours are numbered high (core/fd/own_fds.c),
+ * where a program that puts descriptors at chosen numbers does not come.
  */
 static SHUNT_INLINE bool make_room(int fd, int other)
 {

@@ -11,8 +11,8 @@
 #endif
 
 /*
- * A set may be made before the first socket, so it makes the engine too: the set must know of
- * streams from their first registration on.
+ * A set may be made before the first socket. It must know of streams from their first registration
+ * on, so it makes the engine too.
  */
 static int made(int epfd)
 {
@@ -64,7 +64,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return result;
 }
 
-/* The set, if its wait is the engine's. What the kernel would refuse is left to it. */
+/* The set, if its wait is the engine's. Arguments that the kernel refuses go to the kernel. */
 static SHUNT_INLINE bool serves(int *epfd, const struct epoll_event *events, int max)
 {
 	struct shunt_file *set = shunt_lookup(*epfd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exec family. libc's members call each other inside libc, so each has a wrapper; those that
- * take their arguments one by one build the array that the others want.
+ * The exec family. libc's members call each other inside libc, so each has a wrapper. Variadic ones
+ * build the array for the others.
  */
 #include <unistd.h>
 #include "preload/rights.h"

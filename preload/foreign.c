@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose memory this is. A child of vfork(), or of a clone() that shares memory, has its parent's: only its process id
- * says so, and asking for that costs a system call. A word saves the question: it is set while nobody but this process
- * has ever been able to run on this memory. It is cleared before such a child is made, and by the kernel in the child of
- * a fork, where the handlers of fork.c set it anew, if there are any.
+ * Does this memory belong to this process alone? A child of vfork(), or of a clone() that shares memory, runs on its
+ * parent's memory. Only its process id tells, which costs a system call. A word saves the question: it is set while
+ * nobody but this process has ever been able to run on this memory. It is cleared before such a child is made.
+ * MADV_WIPEONFORK clears it in the child of a fork, where the handlers of fork.c, if installed, set it anew.
  */
 #include <sched.h>
 #include <sys/mman.h>

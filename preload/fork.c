@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork() needs no wrapper: pthread_atfork() sees every one, also those inside libc (daemon(),
- * forkpty()). Ours are the first handlers of the process, so they run closest to the fork itself:
- * prepare after everybody else's (malloc's lock may be held by then), child before everybody else's.
+ * fork() needs no wrapper: pthread_atfork() sees every one, also those inside libc (daemon(), forkpty()). Our
+ * handlers are the process' first, so they run closest to the fork itself. The prepare handler runs after all others
+ * (malloc's lock may be held by then), the child handler before them.
  */
 #include <pthread.h>
 #include "preload/process.h"

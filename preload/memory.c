@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Everything that Shunt's own code allocates passes by here, because the linker sends it (--wrap, preload/local.mk):
- * so SHUNT_FAULT can refuse it. What the program and its libraries allocate does not.
+ * so SHUNT_FAULT can refuse it. Allocations of the program and its libraries do not.
  */
 #include <errno.h>
 #include <pthread.h>

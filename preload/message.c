@@ -4,7 +4,7 @@
 #include "preload/touch.h"
 #include "preload/transfer.h"
 
-/* What copy_msghdr_from_user() and import_iovec() refuse. 0 or an errno. */
+/* The checks of copy_msghdr_from_user() and import_iovec(). 0 or an errno. */
 static int refuse(const struct msghdr *message)
 {
 	if (shunt_bad_pointer(message))
@@ -127,7 +127,7 @@ static bool valid(const struct timespec *timeout)
 	return timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000;
 }
 
-/* What is left until `end`, into *timeout. False: nothing. */
+/* Sets *timeout to the time left until `end`. False: nothing. */
 static bool count_down(const struct timespec *end, struct timespec *timeout)
 {
 	struct timespec now;

@@ -20,8 +20,8 @@ static bool too_many(nfds_t count)
 }
 
 /*
- * Is there anything that the kernel cannot see alone? What it would refuse is left to it. A young connection becomes a
- * stream: a thread that waits for it must see it go over to a link.
+ * Is there anything that the kernel cannot see alone? Arguments that the kernel refuses are left to it. A young
+ * connection becomes a stream: a thread that waits for it must see it go over to a link.
  */
 static bool concerns(const struct pollfd *fds, nfds_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one engine of this process, made when the first descriptor that could concern it appears,
- * and the way from a descriptor to what the engine knows of it.
+ * The one engine of this process, made at the first descriptor that could concern it. Also the way
+ * from a descriptor to the engine's object for it.
  */
 #ifndef SHUNT_PRELOAD_PROCESS_H
 #define SHUNT_PRELOAD_PROCESS_H
@@ -27,15 +27,15 @@ struct shunt_process {
 
 extern struct shunt_process shunt_process;
 
-/* Makes the engine if there is none. False: there will not be one. errno is kept. */
+/* Makes the engine, unless it exists. False: there will not be one. errno is kept. */
 bool shunt_process_engine(void);
 /* The configuration; NULL with SHUNT_ENABLE=0. */
 const struct shunt_config *shunt_process_config(void);
 /* False with SHUNT_ENABLE=0: nothing is wrapped. Reads the configuration at the first call. */
 bool shunt_process_enabled(void);
 /*
- * True in a child of vfork() (or clone with CLONE_VM): it uses our memory, but its descriptors and
- * signal handlers are its own, so what it does to them must not be written down.
+ * True in a child of vfork() (or clone with CLONE_VM). It uses our memory, but has its own
+ * descriptors and signal handlers, so its changes to them must not be written down.
  */
 bool shunt_process_foreign(void);
 /* foreign.c: once, before a child can be made; in the child of a fork; before a child that shares memory is made. */
@@ -54,14 +54,14 @@ void shunt_process_begin_anew(void);
 /* Is there an engine? */
 bool shunt_process_has_engine(void);
 /*
- * In the child of a fork that the engine, if there is one, was not prepared for: whatever another
- * thread was making is gone with that thread. `again`: an engine of our own may be made later;
+ * In the child of a fork for which the engine, if any, was not prepared. Objects that another
+ * thread was making are gone with that thread. `again`: an engine of our own may be made later;
  * otherwise every descriptor is the kernel's, for ever.
  */
 void shunt_process_forget(bool again);
 /*
- * Around a fork without handlers: before it; in the parent, with what the first has returned; in the child, which has
- * copies of memory and descriptors. errno is kept.
+ * Around a fork without handlers: the first before it, the second in the parent, with the first's result. The third
+ * is for the child, which has copies of memory and descriptors. All keep errno.
  */
 struct shunt_engine *shunt_process_prepare_fork(void);
 void shunt_process_parted(struct shunt_engine *engine);
@@ -74,7 +74,7 @@ void shunt_process_fill_sys(void);
 void shunt_process_drop(int fd);
 /* The second half of shunt_lowest(). */
 int shunt_process_lowest(int fd, int least, unsigned int before);
-/* What the table says of a number that the kernel has just made is history. */
+/* The kernel has just made this number, so its entry in the table is stale. */
 void shunt_process_fresh(int fd);
 
 /* The same for a number that was in the table once, or has a young connection, which becomes a stream. */
@@ -94,10 +94,10 @@ static inline struct shunt_file *shunt_lookup(int fd)
 }
 
 /*
- * Our own descriptors exist for our own code only, which may call libc by name (a device does): the
- * exported call looks where it will return to. Always inlined, so that this is the caller of the
- * exported call; helpers that ask must be inlined as well. Nothing is paid for other descriptors.
- * A number that is closed may be one of ours as soon as it has been looked at.
+ * Our own descriptors exist only for our own code, which may call libc by name (a device does). The
+ * exported call looks at its return address. Always inlined, so that this is the caller of the
+ * exported call; helpers that ask must be inlined as well. Nothing is paid for other descriptors. A
+ * number that is closed may be one of ours as soon as it has been looked at.
  */
 static SHUNT_INLINE bool shunt_is_own_fd(const struct shunt_file *file)
 {
@@ -120,9 +120,9 @@ static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)
 }
 
 /*
- * The stream behind *fd if the engine serves it. NULL: make the real call with *fd, which is then
- * -1 for a descriptor of our own, so that the kernel says EBADF; or *own: it is our code that calls, and the call
- * must be no cancellation point (core/poll/cancel.h).
+ * The stream behind *fd if the engine serves it. NULL: make the real call with *fd, which is -1 for a descriptor of
+ * our own, so that the kernel says EBADF. With *own the caller is our code, so the call must be no cancellation point
+ * (core/poll/cancel.h).
  */
 static SHUNT_INLINE struct shunt_stream *shunt_linked_or_own(int *fd, bool *own)
 {

@@ -46,8 +46,8 @@ void shunt_rights_message(const struct msghdr *message)
 }
 
 /*
- * In a child of vfork() the numbers may have been closed or replaced without a trace in the table,
- * which is the parent's: is this one still the parent's socket?
+ * A child of vfork() may have closed or replaced the number without a trace in the table, which is
+ * the parent's. Is it still the parent's socket?
  */
 static bool still_parents(int fd)
 {
@@ -65,8 +65,8 @@ static bool still_parents(int fd)
 }
 
 /*
- * closing_too: exec closes what is close-on-exec, as close() would; but the engine that holds
- * unsent bytes of it is gone by then, so the kernel must have them before. What is on no link of ours has none.
+ * closing_too: exec is going to close the close-on-exec descriptors, and the engine with its unsent bytes is gone by
+ * then. So the kernel must have those bytes before. A plain stream has no unsent bytes.
  */
 static void retire_inherited(bool closing_too)
 {

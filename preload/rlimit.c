@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RLIMIT_NPROC. A process of a user without privileges that sets it to 0 or 1 gets no new thread from
- * then on, so a service thread that is needed later starts before the call. haproxy does so in each of
- * its threads, when its users and no_new_privs are set.
+ * RLIMIT_NPROC. An unprivileged user's process that sets it to 0 or 1 gets no new thread from then
+ * on. So a service thread that is needed later starts before the call. Each thread of haproxy sets
+ * it, after it has set users and no_new_privs.
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>

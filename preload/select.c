@@ -55,7 +55,7 @@ static bool fixed(int nfds, fd_set *readable, fd_set *writable, fd_set *except)
 	       (except && shunt_unwritable(except, bytes));
 }
 
-/* What the kernel would refuse is left to it. */
+/* Arguments that the kernel refuses are left to it. */
 static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
 {
 	size_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sendfile() to a stream. From a stream there is none: sockets cannot be mapped (EINVAL). */
+/* sendfile() to a stream. sendfile() from a stream fails with EINVAL, because sockets cannot be mapped. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -103,7 +103,7 @@ static bool send_young(struct shunt_young *young, ssize_t *sent, int in, off64_t
 	return true;
 }
 
-/* What moves nothing is the kernel's to refuse; so is a file without a position (a pipe, a socket, a wrong number). */
+/* The kernel refuses a send of 0 bytes, and a file without a position (a pipe, a socket, a wrong number). */
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
 {
 	struct shunt_young *young = shunt_young_at(out);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handler must end a wait that polls in user space, as it would end a system call. So in place of
- * the program's handler the kernel is given one of our two, which tells the waiting thread and goes
- * on to the program's. Which of the two says whether SA_RESTART was set; this and all other flags are
- * kept by the kernel as the program gave them, so only the handler itself is ours to keep, one word
- * for each signal. Therefore no lock is needed, and all of this may be used in a handler.
+ * A handler must end a wait that polls in user space, as it would end a system call. So the kernel is given one of
+ * our two handlers, which tells the waiting thread and calls the program's. SA_RESTART selects which of the two. The
+ * kernel keeps all flags as the program gave them, so we keep only the handler, one word for each signal. Therefore
+ * no lock is needed, and all of this may be used in a handler.
  *
- * Once ours is installed the word is never empty again: a signal that is on its way while the
- * program goes back to SIG_DFL still finds the handler it was sent to.
+ * Once ours is installed the word is never empty again. A signal under way while the program goes back to SIG_DFL
+ * still finds the handler it was sent to.
  *
  * Handlers installed inside libc or by raw system calls are not seen.
  */
@@ -23,7 +22,7 @@ static _Atomic(handler_call *) handlers[SIGNALS];
 /* siginterrupt(): which signals signal() shall install without SA_RESTART. */
 static _Atomic uint64_t interrupting;
 
-/* What the thread is in the midst of is ours: the handler comes a little later (core/base/signal_defer.h). */
+/* The thread is inside code of ours, so the handler runs a little later (core/base/signal_defer.h). */
 static bool put_off(int number, siginfo_t *info, void *context, handler_call *ours)
 {
 	struct sigaction now;
@@ -82,7 +81,7 @@ static bool can_handle(int number)
 	       (number < __SIGRTMIN || number >= SIGRTMIN);
 }
 
-/* What the kernel gave as the old action, in the program's terms. */
+/* Translates the kernel's old action into the program's terms. */
 static void translate(struct sigaction *action, handler_call *handler)
 {
 	if (is_ours(action))

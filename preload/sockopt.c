@@ -84,7 +84,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	return result;
 }
 
-/* What went wrong on the other track comes first; the call takes the kernel's word for the same along. */
+/* An error of the link comes first. The kernel's SO_ERROR for the same end is consumed along with it. */
 static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
 	int error = shunt_stream_link_error(shunt_process.engine, stream);

@@ -17,8 +17,8 @@ static bool is_pipe(int fd)
 }
 
 /*
- * A stream that has ended and cannot go back to the kernel: its bytes are taken along by hand, no more than a pipe
- * with room always takes whole.
+ * A stream that has ended and cannot go back to the kernel: its bytes are copied. At most PIPE_BUF,
+ * which a pipe with room always takes whole.
  */
 static ssize_t carry(int in, struct shunt_stream *stream, int pipe, size_t bytes, unsigned int flags)
 {

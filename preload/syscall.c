@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syscall(): system calls by number, as some libraries make them. Only descriptors that the table
- * knows take the way of the libc call; everything else goes to the kernel by a jump, for a raw
- * clone() or vfork() must not return through a frame of ours. That is also why this is not variadic:
- * all seven words are passed on where they are.
+ * syscall(): system calls by number, as some libraries make them. Only descriptors in the table take the way of the
+ * libc call. Everything else jumps to the kernel, because a raw clone() or vfork() must not return through a frame of
+ * ours. That is also why this is not variadic: all seven words are passed on where they are.
  */
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -219,9 +218,8 @@ static inline long pass(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * The child has a copy of everything, also of this stack: it may return through frames of ours, and
- * closes what is ours, as after _Fork(). Other children share memory or descriptors, or have a stack
- * of their own.
+ * The child has a copy of everything, also of this stack. So it may return through frames of ours, and closes our
+ * descriptors, as after _Fork(). Other children share memory or descriptors, or have a stack of their own.
  */
 static bool forks(long number, long a, long b)
 {

@@ -15,7 +15,7 @@ static inline struct timespec *shunt_timeout_ms(int ms, struct timespec *timeout
 	return timeout;
 }
 
-/* What the kernel takes; everything else is EINVAL. */
+/* The kernel's check of a timeout; otherwise EINVAL. */
 static inline bool shunt_timeout_valid(const struct timespec *timeout)
 {
 	return !timeout ||

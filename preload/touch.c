@@ -21,7 +21,7 @@ static bool read_word(uintptr_t at)
 	return errno != EFAULT;
 }
 
-/* The kernel ORs 0 to a word, atomically, and wakes who waits at `nobody`. */
+/* The kernel ORs 0 to a word, atomically, and wakes the waiters at `nobody`. */
 static bool write_word(uintptr_t at)
 {
 	unsigned int nobody = 0;

@@ -95,7 +95,7 @@ static ssize_t check(const struct iovec **iov, int *count, struct iovec *first, 
 	return (ssize_t)asked;
 }
 
-/* What is left of an array that was cut before a bad pointer. */
+/* Bytes of an array that was cut before a bad pointer. */
 static size_t usable(const struct iovec *iov, int count)
 {
 	size_t bytes = 0;

@@ -28,10 +28,7 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 bool shunt_transfer_odd_send(int fd, struct shunt_stream *stream, int *flags);
 bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags);
 
-/*
- * No room at all to read into: waits and fails as any other, and then finds 0 bytes, or EFAULT if
- * that is because of a bad pointer.
- */
+/* The buffer has no room at all. Waits and fails as any other, and then returns 0, or EFAULT for a bad pointer. */
 ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault);
 /* SIGPIPE to this thread, as the kernel does it. Returns -EPIPE. */
 ssize_t shunt_transfer_sigpipe(void);

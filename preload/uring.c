@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rings of io_uring: syscall() and the functions of liburing come here before a ring is made.
- * liburing makes its system calls by itself, so its functions are stood for by name. core/stream/uring.c
- * finds rings that were made otherwise.
+ * The latter are exported by name, because liburing makes its own system calls.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -9,7 +9,7 @@
 #include "core/fd/young.h"
 #include "preload/process.h"
 
-/* NULL: it is none. */
+/* NULL: not young. */
 static SHUNT_INLINE struct shunt_young *shunt_young_at(int fd)
 {
 	struct shunt_file *file = shunt_files_get(

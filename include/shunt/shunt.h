@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that want to know whether Shunt carries their connections. Nothing is linked: the functions ask the
- * library that the process was started with (`shunt run`, LD_PRELOAD), and answer "no" where there is none. So one
- * binary runs bare and shunted. libshunt(7) is the manual, `pkg-config --cflags shunt` finds this file.
+ * For programs that want to know whether Shunt carries their connections. Nothing is linked: the
+ * functions ask the library that the process was started with (`shunt run`, LD_PRELOAD). Without it
+ * they answer "no". So one binary runs bare and shunted. libshunt(7) is the manual, `pkg-config
+ * --cflags shunt` finds this file.
  *
  * The library is looked for once for each source file, by a constructor (RTLD_DEFAULT of dlsym(3)). Until that has run,
  * the answers are "no". In a statically linked program they always are.
@@ -54,7 +55,7 @@ __attribute__((constructor)) static void shunt_find_(void)
 	shunt_found_.traffic.symbol = dlsym(everywhere, "shunt_api_traffic");
 }
 
-/* The version of the library in this process, as "0.1.0", which stays. NULL: there is none, or SHUNT_ENABLE=0. */
+/* The version of the library in this process, as "0.1.0", which stays. NULL: no library, or SHUNT_ENABLE=0. */
 static inline const char *shunt_version(void)
 {
 	return shunt_found_.version.symbol ? shunt_found_.version.version() : NULL;
@@ -70,8 +71,9 @@ static inline int shunt_track(int fd)
 }
 
 /*
- * 0, with the bytes by track. -1 with errno: ENOSYS, there is no library; EBADF, `fd` is not open; ENOTCONN, it is
- * no TCP connection that the library knows. Takes a lock for a few system calls, as `shunt stat` does: not for each send.
+ * 0, with the bytes by track. On failure -1 with errno. ENOSYS: no library; EBADF: `fd` is not
+ * open; ENOTCONN: the library knows no TCP connection of this number. Takes a lock for a few system
+ * calls, as `shunt stat` does: not for each send.
  */
 static inline int shunt_traffic(int fd, struct shunt_traffic *traffic)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What two processes say to each other. docs/PROTOCOL.md is the prose of this file.
+ * The language of two processes. docs/PROTOCOL.md is the prose of this file.
  *
- * Data lanes: RDMA WRITE_WITH_IMM only. The immediate (host order on the soft device, network
- * order in the work request) is `type << 28 | stream`, the stream being the receiver's number for
- * it. DATA places its bytes in the stream's ring at `offset mod ring size`; the completion's
- * length says how many. Every other type carries one 64-bit value, placed in the control line of the
- * stream at the word of that type; LANE's in line 0, at the word of the lane's number.
+ * Data lanes: RDMA WRITE_WITH_IMM only. The immediate is `type << 28 | stream`, with the receiver's
+ * number of the stream. It has host order on the soft device, and network order in the work
+ * request. DATA places its bytes in the stream's ring at `offset mod ring size`; the completion's
+ * length says how many. Every other type carries one 64-bit value, placed in the stream's control
+ * line at the word of that type. LANE's goes to line 0, at the word of the lane's number.
  *
  * Link channel: a SOCK_SEQPACKET Unix socket, one struct shunt_message a packet; between hosts a TCP connection.
  *
@@ -70,8 +70,8 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
 }
 
 /*
- * The two words of a line that its owner writes: how far its program has read, and up to where it has accepted
- * bytes that it could not post at once. A peer whose link has died looks there to learn whether bytes were
+ * Two words of a line that its owner writes: bytes read by its program, and bytes it has accepted
+ * but could not post at once. A peer whose link has died looks there to learn whether bytes were
  * lost with it.
  */
 #define SHUNT_CONTROL_READ 15
@@ -176,8 +176,9 @@ struct shunt_knock {
 };
 
 /*
- * The proof of a connection (core/peer/possession.h). Each end has a number for it, with this bit, which no stream's
- * number has: `stream` of these messages, and of the REFUSE or REDIRECT that answers an ASK, is such a number.
+ * The proof of a connection (core/peer/possession.h). Each end has a number for the proof, with
+ * this bit, which no stream's number has. It is the `stream` of these messages, and of the REFUSE
+ * or REDIRECT that answers an ASK.
  */
 #define SHUNT_PROOF_BIT 0x80000000u
 #define SHUNT_PROOF_ROUNDS 8		/* of four bits each; SHOWN of this round: all parts have been seen */
@@ -230,9 +231,10 @@ struct shunt_qos_grant {	/* ASK: the number alone */
 };
 
 /*
- * Records of sends that are followed (core/trace/). Each lane has a ring of them in the receiver's arena. A record is written
- * by a WRITE without a word, on the stream's lane, before the last byte of its send; so it is there when that byte is.
- * When the sender knows more, it writes the last two words again.
+ * Records of sends that are followed (core/trace/). Each lane has a ring of them in the receiver's
+ * arena. A record is written by a WRITE without a word, on the stream's lane, before the last byte
+ * of its send. So it is there when that byte is. When the sender knows more, it writes the last two
+ * words again.
  */
 #define SHUNT_TRACE_SLOTS 64	/* of a ring; record `number` is in slot number mod this */
 #define SHUNT_TRACE_ANSWER 0x80000000u	/* in `bytes`: the program had read a followed send, whose id this is, on this stream */
