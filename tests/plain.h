@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What small plain programs do alike. They know nothing of Shunt. */
+/* Common steps of small plain programs. They know nothing of Shunt. */
 #ifndef TESTS_PLAIN_H
 #define TESTS_PLAIN_H
 

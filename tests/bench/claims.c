@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * claims server: prints its port and accepts until it is killed. The answer to a byte is the time of that connection's
- * accept().
+ * claims server: prints its port and accepts until it is killed. The answer to a byte is the time
+ * of that connection's accept().
  * claims client PORT SINGLES CROWD PATIENCE: one connection, then SINGLES more, each after the one before, then CROWD at
  * once. One line, in microseconds:
  *	setup	from the call of connect() to the return of accept(), the median

@@ -3,9 +3,10 @@
  * copy server				serves one client program, prints "port N"
  * copy client PORT SIZE COUNT [touch] [fresh]
  *
- * Messages of SIZE bytes to and fro; prints nanoseconds for a round trip. touch: each end writes a message before it
- * sends it, and reads what it has received. fresh: each message lies at another place of 64 MiB, and is received to
- * another; else both are where the one before was.
+ * Messages of SIZE bytes to and fro; prints nanoseconds for a round trip.
+ * - touch: each end writes a message before it sends it, and reads what it has received.
+ * - fresh: each message lies at another place of 64 MiB, and is received to another; else both are
+ *   where the message before was.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -3,11 +3,13 @@
  * crowd server THREADS COUNT FILE		prints "port N"
  * crowd client THREADS COUNT FILE PORT block|epoll|stream
  *
- * Threads of two processes, each with a connection of its own. block: round trips of 64 bytes, waited for in recv(2).
- * epoll: the same, waited for in epoll_wait(2) of the thread's own set. stream: messages of 4 KiB to the server, each
- * received whole after epoll_wait(2). With counted.so and lines.so preloaded, both processes note what their
- * library does for COUNT messages of each thread, and write that to FILE. Nothing is noted before all connections are on
- * the link.
+ * Threads of two processes, each with a connection of its own.
+ * - block: round trips of 64 bytes, waited for in recv(2).
+ * - epoll: the same, waited for in epoll_wait(2) of the thread's own set.
+ * - stream: messages of 4 KiB to the server, each received whole after epoll_wait(2).
+ *
+ * With counted.so and lines.so preloaded, both processes note what their library does for COUNT messages of each
+ * thread, and write that to FILE. Nothing is noted before all connections are on the link.
  */
 #include <dlfcn.h>
 #include <pthread.h>

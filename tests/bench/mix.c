@@ -5,8 +5,8 @@
  *
  *     mix redis|memcached PORT CONNECTIONS KEYS BYTES SECONDS GETS...
  *
- * Sets all keys, then for each GETS (in percent) a line: gets in percent, operations a second, and the mean, p50, p99
- * and p99.9 of the latency in us. Every value that comes is compared with the one that was set.
+ * Sets all keys, then prints a line for each GETS: gets in percent, operations a second, and the latency in us. The
+ * latency is the mean, p50, p99 and p99.9. Every value that comes is compared with the one that was set.
  */
 #define _GNU_SOURCE
 #include <errno.h>

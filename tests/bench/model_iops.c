@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RDMAbox's Figures 1 and 8 in virtual time: writes a second by number of IO threads, on the soft
- * device with a cost model, first without a limit to what is outstanding, then with a window. It
- * shows a shape; the numbers are the model's.
+ * RDMAbox's Figures 1 and 8 in virtual time: writes a second by number of IO threads, on the soft device with a cost
+ * model. The first table has no limit to what is outstanding, the second a window. It shows a shape; the numbers are
+ * the model's.
  *
  *     model_iops [--model MODEL] [--threads MOST] [--qps N] [--depth N] [--bytes N] [--think NS]
  *                [--window BYTES] [--adapt BYTES]
  *
  * Without --window the window is what was outstanding where the first table has its peak. The window is the engine's
- * (core/lane/window.c), with SHUNT_WINDOW_DEVICE. With --adapt there is a third table, of the engine's SHUNT_ADMIT=aimd: it
- * finds a window for each QP by itself, of so many bytes at most.
+ * (core/lane/window.c), with SHUNT_WINDOW_DEVICE. With --adapt a third table has the engine's SHUNT_ADMIT=aimd, which
+ * finds a window for each QP by itself, of at most so many bytes.
  */
 #include <getopt.h>
 #include <stdio.h>

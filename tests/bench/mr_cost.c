@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RDMAbox's Figure 5: resident pages are copied into registered memory, or registered where they are. Registrations are
- * those of a device, as the engine asks for them, and the kernel's part alone: pages pinned for a ring of io_uring,
- * and pages locked.
+ * RDMAbox's Figure 5: resident pages are copied into registered memory, or registered where they
+ * are. Registrations are a device's, as the engine asks for them. The kernel's part alone is
+ * measured too: pages pinned for a ring of io_uring, and pages locked.
  *
  *     mr_cost [--device soft|verbs|verbs:NAME] [--model MODEL] [--rounds N] [SIZE...]
  *
- * A line for each size, in microseconds, medians of N (101): size, copy of the same bytes again and again, copy of bytes
- * that are in no cache, registration with the device, pinned, locked; "-" where that cannot be done. Each is undone
- * within its time. Then a line `engine BYTES`: what the engine measures for SHUNT_MR_THRESHOLD=auto, "never" if no size
- * pays.
+ * A line for each size has medians of N (101) in microseconds. Columns: size, copy of cached bytes,
+ * copy of bytes in no cache, registration with the device, pinned, locked. "-" stands where that
+ * cannot be done. Each is undone within its time. Then a line `engine BYTES`: what the engine
+ * measures for SHUNT_MR_THRESHOLD=auto, "never" if no size pays.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -195,7 +195,7 @@ static int usage(const char *what)
 	return 2;
 }
 
-/* 0: it is none. */
+/* 0: invalid. */
 static size_t size_of(const char *text)
 {
 	char *end;

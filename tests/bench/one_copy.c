@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One copy or two between two processes of one host: the receiver reads the sender's buffer itself
- * (process_vm_readv, what an RDMA READ would be here), or both copy through a ring of shared memory. Nothing of
- * Shunt is in it: no locks, no sleeping, one stream, each process on a core of its own.
+ * One copy or two between two processes of one host. The receiver reads the sender's buffer itself
+ * (process_vm_readv, as an RDMA READ would), or both copy through a ring of shared memory. Nothing
+ * of Shunt is in it: no locks, no sleeping, one stream, each process on a core of its own.
  *
  *     one_copy [rounds]		medians, in Gbit/s, by block and ring
  */

@@ -5,9 +5,10 @@
  * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server  -w MILLISECONDS before it begins, 300
  * -q: it only waits meanwhile, so that nothing is counted beside the messages
  *
- * rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
- * rate: one way; prints messages a second, counted when the server has them all.
- * connect: connections made and closed one after the other; prints nanoseconds for each.
+ * - rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
+ * - rate: one way; prints messages a second, counted when the server has them all.
+ * - connect: connections made and closed one after the other; prints nanoseconds for each.
+ *
  * Each pair is a connection with a thread of its own at both ends; the mean of all is printed.
  */
 #include <errno.h>
@@ -32,7 +33,7 @@ enum { BLOCKING, POLL, EPOLL };
 
 static int warm_ms = 300, quiet;
 
-/* What the client tells the server first. */
+/* The client's first message to the server. */
 struct plan {
 	uint64_t count;
 	uint32_t size;

@@ -6,8 +6,9 @@
  *
  * The yardstick for tests/bench/pp: what verbs alone do with the same messages. Each message is one WRITE_WITH_IMM of a
  * reliable connection into a slot of the peer's memory; the immediate is its number. Nothing copies or looks at the bytes.
- * rtt: a message each way; prints nanoseconds for a round trip.
- * rate: one way, at most WINDOW of them under way; prints messages a second, until the server has them all.
+ * - rtt: a message each way; prints nanoseconds for a round trip.
+ * - rate: one way, at most WINDOW of them under way; prints messages a second, until the server has them all.
+ *
  * The server returns slots and receives by an empty WRITE_WITH_IMM for each half window: its immediate is how many messages
  * it has taken. So a receive is always posted: RNR is an error.
  * A tenth of the messages is not timed and comes first.

@@ -2,11 +2,14 @@
 /*
  * Processes that ask once and end.
  *
- * short serve PORT: says "port N" and answers 64 bytes with 64 bytes, one connection after the other.
- * short ask ADDRESS PORT: connects, asks, and says how many microseconds after connect() the first byte of the answer came.
- * short turns COUNT LIBRARY ADDRESS PORT PLAIN: so many processes of each kind in turns. They ask at PORT with LIBRARY
- * preloaded, and at PLAIN without. A line for each: its kind, and the microseconds to the first byte and to its end.
- * short stay COUNT ADDRESS PORT...: asks on so many connections to each port, again and again until standard input ends.
+ * - short serve PORT: says "port N" and answers 64 bytes with 64 bytes, one connection after the other.
+ * - short ask ADDRESS PORT: connects, asks, and says how many microseconds after connect() the
+ *   first byte of the answer came.
+ * - short turns COUNT LIBRARY ADDRESS PORT PLAIN: so many processes of each kind in turns. They ask
+ *   at PORT with LIBRARY preloaded, and at PLAIN without. A line for each: its kind, and the
+ *   microseconds to the first byte and to its end.
+ * - short stay COUNT ADDRESS PORT...: asks on so many connections to each port, again and again until
+ *   standard input ends.
  */
 #include <poll.h>
 #include <spawn.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the soft device costs between two processes: a round trip of 8-byte WRITE_WITH_IMM, a
- * one-way stream of 64-byte messages, and 64 KiB writes; with each process on a core of its own
- * and wherever the scheduler puts them.
+ * The cost of the soft device between two processes: a round trip of 8-byte WRITE_WITH_IMM, a one-way stream of
+ * 64-byte messages, and 64 KiB writes. Each process runs on a core of its own, or wherever the scheduler puts it.
  *
  *     soft_pingpong [rounds]
  *     soft_pingpong sizes ROUNDS BYTES...	a line for each size up to 65536: bytes, ns for a round trip in which both
@@ -233,7 +232,7 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* What a post costs while nobody looks: the queue is filled, then drained by the other side. */
+/* The cost of a post while nobody looks: the queue is filled, then drained by the other side. */
 static double lone_post(struct end *end)
 {
 	double start;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * step server: prints its port and sends back what comes, on each connection, until it is killed.
- * step client PORT CONNECTIONS BYTES RATE FACTOR SECONDS: messages of BYTES at a constant RATE a second, over all
- * connections in turns, for SECONDS; then at FACTOR times that rate; then at RATE again. A line for each of the three:
+ * step client PORT CONNECTIONS BYTES RATE FACTOR SECONDS: messages of BYTES at a constant RATE a
+ * second, over all connections in turns. SECONDS at RATE, then at FACTOR times that rate, then at
+ * RATE again. A line for each of the three:
  *	NAME messages-a-second p50 p99 p99.9 max	latencies in microseconds
  * A latency begins when the message was to be sent, whether it could be sent then or not (open loop).
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * upgrade PORT COUNT PATIENCE: opens so many connections to an echo server of this host, one after the other, and prints
- * for each how many microseconds after the call of connect() the first answer came that no TCP segment has carried.
- * A plain program: bare, and where nothing is upgraded within PATIENCE seconds, it prints 0.
+ * upgrade PORT COUNT PATIENCE: opens so many connections to an echo server of this host, one after the other. For
+ * each it prints the microseconds from connect() to the first answer that no TCP segment has carried. A plain
+ * program: bare, and where nothing is upgraded within PATIENCE seconds, it prints 0.
  */
 #include <stdint.h>
 #include <unistd.h>

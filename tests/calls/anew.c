@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * anew accept|poll|select|epoll user|borrowed|narrowed|rights|filter|threads|threads-number: listens,
- * changes its user (to itself) or its rights, acts as another user and comes back (then, and for each
- * request from the 10,001st on), sets no_new_privs (likewise), sets a filter that allows everything, or
- * gives root up and then forbids itself new threads, in each of its threads, as haproxy does; says
- * "port N", waits for a connection in that call, and echoes until it ends.
+ * anew accept|poll|select|epoll user|borrowed|narrowed|rights|filter|threads|threads-number:
+ * listens, and confines itself as the second word says. Then it says "port N", waits for a
+ * connection in the call of the first word, and echoes until it ends.
+ * - user, rights: changes its user (to itself), or its rights.
+ * - borrowed: acts as another user and comes back, then and for each request from the 10,001st on.
+ * - narrowed: sets no_new_privs, at the same times.
+ * - filter: sets a filter that allows everything.
+ * - threads, threads-number: in each thread gives root up and then forbids itself new threads, as
+ *   haproxy does.
  */
 #define _GNU_SOURCE
 #include <grp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections that one end closes just after both have used them for the first time: when close()
- * has returned, the other end's socket knows of it, as with the kernel alone. Not a case of cases/:
- * it takes many, of several threads at once.
+ * One end closes connections just after both ends have used them for the first time. When close()
+ * has returned, the other end's socket knows it, as with the kernel alone. Not a case of cases/: it
+ * takes many, of several threads at once.
  *
  *	closing THREADS ROUNDS		prints how many connections were closed, and how many of them late
  */
@@ -35,8 +35,8 @@ static void use(int fd)
 }
 
 /*
- * The kernel reads the state before it takes the socket's lock. An end that has come while another call had the lock,
- * as a getsockname() of the service thread, counts when that call lets go: the second answer has it.
+ * The kernel reads the state before it takes the socket's lock. An end that arrives while another call has the lock,
+ * as a getsockname() of the service thread, counts when that call lets go. So the second answer has it.
  */
 static int state_of(int fd)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For gone.sh, and the lab's. `gone stay [PLACE]`: a server that lives on; it also connects to each place that comes
- * on its standard input. It sends back what comes, and writes a line for each connection that has ended.
- * `gone go [PLACE]`: a peer that connects, or waits to be connected to; it talks for a while, leaves something unread,
- * says so and waits to be killed. TEST_LINK: milliseconds that the talk may last, until TCP carries none of it.
- * A place is ADDRESS:PORT, or a port here.
+ * on its standard input. It sends back what comes, and writes a line for each connection that has ended. `gone go
+ * [PLACE]`: a peer that connects, or waits for a connection. It talks for a while, leaves something unread, says so
+ * and waits to be killed. TEST_LINK: milliseconds that the talk may last, until TCP carries none of it. A place is
+ * ADDRESS:PORT, or a port here.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

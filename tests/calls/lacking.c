@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, as on older
- * kernels (ENOSYS) and under the filters of old containers (EPERM); seccomp(2). lacking passrights
- * COMMAND...: there is no SO_PASSRIGHTS. lacking netlink COMMAND...: a policy forbids sockets of AF_NETLINK.
+ * - lacking enosys|eperm COMMAND...: runs a command for which newer system calls fail, by seccomp(2).
+ *   The error is an older kernel's (enosys), or that of an old container's filter (eperm).
+ * - lacking passrights COMMAND...: SO_PASSRIGHTS is missing.
+ * - lacking netlink COMMAND...: a policy forbids sockets of AF_NETLINK.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that is cancelled while it waits in a call that has moved bytes: the call says how many, and the next one
- * is where the thread ends. Not a case of cases/: up to glibc 2.40 such bytes of a kernel socket are lost.
+ * A thread is cancelled while it waits in a call that has moved bytes. The call returns their number, and the next
+ * call ends the thread. Not a case of cases/: up to glibc 2.40 such bytes of a kernel socket are lost.
  *
  *	partial recv|recvmmsg|disabled|send	prints what the call returned; exit status 0: as it should be
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed means. */
+/* A run's plan, from its seed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection's whole life, a few times over, in two processes: `scene server` prints its port, `scene client PORT`
- * comes. socket, listen, connect, accept, epoll, poll, a transfer in both directions, dup, fork, half-close, close. Every
- * byte is checked, and every result that plain TCP would not give ends the program with status 1. It knows nothing
- * of Shunt.
+ * One connection's whole life, a few times over, in two processes. `scene server` prints its port,
+ * `scene client PORT` comes. socket, listen, connect, accept, epoll, poll, a transfer in both
+ * directions, dup, fork, half-close, close. Every byte is checked, and every result that plain TCP
+ * would not give ends the program with status 1. It knows nothing of Shunt.
  */
 #include <arpa/inet.h>
 #include <errno.h>

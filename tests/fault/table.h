@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ends of a run tell the campaign, in memory that all of them map: it is still there when an end was killed.
- * The descriptors are inherited: TABLE_FD the memory, EVENT_FD an eventfd that is written when an end of a connection
- * is over.
+ * Reports of a run's ends to the campaign, in memory that all of them map. It outlives an end that
+ * was killed. The descriptors are inherited: TABLE_FD the memory, EVENT_FD an eventfd that is
+ * written when an end of a connection is over.
  */
 #ifndef TESTS_FAULT_TABLE_H
 #define TESTS_FAULT_TABLE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The messages of a link's channel: packets of any size with any number of descriptors, or a stream that is cut anywhere
- * and begins with anything. What is received must be what was sent, no descriptor may be lost; the same for what is
- * sent to a peer that has no room, or is gone. With an input of an odd size a stream's messages have codes: nothing counts
- * from the first on whose code is wrong.
+ * The messages of a link's channel. They are packets of any size with any number of descriptors, or a stream that is
+ * cut anywhere and begins with anything. Messages must be received as they were sent, and no descriptor may be lost.
+ * The peer may have no room for messages, or be gone. With an input of an odd size a stream's messages have codes:
+ * nothing counts from the first on whose code is wrong.
  */
 #include <errno.h>
 #include "core/fd/own_fds.h"
@@ -15,7 +15,7 @@
 static struct fuzz_input *in;
 static struct shunt_channel channel;
 
-/* What the channel's socket has moved in all. */
+/* All bytes moved by the channel's socket. */
 static struct moved {
 	uint8_t received[16 * BYTES], sent[64 * BYTES];
 	size_t received_bytes, sent_bytes;
@@ -30,7 +30,7 @@ static int fail(int err)
 	return -1;
 }
 
-/* What comes to a channel with a key. */
+/* The input of a channel with a key. */
 static struct way {
 	struct shunt_seal seal;		/* the peer's end */
 	struct shunt_sealed packet;	/* the present one */

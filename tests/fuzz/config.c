@@ -80,7 +80,7 @@ static void check_row(const struct shunt_config_row *row, const struct shunt_con
 	}
 }
 
-/* What is shown of a configuration makes the same one. */
+/* A configuration's text makes the same configuration. */
 static void show_and_read(const struct shunt_config *c)
 {
 	static char text[ROWS][SHUNT_CONFIG_TEXT_MAX];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory: whoever connects may say anything, in any pieces, at any time, and so may the owner of an address that a
- * question is handed to. Only a whole question is answered, of an asker from outside that has come to the address that it
- * names; each gets the answer of its own owner; nobody is kept. And a question of ours, to a directory that says anything.
+ * The directory: a client may say anything, in any pieces, at any time, and so may an owner that is
+ * handed a question. A question is answered only if it is whole, and its asker is from outside and
+ * has come to the address that it names. Each asker gets the answer of its own owner; nobody is
+ * kept. And a question of ours, to a directory that says anything.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What must be true whatever the input. */
+/* Holds for every input. */
 #define fuzz_check(condition)								\
 	do {										\
 		if (__builtin_expect(!(condition), 0)) {				\

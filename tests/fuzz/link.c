@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rendezvous and link messages from a process that is no engine: it connects to the victim, or is connected to, and
- * says anything: packets of any size, any message at any time with any field, with descriptors of any kind. It can
- * prove a connection as it should, up to where it pleases.
+ * Rendezvous and link messages from a process that is no engine. It connects to the victim, or
+ * accepts its connection, and sends packets of any size. Messages come at any time with any field,
+ * with descriptors of any kind. It can prove a connection as it should, up to where it pleases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -477,7 +477,7 @@ static void prove(void)
 
 /* --- it comes to hear --- */
 
-/* What the victim says; the numbers of its streams are worth knowing. */
+/* Reads the victim's messages; the numbers of its streams are worth knowing. */
 static void hear(void)
 {
 	struct shunt_message message;

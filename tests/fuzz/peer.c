@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine and a hostile peer that has a valid link: it claims and is claimed, sends and reads as an engine does, and
- * the script changes what it says, in any field, says things out of turn and for seats that are not its own, and writes
- * wherever it may write in shared memory. The victim's program goes on using its connections meanwhile.
+ * The engine and a hostile peer that has a valid link: it claims and is claimed, sends and reads as an engine does.
+ * The script changes any field of its messages. It sends messages out of turn and for seats that are not its own, and
+ * writes wherever it may write in shared memory. The victim's program goes on using its connections meanwhile.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct fuzz_input *in;
 static uint8_t buffer[65536];
 static bool traced; /* both engines follow each send */
 
-/* What is done to the messages and WRs that the hostile engine sends next. */
+/* A change of the messages and WRs that the hostile engine sends next. */
 static struct change {
 	uint8_t messages, wrs;	/* how many are changed still */
 	uint8_t how;
@@ -41,7 +41,7 @@ static struct fuzz_conn *some_conn(void)
 	return &fuzz_world.conn[fuzz_below(in, fuzz_world.conns)];
 }
 
-/* A stream of the victim, NULL: it is none any more. */
+/* A stream of the victim, NULL: it is no stream any more. */
 static struct shunt_stream *some_stream(void)
 {
 	unsigned int which = fuzz_below(in, 8);
@@ -274,7 +274,7 @@ static int some_descriptors(struct fuzz_conn *conn, int fds[4])
 	return count;
 }
 
-/* Of tokens: a sound one, but for what is drawn. */
+/* A message of tokens, sound except for the bytes drawn. */
 static void make_qos(struct shunt_message *message)
 {
 	message->type = SHUNT_MSG_QOS + fuzz_below(in, 6);
@@ -430,7 +430,7 @@ __attribute__((no_sanitize_address)) static void scribble(struct shunt_link *lin
 		*(volatile uint64_t *)(segment + at) ^= value;
 }
 
-/* A record of a send for the victim, right but for what the script wants. */
+/* A record of a send for the victim, right except as the script wants. */
 static void forge_record(void)
 {
 	struct shunt_link *link = fuzz_world_link(FUZZ_VICTIM);
@@ -673,7 +673,7 @@ static void set_trace(bool on)
 	followed |= on;
 }
 
-/* Who proves connections how, and what else a link does as it was when it was made. */
+/* Modes that a link has from its making: how connections are proved, and others. */
 static uint8_t choose_modes(void)
 {
 	uint8_t modes = fuzz_byte(in);

@@ -47,7 +47,7 @@ static void check_capacity(const struct shunt_qos_rules *rules)
 	fuzz_check(shares <= 1000 && (!shares || rules->capacity_kind != SHUNT_QOS_CAPACITY_NONE));
 }
 
-/* What is said again is the same. */
+/* The rules' text makes the same rules. */
 static void check_text(const struct shunt_qos_rules *rules)
 {
 	char said[SHUNT_QOS_TEXT];

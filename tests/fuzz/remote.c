@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What comes from other hosts by way of the connection manager: questions, answers and refusals with any private data,
- * and every event at any time, to an engine that listens and asks. The library is this file, and the device is the soft one.
- * With an input of an odd size the engine has a key: then nothing comes of words whose code is not right.
+ * Words of other hosts by way of the connection manager, to an engine that listens and asks. They
+ * are questions, answers and refusals with any private data, and every event at any time. The
+ * library is this file, and the device is the soft one. With an input of an odd size the engine has
+ * a key: then nothing comes of words whose code is not right.
  */
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -238,7 +239,7 @@ void cm_library_close(struct cm *cm)
 
 /* --- what comes --- */
 
-/* What a peer with the key would say. */
+/* The answer of a peer with the key. */
 static void make_right(enum cm_kind kind, const struct id *id, struct cm_frame *right)
 {
 	static const uint8_t chance[SHUNT_REMOTE_CHANCE] = "chance";

@@ -22,7 +22,7 @@ static int refusal;	/* errno of the next accept4 or setsockopt; 0: none */
 static bool listens, hears;	/* the listener is in the epoll; its events are asked for */
 
 static struct guest {
-	int fd;			/* 0: there is none */
+	int fd;			/* 0: none */
 	bool accepted, watched, ended;
 	uint8_t shown[32];
 	unsigned int there, taken;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The soft device and a peer that writes what it likes into the memory the two share: into our segment, which it has
- * mapped, and into its own, which we believe within bounds; and the address and the descriptors that it tells us.
- * Nothing of ours may be read or written but what we have posted, and every completion must be of something posted.
+ * The soft device and a peer that writes anything into the memory the two share. That is our segment, which it has
+ * mapped, and its own, which we believe within bounds. It also makes up its address and the descriptors. Nothing of
+ * ours may be read or written but what we have posted, and every completion must be of something posted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static uint64_t now(void)
 	return clock_ns;
 }
 
-/* What a peer may have overwritten of a segment, without the arena. */
+/* The part of a segment that a peer may have overwritten, without the arena. */
 static size_t shared_bytes(const struct end *end)
 {
 	return SEGMENT_QUEUE_OFFSET + container_of(end->pd, struct soft_pd, ibv)->queue_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel answers as a witness: of a TCP socket, and of the two ends of a channel. An answer is a proper one
- * that the input changes, or the input's own bytes.
+ * The kernel's answers as a witness: of a TCP socket, and of the two ends of a channel. An answer
+ * is a proper one that the input changes, or the input's own bytes.
  */
 #include <errno.h>
 #include <linux/inet_diag.h>

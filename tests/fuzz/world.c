@@ -29,7 +29,7 @@
 struct fuzz_world fuzz_world;
 ssize_t (*fuzz_world_sendmsg)(int fd, const struct msghdr *message, int flags);
 
-/* What tests/sim/sys.c asks of a simulator. */
+/* Needed by tests/sim/sys.c. */
 bool sim_verbose;
 uint64_t sim_step;
 
@@ -50,7 +50,7 @@ void sim_trace(const char *format, ...)
 
 /* --- surroundings: the simulator's, made fast --- */
 
-/* Who polls until some time soon sees it come. */
+/* The clock moves, so that polling for a time ends. */
 static uint64_t sys_now(void)
 {
 	fuzz_check(++looks < LOOKS);
@@ -118,7 +118,7 @@ static ssize_t count_line(int fd, const void *text, size_t bytes)
 
 static const struct shunt_log_calls counting = { .write = count_line };
 
-/* What the engines have open is where private descriptors are; a low one would be lost on the way there. */
+/* The engines' descriptors are private ones, which are high. A low one would be lost on the way there. */
 static int open_descriptors(void)
 {
 	struct pollfd fds[128];
@@ -249,7 +249,7 @@ void fuzz_world_witness(enum fuzz_who who)
 			   0);
 }
 
-/* What is made when it is first needed, and stays, is made before an input does it. */
+/* Makes the objects that are made at first need and stay, before any input does. */
 static void warm_up(void)
 {
 	struct shunt_engine *victim = fuzz_world.engine[FUZZ_VICTIM];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three engines in one thread, under the simulator's clock and TCP: a victim; a hostile peer, which owns a valid link to
- * it and does with that what the script says; and an honest peer of the victim, whose streams nothing may disturb.
- * The engines and the honest link stay from input to input; everything of the hostile peer is gone after each.
+ * Three engines in one thread, under the simulator's clock and TCP. The hostile peer owns a valid link to the victim,
+ * and uses it as the script says. Nothing may disturb the streams of the victim's honest peer. The engines and the
+ * honest link stay from input to input; everything of the hostile peer is gone after each.
  */
 #ifndef FUZZ_WORLD_H
 #define FUZZ_WORLD_H
@@ -38,7 +38,7 @@ struct fuzz_world {
 
 extern struct fuzz_world fuzz_world;
 
-/* What the hostile peer's engine does is changed here on its way to the victim: peer.c. NULL: nothing is. */
+/* Changes the calls of the hostile peer's engine on their way to the victim: peer.c. NULL: nothing is. */
 extern ssize_t (*fuzz_world_sendmsg)(int fd, const struct msghdr *message, int flags);
 
 /* Of the victim and the honest peer; a fuzzer may put calls of its own there. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real threads on one account, for TSan. Four take, give and report. The client's service thread begins periods, draws
- * on the pool, and says what is left. The node's thread hears that, and fills the pool by compare-and-swap with what its
- * ledger allows. Most periods begin while all of them are at work; at the end of each fourth all stop, and each token
- * of the period must be where it belongs.
+ * Real threads on one account, for TSan. Four take, give and report. The client's service thread begins periods,
+ * draws on the pool, and says what is left. The node's thread hears that, and fills the pool by compare-and-swap with
+ * what its ledger allows. Most periods begin while all of them are at work. At the end of each fourth all stop, and
+ * each token of the period must be where it belongs.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a peer may ask for again, and a hostile peer that asks for more. The victim is the accepting
+ * A peer may ask for some things again; a hostile peer asks for more. The victim is the accepting
  * engine: its direction has been on the link for more than 4 GiB. The tests set the offsets as if
  * these bytes had gone by.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lanes post, counted exactly: merging, chaining, and the interleavings of the merge queue.
+ * The posts of lanes, counted exactly: merging, chaining, and the interleavings of the merge queue.
  * The program runs the tests of credit.c, faults.c, meanwhile.c and others, too.
  */
 #include "tests/sim/bed.h"
@@ -345,7 +345,7 @@ static int count_getsockopt(int fd, int level, int name, void *value, socklen_t 
 	return getsockopt(fd, level, name, value, length);
 }
 
-/* What the program says is all that is needed: a server that pulls a cork with each answer does not pay twice. */
+/* The program's own push is enough: a server that pulls a cork with each answer does not pay twice. */
 static void cork(struct shunt_stream *stream, int on)
 {
 	const struct shunt_sys *sys = engines[0]->sys;
@@ -389,7 +389,7 @@ static void more_is_gathered(void **state)
 	pair_skew += 250000000;
 	turn();
 	assert_int_equal(WRS(), 3);
-	put(0, 0, 50, MSG_MORE);	/* nor does it wait beyond the end */
+	put(0, 0, 50, MSG_MORE);	/* it does not wait beyond the end either */
 	shunt_stream_shutdown(engines[0], bed.pair[0].side[0].fd, stream, SHUT_WR);
 	all_arrived();
 	end_bed();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two engines in one thread and pairs of streams between them, so that what a lane posts can be counted exactly and
- * nothing depends on time: what memory.c and the program around batch.c stand on.
+ * Two engines in one thread and pairs of streams between them. Posts of a lane can be counted
+ * exactly, and nothing depends on time. The base of memory.c and of the program around batch.c.
  */
 #ifndef SIM_BED_H
 #define SIM_BED_H
@@ -84,7 +84,7 @@ struct tally {
 };
 
 struct tally tally_so_far(void);
-/* What the statistics of engine i say. */
+/* A number of engine i's statistics. */
 uint64_t counted(int i, const char *name);
 
 /* --- the tests that batch.c runs from other files --- */

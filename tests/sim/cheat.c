@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients that send beyond their limit, with a clock of the test's own: the gate is taken away at the client, so its
- * engine posts all that its program gives it. The node holds it to the limit, and lets everything else go on.
+ * Clients that send beyond their limit, with a clock of the test's own. The client has no gate, so its engine posts
+ * all that its program gives it. The node holds it to the limit, and lets everything else go on.
  */
 #include "tests/sim/bed.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a lane holds back: the window, and the two credits. */
+/* Limits of a lane: the window, and the two credits. */
 #include "tests/sim/bed.h"
 #include <sys/epoll.h>
 #include "core/device/soft/soft.h"
@@ -61,7 +61,7 @@ void window_shrinks_wrs_grow(void **state)
 	}
 }
 
-/* What is posted never exceeds the window, however much is offered; and all of it arrives. */
+/* Posted bytes never exceed the window, however many are offered; and all of them arrive. */
 void window_is_kept(void **state)
 {
 	uint64_t windows[] = { 1, 4096, 65536, 1 << 20 };
@@ -219,8 +219,10 @@ void mutual_starvation_ends(void **state)
 	end_bed();
 }
 
-/* A message of up to a whole ring waits for one credit at most, also where less than half a ring has been read since
- * the last (CP-02). */
+/*
+ * A message of up to a whole ring waits for one credit at most. That holds even if less than half a
+ * ring has been read since the last credit (CP-02).
+ */
 void a_send_waits_once(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -246,7 +248,7 @@ void a_send_waits_once(void **state)
 		end_bed();
 	}
 	assert_true(waits > 100);
-	/* Who does not wait says nothing. */
+	/* A sender that does not wait sends no message. */
 	make_bed(&config, 1);
 	for (int i = 0; i < 8; i++) {
 		put(0, 0, 1000, 0);
@@ -257,8 +259,8 @@ void a_send_waits_once(void **state)
 }
 
 /*
- * A program that polls and then sends a little must get it away, though its peer reads nothing: the peer may be doing the
- * same. What the ring has no room for its stage takes, up to SO_SNDBUF.
+ * A program that polls and then sends a little must get it away, though its peer reads nothing: the
+ * peer may be doing the same. The stage takes bytes that the ring has no room for, up to SO_SNDBUF.
  */
 void writable_means_room(void **state)
 {

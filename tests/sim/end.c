@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program does with its end of a connection, and what it must see. */
+/* A program at its end of a connection, and the results that it must see. */
 #include <errno.h>
 #include <string.h>
 #include "tests/sim/sim.h"
@@ -319,7 +319,7 @@ static void check_ready(struct sim_end *end, uint32_t ready)
 		sim_fail("%s: a hang-up is reported, one direction lives", name(end));
 }
 
-/* What it says must be what a call then finds. */
+/* poll's result must be what a call then finds. */
 void sim_end_poll(struct sim_end *end)
 {
 	struct pollfd fd = { .fd = number(end),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an armed CQ wakes a sleeper for: arrivals, and completions of sends only where work waits for them (CP-05). */
+/* Events of an armed CQ: arrivals, and completions of sends only where work waits for them (CP-05). */
 #include "tests/sim/bed.h"
 #include <poll.h>
 #include "core/base/signal_defer.h"

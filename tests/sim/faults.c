@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a lane does when its QP refuses and when its link ends, and what stays of it in the statistics. */
+/* A lane whose QP refuses, or whose link ends, and its remains in the statistics. */
 #include "tests/sim/bed.h"
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* --- the end of a link --- */
 
-/* What a read says once the reader's link has died; `accepted`: the sender had bytes that it could not post. */
+/* The result of a read once the reader's link has died; `accepted`: the sender had bytes that it could not post. */
 static ssize_t read_after_death(bool accepted)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -77,7 +77,7 @@ void a_link_that_ends_is_an_edge(void **state)
 	leave_closed_bed();
 }
 
-/* Who asks for the kernel's socket must not be told that everything is there while the ring of a dead link holds some. */
+/* Retirement for the kernel's socket must not succeed while the ring of a dead link still holds bytes. */
 void a_retirement_keeps_what_is_unread(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -289,7 +289,7 @@ void unsignaled_chains_do_not_fill_the_queue(void **state)
 
 /* --- statistics --- */
 
-/* What a link's lane has counted stays in the statistics when the link is gone. */
+/* Counts of a link's lane stay in the statistics when the link is gone. */
 void ended_lanes_are_counted(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -310,7 +310,7 @@ void ended_lanes_are_counted(void **state)
 	assert_int_equal(counted(0, "wr"), wrs);
 }
 
-/* What the kernel says to the peer of a program that has closed while its bytes were on the way, which then is cut. */
+/* A program has closed while its bytes were on the way, and then its link dies. The peer must see ECONNRESET. */
 void a_kept_end_is_no_end(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An eighth of the seeds, or all of them with SIM_IMM: the soft device is a device without WRITE_WITH_IMM, and the layer
- * of core/device/imm.h is in front of it. A SEND lands nowhere but in the arena of the soft device. So the end of each
- * arena is kept for the notes of its lanes.
+ * An eighth of the seeds, or all of them with SIM_IMM, have a device without WRITE_WITH_IMM. It is
+ * the soft device behind the layer of core/device/imm.h. A SEND lands nowhere but in the arena of
+ * the soft device. So the end of each arena is kept for the notes of its lanes.
  */
 #include <errno.h>
 #include <stdlib.h>

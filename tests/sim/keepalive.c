@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is an idle lane's peer still there (XR-07), and is nothing left of a link whose peer is not (XR-08)? Time is what the
- * test says; the soft device retains here as an RDMA device does, and its fault DROP is a host that has gone.
+ * Is an idle lane's peer still there (XR-07), and is nothing left of a link whose peer is not (XR-08)? The test sets
+ * the time. The soft device retains here as an RDMA device does, and its fault DROP is a host that has gone.
  */
 #include "tests/sim/bed.h"
 #include <dirent.h>
@@ -374,7 +374,7 @@ static void nothing_is_left(void **state)
 	struct shunt_config config = config_with(KEEPALIVE);
 
 	(void)state;
-	config.return_ms = 0;	/* nor does anything come back */
+	config.return_ms = 0;	/* and nothing comes back */
 	for (int how = 0; how < 3; how++) {
 		struct left before, after;
 

@@ -121,7 +121,7 @@ void a_doorbell_for_each_lane(void **state)
 	}
 }
 
-/* What keeps one lane from posting is no other's business: neither its holder, nor its device, nor its receives. */
+/* A lane that cannot post must not stop the others: not their holders, devices or receives. */
 void lanes_do_not_wait_for_each_other(void **state)
 {
 	struct shunt_config config = lanes_config(2);
@@ -249,7 +249,7 @@ static int maps(bool initiator, uint32_t maps)
 	return state;
 }
 
-/* What it makes of a HELLO with so many lanes. */
+/* A HELLO with so many lanes. */
 static void hears(bool initiator, uint32_t lanes, bool believed)
 {
 	int other;
@@ -343,8 +343,8 @@ static void bury(struct shunt_link *link, int other)
 }
 
 /*
- * A device may connect queue pairs later. The end that connects says and hears nothing before all of them are; the other
- * end need not wait, because it hears first from a peer that has waited.
+ * A device may connect queue pairs later. The end that connects sends and reads no message before all of them are
+ * connected. The other end need not wait, because its first message is from a peer that has waited.
  */
 void queue_pairs_may_be_connected_later(void **state)
 {

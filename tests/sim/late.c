@@ -101,7 +101,7 @@ static void arrived_bytes_wait(void **state)
 	finish();
 }
 
-/* One event for a poll, whatever it finds; a short gap is none. */
+/* One event for a poll, whatever it finds; none for a short gap. */
 static void a_gap_is_told_once(void **state)
 {
 	uint64_t before;

@@ -34,7 +34,7 @@ int dial(void);
 void hang_up(struct liar *liar);
 
 void say(struct liar *liar, const struct shunt_message *message);
-/* What the engine says next; false: nothing, or it has hung up. */
+/* The engine's next message; false: nothing, or it has hung up. */
 bool hears(struct liar *liar, struct shunt_message *message);
 void expect(struct liar *liar, enum shunt_message_type type, struct shunt_message *message);
 void expect_refusal(struct liar *liar, enum shunt_refusal why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens between two steps of an engine: another thread is faster, the peer answers at once, a program closes. */
+/* Events between two steps of an engine: another thread is faster, the peer answers at once, a program closes. */
 #include "tests/sim/bed.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -151,7 +151,7 @@ void distrust_is_no_failover(void **state)
 	close_all();
 }
 
-/* What is accepted then would be lost, and an end that is said behind it would look like one. */
+/* Bytes accepted then would be lost, and an end that is sent behind them would look orderly. */
 void nothing_is_accepted_for_a_link_that_is_over(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

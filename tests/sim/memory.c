@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory a link holds: regions that come with the rings and go without them, and rings that shrink when nothing
- * comes. Time is what the test says.
+ * Memory of a link: regions that come with the rings and go without them, and rings that shrink
+ * when nothing comes. Time is what the test says.
  */
 #include "tests/sim/bed.h"
 #include "core/base/guard.h"
@@ -344,7 +344,7 @@ static void an_idle_ring_shrinks(void **state)
 	end_pair();
 }
 
-/* What keeps a ring: bytes that come, or that have not been read. */
+/* A ring stays for bytes that come, or that have not been read. */
 static void a_ring_in_use_stays(void **state)
 {
 	(void)state;

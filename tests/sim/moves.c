@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must not be missed because a stream moves. Its epoll registration does between the program's epfd and the link
- * just while the kernel is being asked: a wait that does not wait must find it in one of the two, and so must poll().
- * And a receive must not end at a switch when there is more behind it.
+ * A move of a stream must lose no event. While the kernel is being asked, its epoll registration is
+ * between the program's epfd and the link. A wait of 0 ms must find it in one of the two, and so
+ * must poll(). And a receive must not end at a switch when there is more behind it.
  */
 #include "tests/sim/bed.h"
 #include <errno.h>
@@ -352,9 +352,9 @@ void an_error_is_left_to_the_kernel(void **state)
 }
 
 /*
- * One end has sent much over TCP, which has not all come, perhaps more on the link, and wants no more: the link tells of
- * its end and, as something arrives, of a reset; so does its kernel, earlier or later. A send notices when it has done a
- * part, and the next receive must not take it for an orderly end.
+ * One end has sent much over TCP that has not all arrived, perhaps more on the link, and resets. The link tells of
+ * its end and, as something arrives, of a reset. So does its kernel, earlier or later. A send notices when it has
+ * done a part, and the next receive must not take it for an orderly end.
  */
 static void notice_reset(bool kernel_first, bool goes_back)
 {
@@ -506,8 +506,8 @@ static unsigned int unacknowledged(int side)
 }
 
 /*
- * The kernel delays an acknowledgement for a segment that takes it along. A direction that moves to the link sends none
- * any more, and Nagle's rule would keep the other's next bytes back for as long as the kernel waits.
+ * The kernel delays an acknowledgement for a segment that takes it along. A direction that moves to the link sends no
+ * more segments. Nagle's rule would keep the other direction's next bytes back for as long as the kernel delays.
  */
 void an_upgrade_acknowledges(void **state)
 {

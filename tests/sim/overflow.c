@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a sender's stage takes beyond its peer's ring (overflow.h): that it comes, and that its
- * sender is told of room.
+ * A sender's stage takes bytes beyond its peer's ring (overflow.h): they must arrive, and the
+ * sender must hear of room.
  */
 #include "tests/sim/bed.h"
 #include <string.h>

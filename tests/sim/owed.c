@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is still owed on TCP when a link fails, or when its channel was faster: questions, ends, resets. See batch.c. */
+/* Bytes, ends and resets that TCP still owes when a link fails, or when its channel was faster. See batch.c. */
 #include "tests/sim/bed.h"
 #include <errno.h>
 #include <unistd.h>
@@ -119,7 +119,10 @@ static void find_all(struct pair *pair)
 	leave_bed();
 }
 
-/* What a fault holds back is seen before the kernel's end is believed: the kernel's overtakes no device. */
+/*
+ * Completions that a fault holds back are seen before the kernel's end is believed: the kernel's
+ * end overtakes no device.
+ */
 void no_end_overtakes_what_is_held_back(void **state)
 {
 	struct pair pair;
@@ -173,7 +176,10 @@ static void leave_the_link(int side)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
-/* Who is asked to hand a stream back has done so at a byte that the reader has passed, and has not heard of that. */
+/*
+ * The sender was asked to hand its stream back. It has done so at a byte that the reader has
+ * passed, and has not heard of that.
+ */
 void what_was_passed_is_not_sent_again(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -383,7 +389,7 @@ void a_look_takes_no_error(void **state)
 	leave_closed_bed();
 }
 
-/* Who hands a stream back looks while the lane can post; of a queue pair that has died it sleeps until the link goes. */
+/* The waiter for a handback polls while the lane can post. After a QP failure it sleeps until the link goes. */
 void nothing_is_awaited_of_the_dead(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who does what, when. */
+/* The schedule: which end does which step. */
 #include <errno.h>
 #include <arpa/inet.h>
 #include "core/admin/command.h"
@@ -349,7 +349,7 @@ static bool finish_end(struct sim_end *end)
 		return true;
 	}
 	if (end->style == SIM_EPOLL) {
-		/* What it may still do is tried below; a one-shot registration is renewed either way. */
+		/* Calls that it may still make are tried below; a one-shot registration is renewed either way. */
 		if (end->spent)
 			sim_watch_rearm(end);
 		sim_watch_wait(end->which);

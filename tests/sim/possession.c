@@ -81,8 +81,8 @@ static void another_half_disproves(void **state)
 }
 
 /*
- * It has seen that chance is against it. What counts is that it could have gone on: it is free to
- * go with its connection.
+ * It has seen that chance is against it. It could have gone on with the proof, so it is free to go
+ * with its connection.
  */
 static void who_goes_knowing_the_bits_was_wrong(void **state)
 {
@@ -122,7 +122,7 @@ static void who_goes_knowing_the_bits_was_wrong(void **state)
 	}
 }
 
-/* What was right on one channel, or for one connection, is right there alone. */
+/* A right answer counts on its own channel and for its own connection alone. */
 static void a_proof_is_of_one_channel_and_connection(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between hosts each end shows a nonce in the TCP stream before the link carries a byte: the order of the two proofs, how
- * streams end while they are under way, and peers that cheat.
+ * Between hosts each end shows a nonce in the TCP stream before the link carries a byte. Tested:
+ * the order of the two proofs, streams that end under way, and peers that cheat.
  */
 #include "tests/sim/bed.h"
 #include <errno.h>
@@ -162,7 +162,7 @@ void a_sender_waits_for_the_question_only(void **state)
 	assert_int_equal(show(ACCEPTOR), SHUNT_WRITTEN);
 	assert_int_equal(put(0, ACCEPTOR, 100, 0), 100);
 	unsent = shunt_stream_inq(engines[0], side_of(0)->fd, stream_of(side_of(0)));
-	assert_int_equal(unsent, 100);	/* of the program's bytes; the nonce is none */
+	assert_int_equal(unsent, 100);	/* of the program's bytes, without the nonce */
 	assert_int_equal(get(0, ACCEPTOR, BUFFER), 100);
 	assert_int_equal(proof(CLAIMANT), SHUNT_PROVEN);
 	all_arrived();
@@ -356,7 +356,7 @@ void a_late_nonce_is_not_reset(void **state)
 		end_before_the_nonce(how);
 }
 
-/* Who has ended reading takes no nonce out: the stream stays on TCP, and its sender does not wait. */
+/* A reader that has ended takes no nonce out: the stream stays on TCP, and its sender does not wait. */
 void who_does_not_read_asks_for_no_nonce(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of classes, with a clock of the test's own: what a client and a node post is never more than their tokens,
- * who waits is served when they are due, rules change at run time, and messages that make no sense end the link.
+ * Limits of classes, with a clock of the test's own. A client and a node never post more than their
+ * tokens, and a waiting sender is served when tokens are due. Rules change at run time, and
+ * messages that make no sense end the link.
  */
 #include "tests/sim/bed.h"
 #include "tests/sim/phantom.h"
@@ -120,7 +121,7 @@ static void the_client_holds_its_limit(void **state)
 	tokens = tokens_of(0) - tokens;
 	assert_true(bytes <= tokens * SHUNT_TOKEN_BYTES);
 	assert_true(bytes >= tokens * SHUNT_TOKEN_BYTES * 95 /
-				     100); /* but for what is cut at the end of a ring */
+				     100); /* except WRs that are cut at the end of a ring */
 	assert_true(atomic_load(&throttle_of(0)->waits) > 0);
 	end();
 }
@@ -531,7 +532,7 @@ static ssize_t count_message(int fd, const struct msghdr *message, int flags)
 	return (ssize_t)message->msg_iov->iov_len;
 }
 
-/* What all may send; the least of what each may. */
+/* The sum of all clients' limits, and the least of them. */
 static uint64_t told_to_all(uint64_t *least)
 {
 	uint64_t sum = 0;

@@ -255,7 +255,7 @@ static void not_if_not_wanted(void **state)
 	end();
 }
 
-/* What the old link has brought is read first, however long that takes; the others do not wait. */
+/* Bytes of the old link are read first, however long that takes; the other streams do not wait. */
 static void unread_bytes_come_first(void **state)
 {
 	struct shunt_config given = config();
@@ -324,7 +324,7 @@ static void a_bad_queue_pair_gets_no_stream(void **state)
 	end();
 }
 
-/* What is said on a channel that rests: stale words do not count; a HELLO that is none ends it, and nothing else. */
+/* Messages on a channel that rests: stale words do not count. A wrong HELLO ends it, and nothing else. */
 static void only_a_hello_counts(void **state)
 {
 	static const struct lie {
@@ -436,7 +436,7 @@ static void ask_for_one(void)
 	assert_non_null(engines[1]->service->asked);
 }
 
-/* What has not come is lost with the queue pair: an answer would let TCP go on behind the hole. */
+/* Bytes that have not come are lost with the queue pair: an answer would let TCP go on behind the hole. */
 static void a_request_ends_with_the_queue_pair(void **state)
 {
 	struct shunt_config given = config();

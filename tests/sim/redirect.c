@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a claimant does when it is sent to another process, truly or not; and an acceptor that is refused. */
+/* A claimant that is sent to another process, truly or not; and an acceptor that is refused. */
 #include "tests/sim/bed.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ static void send_on(struct pair *pair, const struct shunt_identity *process)
 		turn();
 }
 
-/* What waits for our own program is not sent on because another process says so. */
+/* A connection that waits for our own program is not sent on because another process says so. */
 void ours_is_not_sent_on(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -162,7 +162,7 @@ void sent_on_to_a_gate(void **state)
 	turn();
 }
 
-/* Whoever claims it does not know yet where it is to answer. */
+/* The claimant does not know yet where it is to answer. */
 void nothing_is_said_before_the_acceptance(void **state)
 {
 	static const enum shunt_message_type types[] = { SHUNT_MSG_RETIRE,  SHUNT_MSG_RETIRED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device that carries little inline and fetches the rest from registered memory: from the staging buffer
- * (preMR, RB-09), or from the program's own (dynMR, RB-10).
+ * A device that carries little inline and reads the rest from registered memory. That is the
+ * staging buffer (preMR, RB-09), or the program's own (dynMR, RB-10).
  */
 #include "tests/sim/bed.h"
 #include <errno.h>
@@ -49,7 +49,7 @@ void inline_or_fetched(void **state)
 	end_bed();
 }
 
-/* What the device has not carried out it will still read: no byte of it may change. */
+/* The device will still read the bytes of WRs that it has not carried out, so no byte of them may change. */
 void staged_bytes_stay_until_fetched(void **state)
 {
 	struct shunt_config config = fetching();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reservations, with a clock of the test's own: what a client posts has tokens, how often it fetches and reports, a
- * node that is silent or late, rules that come and go, and what the node sends itself.
+ * Reservations, with a clock of the test's own. A client's posts have tokens; its fetches and reports are counted.
+ * The node is silent or late, rules come and go, and the node sends bytes itself.
  */
 #include "tests/sim/reserve.h"
 #include <stdio.h>
@@ -182,7 +182,7 @@ static void it_fetches_by_batches(void **state)
 	assert_in_range(faas() - before, (tokens_of(0) - tokens) / BATCH,
 			(tokens_of(0) - tokens + BATCH - 1) / BATCH + 1);
 	assert_int_equal(atomic_load(&throttle_of(0)->fetch.fetches), faas());
-	/* Who sends nothing fetches nothing. */
+	/* A client that sends nothing fetches nothing. */
 	before = faas();
 	play(0, 0, 3000);
 	assert_int_equal(faas(), before);
@@ -225,7 +225,7 @@ static void reports_are_asked_for(void **state)
 	play(0, 32768, 1000);
 	assert_int_equal(reports(), before);
 	assert_false(throttle_of(0)->fetch.asked);
-	/* Who draws and reserves nothing says that once in a period. */
+	/* A client that draws and reserves nothing reports that once in a period. */
 	set_rules("period 200ms; capacity 100Mbit; class all");
 	next_period(0, 32768);
 	before = reports();

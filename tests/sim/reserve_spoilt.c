@@ -72,7 +72,7 @@ void nonsense_is_distrusted(void **state)
 	}
 }
 
-/* A page without a descriptor, with another thing's, with too many; at an address that is none; and before a period. */
+/* A page without a descriptor, with another thing's, with too many; at an invalid address; and before a period. */
 void a_false_page_is_distrusted(void **state)
 {
 	struct shunt_config config = reserve_config("class other port=1 limit=1Gbit");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim [--seeds N] [--from S] [--seed S] [--verbose] [--here]: runs N seeds, or one of them. A seed that
- * fails or crashes is named; --seed runs it again, step by step the same; --here does so in this process,
- * for a debugger.
+ * sim [--seeds N] [--from S] [--seed S] [--verbose] [--here]: runs N seeds, or one of them. A seed that fails or
+ * crashes is named. `--seed` runs it again, step by step the same; `--here` does so in this process, for a debugger.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -64,7 +63,7 @@ bool sim_avoids(const char *what)
 	return *list && strstr(list, what);
 }
 
-/* What came of queue pairs that have died: streams that returned, and what the link has carried of them since. */
+/* Fate of queue pairs that have died: streams that returned, and bytes that the link has carried of them since. */
 void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven)
 {
 	shared->broken += broken;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulator: two engines in one thread, connected by a scripted TCP and the soft device, driven
- * by one seed. What programs do is checked byte by byte against what the kernel would have done.
+ * by one seed. Results of programs are checked byte by byte against the kernel's.
  */
 #ifndef SIM_H
 #define SIM_H

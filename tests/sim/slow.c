@@ -153,7 +153,7 @@ void ordinary_use_is_not_slow(void **state)
 	end_bed();
 }
 
-/* What is under way takes several looks, as there is so much of it, and some of it is carried out between any two. */
+/* So many WRs are under way that they take several looks, and some of them are carried out between any two. */
 void a_full_lane_is_not_slow(void **state)
 {
 	struct shunt_config config = slow_config();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who comes to a name of ours, and does not do what a peer does. */
+/* Strangers at a name of ours, which do not behave as peers. */
 #include "tests/sim/bed.h"
 #include <errno.h>
 #include <stddef.h>

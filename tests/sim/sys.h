@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The surroundings of the engines: one table of scripted descriptors, a virtual clock, and a
- * struct shunt_sys whose calls go to the script or, for Unix sockets and eventfds, to the kernel: these
- * sockets have names of their own (names.h), so that nothing that runs on the machine is met.
+ * The surroundings of the engines: one table of scripted descriptors, a virtual clock, and a struct
+ * shunt_sys. Its calls go to the script or, for Unix sockets and eventfds, to the kernel. These
+ * sockets have names of their own (names.h), so that no other process of the machine is met.
  */
 #ifndef SIM_SYS_H
 #define SIM_SYS_H

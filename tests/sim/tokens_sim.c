@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Clients, pools and a node's ledger in a random order of steps, by seed. Messages, fetches and reports are under way
- * for any time, and clients are at former periods meanwhile. Nobody spends what the node has not got: of each period,
- * what was used and what may still be used is never more than its capacity. A client that always has something to
- * send gets its reservation in each period.
+ * for any time, and clients are at former periods meanwhile. No client spends tokens that the node has not got. In
+ * each period, used tokens and those that may still be used are never more than its capacity. A client that always
+ * has something to send gets its reservation in each period.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +321,7 @@ static void arrive(struct client *c)
 	tell(c, gone < PERIOD ? PERIOD - gone : 1);
 }
 
-/* What it has may have been used. */
+/* Its tokens may have been used. */
 static void leave(struct client *c)
 {
 	uint64_t sums[KEPT] = { 0 };

@@ -46,9 +46,9 @@ static void choose_device(const char *name)
 }
 
 /*
- * conform [--device soft|verbs[:NAME[,NAME]]] [-m MODEL] [PATTERN]: of a device (or $RIG_DEVICE), with the
- * soft one slowed down by a cost model (as SHUNT_SOFT_MODEL says it), and only the tests of a
- * cmocka pattern, as in `conform 'SD_07*'`. $RIG_SKIP is a pattern of tests that are left out.
+ * conform [--device soft|verbs[:NAME[,NAME]]] [-m MODEL] [PATTERN]: tests of a device (or $RIG_DEVICE). With -m the
+ * soft one is slowed down by a cost model (as SHUNT_SOFT_MODEL says it). PATTERN, as in `conform 'SD_07*'`, chooses
+ * the tests, by cmocka's rules. Tests that match the pattern $RIG_SKIP are left out.
  */
 int main(int argc, char **argv)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a real device is not asked, and why. docs/DEVICES.md has the rest of the differences. */
+/*
+ * Tests that a real device is not asked, and why. docs/DEVICES.md has the rest of the differences.
+ */
 #include "tests/soft/rig.h"
 
 static const struct {

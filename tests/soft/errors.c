@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes wrong, and with which status (SD-06, SD-09, SD-10). Time is rig_clock. */
+/* Failures, and their statuses (SD-06, SD-09, SD-10). Time is rig_clock. */
 #include <errno.h>
 #include "tests/soft/rig.h"
 
@@ -250,7 +250,7 @@ static enum ibv_wc_status status_of(const struct violation *v)
 	return v->status;
 }
 
-/* What becomes of the receive at the other end. */
+/* The status of the receive at the other end. */
 static enum ibv_wc_status receive_status_of(const struct violation *v)
 {
 	return v->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && rig_quirk(QUIRK_RECEIVE_IN_HAND) ?

@@ -61,7 +61,9 @@ static void SD_07_one_event_per_arming(void **state)
 	announce(rig, 0);
 	assert_false(rig_readable(rig->b.channel->fd));
 	assert_int_equal(ibv_req_notify_cq(rig->b.recv_cq, 0), 0);
-	/* What had arrived before raises nothing: the race that users have to close by polling. */
+	/*
+	 * Messages from before the arming raise nothing: users have to close this race by polling.
+	 */
 	assert_false(rig_readable(rig->b.channel->fd));
 	assert_null(event_of(&rig->b));
 	announce(rig, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a hostile peer may put into its segment, its address or its descriptors; it must not matter. */
+/* A hostile peer's segment, address and descriptors may hold anything; it must not matter. */
 #define _GNU_SOURCE
 #include "tests/soft/rig.h"
 #include <errno.h>
@@ -336,7 +336,7 @@ static void SD_15_lies_about_memory_are_refused(void **state)
 	rig_free(rig);
 }
 
-/* What the peer scribbles over our published words changes nothing for us. */
+/* A peer that overwrites our published words changes nothing for us. */
 static void SD_15_own_decisions_use_private_copies(void **state)
 {
 	struct rig *rig = rig_make(&(struct rig_options){ .receives = 4, .recv_wr = 4 });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IO threads that write to a peer, as in RDMAbox's Figures 1 and 8, in virtual time: on the verbs of
- * the soft device with a cost model. The same load always has the same result. Outstanding requests are bounded by the
+ * IO threads that write to a peer, as in RDMAbox's Figures 1 and 8, in virtual time. They use the verbs of the soft
+ * device with a cost model. The same load always has the same result. Outstanding requests are bounded by the
  * engine's windows (core/lane/window.c), one for each QP and that of the device.
  */
 #ifndef SHUNT_TESTS_SOFT_IOPS_H

@@ -10,7 +10,7 @@
  *   wrong place fails here; a missing release fails on aarch64 alone, or where the compiler has moved a store;
  * - the lock fails everywhere without its exchange. ThreadSanitizer sees a lock without its release or acquire. It sees
  *   nothing of messages: an end writes them by its own mapping, so at other addresses than the reader's.
- * qemu-user runs aarch64 code by x86 loads and stores. It shows that the atomics work, and the reordering that x86
+ * The emulator qemu-user runs aarch64 code by x86 loads and stores. It shows that the atomics work, and the reordering that x86
  * has. It never shows another one. A test ends after LITMUS_MS (1500) or LITMUS_ROUNDS.
  */
 #define _GNU_SOURCE

@@ -123,7 +123,7 @@ static void RB_27_wrs_beyond_the_cache_pay_their_share(void **state)
 	rig_free(rig);
 }
 
-/* What is due but was not polled for is not outstanding when the next one is posted. */
+/* WRs that are due but were not polled for are not outstanding when the next one is posted. */
 static void RB_27_what_is_due_leaves_the_cache(void **state)
 {
 	struct rig *rig = rig_modelled("wqe=10,cache=1,miss=400");

@@ -199,7 +199,7 @@ static void SD_15_bad_pages_are_refused(void **state)
 	page_free(&lent);
 }
 
-/* What the owner writes into its table: the page is as long as it is, wherever the segment ends. */
+/* Writes the owner's table: the page keeps its length, wherever the segment ends. */
 static void lie(uint64_t length, uint64_t offset, enum ibv_wc_status status)
 {
 	struct lent lent = reached();

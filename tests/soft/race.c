@@ -51,7 +51,7 @@ static void await_signal(struct party *party, uint64_t value)
 }
 
 /*
- * A message whose payload goes to lines that the peer has just dirtied: the poster's stores, the
+ * A message whose payload goes to lines that the peer has just dirtied. The poster's stores, the
  * arrival behind them, stay in its store buffer for long, while it looks at the peer's arming.
  */
 static void say_slowly(struct party *party, uint64_t round)
@@ -138,8 +138,9 @@ static void SD_07_arming_and_posting_at_once(void **state)
 
 	(void)state;
 	/*
-	 * What is raced here is the poster's fence between an arrival and its look at the arming. The
-	 * device's thread looks once after all that was due: the signal may be seen before the event.
+	 * The race is the poster's fence between an arrival and its look at the arming. The
+	 * device's thread looks once after all that was due: the signal may be seen before the
+	 * event.
 	 */
 	if (*rig_model)
 		skip();

@@ -109,7 +109,7 @@ void rig_end_free(struct rig_end *end)
 
 /*
  * How long to try: what a test asks for is in virtual time. In real time a packet and its answer
- * take up to milliseconds in a guest, and a test that means nobody answers says so by retry_cnt.
+ * take up to milliseconds in a guest. A test that means nobody answers says so by retry_cnt.
  */
 static void attr_patience(const struct rig_options *options, struct ibv_qp_attr *attr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two connected ends for conformance tests, made through shunt_verbs by a device that the tests
- * know only through struct rig_device: a verbs device can be plugged in beside the soft one.
+ * Two connected ends for conformance tests, made through shunt_verbs. The tests know their device
+ * only through struct rig_device, so a verbs device can be plugged in beside the soft one.
  */
 #ifndef SHUNT_TESTS_SOFT_RIG_H
 #define SHUNT_TESTS_SOFT_RIG_H
@@ -32,7 +32,7 @@ struct rig_options {
 	void *settled_arg;
 };
 
-/* What a peer has to know of a QP. */
+/* A QP's address, for the peer. */
 struct rig_address {
 	struct soft_address soft;
 	uint32_t qp_num, psn;
@@ -78,12 +78,12 @@ enum rig_quirk {
 	QUIRK_RESET_KEEPS_CQ = 2048, /* what has completed before a reset stays in the CQ */
 };
 
-/* What a device has to be able to do for the tests. */
+/* A device, for the tests. */
 struct rig_device {
 	const char *name;
 	/*
-	 * It is asynchronous, and has its own time: what is posted completes some time later, rig_clock
-	 * tells nothing, and which of two queues with one CQ completes first is left to chance.
+	 * It is asynchronous, and has its own time: WRs complete some time later, and rig_clock
+	 * tells nothing. Chance decides which of two queues with one CQ completes first.
 	 */
 	bool real;
 	unsigned int quirks; /* enum rig_quirk */
@@ -112,8 +112,8 @@ const char *rig_left_out(const char *test);
 extern uint64_t rig_clock; /* what soft_attr.now returns, in every rig */
 
 /*
- * The cost model of every rig that does not ask for another. With one, time passes until a WR is
- * due whenever one is posted by rig_post and rig_one; a rig in real time has the device's thread.
+ * The cost model of every rig that does not ask for another. With one, each post by rig_post and
+ * rig_one lets time pass until its WR is due. A rig in real time has the device's thread.
  */
 extern const char *rig_model;
 

@@ -319,7 +319,7 @@ static void make_sealed(struct shunt_channel pair[2])
 	}
 }
 
-/* What pair[0] has sent is taken off the way to pair[1]. */
+/* Takes pair[0]'s bytes off the way to pair[1]. */
 static void intercept(struct shunt_channel pair[2], struct shunt_sealed *sealed)
 {
 	assert_int_equal(recv(pair[1].fd, sealed, sizeof(*sealed), 0), sizeof(*sealed));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection manager where there is none, and what a peer's private data may look like. */
+/* A missing connection manager, and a peer's private data. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>

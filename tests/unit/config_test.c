@@ -308,7 +308,7 @@ static void test_region_holds_a_ring(void **state)
 	assert_int_equal(c.mr_bytes, 64 << 20);
 }
 
-/* What is shown of a row must be a value of the row. */
+/* A row's text must be a value of the row. */
 static void test_text_round_trip(void **state)
 {
 	char text[SHUNT_CONFIG_TEXT_MAX];

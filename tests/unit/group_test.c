@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who leads the sleeping threads; whose a completion is. */
+/* The leader of the sleeping threads, and the waiter of a completion. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who accepts at an address whose rendezvous another process owns, which here is the test. */
+/* A worker that accepts at an address whose rendezvous another process owns, here the test. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -53,7 +53,7 @@ static void end(struct owner *owner)
 	shunt_own_fds_close(engine, owner->joined);
 }
 
-/* What has been said since. */
+/* Messages since the last call. */
 static uint32_t heard(struct owner *owner, struct shunt_have *have)
 {
 	int result;
@@ -144,7 +144,7 @@ static void close_all(int fds[2])
 	step();
 }
 
-/* What one owner was told the next one does not know. */
+/* A new owner does not know the messages to the former one. */
 static void next_owner_is_told(void **state)
 {
 	struct owner first, second;

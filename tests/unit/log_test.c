@@ -196,7 +196,7 @@ static void test_file_missing(void **state)
 	assert_int_equal(seen.fd, STDERR_FILENO);
 }
 
-/* What the program has put there since is its own: a file, a connection. */
+/* The program has put a file of its own there since, or a connection. */
 static void test_other_stderr(void **state)
 {
 	int ends[2];
@@ -358,7 +358,7 @@ static void test_file_not_ours(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* What our own writes run into is no signal for the program: both would end it. */
+/* A failed write of our own raises no signal for the program: both signals would end it. */
 static void test_no_signal(void **state)
 {
 	char name[] = "/tmp/shunt-quiet-XXXXXX";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What decides the nonce that an end shows in TCP: every fact does, and no end can show the other's. */
+/* The nonce that an end shows in TCP depends on every fact, and no end can show the other's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -143,7 +143,7 @@ static void fork_awaits_close(void **state)
 	engine->sys = before;
 }
 
-/* Who closes many does not wait for itself; the clock that would end that wait stands still. */
+/* A thread that closes many does not wait for itself; the clock that would end that wait stands still. */
 static void closer_closes_ours(void **state)
 {
 	int fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC));
@@ -188,7 +188,7 @@ static void others_stay(void **state)
 	close(program[1]);
 }
 
-/* What a thread of the program finds at the number while another makes a descriptor of ours there. */
+/* The state that a thread of the program finds at the number while another makes a descriptor of ours there. */
 struct finding {
 	int fd;
 	struct shunt_file *file;
@@ -220,7 +220,10 @@ static int closed_number(void)
 	return fd;
 }
 
-/* Calls on it do not reach what is open there on its way up: who looks waits, by the test's clock as long as it takes. */
+/*
+ * Calls on it do not reach the file that is open there on its way up. A caller waits, by the test's
+ * clock as long as it takes.
+ */
 static void closed_stays_closed(void **state)
 {
 	struct finding finding = { .fd = closed_number() };

@@ -459,8 +459,8 @@ static bool sleeps_in(uint64_t patience, uint64_t comes)
 }
 
 /*
- * A program that pauses for less than a spin between a request and the next: its pauses are no reason to sleep in the waits for
- * the answers. One that only pauses, and finds nothing, is.
+ * A program pauses for less than a spin between a request and the next. Its pauses are no reason to
+ * sleep in the waits for the answers. One that only pauses, and finds nothing, is.
  */
 static void short_pauses(void **state)
 {

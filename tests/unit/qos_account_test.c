@@ -71,7 +71,7 @@ static void example(uint32_t demand, bool backlogged, uint32_t residual, uint32_
 	assert_true(shunt_ledger_heard(&ledger, &clients[0], report));
 	assert_int_equal(clients[0].returned, returned);
 	assert_int_equal(account.returned, returned);
-	/* What has decayed cannot be taken. */
+	/* Decayed tokens cannot be taken. */
 	takes(SECOND * 6 / 10, residual + 1, SHUNT_TAKEN_NONE);
 	if (residual)
 		takes(SECOND * 6 / 10, residual, SHUNT_TAKEN_RESERVED);
@@ -148,7 +148,7 @@ static void test_paced(void **state)
 	takes(SECOND - 1, 6400 - 3316, SHUNT_TAKEN_RESERVED);
 	assert_int_equal(reported(SECOND - 1), shunt_report_word(1, 0, 6400));
 	assert_int_equal(account.returned, 0);
-	/* What decays is not on the schedule either. */
+	/* Decayed tokens are not on the schedule either. */
 	shunt_account_begin(&account, 2, 6400, SECOND, SECOND);
 	assert_int_equal(reported(SECOND * 3 / 2), shunt_report_word(2, 3200, 0));
 	takes(SECOND * 3 / 2, 3201, SHUNT_TAKEN_NONE);
@@ -311,7 +311,7 @@ static void test_ledger(void **state)
 	shunt_ledger_written(&ledger, &pools[0], 5);
 	assert_false(shunt_ledger_read(&ledger, &pools[0], shunt_pool_word(4, 5)));
 	assert_int_equal(ledger.pooled, 0);
-	/* What a pool still has of the period before is nothing of this one. */
+	/* A pool's rest of the period before does not count in this one. */
 	shunt_ledger_written(&ledger, &pools[0], 5);
 	shunt_ledger_begin(&ledger, 4, 100, SECOND, SECOND);
 	assert_false(shunt_ledger_heard(&ledger, &clients[1], shunt_report_word(4, 5, 0)));
@@ -367,7 +367,7 @@ static void test_paced_ledger(void **state)
 	shunt_ledger_written(&ledger, &pool, 200);
 	assert_true(shunt_ledger_read(&ledger, &pool, shunt_pool_word(9, 100)));
 	assert_int_equal(shunt_ledger_target(&ledger, half, false), 260);
-	/* What was returned is there at once, and where there is a conversion. */
+	/* Returned tokens are there at once, and where there is a conversion. */
 	assert_true(shunt_ledger_heard(&ledger, &clients[0], shunt_report_word(9, 100, 200)));
 	assert_int_equal(ledger.returned, 60);
 	assert_int_equal(shunt_ledger_target(&ledger, half, true), 320);

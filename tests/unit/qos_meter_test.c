@@ -28,7 +28,7 @@ static uint64_t arrived(void)
 	return atomic_load(&meter.arrived);
 }
 
-/* What is on its way, in bytes of each work request. */
+/* Work requests on their way, by bytes. */
 static struct {
 	uint32_t bytes[QUEUE];
 	unsigned int count;
@@ -119,7 +119,7 @@ static void test_cheat(void **state)
 	assert_true(shunt_meter_due(&meter, now) < now + 20 * MS);
 }
 
-/* What an idle client may have saved is bounded, and so is what it may send after that. */
+/* An idle client's savings are bounded, and so is a burst after them. */
 static void test_depth(void **state)
 {
 	uint64_t now = SECOND, before;
@@ -198,7 +198,7 @@ static void test_grants(void **state)
 	assert_false(shunt_meter_is_beyond(&meter, 0, now));
 	shunt_meter_take(&meter, 4 * 4096, now);
 	assert_false(shunt_meter_is_beyond(&meter, 0, now));
-	/* What nobody has used is gone. */
+	/* Unused tokens are gone. */
 	now += SECOND;
 	shunt_meter_allow(&meter, 1000, now);
 	now += SECOND;

@@ -281,7 +281,7 @@ static void silence_and_errors_end_it(void **state)
 	assert_int_equal(profile(), 0);
 }
 
-/* The filter would look for a lane where there is none. */
+/* The filter would look for a lane that does not exist. */
 static void faults_are_for_lanes(void **state)
 {
 	struct ibv_context_ops *ops, kept;

@@ -130,7 +130,7 @@ static void test_reserves(void **state)
 	good("class a reserve=none");
 	good("capacity auto; class a reserve=100%");
 	good("capacity 10Gbit; class a limit=1Gbit reserve=10%");
-	/* What does not fit is for the admission. */
+	/* Admission refuses what does not fit. */
 	good("capacity 10Gbit; class a reserve=8Gbit; class b reserve=8Gbit");
 	/* Of a capacity that is measured, a share is not known yet. */
 	good("capacity auto 10Gbit; class a limit=1Gbit reserve=20%");
@@ -148,7 +148,7 @@ static void test_tokens(void **state)
 	assert_int_equal(shunt_qos_tokens(UINT64_MAX, 1000), UINT64_MAX / 1000);
 }
 
-/* What is said again is the same. */
+/* The rules' text makes the same rules. */
 static void same(const char *text)
 {
 	struct shunt_qos_rules before;

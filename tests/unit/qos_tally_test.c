@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of the tokens of a node: the ring of periods, and texts that always have room. */
+/* The report of a node's tokens: the ring of periods, and texts that always have room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -56,7 +56,7 @@ static void test_rate(void **state)
 	assert_in_range(sum, 610351 - 16 - 62, 610351 + 2 * 62);
 }
 
-/* What an idle bucket saves is bounded, and so is what it saves while somebody waits. */
+/* An idle bucket's savings are bounded, also while a sender waits. */
 static void test_depth(void **state)
 {
 	(void)state;

@@ -257,7 +257,7 @@ static void who_says_nothing_must_go(void **state)
 	close_door(&door);
 }
 
-/* Who comes with a ticket is not kept out by a crowd that says nothing. */
+/* A client with a ticket is let in despite a crowd that says nothing. */
 static void a_crowd(void **state)
 {
 	struct door door;
@@ -453,7 +453,7 @@ static void a_claimant_may_be_faster_than_the_word_of_it(void **state)
 	close_door(&door);
 }
 
-/* Whoever of this host has a cookie could only come for connections that are not between hosts. */
+/* A client of this host with a cookie could only come for connections that are not between hosts. */
 static void nobody_comes_from_within(void **state)
 {
 	struct shunt_service service = { .engine = engine };

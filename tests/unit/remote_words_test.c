@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The question to another host and its answer: what two ends with one key, with two, with one between them or none make of
- * each other's words; no byte of them can be another one; and what follows for the channel.
+ * The question to another host and its answer, and the channel's seals after them. The two ends
+ * have one key, two, one between them, or none. No byte of a word can be another one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of channels, of the gate and of processes that share an address stand on: an engine on real sockets, with a clock of our own. */
+/*
+ * An engine on real sockets, with a clock of our own. For the tests of channels, of the gate and of
+ * processes that share an address.
+ */
 #ifndef UNIT_SOCKETS_H
 #define UNIT_SOCKETS_H
 

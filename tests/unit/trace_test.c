@@ -87,7 +87,7 @@ static void the_shortest_way_counts(void **state)
 	(void)state;
 	now = ask(&clock, &host, now, 5 * MS, 0, 1 * MS);
 	assert_in_range(check(&clock, &host, now), 3 * MS, 3 * MS + 2000);
-	now = ask(&clock, &host, now, 20000, MS, 20000); /* its own time is none of the way's */
+	now = ask(&clock, &host, now, 20000, MS, 20000); /* its own time does not count for the way */
 	assert_in_range(check(&clock, &host, now), 20000, 20000 + 10);
 	now = ask(&clock, &host, now, 5 * MS, 0, 5 * MS);
 	assert_in_range(check(&clock, &host, now), 20000, 20000 + 10 + 10 * MS / SHUNT_CLOCK_DRIFT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may be linked, as the kernel would answer it. */
+/* Trust in a peer, by the kernel's answers. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <setjmp.h>

@@ -71,12 +71,12 @@ static void limits(void **state)
 	complete(3, 10);
 	assert_int_equal(post(1, 7), SHUNT_LIMIT_NONE);
 	assert_int_equal(post(1, 8), SHUNT_LIMIT_WRS);
-	/* What the chain has collected counts like what is posted. */
+	/* WRs collected by the chain count like posted ones. */
 	assert_int_equal(shunt_window_admit(&window, 8, 0, 1), SHUNT_LIMIT_WRS);
 	assert_int_equal(shunt_window_admit(&window, 6, 65536, 1), SHUNT_LIMIT_BYTES);
 }
 
-/* What is alone may be larger than the window (PF-23). */
+/* A lone WR may be larger than the window (PF-23). */
 static void alone(void **state)
 {
 	(void)state;
@@ -228,7 +228,7 @@ static void gate_is_asked_last(void **state)
 	assert_int_equal(gate.left, 5);
 	assert_int_equal(post(16000, 1), SHUNT_LIMIT_DEVICE);
 	assert_int_equal(gate.left, 5);
-	/* What was not posted is given back to both: all of it, or the rest. */
+	/* Bytes that were not posted are given back to both: all of them, or the rest. */
 	assert_int_equal(shunt_window_admit(&window, 1, 0, 4000), SHUNT_LIMIT_NONE);
 	shunt_window_shorten(&window, 4000, 1001);
 	assert_int_equal(gate.left, 3);

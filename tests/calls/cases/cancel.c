@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pthread_cancel: which calls are cancellation points, and that a thread may be cancelled anywhere in them, over and
- * over, without harm to the connection. (What a cancelled thread has done stays undone in libc up to 2.40 if it is hit
- * just then; so what is checked is what other threads find.)
+ * pthread_cancel: which calls are cancellation points, and that a thread may be cancelled anywhere
+ * in them, over and over, without harm to the connection. (Until 2.40, libc does not undo the work
+ * of a thread that is cancelled at that moment. So the checks are on what other threads find.)
  */
 #include "cases.h"
 
@@ -230,7 +230,7 @@ static void reads_all(struct job *j)
 		;
 }
 
-/* What pattern_peer has still to send. */
+/* Reads the rest of pattern_peer's bytes. */
 static void drain_all(struct end *e)
 {
 	static char buf[1 << 16];

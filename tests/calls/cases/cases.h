@@ -2,7 +2,7 @@
 /*
  * The differential cases: small programs of two ends that write down what every call of theirs
  * returned. Nothing here knows of Shunt. A case is right when its transcript is the same bare and
- * shunted, so a transcript never holds times, ports, process ids, or anything else that may differ
+ * shunted. So a transcript never holds times, ports, process ids, or anything else that may differ
  * between two bare runs.
  *
  * The tested end does the interesting calls and the peer supplies what it needs. They agree about
@@ -106,7 +106,7 @@ void drain(struct end *e, int fd);	/* until the end of the stream, counted */
 short polled(int fd, short events, int timeout);	/* revents, or 0 */
 void reset_on_close(struct end *e, int fd);
 
-/* What many cases do. */
+/* Steps of many cases. */
 void ask(struct end *e, int fd);	/* sends "echo" and shows what comes back */
 void ask_often(struct end *e, int fd, int times);	/* the same without a word */
 void finish(struct end *e, int fd);	/* no more from us, and the other end is shown */
@@ -212,7 +212,7 @@ void send_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);
 void recv_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);
 void check_pattern(struct end *e, int fd, uint64_t at, size_t len, size_t chunk);	/* the same without a word */
 
-/* What an exec'ed program does with a connection it inherited. */
+/* The exec'ed program's part, with a connection it inherited. */
 int cases_exec(int fd);
 
 int run_end(const struct test *t, struct end *e);

@@ -45,7 +45,7 @@ static void show_thread(struct end *e, const char *task)
 		fclose(file);
 }
 
-/* What each of its threads may do. */
+/* The users, rights and filters of each thread. */
 static void show_threads(struct end *e)
 {
 	DIR *tasks = opendir("/proc/self/task");

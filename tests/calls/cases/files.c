@@ -22,7 +22,7 @@ static void send_file(struct end *e)
 	meet(e);
 }
 
-/* What has no position, is a directory, or cannot be read; with and without an offset of the caller's. */
+/* Files without a position, directories, unreadable files; with and without an offset of the caller's. */
 static void send_no_file(struct end *e)
 {
 	int p[2], folder = MUST(e, open("/", O_RDONLY | O_CLOEXEC)), wrong[5];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the flags of send and recv do, alone and together. */
+/* Flags of send and recv, alone and together. */
 #include "cases.h"
 
 #include <linux/errqueue.h>
@@ -197,7 +197,10 @@ static void more_closed_peer(struct end *e)
 	show(e, e->fd, 100, 0);
 }
 
-/* What is held back goes after a fifth of a second at the latest, whatever the program does. */
+/*
+ * Bytes held back by MSG_MORE go after a fifth of a second at the latest, whatever the program
+ * does.
+ */
 static void more_forgotten(struct end *e)
 {
 	TRY(e, send(e->fd, "forgotten", 9, MSG_MORE));

@@ -29,7 +29,7 @@ static void states_peer(struct end *e)
 	meet(e);
 }
 
-/* What was there before, and what comes after, can both be read. */
+/* Bytes from before the shutdown, and those after it, can both be read. */
 static void read_after_rd(struct end *e)
 {
 	put(e, e->fd, "go");
@@ -247,7 +247,7 @@ static void linger_get(struct end *e)
 	shutdown(e->fd, SHUT_WR);
 }
 
-/* What is not connected, and what listens. */
+/* Sockets without a connection, and listeners. */
 static void unconnected(struct end *e)
 {
 	int fd = MUST(e, socket(AF_INET, SOCK_STREAM, 0)), l = make_listener(e, 0);

@@ -10,8 +10,8 @@
 #define FRAMES 262144 /* bytes of a stack: more than the calls of a job take */
 
 /*
- * AddressSanitizer, which the library may be built with, does not see the threads of a program that is not. It keeps what
- * it knows of the frames of a cancelled thread, which no return has taken back, for the next thread on the same stack.
+ * AddressSanitizer, which the library may be built with, does not see the threads of a program that is not. It keeps
+ * its record of a cancelled thread's frames, which no return has taken back, for the next thread on the same stack.
  */
 static void forget_frames(void)
 {

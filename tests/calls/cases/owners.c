@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a connection is: several processes accept at one address, or hold what none of them has used yet. */
+/*
+ * Owners of a connection: several processes accept at one address, or hold connections that none of
+ * them has used yet.
+ */
 #include "cases.h"
 
 #include <fcntl.h>
@@ -104,7 +107,7 @@ static void child_ends_peer(struct end *e)
 	close(e->fd);
 }
 
-/* Whoever closes first, the end comes with the last. */
+/* The peer sees the end when the last process has closed, in either order. */
 static void closes_first_peer(struct end *e)
 {
 	pid_t pid = fork_unused(e);
@@ -214,7 +217,7 @@ static void grandchild_peer(struct end *e)
 	MUST(e, read(q[0], &(char){0}, 1));
 }
 
-/* What the parent has on a link is used by a grandchild, and then by the parent again. */
+/* A connection of the parent's link is used by a grandchild, and then by the parent again. */
 static void grandchild_asks(struct end *e)
 {
 	pid_t pid;
@@ -319,7 +322,7 @@ static void beside_peer(struct end *e)
 		reap(e, pid[i]);
 }
 
-/* Who made the listener ends, its children go on. */
+/* The listener's creator ends, its children go on. */
 static void starter_ends_peer(struct end *e)
 {
 	pid_t pid;

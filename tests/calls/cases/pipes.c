@@ -277,7 +277,7 @@ static void sendfile_full_peer(struct end *e)
 	meet(e);
 }
 
-/* What sockets cannot do. */
+/* Calls that sockets refuse. */
 static void file_calls(struct end *e)
 {
 	char c = 0;

@@ -111,7 +111,7 @@ static void unread_peer(struct end *e)
 	meet(e);
 }
 
-/* What came before the reset can still be read, then the error once, then the end. */
+/* Bytes from before the reset can still be read, then the error once, then the end. */
 static void data_then_reset(struct end *e)
 {
 	have(e, 4);

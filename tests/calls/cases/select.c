@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What poll and select do with arrays and sets that are not quite as expected. */
+/* poll and select with arrays and sets that are not quite as expected. */
 #include "cases.h"
 
 #include <sys/epoll.h>
@@ -44,7 +44,7 @@ static void closed_number(struct end *e)
 	meet(e);
 }
 
-/* What is above nfds is not looked at, and not touched. */
+/* Descriptors from nfds on are not looked at, and not touched. */
 static void above(struct end *e)
 {
 	struct timeval none = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What many cases do. */
+/* Steps of many cases. */
 #include "cases.h"
 
 #include <sys/epoll.h>

@@ -286,8 +286,8 @@ static void rounds_peer(struct end *e)
 }
 
 /*
- * What is corked does not arrive until the cork is pulled, or Nagle's rule is switched off. (With MSG_MORE any
- * segment of the peer's may push it.)
+ * Corked bytes do not arrive until the cork is pulled, or Nagle's rule is switched off. (With
+ * MSG_MORE any segment of the peer's may push it.)
  */
 static void held(struct end *e)
 {

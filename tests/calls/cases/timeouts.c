@@ -18,7 +18,7 @@ static void set_timeout(struct end *e, int option, int ms)
 
 /*
  * At least ms milliseconds since start; a minute more would be a wait that nothing ends. The kernel counts a socket's
- * timeouts in ticks, the first of which may be nearly over: it is up to one early, 10 ms at HZ=100.
+ * timeouts in ticks, and the first tick may be nearly over. So a wait ends up to one tick early, 10 ms at HZ=100.
  */
 static void took(struct end *e, double start, int ms)
 {

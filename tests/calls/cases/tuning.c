@@ -101,7 +101,7 @@ static void timeouts(struct end *e)
 	finish(e, e->fd);
 }
 
-/* What has not been acknowledged becomes nothing in the end. */
+/* The count of unacknowledged bytes becomes 0 in the end. */
 static void outq(struct end *e)
 {
 	int n = -1, r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointers into pages that may not be read, or not be written: the kernel says EFAULT. What moves bytes of a
- * connection is not here: docs/COMPATIBILITY.md.
+ * Pointers into pages that may not be read, or not be written: the kernel says EFAULT. Calls that
+ * move bytes of a connection are not here: docs/COMPATIBILITY.md.
  */
 #include "cases.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the cases write down and how their two ends wait for each other. */
+/* Transcripts of the cases, and waiting between their two ends. */
 #include "cases.h"
 
 #include <stdarg.h>

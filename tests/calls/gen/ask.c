@@ -37,7 +37,7 @@ static int by_epoll(int ep, struct reply *r, int ms, int masked)
 	struct epoll_event ev[CONNS * 2];
 	int n, at = 0;
 
-	/* What has become ready a moment ago may be told of by the next wait. */
+	/* The next wait may report sockets that became ready a moment ago. */
 	if (!ms) {
 		epoll_wait(ep, ev, CONNS * 2, 0);
 		usleep(100);

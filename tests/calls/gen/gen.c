@@ -2,11 +2,11 @@
 /*
  * gen SEED CALLS [KEEP...]: a random sequence of calls, and what each returned.
  *
- * Two processes hold the two ends of some TCP connections. The first knows the sequence and a model of every
- * connection; one call is made at a time, here or in the other process, in the main thread or in a second one. The
- * model lets only such calls be made whose result does not depend on time, so the transcript of a seed is always the
- * same. Call number i depends on SEED and i alone: with KEEP, only calls with these numbers are made, for those who
- * look for the shortest sequence that shows something.
+ * Two processes hold the two ends of some TCP connections. The first knows the sequence and a model
+ * of every connection. Each call is made alone, here or in the other process, in the main thread or
+ * in a second one. The model lets only such calls be made whose result does not depend on time, so
+ * the transcript of a seed is always the same. Call number i depends on SEED and i alone. With
+ * KEEP, only calls with these numbers are made, to find the shortest sequence that shows a fault.
  *
  * GEN_CAREFUL: no descriptor is shared while it has unread bytes, for streams that move all the time.
  * GEN_WRAP is put before the command of the other process. Nothing here knows of Shunt.

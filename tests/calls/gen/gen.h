@@ -68,7 +68,7 @@ int is_send(int kind);
 int is_wait(int kind);
 /* Is the outcome certain? May change what is asked for so that it is. */
 int certain(struct cmd *c, const struct half *h, const struct half *peer);
-/* What a call has changed. */
+/* Applies a call's changes to the model. */
 void account(const struct cmd *c, const struct reply *r, struct half *h, struct half *peer);
 
 #endif

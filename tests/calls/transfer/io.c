@@ -238,7 +238,7 @@ static ssize_t recv_waiting(struct conn *c, unsigned char *buf, size_t len)
 	}
 }
 
-/* What was peeked at must come again; peeking ahead is checked against the same bytes. */
+/* Bytes that were peeked at must come again; peeking ahead is checked against the same bytes. */
 static ssize_t peek_and_read(struct conn *c, unsigned char *buf, size_t len)
 {
 	struct dir *d = &c->rx;

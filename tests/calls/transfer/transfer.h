@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * transfer: two plain programs that move bytes both ways and check each of them. Every byte depends
- * on the seed, the connection, the direction and its offset, so that a lost, repeated or displaced
- * byte is found at its exact place. Chunks and calls are chosen at random from the seed.
+ * on the seed, the connection, the direction and its offset. So a lost, repeated or displaced byte
+ * is found at its exact place. Chunks and calls are chosen at random from the seed.
  */
 #ifndef TESTS_CALLS_TRANSFER_H
 #define TESTS_CALLS_TRANSFER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is asked and answers. */
+/* Questions that are answered. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

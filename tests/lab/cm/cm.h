@@ -67,7 +67,7 @@ int ask(const char *from, const char *to, uint16_t port, double ms);
 /* And the answer is right. */
 void answered(const char *from, const char *to, uint16_t port);
 struct cm_listener *listening(struct cm *cm, const char *address, uint16_t port, bool only_v6);
-/* What listening there gives; it ends at once. */
+/* The error of listening there; the listener ends at once. */
 int listen_error(const char *address, uint16_t port, bool only_v6);
 void good_route(const struct cm_route *route, const char *device, const char *local, const char *peer);
 

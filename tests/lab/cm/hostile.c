@@ -74,7 +74,7 @@ static int raw_question(const void *data, uint8_t bytes)
 	return status;
 }
 
-/* Every other one is well-formed but for the length it tells. */
+/* Every other one is well-formed except for its length. */
 static void make_garbage(uint8_t *data, int bytes, int i, enum cm_kind kind)
 {
 	for (int j = 0; j < bytes; j++)

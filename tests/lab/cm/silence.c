@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who does not answer, and other processes. */
+/* Questions that stay unanswered, and other processes. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
