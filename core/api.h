@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the libc boundary may ask of the engine. Nothing here touches errno: results are >= 0 or
+ * The calls of the libc boundary into the engine. Nothing here touches errno: results are >= 0 or
  * -errno. `fd` is always the number the program used; `stream` what the table held for it.
  */
 #ifndef SHUNT_CORE_API_H
@@ -32,16 +32,16 @@ struct shunt_traffic;
 /* Reserves address space only: no thread, no descriptor, no device until a connection wants one. */
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys);
 /*
- * The key of links between hosts (keyfile.h), which stays; NULL: there is none, and with `lacks` no such link either. Before
- * the first connection.
+ * The key of links between hosts (keyfile.h), which stays. NULL: no key; with `lacks` no links
+ * between hosts either. Before the first connection.
  */
 void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lacks);
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
 /* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
 void shunt_engine_finish(struct shunt_engine *engine);
 /*
- * Around a call that confines the calling thread or changes who it is. Before: every stream goes back to TCP at its
- * byte and the service thread has ended, and begins anew only after the second, when it is needed.
+ * Around a call that confines the calling thread or changes who it is. Before it: every stream goes back to TCP at
+ * its byte, and the service thread ends. After it the service thread begins anew when it is needed.
  */
 void shunt_engine_leave(struct shunt_engine *engine, bool for_good);
 /* True: the program listens, so that is needed: shunt_engine_begin_anew() before it waits for connections. */
@@ -128,13 +128,13 @@ bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,
 		     int *result);
 
 /*
- * Before closing or replacing a number that the table does not know: waits until no thread of Shunt
- * is about to make a descriptor of its own there.
+ * For closing or replacing a number that the table does not know. Waits until no thread of Shunt is
+ * about to make a descriptor of its own there.
  */
 void shunt_numbers_await(struct shunt_engine *engine);
 /*
- * Around a call that makes a descriptor: such a thread may have had the lowest number. The first waits likewise, and what
- * it returns is `before`; the second returns the lowest number from `least` on, to which it has moved fd. errno is kept.
+ * Around a call that makes a descriptor: such a thread may have had the lowest number. The first call waits likewise,
+ * and returns `before`. The second moves fd to the lowest number from `least` on, and returns that. errno is kept.
  */
 unsigned int shunt_numbers_made(struct shunt_engine *engine);
 int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigned int before);
@@ -151,8 +151,8 @@ struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd);
 /* --- data --- */
 
 /*
- * True while the kernel alone serves the socket (not yet connected, or a plain peer, or handed back
- * for good): the caller makes the real call with the program's own arguments.
+ * True while the kernel alone serves the socket: not yet connected, a plain peer, or handed back
+ * for good. Then the caller makes the real call with the program's own arguments.
  */
 bool shunt_stream_is_plain(const struct shunt_stream *stream);
 /*
@@ -171,9 +171,12 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* SIOCATMARK: 0, 1 or -errno. */
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* What SO_ERROR is to say, cleared by the call; 0 if nothing. */
+/* Value of SO_ERROR, cleared by the call; 0 if nothing. */
 int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The same in two steps, for who asks the kernel himself: what it does not know, cleared; and if that is 0, what it says. */
+/*
+ * The same in two steps, for a caller that asks the kernel itself: the link's error, cleared; and if that is 0, the
+ * kernel's.
+ */
 int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The kernel has said this. Returns what is not known yet: the error or 0. */
 int shunt_stream_hear_error(struct shunt_stream *stream, int error);
@@ -181,7 +184,10 @@ int shunt_stream_hear_error(struct shunt_stream *stream, int error);
 void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
-/* The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or who made the listener, asked for them. */
+/*
+ * The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or the listener's creator, asked
+ * for them.
+ */
 bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The program set an option that the engine caches or acts upon (SO_RCVTIMEO, SO_LINGER, TCP_CORK…) to what the kernel took. */
 /*
@@ -200,8 +206,8 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
 void shunt_stream_never_waits(struct shunt_stream *stream, int name);
 /*
- * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done:
- * for everything the engine does not serve. 0 or -errno.
+ * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done.
+ * For everything that the engine does not serve. 0 or -errno.
  */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			enum shunt_reason reason);
@@ -234,9 +240,9 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 /* --- signals --- */
 
 /*
- * Called first in every signal handler that the program installed (the boundary wraps them), with
- * whether the handler was installed with SA_RESTART: a wait that is polling in user space then ends
- * as the kernel's would. Async-signal-safe.
+ * Called first in every signal handler that the program installed (the boundary wraps them). A wait
+ * that is polling in user space then ends as the kernel's would. `restart`: the handler was
+ * installed with SA_RESTART. Async-signal-safe.
  */
 void shunt_thread_signalled(bool restart);
 

@@ -146,7 +146,7 @@ static void retire_shared(struct shunt_engine *engine)
 	}
 }
 
-/* What is on a link has been handed back. */
+/* Streams on links have been handed back before. */
 static int leave(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
@@ -235,8 +235,8 @@ void shunt_engine_clone_parent(struct shunt_engine *engine)
 }
 
 /*
- * No lock is held by a thread that the child does not have; and no descriptor is in the making that the child
- * would keep without knowing it, a peer's memory from its HELLO for one.
+ * Takes the locks, so that no thread that the child lacks holds one. No descriptor is in the making
+ * that the child would keep without knowing it, as a peer's memory from its HELLO.
  */
 void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
@@ -269,9 +269,8 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 }
 
 /*
- * The links are the parent's, and so is what lies in their rings. A connection on one is asked for
- * when the child first touches it; one that nobody has used yet is whose who uses it first; any other is the
- * kernel's for both.
+ * The links are the parent's, and so is what lies in their rings. A connection on a link is asked for when the child
+ * first touches it. An unused one belongs to the process that uses it first. Any other is the kernel's for both.
  */
 static int inherit(struct shunt_stream *stream, void *arg)
 {

@@ -45,9 +45,9 @@ struct shunt_engine {
 	struct shunt_config config;
 	enum shunt_device_choice device_choice;	/* of the configuration, as is the next */
 	const char *device_name;
-	char device_error[200];	/* why there is none, "" if there is; group.lock */
+	char device_error[200];	/* reason for no device, "" with a device; group.lock */
 	const uint8_t *key;	/* of SHUNT_KEY (keyfile.h); NULL: links between hosts have none, or lacks_key */
-	bool lacks_key;		/* one is wanted and there is none: no links between hosts */
+	bool lacks_key;		/* a key is wanted and missing: no links between hosts */
 	const struct shunt_sys *sys;
 	struct shunt_files *files;
 	struct shunt_loading loading; /* loading.c */
@@ -55,7 +55,7 @@ struct shunt_engine {
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
-	/* Starts the service thread if there is none: shunt_service_start(). False: it could not be started. */
+	/* Starts the service thread, unless it runs: shunt_service_start(). False: it could not be started. */
 	bool (*serve)(struct shunt_engine *engine);
 	struct shunt_service *_Atomic service; /* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
@@ -150,7 +150,7 @@ static inline bool shunt_engine_is_confined(void)
 	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* What the program has there. */
+/* The program's file of that number. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
 {
 	struct shunt_file *file = shunt_files_get(engine->files, fd);

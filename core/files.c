@@ -204,7 +204,7 @@ static void close_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	/* A registration outlives the number it was made with, but nobody can move it any more. */
 	if (many && is_watched(engine, stream, fd))
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_NUMBER_CLOSED);
-	if (many) {	/* who is at work for the stream may be in a call with this number */
+	if (many) {	/* a thread at work for the stream may be in a call with this number */
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
 	}

@@ -38,7 +38,7 @@
 
 /* --- the service thread --- */
 
-/* Those that do not own their address are told nothing more by who does. rendezvous_lock held. */
+/* Those that do not own their address hear nothing more of its owner. rendezvous_lock held. */
 static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 		     struct shunt_crowd *crowd)
 {

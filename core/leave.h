@@ -4,8 +4,8 @@
  * thread has a user, capabilities and filters of its own, so it would stay outside. It ends before
  * such a call: every stream goes back to TCP, the links end, the names are closed.
  *
- * What stays open is the service's wake-up eventfd and its epoll descriptor, and devices as long as
- * other threads or unread bytes may need them. None of them leads to another process.
+ * The service's wake-up eventfd and its epoll descriptor stay open, and devices as long as other
+ * threads or unread bytes may need them. None of them leads to another process.
  */
 #ifndef SHUNT_CORE_LEAVE_H
 #define SHUNT_CORE_LEAVE_H

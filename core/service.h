@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener
- * offers a rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). What it does is in the
- * files that its tasks and sources are named for; service.c creates, starts and stops it (engine.h).
+ * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener offers a
+ * rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). Its work is in the files that its tasks
+ * and sources are named for; service.c creates, starts and stops it (engine.h).
  *
  * Everything in struct shunt_service belongs to that thread but the fields named otherwise.
  */
@@ -30,8 +30,8 @@ struct shunt_teller;
 struct shunt_had;
 
 /*
- * What the service thread does without being told by a descriptor, in the order of a round. They are named for
- * their files; those marked * run in each round, the others when they are due.
+ * Work of the service thread that no descriptor announces, in the order of a round. They are named
+ * for their files; those marked * run in each round, the others when they are due.
  */
 struct shunt_tasks {
 	struct shunt_task prove;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */

@@ -9,7 +9,7 @@ struct shunt_engine;
 
 /* Those that are connected are the kernel's for good, and `sockets`: so are the others, without a system call. */
 void shunt_young_give_up(struct shunt_engine *engine, bool sockets);
-/* Around a fork, in the parent, and in the child: who has lived through it without a stream is the kernel's. */
+/* Around a fork, in the parent, and in the child: a connection that was young throughout is the kernel's. */
 void shunt_young_parted(struct shunt_engine *engine);
 void shunt_young_forked(struct shunt_engine *engine);
 

@@ -38,7 +38,7 @@ void shunt_admin_close(struct shunt_service *service)
 		end(service->engine, &service->admin.clients[i]);
 }
 
-/* A free place, or that of who has had one for longest. */
+/* A free place, or that of the oldest client. */
 static struct shunt_admin_client *place(struct shunt_service *service)
 {
 	struct shunt_admin_client *oldest = &service->admin.clients[0];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control socket of a process, "shunt/adm/IDENTITY": its user and root send a command as one
- * packet. The answer is packets of at most SHUNT_ADMIN_PACKET bytes: '+' and what was done, or '-'
- * and why not, and before that '*' and text that goes on in the next packet. A silent client costs
- * a descriptor, and the next client but some ends it; nobody is ever waited for. Service thread.
+ * The control socket of a process, "shunt/adm/IDENTITY": its user and root send a command as one packet. The answer
+ * is packets of at most SHUNT_ADMIN_PACKET bytes: '+' and what was done, or '-' and why not. Packets of '*' and text,
+ * which goes on in the next packet, come before that. A silent client costs a descriptor, and the next client but
+ * some ends it; nobody is ever waited for. Service thread.
  */
 #ifndef SHUNT_CORE_ADMIN_ADMIN_H
 #define SHUNT_CORE_ADMIN_ADMIN_H
@@ -34,7 +34,7 @@ struct shunt_admin {
 	struct shunt_admin_client clients[SHUNT_ADMIN_CLIENTS];
 };
 
-/* Offers the socket; where it cannot, there is none. */
+/* Offers the socket, if that is possible. */
 void shunt_admin_open(struct shunt_service *service);
 void shunt_admin_close(struct shunt_service *service);
 

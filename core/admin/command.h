@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a running process can be told: one line of words, which comes to its control socket (admin.c). A command is
- * one row of the table in command.c.
+ * Commands for a running process: one line of words, which comes to its control socket (admin.c). A
+ * command is one row of the table in command.c.
  */
 #ifndef SHUNT_CORE_ADMIN_COMMAND_H
 #define SHUNT_CORE_ADMIN_COMMAND_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of a process where others come in for anything but connections: readers of statistics, clients
- * of the control socket, relatives. Service thread, or where there is none.
+ * The names of a process where others come in for anything but connections: readers of statistics,
+ * clients of the control socket, relatives. Service thread, or while it does not run.
  */
 #ifndef SHUNT_CORE_ADMIN_DOORS_H
 #define SHUNT_CORE_ADMIN_DOORS_H

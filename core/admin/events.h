@@ -6,7 +6,7 @@
 struct shunt_answer;
 struct shunt_engine;
 
-/* words[0], if it is there: the number behind which events are wanted. 0, or -1: it is none. Service thread. */
+/* words[0], if it is there: the number behind which events are wanted. 0, or -1: no number. Service thread. */
 int shunt_events_command(struct shunt_engine *engine, int count, char **words,
 		      struct shunt_answer *answer);
 

@@ -41,7 +41,7 @@ static bool is_counter(const char *name)
 	return !*name;
 }
 
-/* The text of a regular file, without the newline at its end. False: there is none, or it is as long as `room`. */
+/* The text of a regular file, without the newline at its end. False: none, or it is as long as `room`. */
 static bool read_text(int dir, const char *name, char *text, size_t room)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

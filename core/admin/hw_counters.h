@@ -27,8 +27,8 @@ struct shunt_hw_port {
 };
 
 /*
- * Fills `port` with what there is of port `number` of `device` under `root`: SHUNT_HW_ROOT, or a test's. 0, or -errno
- * where the port has no folder, or the device's name is none. Makes descriptors.
+ * Fills `port` with what there is of port `number` of `device` under `root`: SHUNT_HW_ROOT, or a
+ * test's. 0, or -errno: the port has no folder, or the device's name is invalid. Makes descriptors.
  */
 int shunt_hw_counters_read(const char *root, const char *device, uint32_t number,
 			   struct shunt_hw_port *port);

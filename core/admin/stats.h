@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statistics of a process as one JSON object: to whoever connects to its statistics socket as
- * the same user, and to a file at exit.
+ * The statistics of a process as one JSON object. Clients of its statistics socket get it, if they
+ * are of the same user; and so does a file at exit.
  */
 #ifndef SHUNT_CORE_ADMIN_STATS_H
 #define SHUNT_CORE_ADMIN_STATS_H

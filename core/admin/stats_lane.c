@@ -23,7 +23,7 @@ void shunt_stats_put_stalls(struct shunt_json *text, const uint64_t *stalls)
 	shunt_json_put(text, "},\"bound_by\":\"%s\",", bound_by(stalls));
 }
 
-/* 0: there is none. */
+/* 0: none. */
 static uint64_t limit(uint64_t most)
 {
 	return most == UINT64_MAX ? 0 : most;

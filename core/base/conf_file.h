@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration file as the library reads it inside somebody else's process: only the owner may have written it, no
- * name leads elsewhere, and nothing waits. Allocates nothing.
+ * A configuration file as the library reads it inside somebody else's process. Only the owner may
+ * have written it, no name leads elsewhere, and nothing waits. Allocates nothing.
  */
 #ifndef SHUNT_CORE_BASE_CONF_FILE_H
 #define SHUNT_CORE_BASE_CONF_FILE_H

@@ -70,7 +70,7 @@ static int device_check(const char *text, char *why, size_t bytes)
 	return shunt_config_device(text, &name) < 0;
 }
 
-/* A port, and what follows it; NULL: this is none. */
+/* A port, and the text behind it; NULL: no port. */
 static const char *port_of(const char *text, uint16_t *port)
 {
 	const char *p = text;

@@ -16,11 +16,11 @@
 #define SHUNT_CONFIG_TEXT_MAX 1088	/* room for any value as text */
 #define SHUNT_CONFIG_LINE_MAX 1536	/* room for any complaint */
 
-/* SHUNT_DEVICE, and what follows "verbs:" (NULL: nothing). -1: it is none of them. */
+/* SHUNT_DEVICE, and the text behind "verbs:" (NULL: nothing). -1: no such device. */
 enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
 enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST, SHUNT_TRUST_KEY };	/* words of SHUNT_TRUST */
 int shunt_config_device(const char *text, const char **name);
-/* What SHUNT_PORTS says: the first and the last; both 0: any. -1: it says nothing that makes sense. */
+/* The first and the last port of SHUNT_PORTS; both 0: any. -1: invalid. */
 int shunt_config_ports(const char *text, uint16_t *first, uint16_t *last);
 
 /* One field a row, in the units that the row says. Enums hold the index of their word. */

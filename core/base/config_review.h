@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings that are valid and still not what is meant: names that are no variables, and values of which one leaves the
- * other without effect or is cut by it. For people; nothing is changed. Allocates nothing.
+ * Settings that are valid and probably not meant. Names that are no variables, and values of which one leaves another
+ * without effect or is cut by it. For people; nothing is changed. Allocates nothing.
  */
 #ifndef SHUNT_CORE_BASE_CONFIG_REVIEW_H
 #define SHUNT_CORE_BASE_CONFIG_REVIEW_H
@@ -9,8 +9,8 @@
 struct shunt_config;
 
 /*
- * Names in `environment` that begin with SHUNT_ and are no variables, each with the variable that comes closest, if one
- * does: complain() gets a line without a newline for each. How many.
+ * Names in `environment` that begin with SHUNT_ and are no variables, each with the closest variable, if any. For
+ * each, complain() gets a line without a newline for each. How many.
  */
 int shunt_config_unknown(char *const *environment, void (*complain)(const char *line, void *arg), void *arg);
 

@@ -12,10 +12,10 @@
  *   FORM(name, field, check, form, default, live, help)   text that `check` takes (0 for a good one) and that
  *                                                    `form` describes
  *
- * name without SHUNT_; live: LIVE if a running engine may be told a new value, FIXED if not, LINK if not because links
- * are made with it.
- * flags: SIZE (accepts the suffixes K, M, G and is shown with them), POW2 (rounded up to a power
- * of two), AUTO (accepts the word auto, which is UINT64_MAX). unit: what a plain number counts.
+ * name without SHUNT_; live: LIVE if a running engine accepts a new value, FIXED if not, LINK if
+ * not because links are made with it.
+ * flags: SIZE accepts the suffixes K, M, G and is shown with them; POW2 is rounded up to a power of
+ * two. AUTO accepts the word auto, which is UINT64_MAX. unit: what a plain number counts.
  */
 BOOL(ENABLE, enable, 1, FIXED,
 	"whether Shunt does anything; 0 leaves every connection on TCP")

@@ -44,8 +44,8 @@ static inline void past_line(char *to, const char *from)
 }
 
 /*
- * x86 keeps plain stores in order, but not these: they may become visible after a later plain store, such as the one
- * that tells the reader of the bytes. sfence puts them before it. The reader needs nothing for it.
+ * x86 orders plain stores, but these may become visible after a later plain store, such as the one that announces the
+ * bytes. The sfence puts them before it. The reader needs nothing for it.
  */
 void shunt_copy_past(void *to, const void *from, size_t bytes)
 {

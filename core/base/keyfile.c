@@ -24,7 +24,7 @@ static const char *name_of(int error)
 	return name ? name : "unknown error";
 }
 
-/* A key that another user can read or replace is none. */
+/* Another user must not be able to read or replace a key. */
 static const char *find_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))

@@ -13,9 +13,9 @@
 #define SHUNT_KEYFILE_MAX 4096
 
 /*
- * The key of the file, in memory that stays as long as the process; or NULL, and *why is a phrase. The file must be
- * regular, no symbolic link, and either the effective user's, with no rights for any other, or root's, which its group
- * may read, too.
+ * The key of the file, in memory that stays as long as the process; or NULL, and *why is a phrase.
+ * The file must be regular, and no symbolic link. It is the effective user's, with no rights for
+ * any other, or root's, which its group may read, too.
  */
 const uint8_t *shunt_keyfile_read(const char *path, const char **why);
 

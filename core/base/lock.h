@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock of one word: one atomic instruction to take, one to leave while nobody waits. Waiters poll
- * briefly, then sleep in futex(2).
+ * A lock of one word: one atomic instruction to take, one to leave while nobody waits. Waiters poll briefly, then
+ * sleep in futex(2).
  *
  * Order (a thread may take a lock only while holding ones further left):
  *   leave_lock  →  seats_lock  →  young.lock  →  service_lock  →  stream.rx.lock  →  stream.tx.lock  →  lane.lock  →  streams_lock  →
  *   group.lock  →  lane.queue_lock, send_lock, inbox_lock, rendezvous_lock, wakers_lock, porter.lock, arena.lock  →  the device's own
- * (exit() alone tries a tx.lock under streams_lock; it never waits for it.)
- * rx and tx locks of one stream are taken together only as rx, then tx. Taking and leaving are
- * sequentially consistent: who finds a lock held knows that its holder will see, after leaving, what
- * was stored before the attempt (lane.c builds on that).
+ * (exit() alone tries a tx.lock under streams_lock; it never waits for it.) rx and tx locks of one stream are taken
+ * together only as rx, then tx. Taking and leaving are sequentially consistent. A thread that finds a lock held
+ * knows: after leaving, its holder will see stores from before the attempt (lane.c builds on that).
  */
 #ifndef SHUNT_CORE_BASE_LOCK_H
 #define SHUNT_CORE_BASE_LOCK_H

@@ -209,8 +209,8 @@ static void say_why(const char *path, const char *why)
 }
 
 /*
- * The file is opened for each message: messages are rare, a descriptor kept open would be one more
- * that the program can close or reuse under us, and the log can be rotated.
+ * The file is opened for each message, because messages are rare. A descriptor kept open could be
+ * closed or reused by the program, and would hinder rotation of the log.
  */
 static int open_file(void)
 {

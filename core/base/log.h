@@ -53,9 +53,9 @@ struct shunt_log_calls {
 void shunt_log_begin(void);
 
 /*
- * level: what is written at all. path: file to append to, or "" or NULL for standard error; not
- * copied, and %p in it is the process id. calls: or NULL. Forgets how many messages there have been
- * lately. Not to be called while another thread logs.
+ * level: what is written at all. path: file to append to, or "" or NULL for standard error; not copied. A %p in it is
+ * the process id. calls: or NULL. Forgets how many messages there have been lately. Not to be called while another
+ * thread logs.
  */
 void shunt_log_setup(enum shunt_log_level level, const char *path, const struct shunt_log_calls *calls);
 
@@ -66,8 +66,9 @@ int shunt_log_wants(enum shunt_log_level level);
 void shunt_log_set_format(enum shunt_log_format wanted_format);
 
 /*
- * "TIME shunt[pid]: level: text\n", or a JSON object (log_line.h). Messages with the same format are of one kind. Too many of a kind at once are left
- * out, and the next one that is written says how many; what is logged at debug is never left out.
+ * "TIME shunt[pid]: level: text\n", or a JSON object (log_line.h). Messages with the same format
+ * are of one kind. If too many of a kind come at once, some are left out, and the next one that is
+ * written says how many. Messages of level debug are never left out.
  */
 void shunt_log_write(enum shunt_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Page aligned; what is not touched costs address space alone. NULL: there is none. */
+/* Page aligned; what is not touched costs address space alone. NULL: none. */
 void *shunt_lsan_map(size_t bytes);
 void shunt_lsan_unmap(void *roots, size_t bytes);
 

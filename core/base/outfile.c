@@ -52,7 +52,7 @@ int shunt_outfile_append(const char *path, const char **why)
 	return -1;
 }
 
-/* What stands before the last slash, and an O_PATH descriptor of it; *name is the rest. */
+/* An O_PATH descriptor of the folder that `path` names before its last slash; *name is the rest. */
 static int open_folder(const char *path, const char **name)
 {
 	const char *slash = strrchr(path, '/');

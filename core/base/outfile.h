@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are written for people in somebody else's process: the log and the statistics. The folder may be open to
- * other users, so the file must be a regular one of our own user, and no name in it is followed elsewhere. Nothing
- * waits: neither a FIFO's reader nor a lease. Allocates nothing.
+ * Files that are written for people in somebody else's process: the log and the statistics. The
+ * folder may be open to other users. So the file must be a regular one of our own user, and no name
+ * in it is followed elsewhere. Opening waits for no FIFO's reader and no lease. Allocates nothing.
  */
 #ifndef SHUNT_CORE_BASE_OUTFILE_H
 #define SHUNT_CORE_BASE_OUTFILE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A descriptor to append to the file, which is made where there is none; or -1, and *why is a phrase. */
+/* A descriptor to append to the file, which is made if it is missing; or -1, and *why is a phrase. */
 int shunt_outfile_append(const char *path, const char **why);
 
 /*

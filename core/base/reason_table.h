@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a connection stays on TCP, or goes back to it for good: once, for `shunt stat`, the log and docs/CARRIED.md,
- * whose tables name every row (tests/documents.sh). No include guard: the enumeration and the texts are made from it.
+ * Why a connection stays on TCP, or goes back to it for good: for `shunt stat`, the log and
+ * docs/CARRIED.md. The tables of docs/CARRIED.md name every row (tests/documents.sh). No include
+ * guard: the enumeration and the texts are made from it.
  *
  *   REASON(name, text)     a text names one row; it is a key of the statistics
  */

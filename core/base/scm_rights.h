@@ -11,8 +11,8 @@ struct shunt_sys;
 void shunt_scm_rights_attach(struct msghdr *header, char *space, const int *fds, int count);
 
 /*
- * What has come with a packet: the first `most`, which are the caller's then; others are closed. How many. There may be
- * more than `space` was meant for, because its padding has room, too.
+ * Descriptors that have come with a packet. The caller gets the first `most`; others are closed.
+ * How many. There may be more than `space` was meant for, because its padding has room, too.
  */
 int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread in the midst of something of ours: it holds a lock, of ours or of the device's, and a signal handler of the
- * program that came now and used a socket would wait for that lock for ever. send, recv, poll and their kind are
- * async-signal-safe (signal-safety(7)), so handlers that use them must work: one that comes inside is put off until the
- * thread has left its last lock.
+ * A thread inside code of ours holds a lock, of ours or of the device's. A signal handler of the program that comes
+ * now and uses a socket would wait for that lock for ever. But send, recv, poll and their kind are async-signal-safe
+ * (signal-safety(7)), so handlers may use them. Such a handler is put off until the thread has left its last lock.
  *
- * Putting off is the kernel's: the signal is queued again, with all that came with it, and blocked on return from the
- * handler; leaving unblocks it. The program cannot see it, for nothing of its own runs in between.
+ * The kernel puts it off: the signal is queued again, with its siginfo, and blocked on return from the handler.
+ * Leaving the last lock unblocks it. The program cannot see it, for nothing of its own runs in between.
  */
 #ifndef SHUNT_CORE_BASE_SIGNAL_DEFER_H
 #define SHUNT_CORE_BASE_SIGNAL_DEFER_H
@@ -25,7 +24,7 @@ extern __thread struct shunt_signal_defer shunt_signal_defer;
 
 /* In a handler that has come inside, with what it was given (info: NULL without SA_SIGINFO): true if it shall come later. */
 bool shunt_signal_defer_put_off(int number, siginfo_t *info, void *context);
-/* What was put off may come. */
+/* Unblocks the signals that were put off. */
 void shunt_signal_defer_catch_up(void);
 
 static inline void shunt_signal_defer_enter(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Address space of a process that has limited its own (RLIMIT_AS, setrlimit(2)). The limit leaves room beside the
- * program's mappings, and that is the program's. Shunt takes a quarter of it at most: for its service thread and for links, each
- * of which maps an arena of ours and as much of the peer's segment as it may. All numbers are bytes.
+ * program's mappings, and that is the program's. Shunt takes a quarter of it at most, for its service thread and for
+ * links. Each link maps an arena of ours and as much of the peer's segment as it may. All numbers are bytes.
  */
 #ifndef SHUNT_CORE_BASE_SPACE_H
 #define SHUNT_CORE_BASE_SPACE_H
@@ -40,7 +40,7 @@ struct shunt_space_share {
  * left. Makes a descriptor for an instant, if there is a limit. Any thread, with cancellation held off; errno may change.
  */
 struct shunt_space shunt_space_read(void);
-/* What Shunt may still take where it has taken `taken` of what is present. */
+/* Bytes that Shunt may still take after it has taken `taken` of what is present. */
 uint64_t shunt_space_spare(const struct shunt_space *space, uint64_t taken);
 /* The service thread's part of `spare`: SHUNT_SPACE_THREAD if it may have no heap of its own. 0: there is no room
  * for it and a link. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The surroundings of an engine: every call through which core reaches the kernel's sockets,
- * the clock, the scheduler and chance. preload fills it with the real libc calls; the simulator with a
- * scripted TCP under a virtual clock. Calls that fail return -1 and set errno, as libc's do.
+ * The surroundings of an engine: every call through which core reaches the kernel's sockets, the clock, the scheduler
+ * and chance. The library's boundary (preload/) fills it with the real libc calls, the simulator with a scripted TCP
+ * under a virtual clock. Calls that fail return -1 and set errno, as libc's do.
  *
- * None is a cancellation point (cancel.h), but those that may wait: ppoll, epoll_pwait and epoll_pwait2 with a timeout
- * that is not zero, and sendmsg and recvmsg without MSG_DONTWAIT.
+ * Only calls that may wait are cancellation points (cancel.h). They are ppoll, epoll_pwait and epoll_pwait2 with a
+ * timeout that is not zero, and sendmsg and recvmsg without MSG_DONTWAIT.
  */
 #ifndef SHUNT_CORE_BASE_SYS_H
 #define SHUNT_CORE_BASE_SYS_H
@@ -51,8 +51,8 @@ struct shunt_sys {
 	ssize_t (*getrandom)(void *buffer, size_t bytes, unsigned int flags);
 
 	/*
-	 * What this process is, and what it may ask of another: trust.h. capget() is as in
-	 * capget(2).
+	 * The credentials of this process, and the peer's as far as /proc shows them: trust.h.
+	 * capget() is as in capget(2).
 	 */
 	int (*getresuid)(uid_t *real, uid_t *effective, uid_t *saved);
 	int (*getresgid)(gid_t *real, gid_t *effective, gid_t *saved);
@@ -60,7 +60,7 @@ struct shunt_sys {
 	int (*capget)(void *header, void *data);
 	ssize_t (*readlink)(const char *path, char *buffer, size_t bytes);
 
-	int (*yield)(void);	/* sched_yield(): who polls without end gives others a turn; no lock is held */
+	int (*yield)(void);	/* sched_yield(): an endless poll gives others a turn; no lock is held */
 };
 
 #endif

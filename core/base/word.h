@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words of a text of rules, and the values that a word may be. A statement ends with a line, a semicolon or a comment,
- * which begins with "#". Pure. Functions that return a bool write their result only where they return true, but for
- * those of networks.
+ * Words of a text of rules, and the values that a word may be. A statement ends with a line, a
+ * semicolon or a comment, which begins with "#". Pure. Functions that return a bool write their
+ * result only where they return true, except those of networks.
  */
 #ifndef SHUNT_CORE_BASE_WORD_H
 #define SHUNT_CORE_BASE_WORD_H

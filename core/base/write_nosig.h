@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing on our own behalf in somebody else's process: what a write runs into (RLIMIT_FSIZE, a reader that has
- * gone) is an error for us and not a signal for the program.
+ * Writing on our own behalf in somebody else's process. A failed write (RLIMIT_FSIZE, a reader that
+ * has gone) is an error for us and not a signal for the program.
  */
 #ifndef SHUNT_CORE_BASE_WRITE_NOSIG_H
 #define SHUNT_CORE_BASE_WRITE_NOSIG_H

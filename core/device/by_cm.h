@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue pairs of an iWARP device, which the connection manager connects (core/device/cm/pair.h). The accepting end of a
- * link listens at its own address, at a port of SHUNT_PORTS or one that the system chooses, and tells the port and a word
- * of chance for each queue pair. The other end connects. Service thread.
+ * The queue pairs of an iWARP device, which the connection manager connects (core/device/cm/pair.h). The accepting
+ * end of a link listens at its own address, at a port of SHUNT_PORTS or one that the system chooses. It tells the
+ * port and a word of chance for each queue pair. The other end connects. Service thread.
  *
  * Errors are -errno.
  */

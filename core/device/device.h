@@ -74,23 +74,25 @@ struct shunt_device_kind {
 	/* Why no more of it can be registered; why there are no rings for a stream. */
 	enum shunt_reason (*shortage)(void);
 
-	/* What the peer must know of a QP in INIT, and with which descriptors (the device's); returns how many, or
-	 * -errno. `address` has SHUNT_ADDRESS_BYTES. */
+	/*
+	 * The address of a QP in INIT for the peer, and its descriptors (the device's). Returns the
+	 * number of descriptors, or -errno. `address` has SHUNT_ADDRESS_BYTES.
+	 */
 	int (*tell)(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2]);
 	/* The index of a path's partition, which a QP has from INIT on; -ENOENT: the port has no part in it. NULL: it is 0. */
 	int (*partition)(const struct shunt_device *device, const struct shunt_path *path);
 	/*
-	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS. SHUNT_JOINS_LATER: at the end
-	 * that has told first it is when link_hooks->joined says so; at the other one it is before the first message of the
-	 * peer comes. Or -errno.
+	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS.
+	 * SHUNT_JOINS_LATER: the end that has told first is in RTS when link_hooks->joined says so.
+	 * The other end is before the peer's first message comes. Or -errno.
 	 */
 	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,
 		    const void *address, const int *fds, int count);
 
 	/*
-	 * With limited address space (core/link/share.h). NULL, all of them: then such a process has no links of this kind.
-	 * The size of the arenas of the domains that come; the bytes that a peer may map of a domain, arena included; how
-	 * many of a peer's are mapped at most (0: all); how many are.
+	 * With limited address space (core/link/share.h). NULL, all of them: then such a process has no links of this
+	 * kind. The size of the arenas of later domains. The bytes that a peer may map of a domain, arena included.
+	 * At most so many of a peer's are mapped (0: all); so many are.
 	 */
 	void (*size_arena)(struct shunt_device *device, uint64_t bytes);
 	uint64_t (*segment_bytes)(struct ibv_pd *pd);
@@ -98,15 +100,19 @@ struct shunt_device_kind {
 	uint64_t (*mapped)(struct ibv_qp *qp);
 
 	/*
-	 * A page of words that peers of several links reach by RDMA atomics. core/device/page.h has the calls, and says the
-	 * rules. make_page fills in the page, whose `device` is set already; lend_page sets errno where it says NULL.
+	 * A page of words that peers of several links reach by RDMA atomics. The calls and the rules are in
+	 * core/device/page.h. A device's make_page fills in the page, whose `device` is set already; lend_page sets
+	 * errno where it says NULL.
 	 */
 	int (*make_page)(struct shunt_device *device, struct shunt_page *page);
 	void (*free_page)(struct shunt_page *page);
 	struct ibv_mr *(*lend_page)(struct shunt_page *page, struct ibv_pd *pd, uint64_t *address);
 	int (*reach_page)(struct ibv_qp *qp, const int *fds, int count);
 
-	/* The rest may be NULL. What `join` has made for the QP goes, and with it its connection; the QP is destroyed next. */
+	/*
+	 * The rest may be NULL. Frees the objects that `join` has made for the QP, and ends its
+	 * connection; the QP is destroyed next.
+	 */
 	void (*part)(struct shunt_device *device, const struct ibv_qp *qp);
 	/* The peer's process is gone: nothing that was posted will be answered. */
 	void (*peer_gone)(struct ibv_qp *qp);

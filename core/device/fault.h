@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults on purpose (SHUNT_FAULT; XR-37, SD-12): what goes wrong below the engine, in its memory and at its peers
- * is made to go wrong, by rules and a seed. Nothing of this is in the way of anything while there is no rule.
+ * Faults on purpose (SHUNT_FAULT; XR-37, SD-12), by rules and a seed: below the engine, in its
+ * memory and at its peers. Nothing of this is in the way of anything while there is no rule.
  *
  *   fault_rules.c   the text of rules
  *   fault.c         whether a rule strikes; switching them on and off
@@ -37,7 +37,7 @@ enum shunt_fault_action {
 	SHUNT_FAULT_ACTIONS
 };
 
-/* What a rule is about, where its action has several. */
+/* Variants of actions that have several. */
 enum { SHUNT_CORRUPT_IMM, SHUNT_CORRUPT_WORD };
 enum { SHUNT_DENY_MALLOC, SHUNT_DENY_MAP, SHUNT_DENY_FD, SHUNT_DENY_MR, SHUNT_DENY_THREAD };
 
@@ -81,7 +81,7 @@ struct shunt_fault {
  * holds no lock; one at a time. 0, or -EINVAL, words in `error`, and nothing has changed.
  */
 int shunt_fault_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes);
-/* Those of SHUNT_FAULT, but for memory. */
+/* The rules of SHUNT_FAULT, except those about memory. */
 void shunt_fault_begin(struct shunt_engine *engine);
 /* The rules about memory alone, which belong to the process: they count from before there is an engine. */
 void shunt_fault_set_memory(const char *text);
@@ -113,8 +113,8 @@ static inline bool shunt_fault_refuses(struct shunt_fault *fault)
 void shunt_fault_run(struct shunt_task *task);
 
 /*
- * What the kernel says must not overtake what the device has brought before: completions that are held back may come
- * now. False: none was. For who would believe the kernel.
+ * For a caller that is about to believe the kernel: the kernel's word must not overtake the device's. Completions
+ * that are held back may come now. False: none was held back.
  */
 bool shunt_fault_hurries(struct shunt_engine *engine);
 

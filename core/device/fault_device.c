@@ -156,7 +156,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 /*
  * Of a lane that has failed nothing is held back: its end is told by what the device gives back. It may fail at any
- * moment, so that is decided once a poll: what is looked at later must not overtake what was looked at before.
+ * moment, so that is decided once a poll: later completions must not overtake earlier ones.
  */
 static void look_at_lanes(struct shunt_engine *engine)
 {
@@ -342,7 +342,7 @@ void shunt_fault_attach(struct shunt_device *device)
 	__atomic_store_n(&ops->post_send, post_send, __ATOMIC_RELEASE);
 }
 
-/* Who is in the filter now still finds what it stands in for. */
+/* A thread inside the filter still finds the device's own calls. */
 void shunt_fault_detach(struct shunt_device *device)
 {
 	struct ibv_context_ops *ops = &device->context->ops;

@@ -102,7 +102,7 @@ static unsigned int shift_of(char suffix)
 	return suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
 }
 
-/* Digits and nothing else, but for a suffix where the key has them. */
+/* Digits and nothing else, except a suffix where the key has them. */
 static bool number(struct word word, const struct key *key, uint64_t *result)
 {
 	unsigned int shift = key->size && word.end > word.at ? shift_of(word.end[-1]) : 0;

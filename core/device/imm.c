@@ -76,9 +76,9 @@ static struct ibv_send_wr *append(struct batch *batch, struct ibv_send_wr *from)
 }
 
 /*
- * A completion of iWARP says that the bytes have been taken, not that they have arrived. A READ is answered behind all
- * that was sent before it, so a READ says it for a WR that is to say so: of the first word that the peer lets the lane
- * read, into a note that no receive has. (siw ends queue pairs by READs of no bytes.)
+ * A completion of iWARP says that the bytes have been taken, not that they have arrived. A READ is answered behind
+ * all that was sent before it. So a signaled WR has a READ behind it. It reads the first word that the peer lets the
+ * lane read, into a note that no receive has.
  */
 static void add_acknowledgment(struct batch *batch, const struct shunt_lane *lane,
 			       struct ibv_send_wr *from)

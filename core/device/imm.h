@@ -6,11 +6,12 @@
  * A message is an RDMA_WRITE, and a SEND of 8 bytes behind it: the immediate, and how many bytes the WRITE has. A
  * message of no bytes is the SEND alone. A WRITE has been placed when the SEND behind it is delivered (RFC 5040, 5.5).
  *
- * A WR that is to say when it is complete has a READ of a word behind it, which says it. A completion of iWARP itself
- * only says that the bytes have been taken, and what is kept until it has arrived would be let go too early. So each
- * message takes three slots of the send queue, and a QP that fails flushes three completions for it.
+ * A WR that is to say when it is complete has a READ of a word behind it, which says it. A
+ * completion of iWARP itself only says that the bytes have been taken. Bytes kept until they have
+ * arrived would be let go too early. So each message takes three slots of the send queue, and a QP
+ * that fails flushes three completions for it.
  *
- * Each completion wakes who sleeps on a CQ: siw (Linux 6.1) tells nobody of a SEND that is solicited.
+ * Each completion wakes the CQ's sleepers: siw (Linux 6.1) tells nobody of a SEND that is solicited.
  *
  * The receives of a lane get a buffer of 8 bytes each. The bytes of a peer there are hostile until checked.
  */

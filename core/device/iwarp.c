@@ -17,7 +17,7 @@
 #define DEVICES "/sys/class/infiniband"
 #define PORTS 8 /* of a device that are looked at */
 
-/* A line of a file, without its newline. False: there is none. */
+/* A line of a file, without its newline. False: none. */
 static bool read_line(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * iWARP devices of this machine, as sysfs shows them: node_type is 4 (RNIC), and the GID of a port begins with the MAC
- * address of its network device. That is how the kernel itself finds the device of an address (iw_addr_get_sgid() in
- * include/rdma/ib_addr.h). `root` stands before /sys; tests have a tree of their own. Callers bracket these calls with
- * shunt_own_fds_begin(). Errors are -errno.
+ * iWARP devices of this machine, as sysfs shows them. Their node_type is 4 (RNIC), and the GID of a port begins with
+ * the MAC address of its network device. That is how the kernel itself finds the device of an address
+ * (iw_addr_get_sgid() in include/rdma/ib_addr.h). `root` stands before /sys; tests have a tree of their own. Callers
+ * bracket these calls with shunt_own_fds_begin(). Errors are -errno.
  */
 #ifndef SHUNT_CORE_DEVICE_IWARP_H
 #define SHUNT_CORE_DEVICE_IWARP_H

@@ -2,18 +2,17 @@
 /*
  * The device boundary: the verbs API itself.
  *
- * The calls that <infiniband/verbs.h> inlines (ibv_post_send, ibv_post_recv, ibv_poll_cq,
- * ibv_req_notify_cq) reach a device through its struct ibv_context, so the soft device fills
- * `context->ops` and the engine calls them under their own names. The calls that libibverbs
- * exports go through this table: filled by dlsym() for the verbs device, by core/device/soft for soft.
- * Signatures, results and errors are those of the ibv_*(3) manual pages.
+ * The calls that <infiniband/verbs.h> inlines reach a device through its struct ibv_context. They are ibv_post_send,
+ * ibv_post_recv, ibv_poll_cq and ibv_req_notify_cq. The soft device fills `context->ops`, and the engine calls them
+ * under their own names. The calls that libibverbs exports go through this table: filled by dlsym() for the verbs
+ * device, by core/device/soft for soft. Signatures, results and errors are those of the ibv_*(3) manual pages.
  */
 #ifndef SHUNT_CORE_DEVICE_VERBS_H
 #define SHUNT_CORE_DEVICE_VERBS_H
 
 #include <infiniband/verbs.h>
 
-/* What modify_qp must be told on the way to RTS, for an RC QP (ibv_modify_qp(3)). */
+/* Attributes that modify_qp needs on the way to RTS, for an RC QP (ibv_modify_qp(3)). */
 enum {
 	SHUNT_TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
 	SHUNT_TO_RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

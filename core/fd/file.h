@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this process knows of its descriptors: one table, indexed by number.
+ * The descriptors of this process: one table, indexed by number.
  *
- * A slot is NULL for everything that is not Shunt's business; a call on such a descriptor costs
- * one look at the table. Otherwise it points at a struct that begins with a shunt_file and whose
- * kind says which. Entries are type-stable: the memory of a stream is only ever reused for
- * streams, so a thread that holds a stale pointer may take its lock and look again.
+ * A slot is NULL for everything that is not Shunt's business; a call on such a descriptor costs one
+ * look at the table. Otherwise it points at a struct that begins with a shunt_file and whose kind
+ * says which. Entries are type-stable: the memory of a stream is only ever reused for streams. So a
+ * thread that holds a stale pointer may take its lock and look again.
  */
 #ifndef SHUNT_CORE_FD_FILE_H
 #define SHUNT_CORE_FD_FILE_H
@@ -85,7 +85,7 @@ static inline void shunt_files_close(struct shunt_files *files, int fd)
 	shunt_files_set(files, fd, &files->closed);
 }
 
-/* The lowest number from fd on whose slot is not NULL; -1: there is none. */
+/* The lowest number from fd on whose slot is not NULL; -1: none. */
 int shunt_files_next(struct shunt_files *files, int fd);
 
 #define shunt_files_each(files, fd) \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A fork waits for RDMA libraries. While the service thread loads one, opens a device or speaks with the connection
- * manager, it holds locks of libc's loader and of the libraries. A child that is forked then has them for ever, and
- * libraries that are half there: its own dlopen() may hang or find symbols missing, and so may the program's. So a fork
- * begins when no thread is inside such a library, and until it is over no thread enters one.
+ * manager, it holds locks of libc's loader and of the libraries. A child that is forked then has those locks for
+ * ever, and half-loaded libraries. Its own dlopen() may hang or find symbols missing, and so may the program's. So a
+ * fork begins when no thread is inside such a library, and until it is over no thread enters one.
  *
- * Neither waits longer than ten seconds: a constructor of a library that the program loads may fork while the service
+ * Neither waits longer than ten seconds. A constructor of a library that the program loads may fork while the service
  * thread waits for that very loader.
  */
 #ifndef SHUNT_CORE_FD_LOADING_H

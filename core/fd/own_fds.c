@@ -33,14 +33,14 @@ int shunt_own_fds_mark(struct shunt_engine *engine, int fd)
 }
 
 /*
- * Makers and closers wait for each other, but never for long: a closer may be stuck in a lingering
- * close, and a maker may wait for a lock whose holder runs a signal handler that closes.
+ * Makers and closers wait for each other, but never for long. A closer may be stuck in a lingering
+ * close. A maker may wait for a lock whose holder runs a signal handler that closes.
  */
 #define PATIENCE 20000000	/* ns */
 
 /*
- * A call on a number that the program has closed waits longer: what it would reach may be a socket of ours, whose maker
- * a busy machine has put aside.
+ * A call on a number that the program has closed waits longer. Too early it may reach a socket of
+ * ours, whose maker a busy machine has put aside.
  */
 #define PATIENCE_CLOSED 1000000000	/* ns */
 
@@ -229,8 +229,9 @@ void shunt_own_fds_close(struct shunt_engine *engine, int fd)
 }
 
 /*
- * The table also knows what hung on nothing yet when the fork came, as a peer that another thread was letting in: the
- * child would keep that one from seeing our end. A handler that has forked may return to a sleep, which needs its waker.
+ * The table also knows descriptors without an object yet, as a peer that another thread was letting
+ * in when the fork came. Kept open in the child, it would hide our end from that peer. A handler
+ * that has forked may return to a sleep, which needs its waker.
  */
 void shunt_own_fds_abandon(struct shunt_engine *engine)
 {

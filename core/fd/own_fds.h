@@ -9,8 +9,8 @@
 struct shunt_engine;
 
 /*
- * Around the making of descriptors: for an instant they have low numbers, or high ones that are not marked
- * yet, and a program that closes everything would close them too. May be nested.
+ * Around the making of descriptors. For an instant they have low numbers, or high ones that are not
+ * marked yet, and a program that closes everything would close them too. May be nested.
  */
 void shunt_own_fds_begin(struct shunt_engine *engine);
 void shunt_own_fds_end(struct shunt_engine *engine);

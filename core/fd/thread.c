@@ -38,9 +38,9 @@ static uint32_t next_misses(uint32_t misses, bool displaced)
 }
 
 /*
- * What a displaced spin finds says nothing for spinning: the core was needed, and perhaps by whom we waited for. A wait that
- * was shorter than its spin might have been says nothing against it: a sleep would have been longer. But a program that waits
- * for such short times alone, and finds nothing, does that for hours perhaps.
+ * A displaced spin that succeeds does not count for spinning: the core was needed, perhaps by the thread we waited
+ * for. A wait that was shorter than its spin might have been says nothing against it: a sleep would have been longer.
+ * But a program that waits for such short times alone, and finds nothing, does that for hours perhaps.
  */
 void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a waiting thread knows of itself: whether polling has paid lately, what signals came, and the
- * eventfd it can be woken by.
- */
+/* State of a waiting thread: whether polling has paid lately, what signals came, and the eventfd that wakes it. */
 #ifndef SHUNT_CORE_FD_THREAD_H
 #define SHUNT_CORE_FD_THREAD_H
 
@@ -32,9 +29,9 @@ struct shunt_thread {
 extern __thread struct shunt_thread shunt_thread;
 
 /*
- * How long this wait may spin before it sleeps, in nanoseconds, 0 for not at all (DESIGN 7): the configured time,
- * at most twice what a sleep costs here, as long as spinning pays. After n misses in a row only every 2^n-th wait
- * spins, so that on an oversubscribed machine the core goes to whom we wait for (PF-32).
+ * Nanoseconds that this wait may spin before it sleeps, 0: none (DESIGN 7). That is the configured time, at most
+ * twice the cost of a sleep, as long as spinning pays. After n misses in a row only every 2^n-th wait spins. So on an
+ * oversubscribed machine the core goes to the thread we wait for (PF-32).
  */
 uint64_t shunt_thread_budget(struct shunt_engine *engine);
 enum shunt_spun {
@@ -59,8 +56,8 @@ static inline void shunt_thread_begin(void)
 }
 
 /*
- * eventfds for sleeping threads; taken for a sleep, given back after it. -1: there is none, for want of
- * descriptors; then nobody can end the sleep, and it must be short.
+ * An eventfd for a sleeping thread, taken for a sleep, given back after it. Without descriptors it is -1: nobody can
+ * end the sleep, and it must be short.
  */
 int shunt_waker_take(struct shunt_engine *engine);
 /* Until when a thread with this waker, or none, may sleep. */

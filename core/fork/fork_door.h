@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The doors at which relatives knock (fork_handover.h). Relatives are the processes that share the
- * page of fork_slots.h. The name of a door is a hash over the owner's process id and the number of
- * the owner's door, under a key that only relatives know. A stranger sees a name in /proc/net/unix
- * once the door is open, and learns nothing about another one.
+ * The doors at which relatives knock (fork_handover.h). Relatives are the processes that share the page of
+ * fork_slots.h. The name of a door is a hash over the owner's process id and the number of the owner's door. Only
+ * relatives know its key. A stranger sees a name in /proc/net/unix once the door is open, and learns nothing about
+ * another one.
  *
- * A process that closes its door and opens one anew takes the next number: a stranger may sit on
- * the former name by then. So the process that knocks asks at the doors of an owner from the last
- * number down.
+ * A process that closes its door and opens one anew takes the next number: a stranger may sit on the former name by
+ * then. So the process that knocks asks at the doors of an owner from the last number down.
  */
 #ifndef SHUNT_CORE_FORK_FORK_DOOR_H
 #define SHUNT_CORE_FORK_FORK_DOOR_H

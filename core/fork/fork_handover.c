@@ -93,9 +93,9 @@ static bool is_final(int result)
 }
 
 /*
- * 0: the owner will hear of it, and hangs up on `to` when it has dealt with somebody's question.
- * -EAGAIN: many knock just now, and it is alive. Another error: nobody is there whose link the
- * stream could be on. A stranger may sit on a name that the owner had before.
+ * 0: the owner will hear of it, and hangs up on `to` when it has dealt with a question. With -EAGAIN many knock just
+ * now, and it is alive. Another error: nobody is there whose link the stream could be on. A stranger may sit on a
+ * name that the owner had before.
  */
 static int knock(struct shunt_engine *engine, pid_t owner, bool foreign, int *to)
 {

@@ -8,10 +8,9 @@
 #include "core/service.h"
 
 /*
- * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next
- * generation: to whoever still names the old one, the connection is the kernel's. So a slot may be
- * taken back at any time, and a process that was killed, which has told nobody, costs a slot and
- * makes closing slower, no more.
+ * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
+ * whoever still names the old one, the connection is the kernel's. So a slot may be taken back at any time. A process
+ * that was killed, and has given up nothing, costs a slot and makes closing slower, no more.
  */
 #define OWNER_BITS 22			/* pids are below 2^22 */
 #define OWNER_MASK ((1ull << OWNER_BITS) - 1)
@@ -251,7 +250,7 @@ void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
 
 /* --- before a fork --- */
 
-/* The child will hold it as well. Who is counted no more stays counted. */
+/* The child will hold it as well. A count of HOLDERS_MAX stays. */
 static void add_holder(struct shunt_stream *stream)
 {
 	uint64_t word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections that a fork has given two owners. A page that all descendants see has a slot for each: who has used it
- * first, whether he has it on a link, and how many processes hold it. Who touches it owns it; where two touch it, it
- * is the kernel's for ever.
+ * Connections that a fork has given two owners. A page that all descendants see has a slot for each. It says the
+ * first user, whether that has it on a link, and the number of holders. The first process to touch it owns it; once
+ * two have touched it, it is the kernel's for ever.
  */
 #ifndef SHUNT_CORE_FORK_FORK_SLOTS_H
 #define SHUNT_CORE_FORK_FORK_SLOTS_H

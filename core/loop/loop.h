@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of the service thread: an epoll set whose sources carry their handlers, tasks that are due at
- * a time or at once, and a wake-up. It knows nothing of streams and links.
+ * The loop of the service thread. It has an epoll set whose sources carry their handlers, tasks
+ * that are due at a time or at once, and a wake-up. It knows nothing of streams and links.
  *
  * Any thread may post a task or wake the loop, holding any lock. The rest is the service thread's.
  * Times are nanoseconds of the engine's clock. Errors are -errno.
@@ -25,8 +25,8 @@ struct shunt_source {
 };
 
 /*
- * Something to do when it is due. A round runs what is due in the order in which it was enlisted, which is
- * the only order: two tasks that become due in the other one run so, too.
+ * Something to do when it is due. A round runs due tasks in the order in which they were enlisted.
+ * That order holds even if they became due in another.
  */
 struct shunt_task {
 	const char *name;	/* for `shunt log` */

@@ -91,7 +91,7 @@ void shunt_porter_run(struct shunt_task *task)
 
 /* --- the thread --- */
 
-/* -1: there is none, and the thread is over. */
+/* The next descriptor to close; -1: none, and the thread is over. */
 static int next_to_go(struct shunt_engine *engine)
 {
 	struct shunt_porter *porter = &engine->porter;
@@ -176,8 +176,8 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 }
 
 /*
- * Nothing can be added any more. A packet has credentials of its sender at least, and without room for them the kernel
- * says MSG_CTRUNC; at the end of the queue there is nothing to leave out.
+ * Nothing can be added any more. A packet has credentials of its sender at least, and the kernel
+ * says MSG_CTRUNC without room for them. At the end of the queue nothing is left out.
  */
 static bool has_packets(struct shunt_engine *engine, int fd)
 {
@@ -248,7 +248,7 @@ static int come_in(struct shunt_engine *engine, int door)
 							       SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
-/* Nobody can come any more, and who has come is taken out first: the rest is closed in no time. */
+/* Nobody can come any more, and clients that have come are taken out first: the rest is closed in no time. */
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd)
 {
 	const struct shunt_sys *sys = engine->sys;

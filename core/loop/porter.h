@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who
- * may not be linked (trust.h), is hung up on before anything is received.
+ * The doors of a process are its listening Unix sockets. Anybody may come to one. A stranger, who may not be linked
+ * (trust.h), is hung up on before anything is received.
  *
- * That may take time: close() of a socket also closes the descriptors in its queue, and a TCP
- * socket with SO_LINGER and unsent bytes keeps the closing thread for as long as its sender likes.
- * Since Linux 6.16 a door refuses descriptors (SO_PASSRIGHTS), and so do the sockets that it
- * accepts, until the stranger has proven a connection. Where a stranger could send some, it is let
- * go of by a thread that has nothing else to do: it holds no lock, is made for the first stranger,
- * and ends with the last. When too many wait for it the doors are shut.
+ * That may take time. A socket's close() also closes the descriptors in its queue. A TCP socket there, with SO_LINGER
+ * and unsent bytes, keeps the closing thread for as long as its sender likes. Since Linux 6.16 a door refuses
+ * descriptors (SO_PASSRIGHTS), and so do the sockets that it accepts, until the stranger has proven a connection. A
+ * stranger that could send some is let go of by a thread that has nothing else to do. It holds no lock, is made for
+ * the first stranger, and ends with the last. When too many wait for it the doors are shut.
  */
 #ifndef SHUNT_CORE_LOOP_PORTER_H
 #define SHUNT_CORE_LOOP_PORTER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rooms below ask of the service thread. It polls for completions in the program's stead while a
- * lane waits for one, or while what arrives must be refused: the program may never poll again (PF-21). Any
- * thread asks; any lock may be held.
+ * Requests of the rooms below to the service thread. It polls for completions in the program's
+ * stead while a lane waits for one, or while arrivals must be refused. The program may never poll
+ * again (PF-21). Any thread asks; any lock may be held.
  */
 #ifndef SHUNT_CORE_LOOP_REQUEST_H
 #define SHUNT_CORE_LOOP_REQUEST_H

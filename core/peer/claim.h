@@ -55,12 +55,15 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 void shunt_claim_link_met(struct shunt_link *link);
 void shunt_claim_link_up(struct shunt_link *link);
 void shunt_claim_link_down(struct shunt_link *link);
-/* A link over the channel `fd` (or -errno) to who has that name, a stranger or not. NULL: none, and why. */
+/* A link over the channel `fd` (or -errno) to the owner of that name, a stranger or not. NULL: none, and why. */
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
 					const struct shunt_name *name, enum shunt_reason *reason);
 /* Finds the stream's addresses, if they are not known. 0 or -errno. */
 int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream);
-/* A process that has changed its user since the link was made, for one, is to get no more, but for what is proven. */
+/*
+ * False, for example: the process has changed its user since the link was made. Then it gets only
+ * connections that are proven.
+ */
 bool shunt_claim_is_trusted(struct shunt_link *link);
 /* Connections that are established by now, and claims that have waited too long. */
 void shunt_claim_run(struct shunt_task *task);

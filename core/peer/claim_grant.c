@@ -236,7 +236,7 @@ static void look_for(const struct shunt_parked *claim)
 		send_on(service, &service->parked, &elsewhere);
 }
 
-/* A peer of another host holds no end of a connection that is not of its address, nor of one within a host. */
+/* A peer of another host holds no end of a connection of another address, or of one within a host. */
 static bool is_elsewhere(struct shunt_link *link, const struct shunt_tuple *tuple, uint32_t number)
 {
 	if (shunt_channel_joins(&link->channel, tuple->peer, tuple->local))

@@ -5,7 +5,7 @@
 #include "core/service.h"
 #include "core/stream/decision.h"
 
-/* What the acceptor had sent before it knew has been heard: the channel may be faster than that. */
+/* All messages that the acceptor sent before it knew have been heard: the channel may be faster than the lane. */
 static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 {
 	stream->claimed = true;
@@ -51,7 +51,10 @@ static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_claim_settled(link, stream->lane);
 }
 
-/* A RELEASE would let the seat go, too: it comes before this, and is seen, or after, and is none (inbound.c). */
+/*
+ * A RELEASE would let the seat go, too. Either it comes before this, and is seen, or after, and
+ * then inbound.c ignores it.
+ */
 static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 {
 	bool done;

@@ -142,8 +142,9 @@ static void hear_owner(struct shunt_directory *directory, struct shunt_directory
 /* --- questions --- */
 
 /*
- * The address asked for, and the asker's. False: a process of this host could only ask about connections that are not
- * between hosts, and an asker that has come to another address than it names is not led there by the network.
+ * The address asked for, and the asker's. False for a process of this host, which could only ask
+ * about connections that are not between hosts. False also for an asker that has come to another
+ * address than it names: the network does not lead it there.
  */
 static bool is_fair(struct shunt_directory *directory, const struct shunt_directory_guest *guest,
 		    struct shunt_tuple *asked)

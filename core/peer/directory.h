@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of this host (docs/PROTOCOL.md, "Across hosts"): a TCP listener at one port, SHUNT_DIRECTORY. Other
- * hosts ask there who listens at an address of this host. It stands in for the connection manager where that cannot be
- * asked: at an iWARP device its listener would take the TCP port of the program.
+ * The directory of this host (docs/PROTOCOL.md, "Across hosts"): a TCP listener at one port,
+ * SHUNT_DIRECTORY. Other hosts ask there who listens at an address of this host. It stands in for
+ * the connection manager at iWARP devices, whose listener would take the TCP port of the program.
  *
- * The processes of a user share the port (SO_REUSEPORT), so each answers for all: a question for an address of another
- * process goes to that address's owner (directory_owner.h). Nothing is believed of an asker: there are few of them at a
- * time, each has a deadline, and when one more comes the oldest goes.
+ * The processes of a user share the port (SO_REUSEPORT), so each answers for all. A question for an
+ * address of another process goes to that address's owner (directory_owner.h). An asker proves
+ * nothing. Askers are few at a time, each has a deadline, and when one more comes the oldest goes.
  *
  * Service thread. Times are nanoseconds of shunt_now(). The owner sleeps on directory->fd until
  * shunt_directory_due() at the latest, then calls shunt_directory_step(). Errors are -errno.
@@ -39,8 +39,8 @@ struct shunt_directory {
 	uint64_t patience; /* ns that a guest has */
 
 	/*
-	 * The answer to `said`, as the owner of the rendezvous gives it. `asked`: the address asked for, and the
-	 * asker's. How many bytes, at most sizeof(*answer); not positive: there is none.
+	 * The answer to `said`, as the owner of the rendezvous gives it. `asked`: the address asked
+	 * for, and the asker's. Returns the bytes, at most sizeof(*answer); not positive: none.
 	 */
 	int (*answer)(struct shunt_rendezvous *rendezvous, const struct shunt_tuple *asked,
 		      const struct shunt_have_words *said, struct remote_answer *answer);

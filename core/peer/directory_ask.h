@@ -32,8 +32,8 @@ static inline bool shunt_directory_ask_is_sent(const struct shunt_directory_ask 
 	return ask->sent == sizeof(ask->question);
 }
 /*
- * How many bytes of `ask->answer.words` there are; 0: not yet; -ECONNREFUSED: the peer's host has no directory;
- * -EPROTO: it has one that does not answer, or not as we do; or why it cannot be reached.
+ * Bytes of `ask->answer.words`; 0: not yet; -ECONNREFUSED: the peer's host has no directory.
+ * -EPROTO: its directory does not answer, or not as we do. Another -errno: it cannot be reached.
  */
 int shunt_directory_ask_step(struct shunt_directory_ask *ask);
 /* No loop watches the descriptor any more. May be called again. */

@@ -13,8 +13,8 @@ struct shunt_rendezvous;
 
 /*
  * `asked`: the address asked for, and the asker's. `asker`: its socket, for the network namespace. Returns a private
- * connection to the owner, which may be a stranger (porter.h). -EALREADY: this process is the owner, of `*ours`.
- * -ECONNREFUSED: no process of this host listens there. Or another -errno: the owner cannot be reached.
+ * connection to the owner, which may be a stranger (porter.h). With -EALREADY this process is the owner, of `*ours`.
+ * With -ECONNREFUSED no process of this host listens there. Or another -errno: the owner cannot be reached.
  */
 int shunt_directory_owner_find(struct shunt_engine *engine, int asker,
 			       const struct shunt_tuple *asked, struct shunt_rendezvous **ours);

@@ -130,7 +130,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 		resume(link, message);
 		return;
 	}
-	/* Sent before the peer knew. What it has answered counts; everything else is settled by RESUME. */
+	/* Sent before the peer knew. Answers to our requests count; everything else is settled by RESUME. */
 	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
 	    message->type != SHUNT_MSG_NO_NONCE)
 		return;
@@ -154,7 +154,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	shunt_streams_unhold(stream);
 }
 
-/* What TCP says of a host that has gone, its connections say, too: ETIMEDOUT, or what routers have told. */
+/* The link's connections report the channel's TCP error, too: ETIMEDOUT, or the error of a router. */
 static void lose(struct shunt_link *link, int error)
 {
 	if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH)
@@ -162,7 +162,7 @@ static void lose(struct shunt_link *link, int error)
 	shunt_link_kill(link, link->lost ? "the peer's host does not answer" : "the peer is gone");
 }
 
-/* One message. False: there is none, or nobody to send one. */
+/* One message. False: none, or the link is over. */
 static bool hear(struct shunt_link *link)
 {
 	struct shunt_message message;
@@ -181,7 +181,7 @@ static bool hear(struct shunt_link *link)
 		shunt_hear_message(link, &message, fds, count);
 	while (count--)
 		link->engine->sys->close(fds[count]);
-	/* What follows the end of a failover is not for this link any more. */
+	/* Messages behind the end of a failover are not for this link any more. */
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining &&
 	       !shunt_failover_over(link);
 }

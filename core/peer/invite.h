@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of another host claims a connection that a worker has: a process that accepts at our address and has told us
- * so (listener_owner.h). The owner invents a ticket and gives it to both, to the worker first: by it the claimant comes
- * in at the worker's own gate, and its packets go as those to the owner. Service thread.
+ * A process of another host claims a connection that a worker has: a process that accepts at our address and has told
+ * us so (listener_owner.h). The owner invents a ticket and gives it to both, to the worker first. With it the
+ * claimant comes in at the worker's own gate, and its packets go as those to the owner. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_INVITE_H
 #define SHUNT_CORE_PEER_INVITE_H

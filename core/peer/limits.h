@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one peer may cost: links, time until it introduces itself, claims that wait, places among
- * those who tell what they have. docs/PROTOCOL.md has the numbers. What is beyond them is refused,
- * and said once.
+ * Limits of one peer: links, time until it introduces itself, claims that wait, places among the
+ * tellers. docs/PROTOCOL.md has the numbers. More is refused, and logged once.
  */
 #ifndef SHUNT_CORE_PEER_LIMITS_H
 #define SHUNT_CORE_PEER_LIMITS_H
@@ -22,7 +21,7 @@
 #define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
 #define SHUNT_WRONG 1024		/* the same, of all users */
 #define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
-#define SHUNT_HELLO_NS 5000000000ull	/* that who comes may take to say HELLO */
+#define SHUNT_HELLO_NS 5000000000ull	/* from accept() to HELLO */
 
 /* Wrong answers of a user's processes (possession.h). */
 struct shunt_guest_user {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a link. Its queue pairs die first, and with both processes alive its streams go over to TCP
- * (failover.c); or its channel ends, and the link with it. Service thread, seats_lock held.
+ * The end of a link. Its queue pairs die first, and with both processes alive its streams go over
+ * to TCP (failover.c). Or its channel ends, and the link with it. Service thread, seats_lock held.
  */
 #ifndef SHUNT_CORE_PEER_LINK_END_H
 #define SHUNT_CORE_PEER_LINK_END_H

@@ -222,7 +222,7 @@ void shunt_link_proven(struct shunt_link *link)
 		hello_to(link);
 }
 
-/* What a peer may tell us about itself without being believed. */
+/* Checks the peer's words about itself, which are not believed. NULL, or a phrase. */
 static const char *check_hello(struct shunt_link *link, const struct shunt_hello *hello)
 {
 	uint64_t controls = (uint64_t)hello->streams * sizeof(struct shunt_control);

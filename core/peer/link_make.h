@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The making of a link: our half around a channel, and the introduction (HELLO) by which both ends learn
- * of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.
+ * The making of a link: our half around a channel, and the introduction (HELLO). By HELLO both ends
+ * learn of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_LINK_MAKE_H
 #define SHUNT_CORE_PEER_LINK_MAKE_H
@@ -9,8 +9,8 @@
 #include "core/link/link.h"
 
 /*
- * Builds the local half around a connected channel, which it takes; the first message is sent. NULL:
- * there is none, and the channel is closed.
+ * Builds the local half around a connected channel, which it takes; the first message is sent.
+ * NULL: none, and the channel is closed.
  */
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
 /* The peer has knocked. */

@@ -140,7 +140,7 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 	if (r->listener == stream) {
 		shunt_streams_each(engine, look_at_other, &other);
 		r->listener = other.found;
-		/* A program may listen for one connection only; who made that claims it when it uses it first. */
+		/* A program may listen for one connection only; the connecting end claims it at its first use. */
 		if (!r->listener && r->fd >= 0 && other.claimable)
 			r->leave_at = shunt_now(engine) +
 				      shunt_config_live(&engine->config.claim_ms) * 1000000;

@@ -16,7 +16,7 @@ void shunt_listen_abandon(struct shunt_engine *engine);
 
 struct shunt_stream;
 
-/* Offers a rendezvous for the address that `fd` listens on, or joins who does; withdraws it. */
+/* Offers a rendezvous for the address that `fd` listens on, or joins its owner; withdraws it. */
 void shunt_listen_offer(struct shunt_engine *engine, int fd);
 /* We accept there. */
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous);

@@ -19,7 +19,7 @@ static int offer(struct shunt_engine *engine, const struct shunt_rendezvous *r,
 		      shunt_rendezvous_offer(engine, name);
 }
 
-/* First where co-listeners come in, so that whoever has the one name has the other. 0 or -errno. */
+/* First the name for co-listeners, so that one process owns both names. 0 or -errno. */
 static int take(struct shunt_engine *engine, const struct shunt_rendezvous *r, bool in_dir,
 		struct pair *pair, struct shunt_crowd *crowd)
 {
@@ -63,7 +63,7 @@ static void own(struct shunt_service *service, struct shunt_rendezvous *r, const
 	hear(service->engine, r, abstract);
 }
 
-/* The abstract names are for those who do not see the directory: there it does not matter who has them. */
+/* The abstract names are for those who do not see the directory: there their owner does not matter. */
 int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
 		      struct shunt_crowd *crowd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The have channel: a process that accepts at an address whose rendezvous another process owns tells the owner which
- * connections it has. listener_owner.c is the owner's side, listener_worker.c the other's. Service thread.
+ * connections it has. The owner's side is listener_owner.c, the worker's listener_worker.c. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_LISTENER_MESSAGE_H
 #define SHUNT_CORE_PEER_LISTENER_MESSAGE_H

@@ -38,7 +38,7 @@ struct shunt_teller {
 };
 
 struct shunt_had {
-	struct shunt_tuple tuple;	/* as who has it sees it */
+	struct shunt_tuple tuple;	/* as its holder sees it */
 	struct shunt_identity process;
 	uint16_t gate;
 	struct shunt_teller *by; /* NULL: nothing is remembered here */
@@ -196,7 +196,7 @@ static bool on_question(struct shunt_service *service, struct shunt_teller *tell
 	return !shunt_listener_message_send(engine, teller->fd, &answered);
 }
 
-/* False: such a message is none. */
+/* False: no such message. */
 static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
 {
 	struct shunt_worker worker = { have->process, (uint16_t)have->gate, teller->fd,

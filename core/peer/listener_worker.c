@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * We accept at an address whose rendezvous another process owns: it is told of what we have (listener_owner.c), so that who
- * claims it is sent to us. When the owner ends, whoever still listens there tries to take its place.
+ * We accept at an address whose rendezvous another process owns. It is told of our connections (listener_owner.c),
+ * and sends their claimants to us. When the owner ends, whoever still listens there tries to take its place.
  */
 #include <errno.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static bool take_over(struct shunt_service *service, struct shunt_rendezvous *r,
 	return true;
 }
 
-/* The owner's channel for co-listeners; -ECONNREFUSED: there is none; or another -errno. */
+/* The owner's channel for co-listeners; -ECONNREFUSED: none; or another -errno. */
 static int find_owner(struct shunt_service *service, struct shunt_rendezvous *r, bool *taken,
 		      struct shunt_crowd *crowd)
 {
@@ -151,7 +151,7 @@ static bool must_look(const struct shunt_rendezvous *r)
 	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
 }
 
-/* The names that are for who does not see the user's directory have had another owner. */
+/* The names for processes that do not see the user's directory have had another owner. */
 static bool lacks_abstract(const struct shunt_rendezvous *r)
 {
 	return r->in_user_dir && r->fd >= 0 && r->abstract_fd < 0 && r->listener;
@@ -195,7 +195,7 @@ static bool is_sound(const struct shunt_rendezvous *r, const struct shunt_have *
 	       memchr(have->invitation.device, 0, sizeof(have->invitation.device));
 }
 
-/* False: such a message is none. */
+/* False: no such message. */
 static bool on_message(struct shunt_rendezvous *r, const struct shunt_have *have)
 {
 	if (have->type == SHUNT_HAVE_WANTED && have->on <= 1)
@@ -245,7 +245,7 @@ void shunt_listener_worker_hear_all(struct shunt_service *service)
 
 /* --- what we have --- */
 
-/* Where we are found by who is sent to us. */
+/* Our address for claimants that are sent to us. */
 static bool offer_process(struct shunt_service *service)
 {
 	struct shunt_rendezvous *process = &service->process;

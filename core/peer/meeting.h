@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Meeting processes of other network namespaces of this host, in a directory that both mount (SHUNT_DIR). A process has
- * one socket there, named for its identity. Each address at which it owns a rendezvous (rendezvous.h) is one more name
- * of that socket: its own, or for a wildcard all addresses of the network namespace that others can reach. The claimant
- * looks there for the exact address of its peer before it asks the connection manager (remote.h).
+ * Meeting processes of other network namespaces of this host, in a directory that both mount (SHUNT_DIR). A process
+ * has one socket there, named for its identity. Each address at which it owns a rendezvous (rendezvous.h) is one more
+ * name of that socket. A wildcard has the names of all addresses of the network namespace that others can reach. The
+ * claimant looks there for the exact address of its peer before it asks the connection manager (remote.h).
  *
- * A link made there is one of strangers whose connections the nonce proves (channel.h, proof.h). A name may be anybody's
- * who may write in the directory. rendezvous_lock guards the names, which the end of the process removes.
+ * A link made there is one of strangers whose connections the nonce proves (channel.h, proof.h). A name may be
+ * anybody's who may write in the directory. rendezvous_lock guards the names, which the end of the process removes.
  */
 #ifndef SHUNT_CORE_PEER_MEETING_H
 #define SHUNT_CORE_PEER_MEETING_H

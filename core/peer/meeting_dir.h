@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A directory that processes of several network namespaces mount, and the sockets in it (SHUNT_DIR). Its path is
- * absolute, and the directory is checked whenever it is opened: root or the process's user owns it, and where others
- * may write in it, it is sticky. A socket is reached by an O_PATH descriptor that follows no link, and bound below
+ * absolute, and the directory is checked whenever it is opened. Root or the process's user owns it, and if others may
+ * write in it, it is sticky. A socket is reached by an O_PATH descriptor that follows no link, and bound below
  * /proc/self/fd, so the path may be long. A socket's further names are hard links.
  *
  * A name stays when its owner has ended. A process that wants the name removes it with the directory's flock, for
- * which it does not wait.
- * Everything else in the directory is anybody's: a name is a hint. Errors are -errno. Service thread, but for
- * shunt_meeting_dir_drop().
+ * which it does not wait. Everything else in the directory is anybody's: a name is a hint. Errors are -errno. Service
+ * thread, except shunt_meeting_dir_drop().
  */
 #ifndef SHUNT_CORE_PEER_MEETING_DIR_H
 #define SHUNT_CORE_PEER_MEETING_DIR_H
@@ -26,8 +25,8 @@ struct shunt_engine;
 /* A private descriptor of the directory. -EPERM: its owner or mode is not as it must be. */
 int shunt_meeting_dir_open(struct shunt_engine *engine, const char *path);
 /*
- * The same of a user's directory in one of root's, which is sticky if others may write in it: `user` owns it, and no
- * other may write in it. `list`: it is for names to be taken.
+ * The same of a user's directory in one of root's, which is sticky if others may write in it.
+ * `user` owns the directory, and no other may write in it. `list`: it is for names to be taken.
  */
 int shunt_meeting_dir_open_of(struct shunt_engine *engine, const char *above, const char *path,
 			      uid_t user, bool list);
@@ -44,7 +43,7 @@ int shunt_meeting_dir_link(struct shunt_engine *engine, int dir, const char *soc
 /* A name of the socket goes, if it is one; the socket's own last. */
 void shunt_meeting_dir_drop(int dir, const char *socket, const char *name);
 /*
- * A private descriptor connected to who has the name. -ECONNREFUSED: nobody whom we may reach has; -ENODEV: the
+ * A private descriptor connected to the name's owner. -ECONNREFUSED: nobody whom we may reach has; -ENODEV: the
  * directory cannot be used.
  */
 int shunt_meeting_dir_connect(struct shunt_engine *engine, const char *path, const char *name);

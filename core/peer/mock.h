@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who wants a stream's bytes on TCP although the link could carry them (XR-38, "mock"): an operator, at the start
- * by SHUNT_MOCK or later by `shunt adm`; the peer's operator; or the rule about slow completions. Each is a bit of
+ * A stream's bytes stay on TCP although the link could carry them (XR-38, "mock"). That is the word of an operator,
+ * by SHUNT_MOCK or `shunt adm`, of the peer's operator, or of the rule about slow completions. Each is a bit of
  * tx.held, and shunt_track_choose() looks at nothing but whether one is set.
  *
  * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours
@@ -37,10 +37,10 @@ void shunt_mock_set(struct shunt_stream *stream, enum shunt_mock mock);
 const char *shunt_mock_text(uint8_t held);
 
 /*
- * The rule. A lane that waits for a completion and has had none SHUNT_SLOW_MS later is slow; if that is so at
- * SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The first WR under way
- * counts, not the last: a full window on a busy wire takes long, and is carried all the time. The service thread looks
- * only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
+ * The rule. A lane that waits for a completion and has had none SHUNT_SLOW_MS later is slow. If that is so at
+ * SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The first WR under
+ * way counts, not the last: a full window on a busy wire takes long, and is carried all the time. The service thread
+ * looks only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
  */
 struct shunt_slow {	/* of a lane; service thread */
 	bool waits;		/* at the last look a WR was under way that asks for a completion */

@@ -74,7 +74,7 @@ static void fail(struct shunt_possession *proof, enum shunt_refusal why)
 	shunt_decision_refused(link, &claimed, why);
 }
 
-/* What the peer's socket showed was wrong, or nothing came although the peer knew what to show. */
+/* The peer's socket showed wrong bits, or none although the peer knew them. */
 static void disbelieve(struct shunt_possession *proof)
 {
 	struct shunt_link *link = proof->link;
@@ -317,8 +317,8 @@ static bool on_shown(struct shunt_possession *proof, uint32_t round)
 }
 
 /*
- * The peer gives up. It knew what to show, and may have seen that chance was against it: that is a wrong answer, too,
- * unless the connection has ended, which a peer that does not have it cannot bring about.
+ * The peer gives up. It knew what to show, and may have seen that chance was against it, so that is a wrong answer,
+ * too. Not if the connection has ended, which a peer that does not have it cannot bring about.
  */
 static bool is_wrong(struct shunt_possession *proof)
 {

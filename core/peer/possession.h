@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Possession: both ends of a claim show each other that they hold the connection's sockets, before the link has
- * memory, before a seat is taken, and without a byte in the stream. The kernel is the witness (witness.h).
+ * Possession: both ends of a claim show each other that they hold the connection's sockets. That happens before the
+ * link has memory, before a seat is taken, and without a byte in the stream. The kernel is the witness (witness.h).
  *
  *   claimant                                   acceptor
  *     ASK(tuple, digest of A)   ────────────→  parked until the program has used the connection
@@ -13,12 +13,11 @@
  *     looks; its own are back   ←────────────  SHOWN(7)
  *     SHOWN(8)                  ────────────→  its own are back
  *
- * A part is four options of the socket (core/stream/marks.h). What they have to be is a hash over both halves of
- * chance, the two ends of the channel as the kernel numbers them, and the connection. Neither end can choose it: the
- * claimant has told the digest of its half before it hears the other, and the acceptor tells its own before it hears
- * the claimant's. A process between the two ends, which asks at the one for what the other asks of it, has two
- * channels, so its two proofs want different bits. Guessing 32 bits right is 1 of 2^32, and each wrong guess counts
- * against the user (limits.h).
+ * A part is four options of the socket (core/stream/marks.h). Its bits are a hash over both halves of chance, the two
+ * ends of the channel as the kernel numbers them, and the connection. Neither end can choose them. The claimant has
+ * told the digest of its half before it hears the acceptor's, and the acceptor tells its own before it hears the
+ * claimant's. A process between the two ends may pass questions on. It has two channels, so its two proofs want
+ * different bits. Guessing 32 bits right is 1 of 2^32, and each wrong guess counts against the user (limits.h).
  *
  * A proof is of one connection on one channel. Pairs of processes that could ptrace each other need none (trust.h).
  * Service thread throughout.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two sockets of a connection have to show in a proof (possession.h): 32 bits each, in parts of four. They
- * follow from what both ends know, and neither can choose them. docs/PROTOCOL.md has the bytes. No lock, no errors.
+ * Bits that the two sockets of a connection show in a proof (possession.h): 32 each, in parts of four. They follow
+ * from what both ends know, and neither can choose them. docs/PROTOCOL.md has the bytes. No lock, no errors.
  */
 #ifndef SHUNT_CORE_PEER_PROOF_PARTS_H
 #define SHUNT_CORE_PEER_PROOF_PARTS_H
@@ -20,7 +20,7 @@ struct shunt_proof_facts {
 
 /* The digest of a half, by which the claimant is bound to it before it hears the other. */
 void shunt_proof_digest(const uint8_t half[SHUNT_PROOF_HALF], uint8_t digest[SHUNT_DIGEST_BYTES]);
-/* What the claimant's socket has to show, or the acceptor's. */
+/* Bits for the claimant's socket, or for the acceptor's. */
 uint32_t shunt_proof_parts(const struct shunt_proof_facts *facts, bool claimants);
 /* The part of a round: bits of witness.h. */
 uint8_t shunt_proof_part(uint32_t parts, uint32_t round);

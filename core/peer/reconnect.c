@@ -87,7 +87,7 @@ bool shunt_reconnect_let_go(struct shunt_stream *stream)
 struct search {
 	uint32_t line;
 	const struct shunt_link *except;
-	const struct shunt_tuple *peer;	/* only who has these addresses, seen from there */
+	const struct shunt_tuple *peer;	/* only the stream with these addresses, seen from there */
 };
 
 static bool is_of(struct shunt_stream *stream, void *arg)
@@ -153,7 +153,7 @@ void shunt_reconnect_forget(struct shunt_service *service)
 		give_up(service, service->comebacks);
 }
 
-/* The channel gets a link again; the comeback is gone. NULL: there is none, and the channel is closed. */
+/* The channel gets a link again; the comeback is gone. NULL: none, and the channel is closed. */
 static struct shunt_link *make_link(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
 	struct shunt_link *link = shunt_link_create(service->engine, &comeback->channel, comeback->initiator);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who we asked for a connection does not have it, but knows who does: another process that accepts at the same
- * address (listener_owner.c). It is claimed there, once.
+ * The process that we asked for a connection does not have it, but knows its holder: another
+ * process that accepts at the same address (listener_owner.c). It is claimed there, once.
  */
 #include <string.h>
 #include "core/peer/claim.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers on other hosts: the connection manager tells who listens at an address (core/device/cm), and lets him say where the
- * gate for our link's channel is (remote_listener.h). In the background throughout: whatever does not answer costs the program
- * nothing, and a connection that is not carried stays on TCP. Service thread.
+ * Peers on other hosts. The connection manager (core/device/cm) asks the listener of an address, which answers where
+ * the gate for our link's channel is (remote_listener.h). In the background throughout: whatever does not answer
+ * costs the program nothing, and a connection that is not carried stays on TCP. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_H
 #define SHUNT_CORE_PEER_REMOTE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How packets of a link go to another host: by which device, and with what the fabric wants a queue pair to know. A device that
- * is not open yet is opened. A course without a device is none. Service thread.
+ * How packets of a link go to another host: by which device, and with what the fabric wants a queue
+ * pair to know. A device that is not open yet is opened. A course needs a device. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_COURSE_H
 #define SHUNT_CORE_PEER_REMOTE_COURSE_H

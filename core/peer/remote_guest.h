@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of another host between the answer to its question and its link: what its ticket at the gate stands for, and
- * its channel when it has come. Service thread.
+ * A process of another host, between the answer to its question and its link. It has a ticket for the gate and, once
+ * it has come, a channel. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_GUEST_H
 #define SHUNT_CORE_PEER_REMOTE_GUEST_H

@@ -22,7 +22,7 @@ union cm_address;
 
 /* An address as that of a tuple, for the kernel; `port` in network order. */
 void shunt_remote_address(const uint8_t ip[16], uint16_t port, union cm_address *address);
-/* A link that is found by this name later on. NULL: there is none. */
+/* A link that is found by this name later on. NULL: none. */
 struct shunt_link *shunt_remote_link(struct shunt_service *service,
 				     const struct shunt_remote_gate *gate,
 				     const struct shunt_identity *process,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A gate: where processes of other hosts come in with the channels of their links. A TCP listener on a
- * port of its own. Who is expected has been given a ticket, a cookie for one use and a limited time;
- * whoever connects must show one as his first bytes, or is turned away. Of a connection that has shown
- * nothing yet nothing is believed: there are few of them at a time, they have a deadline, and when one
- * more comes the oldest goes.
+ * A gate: where processes of other hosts come in with the channels of their links. A TCP listener on a port of its
+ * own. An expected peer has a ticket, a cookie for one use and a limited time. A client that does not show one as its
+ * first bytes is turned away. A connection that has shown nothing yet is not trusted. Such connections are few at a
+ * time and have a deadline, and when one more comes the oldest goes.
  *
- * One thread. Times in nanoseconds of sys->now. The owner sleeps on gate->fd (readable: there is
- * something to do) until shunt_remote_listener_due() at the latest, then calls shunt_remote_listener_step().
+ * One thread. Times in nanoseconds of sys->now. The owner sleeps on gate->fd (readable: there is something to do)
+ * until shunt_remote_listener_due() at the latest, then calls shunt_remote_listener_step().
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_LISTENER_H
 #define SHUNT_CORE_PEER_REMOTE_LISTENER_H

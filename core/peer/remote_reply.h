@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers to other hosts that ask who listens at an address of ours: by the connection manager, at the directory
- * (directory.h), or at the directory of another process of this host (listener_owner.h). Service thread.
+ * Answers to other hosts that ask for the listener of an address of ours. They go out by the
+ * connection manager, at the directory (directory.h), or at the directory of another process of
+ * this host (listener_owner.h). Service thread.
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_REPLY_H
 #define SHUNT_CORE_PEER_REMOTE_REPLY_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The question to another host and its answer (docs/PROTOCOL.md, "Across hosts"), as the private data of the connection
- * manager; and what follows from them for the channel. With a key both have chance of their sender and a code, and the
- * channel's keys come from both. Everything that is read is hostile. No lock, nothing waits.
+ * The question to another host and its answer (docs/PROTOCOL.md, "Across hosts"), as the private
+ * data of the connection manager. Also the channel's keys and cookie, which follow from them. With
+ * a key both have chance of their sender and a code, and the channel's keys come from both.
+ * Everything that is read is hostile. No lock, nothing waits.
  */
 #ifndef SHUNT_CORE_PEER_REMOTE_WORDS_H
 #define SHUNT_CORE_PEER_REMOTE_WORDS_H
@@ -60,16 +61,17 @@ enum shunt_remote_sense shunt_remote_answer_read(struct remote_answer *answer, c
 						 const void *given, unsigned int bytes);
 
 /*
- * What the channel of these two begins with. `shown` is what the asker shows at the gate: the cookie, which with a key is
- * never sent as it is. `seal` is that of the asker's end, or of the answerer's; off without a key.
+ * The first bytes and the seal of the channel between these two. `shown` is what the asker shows at
+ * the gate: the cookie, which with a key is never sent as it is. `seal` is that of the asker's end,
+ * or of the answerer's; off without a key.
  */
 void shunt_remote_words_bind(const uint8_t *key, const struct remote_question *question,
 			     const struct remote_answer *answer, bool asker,
 			     struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES]);
 
 /*
- * The same for a claimant that was sent on (core/peer/invite.h): it is the asker, and what it was told has come from the
- * owner, whose key is theirs.
+ * The same for a claimant that was sent on (core/peer/invite.h). It is the asker, and its words
+ * have come from the owner, who has the same key.
  */
 void shunt_remote_words_onward(const uint8_t *key, const struct shunt_onward *onward, bool asker,
 			       struct shunt_seal *seal, uint8_t shown[SHUNT_COOKIE_BYTES]);

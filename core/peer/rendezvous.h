@@ -16,9 +16,9 @@ struct shunt_crowd;
 struct shunt_service;
 
 /*
- * One listening address of ours: what we offer there or, where another process was first, our connection to that
- * one. The memory stays as long as the process, and a fork's child goes on with a copy. engine.rendezvous_lock, but
- * for what is named otherwise.
+ * One listening address of ours: what we offer there or, where another process was first, our
+ * connection to that one. The memory stays as long as the process, and a fork's child goes on with
+ * a copy. engine.rendezvous_lock, unless named otherwise.
  */
 struct shunt_rendezvous {
 	struct shunt_source source;
@@ -88,7 +88,7 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
-/* A channel to who has the name, if the two processes may be linked, or -errno. */
+/* A channel to the name's owner, if the two processes may be linked, or -errno. */
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
 			   bool *strange);
 /* The same in the directory of its user. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages by which the two ends of a link can follow sends: TRACE asks for rings and offers them,
+ * Messages by which the two ends of a link can follow sends. TRACE asks for rings and offers them,
  * CLOCK compares the clocks of two hosts. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_TRACING_H

@@ -36,7 +36,7 @@ int shunt_user_dir_offer(struct shunt_engine *engine, const struct shunt_user_di
 /* The name goes. Its owner calls it, and before the descriptor is closed. */
 void shunt_user_dir_withdraw(struct shunt_engine *engine, const struct shunt_user_dir *where,
 			 const struct shunt_name *name);
-/* A private descriptor that is connected to who has the name. -ECONNREFUSED: nobody has. */
+/* A private descriptor that is connected to the name's owner. -ECONNREFUSED: none. */
 int shunt_user_dir_connect(struct shunt_engine *engine, const struct shunt_user_dir *where,
 		       const struct shunt_name *name);
 

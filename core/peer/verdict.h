@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules that are in force (core/base/rule.h), and what they say of a connection. Each end asks once, when it has
- * the addresses and before a link is agreed on: the claimant before it claims, the acceptor before it grants.
- * Later rules do not change it. Service thread throughout.
+ * The rules that are in force (core/base/rule.h), and what they say of a connection. Each end asks
+ * once, when it has the addresses and before a link is agreed on. The claimant does so before it
+ * claims, the acceptor before it grants. Later rules do not change it. Service thread throughout.
  */
 #ifndef SHUNT_CORE_PEER_VERDICT_H
 #define SHUNT_CORE_PEER_VERDICT_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel as witness (sock_diag(7)): it shows every process of a network namespace any TCP socket there, by its
- * exact addresses, with the user it belongs to, a cookie that no other socket ever has, and the state of some of its
- * options. Only a process that holds the socket can change those, so it can be asked to (possession.h). The kernel
- * also shows the two ends of a Unix channel, which makes a proof good for that channel alone.
+ * The kernel as witness (sock_diag(7)). It shows every process of a network namespace any TCP socket there, by its
+ * exact addresses. The answer has the socket's user, a cookie that no other socket ever has, and the state of some of
+ * its options. Only a process that holds the socket can change those, so it can be asked to (possession.h). The
+ * kernel also shows the two ends of a Unix channel, which makes a proof good for that channel alone.
  *
- * The answers are of the namespace in which the witness was called, the service thread's. Errors are -errno: there
- * is no witness (an old kernel, a policy that forbids AF_NETLINK, no descriptor). Service thread.
+ * The answers are of the namespace in which the witness was called, the service thread's. Errors are -errno: there is
+ * no witness (an old kernel, a policy that forbids AF_NETLINK, no descriptor). Service thread.
  */
 #ifndef SHUNT_CORE_PEER_WITNESS_H
 #define SHUNT_CORE_PEER_WITNESS_H
@@ -33,7 +33,7 @@ struct shunt_witness {
 	uint32_t sequence;	/* of the last question */
 };
 
-/* What the kernel says of a socket. */
+/* The kernel's answer about a socket. */
 struct shunt_sighting {
 	bool seen;		/* false: there is no connection that has these addresses */
 	bool established;	/* neither end has said that it ends */
@@ -49,8 +49,8 @@ struct shunt_sighting {
 int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple tuples[],
 		       struct shunt_sighting seen[], uint32_t count);
 /*
- * Nobody of the network namespace has the other end of the stream's connection, whose addresses are known: they are
- * translated on the way, or it is in another namespace. False also where there is no witness.
+ * The peer's end of the stream's connection, whose addresses are known, is not in the network namespace. It is in
+ * another, or the addresses are translated on the way. False also where there is no witness.
  */
 bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own);
 /* The user of the socket that listens at the connection's far end. False: the kernel shows none. */
@@ -61,7 +61,7 @@ int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2
 /* Also in a fork's child. */
 void shunt_witness_dismiss(struct shunt_service *service);
 
-/* What the kernel has answered, from the message on: for the fuzzer. False: it is no sighting. */
+/* Reads the kernel's answer, from the message on: for the fuzzer. False: it is no sighting. */
 bool shunt_witness_read(const void *message, size_t bytes, const struct shunt_tuple *tuple,
 			struct shunt_sighting *seen);
 

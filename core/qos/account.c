@@ -2,14 +2,15 @@
 /*
  * Why it is right without a lock.
  *
- * Takers change the purse by compare-and-swap, and the tag is a part of it: a take that read the period's other words
- * fails if a period has begun since. Period n + 2 overwrites the words of period n only after the purse has tag n + 1.
- * Its stores release and the takers' loads acquire, so a taker that sees one of them fails at the purse. Two periods
- * in a row never share a parity: begin puts an empty one between, if it must.
+ * Takers change the purse by compare-and-swap, and the tag is a part of it. So a take that read the period's other
+ * words fails if a period has begun since. Period n + 2 overwrites the words of period n only after the purse has tag
+ * n + 1. Its stores release and the takers' loads acquire, so a taker that sees one of them fails at the purse. Two
+ * periods in a row never share a parity: begin puts an empty one between, if it must.
  *
- * A report must not say that more has decayed than has. It reads the purse, then `spent`. take raises `spent` before it
- * lowers the purse, so each take that the purse shows is in `spent`; a take that fails lowers it by what it raised. So
- * R - residual - spent is at most what has decayed. Releases at each change and acquires at each read keep that order.
+ * A report must not say that more has decayed than has. It reads the purse, then `spent`. A take raises `spent`
+ * before it lowers the purse, so each take that the purse shows is in `spent`. A take that fails lowers `spent`
+ * again. Therefore R - residual - spent is at most what has decayed. Releases at each change and acquires at each
+ * read keep that order.
  */
 #include "core/qos/account.h"
 #include "core/qos/pool.h"

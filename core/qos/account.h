@@ -4,15 +4,15 @@
  * nanoseconds of any monotonic clock, posts the FAAs and writes the reports.
  *
  * The node says a period's start: number, reservation R, length T. Tokens of the reservation are spent first. Tokens
- * without demand decay: at time t a reservation of X = R * (1 - t/T) at most is left, and the rest belongs to the node
+ * without demand decay. At time t a reservation of X = R * (1 - t/T) at most is left. The rest belongs to the node
  * again, as far as a report tells. Pooled tokens come by FAA, and may be spent until the next period.
  *
- * A paced reservation (beyond the paper) is spent in proportion to time: R * t/T and a little more. So a client of a
- * small reservation does not take the node's capacity first, when one of a large one could not catch up any more.
+ * A paced reservation (beyond the paper) is spent in proportion to time: R * t/T and a little more. So small
+ * reservations do not take the node's capacity early, when a large one could no longer catch up.
  *
- * Any thread takes and reports, without a lock; account.c says why that is right. One thread (the service
- * thread) begins periods and brings the answers of FAAs. An account of zeros is one whose node has not spoken yet: it
- * is lapsed.
+ * Any thread takes and reports, without a lock; account.c says why that is right. One thread (the service thread)
+ * begins periods and brings the answers of FAAs. An account of zeros is one whose node has not spoken yet: it is
+ * lapsed.
  */
 #ifndef SHUNT_CORE_QOS_ACCOUNT_H
 #define SHUNT_CORE_QOS_ACCOUNT_H
@@ -40,7 +40,7 @@ struct shunt_account {
 	uint16_t number; /* of the period; the tag is its lower half */
 	bool paced; /* from the next period on */
 	uint32_t ahead; /* tokens of the next period that have come already */
-	/* Totals since the account's start, for statistics. Tokens, but for `faas`. */
+	/* Totals since the account's start, for statistics. Tokens, except `faas`. */
 	_Atomic uint64_t granted, from_pool, returned, faas;
 };
 

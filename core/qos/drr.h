@@ -24,7 +24,7 @@ void shunt_drr_begin(struct shunt_drr *drr, const uint32_t weights[], uint32_t c
 /*
  * The class that gets the next tokens, all that it wants; they are charged. `wanted`: for each class the tokens that
  * the head of its queue wants, 0: idle. SHUNT_DRR_NONE: `*tokens` are more than `available`, and the class whose turn
- * it is waits for them, so that small requests do not starve it; or nobody wants any, and `*tokens` is 0.
+ * it is waits for them, so that small requests do not starve it. Or all classes are idle, and `*tokens` is 0.
  */
 uint32_t shunt_drr_next(struct shunt_drr *drr, const uint32_t wanted[], uint64_t available,
 			uint32_t *tokens);

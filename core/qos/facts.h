@@ -15,7 +15,7 @@ struct shunt_engine;
 
 #define SHUNT_QOS_FILE_MAX 16384 /* of a file of rules */
 
-/* The number of a user of /etc/passwd. False: there is none. */
+/* The number of a user of /etc/passwd. False: no such user. */
 bool shunt_facts_user(struct shunt_engine *engine, const char *name, uint32_t *uid);
 /* All of a file of rules, as a string that is the caller's. NULL, and one line. */
 char *shunt_facts_file(struct shunt_engine *engine, const char *path, char *error, size_t bytes);

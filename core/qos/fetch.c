@@ -148,8 +148,9 @@ static bool waits(const struct shunt_link *link)
 }
 
 /*
- * Something waits for credit or tokens, or was posted since the last look and is not carried out: the client would send
- * more if it could. Of an idle one the last work requests stay in flight, because none behind them is signaled.
+ * The client would send more if it could. A send waits for credit or tokens, or something was
+ * posted since the last look and is not carried out. Of an idle one the last work requests stay in
+ * flight, because none behind them is signaled.
  */
 static bool is_backlogged(struct shunt_throttle *throttle)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client does silently at the node: it fetches tokens from the pool by FETCH_AND_ADD (HA-06…08), and writes
- * reports (HA-10). Both are work requests of the link's first lane that take no receive of the node's. The service
- * thread posts them; the node's program and its service thread take no notice.
+ * The silent part of a client: it takes tokens from the node's pool by FETCH_AND_ADD (HA-06…08), and writes reports
+ * (HA-10). Both are work requests of the link's first lane that take no receive of the node's. The service thread
+ * posts them; the node's program and its service thread take no notice.
  */
 #ifndef SHUNT_CORE_QOS_FETCH_H
 #define SHUNT_CORE_QOS_FETCH_H
@@ -22,7 +22,7 @@ enum shunt_fetch_state {
 	SHUNT_FETCH_EMPTY, /* the pool had none: it is asked again at `at`, if somebody still waits */
 };
 
-/* Service thread, but for `state`, which any thread takes from IDLE to WANTED. */
+/* Service thread, except `state`, which any thread takes from IDLE to WANTED. */
 struct shunt_fetch {
 	_Atomic uint8_t state;
 	bool reachable; /* there is a pool: its word has */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reservations of a period: which class has one (HA-13), and how the links of a class divide it; and at its end what
- * each class has used. Service thread.
+ * Reservations of a period: the classes that have one (HA-13), and the parts of their links. At its
+ * end, the tokens that each class has used. Service thread.
  */
 #ifndef SHUNT_CORE_QOS_GRANTS_H
 #define SHUNT_CORE_QOS_GRANTS_H

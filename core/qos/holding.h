@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The node holds a client that sends beyond its tokens (meter.h): CREDIT and larger rings of the link's streams are
- * withheld until what has arrived has fallen due. The node's program reads as it likes. All else is said: FIN, RESET,
- * RELEASE, SWITCHED, and what a hand-back needs. So a client without tokens of its own gets its limit in the long run, and
- * a ring of each of its streams beyond that. A client that sends without credit, too, is distrusted.
+ * The node holds a client that sends beyond its tokens (meter.h). CREDIT and larger rings of the link's streams are
+ * withheld until the arrived bytes have fallen due. The node's program reads as it likes. All else is said: FIN,
+ * RESET, RELEASE, SWITCHED, and what a hand-back needs. So a client without tokens of its own gets its limit in the
+ * long run, and a ring of each of its streams beyond that. A client that sends without credit, too, is distrusted.
  *
- * A client is named when it has been held for a second within a minute. One that exits may be held without any fault: what
- * it has accepted goes out without tokens.
+ * A client is named when it has been held for a second within a minute. One that exits may be held without any fault:
+ * what it has accepted goes out without tokens.
  */
 #ifndef SHUNT_CORE_QOS_HOLDING_H
 #define SHUNT_CORE_QOS_HOLDING_H

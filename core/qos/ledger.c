@@ -11,7 +11,7 @@ void shunt_ledger_begin(struct shunt_ledger *ledger, uint16_t number, uint64_t c
 	};
 }
 
-/* What is neither granted nor drawn, pools included. */
+/* Tokens that are neither granted nor drawn, pools included. */
 static uint64_t room(const struct shunt_ledger *ledger)
 {
 	uint64_t out = ledger->reserved + ledger->drawn - ledger->returned;
@@ -54,7 +54,7 @@ static void give_back(struct shunt_ledger *ledger, struct shunt_ledger_client *c
 	client->returned = (uint32_t)returned;
 }
 
-/* What it has counts no more. */
+/* Its rest counts no more. */
 static void take_off(struct shunt_ledger *ledger, const struct shunt_ledger_client *client)
 {
 	if (client->heard)
@@ -73,7 +73,7 @@ bool shunt_ledger_heard(struct shunt_ledger *ledger, struct shunt_ledger_client 
 	    shunt_report_tag(report) != (uint8_t)ledger->number || residual > client->reservation)
 		return false;
 	give_back(ledger, client, residual, spent);
-	/* What was returned cannot be there again. */
+	/* Returned tokens cannot be there again. */
 	if (residual > client->reservation - client->returned)
 		residual = client->reservation - client->returned;
 	take_off(ledger, client);
@@ -91,7 +91,7 @@ void shunt_ledger_gone(struct shunt_ledger *ledger, struct shunt_ledger_client *
 	*client = (struct shunt_ledger_client) { 0 };
 }
 
-/* What the pool holds of this period's tokens. */
+/* Tokens of this period in the pool. */
 static uint64_t held(const struct shunt_ledger *ledger, const struct shunt_ledger_pool *pool)
 {
 	return pool->number == ledger->number ? pool->tokens : 0;

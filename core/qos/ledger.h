@@ -7,8 +7,9 @@
  * At every moment, reserved + drawn - returned + what lies in pools <= C. A client that dies keeps what it was
  * granted until the period's end.
  *
- * The caller changes a pool by compare-and-swap only, so that no draw is overlooked: it reads the word, calls
- * shunt_ledger_read with it, asks shunt_ledger_most, swaps, and calls shunt_ledger_written once the swap succeeds.
+ * The caller changes a pool by compare-and-swap only, so that no draw is overlooked. It reads the
+ * word, calls shunt_ledger_read with it, and asks shunt_ledger_most. Then it swaps, and calls
+ * shunt_ledger_written once the swap succeeds.
  */
 #ifndef SHUNT_CORE_QOS_LEDGER_H
 #define SHUNT_CORE_QOS_LEDGER_H

@@ -92,7 +92,7 @@ void shunt_meter_add(struct shunt_meter *meter, uint64_t tokens)
 	meter->ceiling += tokens;
 }
 
-/* What arrives from now on was posted later than that: cuts and rests that were due then take effect. */
+/* Later arrivals were posted after `emptied`, so cuts and rests that were due by then take effect. */
 static void pass(struct shunt_meter *meter, uint64_t emptied)
 {
 	if (emptied >= meter->rest_until)

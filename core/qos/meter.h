@@ -3,10 +3,10 @@
  * The node's count of the tokens that arrive on a link, and the verdict on it. Pure arithmetic: the caller brings the
  * time, in nanoseconds of any monotonic clock; rates are as in tokens.h.
  *
- * The verdict mirrors the client's bucket: a word says when all that has arrived falls due, and a time in the future is
- * beyond the limit. An honest client is never beyond. Its bucket saves less than the meter does. A poll that comes late
- * brings much at once, so saving counts from the last poll that has left nothing. A cut rate counts once the message must
- * have reached the client, a raised rate at once.
+ * The verdict mirrors the client's bucket. A word says when all arrived bytes fall due, and a time in the future is
+ * beyond the limit. An honest client is never beyond. Its bucket saves less than the meter does. A poll that comes
+ * late brings much at once, so saving counts from the last poll that has left nothing. A cut rate counts once the
+ * message must have reached the client, a raised rate at once.
  */
 #ifndef SHUNT_CORE_QOS_METER_H
 #define SHUNT_CORE_QOS_METER_H

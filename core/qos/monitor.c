@@ -86,7 +86,7 @@ static void profile(struct shunt_service *service, struct shunt_device *device)
 
 /* --- what clients are told --- */
 
-/* What a peer that does not read is told once, and not each period again. */
+/* A peer that does not read is told once, and not again in each period. */
 static bool hears(struct shunt_link *link)
 {
 	return !shunt_channel_waits(&link->channel);
@@ -153,7 +153,7 @@ static void forget_report(struct shunt_link *link, uint16_t number)
 			 __ATOMIC_RELAXED);
 }
 
-/* What it has given back it has no right to any more. */
+/* It has no more right to tokens that it has given back. */
 static void hear_report(struct shunt_monitor *monitor, struct shunt_link *link)
 {
 	struct shunt_ledger_client *client = &link->throttle->tokens_of;
@@ -183,8 +183,8 @@ static void fill(struct shunt_service *service, uint64_t now)
 }
 
 /*
- * Of all that the pools get in the period, however slowly; what reservations will leave is not known yet, so it is at
- * least what the largest work request needs (shunt_tokens_piece).
+ * The batch for all that the pools get in the period, however slowly. The rest of reservations is
+ * not known yet, so the batch is at least what the largest work request needs (shunt_tokens_piece).
  */
 static uint32_t batch_of(const struct shunt_qos *qos)
 {
@@ -236,7 +236,7 @@ static void end_period(struct shunt_service *service)
 		shunt_capacity_step(&monitor->capacity, used);
 }
 
-/* What was drawn any client may use. */
+/* Any client may use drawn tokens. */
 static void allow(struct shunt_service *service)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
@@ -358,7 +358,7 @@ static void stop(struct shunt_link *link)
 	monitor->members--;
 }
 
-/* What it was lent it keeps: there may be rules with a capacity again. */
+/* It keeps the pool that it was lent: there may be rules with a capacity again. */
 void shunt_monitor_dismiss(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_QOS_PERIOD };

@@ -61,7 +61,7 @@ void shunt_monitor_join(struct shunt_link *link);
 void shunt_monitor_dismiss(struct shunt_link *link);
 /* The link is over. */
 void shunt_monitor_leave(struct shunt_link *link);
-/* What is due: a look at the pools, the end of a period. */
+/* Due steps: a look at the pools, the end of a period. */
 void shunt_monitor_run(struct shunt_service *service, struct shunt_task *task, uint64_t now);
 
 #endif

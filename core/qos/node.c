@@ -89,7 +89,7 @@ static void apply(struct shunt_service *service, uint32_t class, bool less)
 	}
 }
 
-/* What is left of the limit when all have been told: small raises are not worth a message. */
+/* The rest of the limit when all have been told: small raises are not worth a message. */
 static void find_free(struct shunt_service *service, uint32_t class, uint64_t limit)
 {
 	struct shunt_qos_state *state = &service->qos->classes[class];
@@ -158,8 +158,9 @@ static uint64_t take_free(uint64_t *free, uint64_t equal)
 }
 
 /*
- * A client has come. All portions are found anew at once if many have come since, or none for a while: so many clients
- * that come together cost a few messages each, not one to each of the others. Else it gets of what is free until then.
+ * A client has come. All portions are found anew at once if many have come since, or none for a
+ * while. So clients that come together cost a few messages each, not one to each of the others.
+ * Else it gets of what is free until then.
  */
 static void join(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
 {

@@ -111,7 +111,7 @@ void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *tas
 		struct shunt_throttle *heads[SHUNT_DRR_CLASSES] = { NULL };
 		uint32_t wanted[SHUNT_DRR_CLASSES] = { 0 }, tokens, row;
 
-		atomic_store(&own->busy, false); /* who comes to wait says so again, and asks for another look */
+		atomic_store(&own->busy, false); /* a new waiter sets it again, and asks for another look */
 		if (!gather(service, heads, wanted))
 			return;
 		atomic_store(&own->busy, true);

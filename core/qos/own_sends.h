@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The node's own sends, where the rules have a capacity (HA-17: the node sees each of them, so a scheduler at the node
- * suffices). All links take their tokens from one bucket of the capacity. While somebody waits for it, the service
- * thread hands the tokens out by deficit round robin over the classes: a class has its reservation's part, and those
+ * The node's own sends, where the rules have a capacity (HA-17: the node sees each of them, so a scheduler at the
+ * node suffices). All links take their tokens from one bucket of the capacity. While a send waits for it, the service
+ * thread hands the tokens out by deficit round robin over the classes. A class has its reservation's part, and those
  * without one share the rest. So a bulk reader does not hold up the small answers of others.
  */
 #ifndef SHUNT_CORE_QOS_OWN_SENDS_H

@@ -212,7 +212,7 @@ static bool is_kept(struct shunt_stream *stream)
 	       atomic_load(&stream->tx.show) == SHUNT_WITHDRAWN || !is_up(stream->link);
 }
 
-/* What it sends next goes by TCP. One that is about to go to the link is not counted. */
+/* Its next bytes go by TCP. One that is about to go to the link is not counted. */
 static bool is_on_tcp(struct shunt_stream *stream)
 {
 	uint8_t state = atomic_load(&stream->state);
@@ -324,7 +324,7 @@ static uint32_t gather(struct shunt_service *service, uint64_t now, uint64_t *ne
 	return count;
 }
 
-/* What statistics show. The streams are let go of. */
+/* Sums up for the statistics. The streams are let go of. */
 static void end(struct shunt_engine *engine, struct shunt_paced *paced)
 {
 	struct shunt_stream *stream = paced->first, *next;

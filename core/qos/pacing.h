@@ -18,8 +18,8 @@
 #include "core/qos/portions.h"
 
 /*
- * A rate as in tokens.h, 4 Mbit/s: one that sends nothing keeps it, or an equal portion where that is less. What the
- * kernel has begun to time, up to 64 KiB, is not timed anew when the connection gets more.
+ * A rate as in tokens.h, 4 Mbit/s: one that sends nothing keeps it, or an equal portion where that is less. Bytes
+ * that the kernel has begun to time, up to 64 KiB, are not timed anew when the connection gets more.
  */
 #define SHUNT_PACING_LEAST 128000ull
 
@@ -53,7 +53,7 @@ struct shunt_paced { /* those that share a limit */
 
 /* --- the service thread --- */
 
-/* Finds who is on TCP, shares limits anew and tells the kernel. */
+/* Finds the streams on TCP, shares limits anew and tells the kernel. */
 void shunt_pacing_look(struct shunt_service *service, uint64_t now);
 void shunt_pacing_run(struct shunt_task *task);
 /* Rules, or the limit that a link was told, are others. */

@@ -32,7 +32,7 @@ static inline int64_t shunt_pool_tokens(uint64_t word)
 	return (int64_t)(word & SHUNT_POOL_MASK) - (int64_t)SHUNT_POOL_ZERO;
 }
 
-/* What an FAA with `batch` got, by its answer. */
+/* Tokens that an FAA with `batch` got, by its answer. */
 static inline uint32_t shunt_pool_got(uint64_t old, uint32_t batch)
 {
 	int64_t tokens = shunt_pool_tokens(old);

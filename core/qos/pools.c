@@ -47,7 +47,7 @@ struct shunt_pool *shunt_pools_of(struct shunt_monitor *monitor, const struct sh
 	return vacant;
 }
 
-/* What the pool held is free again, once nobody can draw on it any more. */
+/* The pool's tokens are free again, once nobody can draw on it any more. */
 void shunt_pools_left(struct shunt_monitor *monitor, struct shunt_pool *pool)
 {
 	if (--pool->links)
@@ -112,7 +112,7 @@ static void write_one(struct shunt_monitor *monitor, struct shunt_pool *pool, ui
 	}
 }
 
-/* What each would have, if those that were drawn on shared what the others leave. */
+/* Target of this pool, if the pools that were drawn on share the rest of the others. */
 static uint64_t part_of(const struct shunt_pool *pool, uint64_t target, uint32_t pools,
 			uint32_t drawn)
 {

@@ -19,7 +19,7 @@ struct shunt_pool *shunt_pools_of(struct shunt_monitor *monitor, const struct sh
 void shunt_pools_left(struct shunt_monitor *monitor, struct shunt_pool *pool);
 /* Takes notice of what was drawn. True: something was. */
 bool shunt_pools_read(struct shunt_monitor *monitor);
-/* What may be in the pools by now is there. */
+/* Fills the pools up to what they may hold by now. */
 void shunt_pools_fill(struct shunt_monitor *monitor, uint64_t now, bool convert);
 /* A device's atomics are not the processor's: the monitor uses the device, too. */
 bool shunt_pools_by_device(const struct shunt_monitor *monitor);

@@ -200,7 +200,7 @@ static bool look_at_clock(struct profile *profile)
 	return profile->stuck < STUCK_MOST && ++profile->looks + profile->done < WORK_MOST;
 }
 
-/* A sample ends with a completion. 0; -ETIMEDOUT or -EIO: there is none. */
+/* A sample ends with a completion. 0; -ETIMEDOUT or -EIO: none. */
 static int sample(struct profile *profile, uint64_t until, uint64_t *rate)
 {
 	uint64_t since = profile->now, before = profile->done, sent = 0;

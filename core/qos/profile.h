@@ -15,12 +15,14 @@ struct shunt_device;
  * Mean and standard deviation of the device's rate, in thousandths of a token a second; set on success alone. Service
  * thread, with no lock held: it takes 17 ms, and 20 ms and what making takes at most. All that was made is gone after it.
  *
- * The soft device carries what this processor copies. Programs do not come near that. The rate of a client alone cannot
- * be told from it: the same device does both ends, and a link of an RDMA device has as many queue pairs as the profile.
+ * The soft device carries what this processor copies. Programs do not come near that. The rate of a
+ * client alone cannot be told from it. The same device does both ends, and a link of an RDMA device
+ * has as many queue pairs as the profile.
  *
- * 0; -ETIMEDOUT: fewer than four samples, because the device does not answer, is slower than 3000 tokens a second (32,000
- * where post_send carries out what it is given, as rxe's does), or the engine's clock stands still; -EIO: the device has
- * failed; -ENOMEM or another -errno: something could not be made.
+ * 0; -ETIMEDOUT: fewer than four samples; -EIO: the device has failed; -ENOMEM or another -errno:
+ * something could not be made. Samples lack if the device does not answer, the engine's clock
+ * stands still, or the device is slower than 3000 tokens a second. It must be faster than 32,000 if
+ * post_send carries out what it is given, as rxe's does.
  */
 int shunt_profile(struct shunt_device *device, uint64_t *mean, uint64_t *sigma);
 

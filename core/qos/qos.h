@@ -17,7 +17,7 @@
  *   client.c    what a client says and is told
  *   qos_show.c  for people, and for `shunt stat`
  *
- * All of it is the service thread's, but for the gate. Statistics read under group.lock.
+ * All of it is the service thread's, except the gate. Statistics read under group.lock.
  */
 #ifndef SHUNT_CORE_QOS_QOS_H
 #define SHUNT_CORE_QOS_QOS_H
@@ -68,7 +68,7 @@ struct shunt_qos { /* of a node */
 void shunt_qos_begin(struct shunt_service *service);
 /* The rules go with the service: nobody is told. `copy`: it is one in a fork's child. */
 void shunt_qos_end(struct shunt_service *service, bool copy);
-/* These rules and no others; "" is none. 0; or -errno, one line, and the former ones stay. */
+/* These rules and no others; "" for no rules. 0; or -errno, one line, and the former ones stay. */
 int shunt_qos_set(struct shunt_service *service, const char *text, char *error, size_t bytes);
 /* Our connection is about to be carried by the link: before its peer is told so, it is told its class. */
 void shunt_qos_granted(struct shunt_link *link, const struct shunt_stream *stream);
@@ -91,7 +91,7 @@ void shunt_qos_introduce(struct shunt_link *link);
 /* A message of QOS…: a wrong one ends the link. The descriptors stay the caller's. */
 void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		    int count);
-/* What the link was told is shared by its lanes and its streams on TCP. */
+/* The link's lanes and its streams on TCP share the rate that the link was told. */
 void shunt_qos_share(struct shunt_link *link, uint64_t now);
 /* A report that is due. */
 void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now);

@@ -89,7 +89,7 @@ uint32_t shunt_qos_match(const struct shunt_qos_rules *rules,
 			 const struct shunt_qos_client *client);
 /* Tokens of a rate in a period, rounded down. */
 uint64_t shunt_qos_tokens(uint64_t rate, uint32_t period_ms);
-/* What a class reserves, as a rate, of a capacity that is a rate; 0: nothing. */
+/* A class's reservation as a rate, of a capacity that is a rate; 0: nothing. */
 uint64_t shunt_qos_reserved(const struct shunt_qos_class *class, uint64_t capacity);
 /* The rules as a text that is parsed to the same rules. */
 void shunt_qos_text(const struct shunt_qos_rules *rules, char text[SHUNT_QOS_TEXT]);

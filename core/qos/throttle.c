@@ -21,7 +21,7 @@ static void ask_for_look(struct shunt_engine *engine)
 		shunt_loop_post(&engine->loop, &service->tasks.qos);
 }
 
-/* Only the first who waits asks: the task looks again as long as somebody does. */
+/* Only the first waiter asks: the task looks again as long as somebody does. */
 static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
 {
 	struct shunt_own_sends *own;
@@ -222,7 +222,7 @@ static void arrange(struct shunt_throttle *throttle)
 		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL,
 				    gated ? piece : 0);
 	serve_lanes(link);
-	ask_for_look(link->engine); /* who waits may have less to wait for */
+	ask_for_look(link->engine); /* waiters may have less to wait for */
 }
 
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate)
@@ -301,7 +301,7 @@ static bool lacks_tokens(const struct shunt_throttle *throttle, uint64_t now)
 	       shunt_account_due(&throttle->account, now, atomic_load(&throttle->need)) > now;
 }
 
-/* Tokens that a waiter needs and the account has not got are fetched; who waits for its limit alone needs none. */
+/* Tokens that a waiter needs and the account has not got are fetched; a waiter for its limit alone needs none. */
 static void fetch(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	if (!throttle->counted || !is_up(throttle->link))

@@ -87,14 +87,14 @@ struct shunt_throttle {
 	struct shunt_portion out; /* of a class's limit, or of the link's: what our lanes send */
 };
 
-/* The link's throttle, which is made where there is none. NULL: out of memory. */
+/* The link's throttle; made at the first call. NULL: out of memory. */
 struct shunt_throttle *shunt_throttle_of(struct shunt_link *link);
 void shunt_throttle_free(struct shunt_link *link);
 /* So much from now on; 0: no limit. */
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate);
 /* Tokens of the account are needed from now on; `rate`: of all that the node hands out. 0: no more. */
 void shunt_throttle_count(struct shunt_throttle *throttle, uint64_t rate);
-/* What lanes have in hand is worth nothing any more: a period has begun. */
+/* Tokens in the hands of lanes are worth nothing any more: a period has begun. */
 void shunt_throttle_renew(struct shunt_throttle *throttle);
 /* Our sends need tokens of these, too, which come at this rate; NULL: of none. */
 void shunt_throttle_own(struct shunt_throttle *throttle, struct shunt_own_sends *own,

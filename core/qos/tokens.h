@@ -3,10 +3,10 @@
  * Tokens and the bucket that they come from (HA-05). A token is the right to post up to SHUNT_TOKEN_BYTES in one work
  * request. Pure arithmetic: the caller brings the time, in nanoseconds of any monotonic clock.
  *
- * A bucket is one word: the time at which it is full again, as GCRA has it (ITU-T I.371). Taking tokens moves that
- * time; it is refused where the time would come to lie in the future. So the rate may change at any moment, any
- * number of threads may take, and what was taken in an interval never exceeds the rate times the interval's length
- * and the bucket's depth.
+ * A bucket is one word: the time at which it is full again, as GCRA has it (ITU-T I.371). Taking
+ * tokens moves that time; it is refused where the time would come to lie in the future. So the rate
+ * may change at any moment, and any number of threads may take. Tokens taken in an interval never
+ * exceed the rate times its length, plus the bucket's depth.
  */
 #ifndef SHUNT_CORE_QOS_TOKENS_H
 #define SHUNT_CORE_QOS_TOKENS_H
@@ -38,7 +38,7 @@ static inline uint32_t shunt_tokens_of(uint32_t bytes)
 	return bytes <= SHUNT_TOKEN_BYTES ? 1 : (bytes - 1) / SHUNT_TOKEN_BYTES + 1;
 }
 
-/* What a token costs at a rate, in 1/64 ns. */
+/* Cost of a token at a rate, in 1/64 ns. */
 uint64_t shunt_token_cost(uint64_t rate);
 
 /* How fast a count grows, from one look to the next. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The book of a process: the last sends of its peers that its program has read, with a time for each stage, and counts
- * of everything that became of sends that were followed. All times of an entry are ns of this process's clock.
+ * The book of a process: the last sends of its peers that its program has read, with a time for each stage. It also
+ * counts the fates of sends that were followed. All times of an entry are ns of this process's clock.
  *
  *   called ── waited for credit ── posted ── on the link ── placed ── waited for the reader's poll ── seen
  *          ── waited for the program ── read

@@ -220,7 +220,7 @@ void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_tra
 	set_told(followed, told(followed) | shunt_slot_bit(at));
 }
 
-/* The least end of a send that has been seen; 0: there is none. */
+/* The least end of a seen send; 0: none. */
 static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 {
 	uint64_t end = 0, left = followed->seen;

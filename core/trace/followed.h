@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peer's sends that are followed on one lane, from the moment when the peer has written a record of them until the
- * program has read their last byte. The peer writes the ring whenever it likes: a record is copied, and the copy is
- * checked. Streams are numbers here, and the caller says what it knows of them.
+ * The peer's sends that are followed on one lane. That begins when the peer has written a record of them, and ends
+ * when the program has read their last byte. The peer writes the ring whenever it likes: a record is copied, and the
+ * copy is checked. Streams are numbers here, and the caller says what it knows of them.
  */
 #ifndef SHUNT_CORE_TRACE_FOLLOWED_H
 #define SHUNT_CORE_TRACE_FOLLOWED_H
@@ -25,7 +25,7 @@ struct shunt_followed_slot {
 };
 
 struct shunt_followed {
-	struct shunt_lock lock; /* innermost, but for the book's */
+	struct shunt_lock lock; /* innermost, except the book's */
 	struct shunt_trace_book *book;
 	const struct shunt_trace_record
 		*ring; /* SHUNT_TRACE_SLOTS of them; the peer writes there */
@@ -46,13 +46,13 @@ struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
 
 /* The rest with the lock held. */
 
-/* Copies the next record of the peer. False: there is none. Records that were replaced before are counted. */
+/* Copies the next record of the peer. False: none. Records that were replaced before are counted. */
 bool shunt_followed_next(struct shunt_followed *followed, struct shunt_trace_record *record);
 /* The record is followed from here on, unless its times cannot be right. The caller has checked stream and end. */
 void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_trace_record *record,
 			 uint64_t now);
 /*
- * A poll has taken the bytes of a stream up to `tail` from the device, at `now`; the link is known to have had them
+ * A poll has taken the bytes of a stream up to `tail` from the device, at `now`. The link is known to have had them
  * until `late`, or 0. Returns the least end that the program has not read, 0: none.
  */
 uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
@@ -61,8 +61,8 @@ uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, ui
 uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, uint64_t head,
 			     int fd, uint64_t now, uint64_t *id);
 /*
- * A send that has been read becomes an entry of the book: once the peer has told when it was placed, or without that if it was
- * read before `before`.
+ * A send that has been read becomes an entry of the book once the peer has told when it was placed.
+ * If it was read before `before`, it becomes one without that.
  */
 void shunt_followed_settle(struct shunt_followed *followed, uint64_t before);
 /* The number is another stream's from here on. */

@@ -50,7 +50,7 @@ bool shunt_pendings_withdraw(struct shunt_pendings *pendings);
 /* All go; returns how many there were. */
 uint32_t shunt_pendings_drop(struct shunt_pendings *pendings);
 
-/* The end of the oldest; UINT64_MAX: there is none. */
+/* The end of the oldest; UINT64_MAX: none. */
 uint64_t shunt_pendings_end(struct shunt_pendings *pendings);
 
 /* Without the lock: the caller takes one out to be sure. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes for bpftrace and its like (USDT): an instruction that does nothing until somebody traces it,
- * and a note that says where its arguments are. docs/DEBUGGING.md has their table. Without sys/sdt.h
- * there are none. Arguments are evaluated all the same, so they are cheap and change nothing.
+ * Probes for bpftrace and its like (USDT): an instruction that does nothing until somebody traces it, and a note on
+ * its arguments. Their table is in docs/DEBUGGING.md. Without sys/sdt.h there are none. Arguments are evaluated all
+ * the same, so they are cheap and change nothing.
  */
 #ifndef SHUNT_CORE_TRACE_PROBE_H
 #define SHUNT_CORE_TRACE_PROBE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Steps that took long, and polls that came late: the last 1,024 of them, and how many there were
- * of each kind. Any thread notes one while it holds any lock: nothing is allocated but the pages of
- * the ring, once, and nothing is written to a file. Times are nanoseconds of the engine's clock.
+ * of each kind. Any thread notes one while it holds any lock. Only the pages of the ring are
+ * allocated, once, and nothing is written to a file. Times are nanoseconds of the engine's clock.
  */
 #ifndef SHUNT_CORE_TRACE_SLOW_H
 #define SHUNT_CORE_TRACE_SLOW_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The companion: a hidden epfd inside the program's, for what the kernel has to tell of streams on a link, for the eventfd
- * that wakes who sleeps in the set, and, while the set leads, for what is slept on (DESIGN 7). group.lock held throughout.
+ * The companion: a hidden epfd inside the program's. It has kernel sockets of streams on a link,
+ * and the eventfd that wakes the set's sleepers. While the set leads, it also has the descriptors
+ * that a leader sleeps on (DESIGN 7). group.lock held throughout.
  */
 #ifndef SHUNT_CORE_WAIT_COMPANION_H
 #define SHUNT_CORE_WAIT_COMPANION_H
@@ -15,7 +16,7 @@ int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set);
 int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set);
 /* The channel is in no set any more. */
 void shunt_companion_silence(struct shunt_engine *engine);
-/* Who sleeps in the set looks again. */
+/* Sleepers in the set look again. */
 void shunt_companion_kick(struct shunt_engine *engine, struct shunt_epset *set);
 
 #endif

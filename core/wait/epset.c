@@ -12,7 +12,7 @@
 #include "core/wait/nested.h"
 #include "core/wait/watch.h"
 
-/* What EPOLLEXCLUSIVE goes together with (EPOLLEXCLUSIVE_OK_BITS of the kernel). */
+/* Flags that EPOLLEXCLUSIVE may go with (EPOLLEXCLUSIVE_OK_BITS of the kernel). */
 #define EXCLUSIVE_BITS (EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM | EPOLLERR | EPOLLHUP |	\
 			EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE)
 
@@ -26,7 +26,7 @@ static struct shunt_watch *find(struct shunt_stream *stream, struct shunt_epset 
 }
 
 /*
- * One-shot registrations are the program's epfd's only once the stream is the kernel's for good: the kernel would
+ * One-shot registrations are in the program's epfd only once the stream is the kernel's for good. The kernel would
  * disable them there without telling us, and a stream that joins a link later must know.
  */
 static uint8_t home_for(struct shunt_watch *watch)
@@ -41,8 +41,8 @@ static uint8_t home_for(struct shunt_watch *watch)
 }
 
 /*
- * What the companion asks the kernel for: what is still on TCP, edges for who wants edges. Never EPOLLONESHOT: what
- * the kernel has told us may no longer be so when the program asks, and then the watch goes on.
+ * Events of directions that are still on TCP, edge-triggered if the program's watch is. Never EPOLLONESHOT: what the
+ * kernel has told us may no longer be so when the program asks, and then the watch goes on.
  */
 static uint32_t companion_events(struct shunt_watch *watch)
 {
@@ -318,7 +318,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		shunt_lock_take(&group->lock);
 		shunt_nested_add(engine, inner);
 		shunt_nested_refresh(engine);
-		/* Who waits in the outer set must poll for what is in the inner one. */
+		/* A waiter in the outer set must poll for events of the inner one. */
 		if (op == EPOLL_CTL_ADD)
 			shunt_companion_open(engine, set);
 		set->holds_sets |= op == EPOLL_CTL_ADD;
@@ -346,10 +346,10 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 }
 
 /*
- * The kernel forgets a registration when the file's last number goes; ours go with the same. Where we may have copies of
- * the descriptor, or a peer has been sent one, it must be told; and where the service thread, which then holds the stream,
- * may be in a call with it: the file goes with the end of that call, and until then the set would tell of it. A fork's
- * child has only some of the numbers: what the kernel knows there stays the parent's.
+ * The kernel forgets a registration when the file's last number goes; ours go with the same. False while its file may
+ * stay open: we or a peer may have a copy, or the service thread may use it in a call. Until that ends the set would
+ * report it, so the kernel must be told. A fork's child has only some of the numbers: what the kernel knows there
+ * stays the parent's.
  */
 static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_stream *stream)
 {

@@ -2,11 +2,10 @@
 /*
  * An epoll descriptor of the program, and what its kernel epoll cannot see.
  *
- * The program's epfd keeps its own registrations for everything that is not on a link. A stream
- * that both ends have agreed to carry is taken out of it and put on the set's list here; its kernel socket, as
- * long as a direction is still on TCP, sits in a hidden companion epfd inside the program's
- * (DESIGN 7). Readiness of streams is a list that completions maintain: O(ready), never a scan.
- * All of it is under the group lock.
+ * The program's epfd keeps its own registrations for everything that is not on a link. A stream that both ends have
+ * agreed to carry is taken out of it and put on the set's list here. As long as a direction is still on TCP, its
+ * kernel socket sits in a hidden companion epfd inside the program's (DESIGN 7). Readiness of streams is a list that
+ * completions maintain: O(ready), never a scan. All of it is under the group lock.
  */
 #ifndef SHUNT_CORE_WAIT_EPSET_H
 #define SHUNT_CORE_WAIT_EPSET_H
@@ -24,7 +23,7 @@ struct shunt_epset {
 	struct shunt_file file;
 	int fd;
 	_Atomic int companion;	/* -1 until the first stream on a link */
-	int kick_fd;		/* eventfd in the companion: wakes who sleeps in the set */
+	int kick_fd;		/* eventfd in the companion: wakes the set's sleepers */
 	bool nested;		/* the kernel watches the set on behalf of somebody else */
 	bool kicked;		/* kick_fd is readable on purpose */
 	uint32_t numbers;	/* descriptors that name it */
@@ -47,9 +46,7 @@ struct shunt_epset {
 	bool inherited;			/* by a fork's child, and not waited in since */
 };
 
-/*
- * All of it is the kernel's: nobody who waits in it need look at streams. Where one has been on a link, it may be so again.
- */
+/* All of it is the kernel's: no waiter in it need look at streams. Where one has been on a link, it may be so again. */
 static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
 {
 	struct shunt_epset *this = (struct shunt_epset *)set;

@@ -2,8 +2,8 @@
 /*
  * The registry of epoll sets: type-stable memory, who still waits in them, and how a set ends.
  *
- * The kernel keeps a set for as long as a thread waits in it, whoever closes its number meanwhile. So do we: such a thread
- * holds it, and only the last to let go gives back what wakes it.
+ * The kernel keeps a set for as long as a thread waits in it, also when its number is closed meanwhile. So do we:
+ * such a thread holds it, and only the last to let go gives back what wakes it.
  */
 #ifndef SHUNT_CORE_WAIT_EPSETS_H
 #define SHUNT_CORE_WAIT_EPSETS_H

@@ -93,8 +93,9 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 }
 
 /*
- * Behind `n` events of the kernel. How many there are then. *found: completions that were taken, from who polls: if somebody
- * else had the core meanwhile he is to look at the kernel's part before he takes what they have brought. NULL: from others.
+ * Behind `n` events of the kernel. How many there are then. *found: the completions that a polling
+ * caller took. If another thread had the core meanwhile, the caller looks at the kernel's part
+ * before it takes the streams' events. NULL: from others.
  */
 static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 			   struct epoll_event *events, int max, int n, bool heard, int *found)
@@ -126,8 +127,8 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 }
 
 /*
- * The kernel's part first, then the streams, whatever the companion told of them included. What has gone from the streams
- * to the kernel's part meanwhile is in neither: then once more.
+ * The kernel's part first, then the streams, whatever the companion told of them included. A stream
+ * that goes from the list to the kernel's part meanwhile is in neither: then once more.
  */
 static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 			struct epoll_event *events, int max)
@@ -186,13 +187,13 @@ static int look_at_streams_first(struct shunt_engine *engine, struct shunt_epset
 	set->kernel_checked = shunt_cycles();
 	if (more <= 0)
 		return n;
-	/* What has gone from the streams to the kernel's part meanwhile may be in both. */
+	/* A stream that went to the kernel's part meanwhile may be in both. */
 	return __builtin_expect(returns != atomic_load(&set->returns), 0) ? tell_once(events, n, more) : n + more;
 }
 
 /*
- * What has come to the kernel's part since it was looked at may have been sent before what streams have, by the same peer:
- * a program that is told of the one without the other could not explain it.
+ * An event of the kernel's part since the last look may be older than those of streams, from the
+ * same peer. A program that sees the later alone could not explain it.
  */
 static bool is_stale(const struct shunt_epset *set)
 {
@@ -207,7 +208,7 @@ static int look_first(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	int n = 0;
 
-	if (__builtin_expect(set->streams_first, 0)) {	/* nor the other way round */
+	if (__builtin_expect(set->streams_first, 0)) {	/* streams must not wait either */
 		set->streams_first = false;
 		return look_at_streams_first(engine, set, events, max, 0);
 	}
@@ -402,7 +403,7 @@ static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struc
 	return n;
 }
 
-/* Nobody can tell of anything any more, but who waits goes on for as long as he wanted to. */
+/* No more events can come, but a waiter goes on until its timeout. */
 static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sigset_t *mask)
 {
 	struct timespec left;

@@ -13,7 +13,7 @@ struct shunt_epset;
 void shunt_nested_add(struct shunt_engine *engine, struct shunt_epset *set);
 /* The set ends. */
 void shunt_nested_remove(struct shunt_engine *engine, struct shunt_epset *set);
-/* What watched sets show is made true before somebody looks. */
+/* Brings the state that watched sets show up to date, before a look. */
 void shunt_nested_refresh(struct shunt_engine *engine);
 /* The same for one set on which something is listed. */
 void shunt_nested_show(struct shunt_engine *engine, struct shunt_epset *set);

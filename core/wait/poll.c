@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poll() over any mix of descriptors, and what select() has in common with it. Streams on a link are judged in user space, the
- * rest by one ppoll() whose set is the program's with the streams' entries cut down to what is
- * still on TCP.
+ * poll() over any mix of descriptors, and what select() has in common with it. Streams on a link
+ * are judged in user space, the rest by one ppoll(). Its set is the program's, with the streams'
+ * entries cut down to what is still on TCP.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,10 +31,10 @@ struct polling {
 	struct pollfd *user;		/* the program's array */
 	nfds_t count;
 	struct pollfd *kernel;		/* count + SHUNT_SLEEP_FDS entries */
-	struct shunt_sleep_on *on;	/* one per entry; stream NULL where there is none */
+	struct shunt_sleep_on *on;	/* one per entry; stream NULL: none */
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
 	nfds_t link_fds;		/* entries that a completion could make ready */
-	bool apart;			/* nor can one change any other: all is the kernel's, as long as nothing joins a link */
+	bool apart;			/* no completion can change any entry: all is the kernel's, as long as nothing joins a link */
 	bool moved;			/* a stream has gone over to the kernel since the plan */
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
@@ -94,7 +94,7 @@ static bool hears_of_link(const struct shunt_stream *stream)
 	return state != SHUNT_FRESH && state != SHUNT_CANDIDATE && state != SHUNT_PLAIN;
 }
 
-/* What the kernel is asked about each entry now; tracks may have changed since the last time. */
+/* Sets the kernel's part of each entry; tracks may have changed since the last time. */
 static void plan(struct polling *p)
 {
 	p->kernel_fds = p->link_fds = 0;
@@ -161,8 +161,8 @@ static bool has_moved(const struct polling *p, nfds_t i)
 }
 
 /*
- * Fills revents. `asked`: the kernel's array is fresh; `locked`: group.lock is held. Returns how many
- * entries are ready. What has come for a stream that has moved may be in neither.
+ * Fills revents. `asked`: the kernel's array is fresh; `locked`: group.lock is held. Returns how
+ * many entries are ready. Events of a stream that has moved may be in neither.
  */
 static int harvest(struct polling *p, bool asked, bool locked)
 {

@@ -22,7 +22,6 @@ static void list(struct shunt_watch *watch)
 	set->ready++;
 }
 
-/* What the kernel has told came before what was found since. */
 void shunt_watch_list_first(struct shunt_watch *watch)
 {
 	struct shunt_epset *set = watch->set;
@@ -67,13 +66,12 @@ void shunt_watch_unlist(struct shunt_watch *watch)
 	set->ready--;
 }
 
-/* What the kernel would say is not known: it will be asked when the watch is reported. */
 void shunt_watch_suspect(struct shunt_watch *watch)
 {
 	watch->kernel_ready = shunt_ready_kernel(watch->stream, watch->events) & watch->events & ~SHUNT_WATCH_MODES;
 }
 
-/* What the kernel has said may be history by now, or about a track that was left. */
+/* The kernel's report may be outdated, or about a track that was left. */
 static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	struct pollfd fd = { .fd = watch->fd,
@@ -101,7 +99,6 @@ static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *wat
 #define IN_BITS (EPOLLIN | EPOLLRDNORM)
 #define OUT_BITS (EPOLLOUT | EPOLLWRNORM)
 
-/* Something has changed, but the program knows that it can send, no send has been refused since, and there is no more to say. */
 bool shunt_watch_is_no_edge(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t what)
 {
 	return watch->can_send && !(what & ~(IN_BITS | OUT_BITS)) &&
@@ -137,7 +134,7 @@ void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
 	watch->fresh = true;
 	if (!watch->listed)
 		list(watch);
-	/* Who sleeps in the set looks for himself; a set inside another must not cry wolf. */
+	/* Sleepers in the set look themselves; a set inside another must not cry wolf. */
 	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
 		shunt_companion_kick(engine, watch->set);
 }
@@ -182,7 +179,10 @@ int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
 		}
 		refusals = atomic_load_explicit(&watch->stream->tx.refusals, memory_order_relaxed);
 		ready = watch->disabled ? 0 : watch_ready(engine, watch);
-		/* A level is reported until it is over, and who has just been told need not hear it from the companion again. */
+		/*
+		 * A level is reported until it is over, and a program that has just been told need not hear it from
+		 * the companion again.
+		 */
 		watch->kernel_ready &= watch->events & (EPOLLET | EPOLLONESHOT) ? 0 : ready;
 		watch->can_send &= (ready & OUT_BITS) != 0;
 		if (!ready)

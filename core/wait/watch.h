@@ -49,7 +49,7 @@ struct shunt_watch {	/* one descriptor's registration in one set */
 void shunt_watch_list_first(struct shunt_watch *watch);
 /* Out of the ready list, wherever it is. */
 void shunt_watch_unlist(struct shunt_watch *watch);
-/* What the kernel would say is not known: it will be asked when the watch is reported. */
+/* The kernel's events are not known: it will be asked when the watch is reported. */
 void shunt_watch_suspect(struct shunt_watch *watch);
 /* Something has changed, but the program knows that it can send, no send was refused since, and there is no more to say. */
 bool shunt_watch_is_no_edge(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t what);

@@ -7,9 +7,9 @@
 #include "core/device/cm/inside.h"
 
 /*
- * Our own deadline is the one that counts. The kernel gives up on a neighbour that did not answer at once
- * only when its time is over, and may miss one that answered too soon until then (seen with Linux 6.1
- * over veth): so it gets little, and is told to try again.
+ * Our own deadline is the one that counts. The kernel gives up on a neighbour that did not answer
+ * at once only when its time is over. Until then it may miss an answer that came too soon (seen
+ * with Linux 6.1 over veth). So each of its tries is short.
  */
 #define ADDRESS_MS 250
 #define ROUTE_MS 60000
@@ -52,8 +52,8 @@ static void finish(struct cm *cm, struct cm_ask *ask, int status, const struct c
 }
 
 /*
- * The request must name a QP; there is none. Were it another's, the peer would take this for a new try of
- * an old connection, and refuse this one and end that one. Devices count from below.
+ * The request must name a QP, and none exists. Were it another's, the peer would take this for a
+ * new try of an old connection, and refuse this one and end that one. Devices count from below.
  */
 static uint32_t no_such_qp(void)
 {
@@ -85,7 +85,7 @@ static int send_question(struct cm *cm, struct cm_ask *ask)
 	return cm->calls.connect(ask->end.id, &param) ? -errno : 0;
 }
 
-/* A rejection: with an answer, or why there is none. */
+/* A rejection: the answer, or the reason for its absence. */
 static int read_rejection(struct cm_frame *frame, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;

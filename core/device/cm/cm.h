@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection manager (librdmacm, RDMA_PS_TCP) as a rendezvous: one question, one answer, no
- * connection. A process that listens with TCP listens here too, at the same address and port. Who wants
- * to ask it sends a connect request with the question as its private data; the answer comes back as the
- * private data of a rejection. No QP is made at either end. What is left is the answer and, at both
- * ends, the route that the connection manager chose: which device and port, and what else a QP that is
- * connected by hand must know.
+ * The connection manager (librdmacm, RDMA_PS_TCP) as a rendezvous: one question, one answer, no connection. A process
+ * that listens with TCP listens here too, at the same address and port. An asker sends a connect request with the
+ * question as its private data. The answer comes back as the private data of a rejection. No QP is made at either
+ * end. The results are the answer and, at both ends, the route that the connection manager chose. The route is the
+ * device and port, and what else a QP that is connected by hand must know.
  *
- * Nothing here waits for the network. One thread uses a struct cm; it sleeps on cm_fd() until
- * cm_next_deadline() at the latest, then calls cm_step(). Callbacks come from within cm_step() and may
- * call everything but cm_step, cm_close and cm_forget. Times are milliseconds of any monotonic clock, the
- * caller's.
+ * Nothing here waits for the network. One thread uses a struct cm; it sleeps on cm_fd() until cm_next_deadline() at
+ * the latest, then calls cm_step(). Callbacks come from within cm_step() and may call everything but cm_step,
+ * cm_close and cm_forget. Times are milliseconds of any monotonic clock, the caller's.
  *
- * Everything that comes from a peer is hostile, its address included: what an address in a question is
- * worth, the network decides.
+ * Everything that comes from a peer is hostile, its address included: what an address in a question is worth, the
+ * network decides.
  *
- * The library opens descriptors: the event channel, and two for each device that a route has gone
- * through, which stay open as long as the process. They appear within cm_open, cm_listen, cm_ask and
- * cm_step, and are moved by `keep` at once. It must not be forked within those calls.
+ * The library opens the event channel, and two descriptors for each device that a route has gone through. They stay
+ * open as long as the process. They appear within cm_open, cm_listen, cm_ask and cm_step, and are moved by `keep` at
+ * once. It must not be forked within those calls.
  *
- * Sources: rdma_cm(7), rdma_connect(3), rdma_reject(3); sizes of private data: IBA specification volume 1,
- * 12.6.5 (REQ: 92 bytes, of which the connection manager takes 36) and 12.6.7 (REJ: 148).
+ * Sources: rdma_cm(7), rdma_connect(3), rdma_reject(3). Sizes of private data: IBA specification volume 1, 12.6.5 and
+ * 12.6.7. REQ has 92 bytes, of which the connection manager takes 36; REJ has 148.
  */
 #ifndef SHUNT_CORE_DEVICE_CM_CM_H
 #define SHUNT_CORE_DEVICE_CM_CM_H
@@ -57,15 +55,15 @@ struct cm_route {
 
 struct cm_callbacks {
 	/*
-	 * A peer asks. Returns how many bytes of answer it wrote, at most CM_ANSWER_MAX; 0: an empty
-	 * answer; negative: none at all, the peer learns only that somebody is there.
+	 * A peer asks. Returns the bytes of answer that it wrote, at most CM_ANSWER_MAX; 0: an
+	 * empty answer. Negative: no answer, the peer learns only that the address has a listener.
 	 */
 	int (*question)(void *listener_arg, const uint8_t *question, unsigned int bytes,
 			const struct cm_route *route, uint8_t *answer);
 
 	/*
-	 * The end of an ask, exactly once for each that began and was not cancelled. status is 0, and there is
-	 * an answer; or there is none, and it is
+	 * The end of an ask, exactly once for each that began and was not cancelled. status is 0
+	 * with an answer. Without one it is
 	 *   -ECONNREFUSED	nobody listens there
 	 *   -EPROTO	somebody does who does not answer questions, or not as we do; or at this port, but
 	 *		not at this address
@@ -135,8 +133,8 @@ struct cm {
 };
 
 /*
- * 0, or -errno and cm->error: -ENOENT no librdmacm, -ENOSYS one that lacks a call, -ENODEV no RDMA device
- * (or a kernel without rdma_ucm), -EACCES not for us, or what else the system says.
+ * 0, or -errno and cm->error: -ENOENT no librdmacm, -ENOSYS it lacks a call, -ENODEV no RDMA device
+ * (or a kernel without rdma_ucm). Also -EACCES no permission, or another error of the system.
  */
 int cm_open(struct cm *cm, const struct cm_callbacks *callbacks, void *arg);
 /* Ends every ask, without a callback, and every listener. */
@@ -152,10 +150,10 @@ uint64_t cm_next_deadline(const struct cm *cm);
 void cm_step(struct cm *cm, uint64_t now_ms);
 
 /*
- * Answers questions to this address and port; a wildcard is one here too. `only_v6`: a listener on :: is
- * not asked by way of IPv4 (IPV6_V6ONLY); without it, it is. An IPv4-mapped address is IPv4. 0, or -errno and cm->error: -EADDRINUSE
- * somebody else has it, -ENODEV it is no RDMA device's, -EOPNOTSUPP it is an iWARP device's,
- * -EACCES a privileged port. A wildcard listens at iWARP devices, too.
+ * Answers questions to this address and port; a wildcard is one here too. `only_v6`: a listener on :: is not asked by
+ * way of IPv4 (IPV6_V6ONLY); without it, it is. An IPv4-mapped address is IPv4. 0, or -errno and cm->error:
+ * -EADDRINUSE it is taken, -ENODEV it is no RDMA device's. Also -EOPNOTSUPP it is an iWARP device's, -EACCES a
+ * privileged port. A wildcard listens at iWARP devices, too.
  */
 int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void *arg,
 	      struct cm_listener **listener);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion channels. The fd is an eventfd that peers write too, so what it says is only a hint:
- * an event is delivered for a CQ that was armed and whose arming is gone.
+ * Completion channels. The fd is an eventfd that peers write too, so it is only a hint. An event is
+ * delivered for a CQ that was armed and whose arming is gone.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -54,7 +54,7 @@ static bool ring_put(struct soft_cq *cq, const struct soft_wc *wc)
 	cq->ring[(cq->head + waiting) & (cq->room - 1)] = *wc;
 	/*
 	 * Sequentially consistent, so before the load of `armed` in soft_cq_notify(). Pairs with the fence of
-	 * soft_req_notify_cq(): without it, a thread that arms could find neither the completion nor an event.
+	 * soft_req_notify_cq(). Without it, a thread that arms could miss both the completion and its event.
 	 */
 	atomic_store(&cq->waiting, waiting + 1);
 	return true;
@@ -155,7 +155,7 @@ static void overflow_check(struct soft_cq *cq)
 		cq_overflow(cq);
 }
 
-/* What an ordinary poll has no time for. */
+/* The rare steps of a poll. */
 static void poll_slow(struct soft_cq *cq)
 {
 	if (soft_load(&cq->busy)) {

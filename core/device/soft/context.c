@@ -86,7 +86,7 @@ void soft_async_push(struct soft_context *context, enum ibv_event_type type, voi
 	soft_eventfd_add(context->ibv.async_fd);
 }
 
-/* What is destroyed must not come back as the element of an event. */
+/* A destroyed element must not come back in an event. */
 void soft_async_forget(struct soft_context *context, const void *element)
 {
 	struct soft_event **at, *event;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executing one work request: checks, then a copy between our memory and the peer's, then, where
- * the opcode consumes a receive, the arrival that announces it. Nothing is touched before it is
- * certain that the WR can be carried out whole. sq_lock held.
+ * Executes one work request: checks, then a copy between our memory and the peer's. Where the
+ * opcode consumes a receive, the arrival that announces it comes last. Nothing is touched before it
+ * is certain that the WR can be carried out whole. sq_lock held.
  */
 #include <string.h>
 #include "core/base/copy.h"

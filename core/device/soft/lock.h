@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spin lock for sections of some tens of nanoseconds that are almost never contended.
- * A waiter spins briefly, then yields: with two cores and many threads the holder may be
- * preempted, and a waiter that keeps its core would only delay it.
+ * A spin lock for sections of some tens of nanoseconds that are almost never contended. A waiter spins briefly, then
+ * yields. With two cores and many threads the holder may be preempted, and a waiter that keeps its core would only
+ * delay it.
  *
  * Lock order of the soft device (take from left to right, skip freely):
  *
  *   channel.lock → context.list_lock → cq.lock → qp.sq_lock → qp.rq_lock → cq.ring_lock → leaves
  *
- * Leaves, held around nothing: pd.lock, context.async_lock, context.nic.lock. No two locks of one kind are ever
- * held together, with one exception: a reset holds the locks of a QP's two CQs in address order.
+ * Leaves, held around nothing: pd.lock, context.async_lock, context.nic.lock. No two locks of one kind are ever held
+ * together. One exception: a reset holds the locks of a QP's two CQs in address order.
  *
  * Memory order. x86 reorders a store with a later load and nothing else; aarch64 reorders whatever no barrier keeps.
  * The device is built on these handshakes. tests/soft/litmus.c stresses each, and the code names the other side:
@@ -60,10 +60,10 @@ static inline void soft_relax(void)
 }
 
 /*
- * Orders what was stored before (an arrival) against what is loaded after (the peer's arming).
- * Measured against a membarrier(2) by the side that arms, with no fence here: saves 5 ns a post,
- * costs 6 µs an arming while the peer runs. Not worth it, for who arms is about to sleep and be woken.
- * ThreadSanitizer does not follow fences: it is shown an operation on a word instead.
+ * Orders what was stored before (an arrival) against what is loaded after (the peer's arming). The alternative is a
+ * membarrier(2) by the side that arms, with no fence here. Measured, it saves 5 ns a post, and costs 6 µs an arming
+ * while the peer runs. Not worth it, because an arming thread is about to sleep and be woken. ThreadSanitizer does
+ * not follow fences: it is shown an operation on a word instead.
  */
 static inline void soft_fence(void)
 {
@@ -77,8 +77,8 @@ static inline void soft_fence(void)
 }
 
 /*
- * The same, right behind an atomic exchange. That is a full barrier itself on x86. aarch64 may make a pair of exclusive
- * instructions of it, and a later load goes ahead of the pair's store.
+ * The same, right behind an atomic exchange. That is a full barrier itself on x86. On aarch64 it
+ * may be a pair of exclusive instructions, and a later load goes ahead of the pair's store.
  */
 static inline void soft_fence_after_exchange(void)
 {

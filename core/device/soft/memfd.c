@@ -35,7 +35,7 @@ void soft_fd_drop(struct ibv_context *ibcontext, int fd)
 		close(fd);
 }
 
-/* Sealed so that neither side can take pages away under the other, nor add a seal later. */
+/* Sealed so that neither side can take pages away under the other, or add a seal later. */
 int soft_memfd(struct ibv_context *context, uint64_t bytes)
 {
 	int fd = memfd_create("shunt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -53,8 +53,8 @@ int soft_memfd(struct ibv_context *context, uint64_t bytes)
 }
 
 /*
- * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages (a hugetlb
- * memfd carries the same seals, but its pages may not exist).
+ * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages. A hugetlb
+ * memfd carries the same seals, but its pages may not exist.
  */
 bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat)
 {

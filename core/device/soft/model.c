@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The text of a cost model: "PRESET", "KEY=VALUE,…" or "PRESET,KEY=VALUE,…", later values winning.
- * What the keys mean is said at struct soft_model.
+ * The keys are explained at struct soft_model.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -17,9 +17,9 @@ static const struct {
 	struct soft_model model;
 } presets[] = {
 	/*
-	 * A NIC of the ConnectX-3 class on FDR InfiniBand. The rate and the delay are of its announcement
-	 * (56 Gbit/s, less than a microsecond); the other four are assumptions, set so that RDMAbox's
-	 * Figure 1 has its peak where the paper has it. A model of a shape, not a measurement.
+	 * A NIC of the ConnectX-3 class on FDR InfiniBand. The rate and the delay are of its announcement (56 Gbit/s,
+	 * less than a microsecond). The other four are assumptions, set so that RDMAbox's Figure 1 has its peak where
+	 * the paper has it. A model of a shape, not a measurement.
 	 */
 	{ "connectx3", { .on = 1, .doorbell = 100, .wqe = 30, .gbit = 56, .delay = 850, .cache = 128,
 			 .miss = 400, .mr = 20000, .page = 320 } },
@@ -68,7 +68,7 @@ static unsigned int suffix_shift(struct item item)
 	return 0;
 }
 
-/* Digits and nothing else, but for one suffix where the key has them. */
+/* Digits and nothing else, except one suffix where the key has them. */
 static int parse_number(struct item item, const struct key *key, uint64_t *number)
 {
 	unsigned int shift = key->size ? suffix_shift(item) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions. A key is use-count << SEGMENT_MR_BITS | slot. The same slot serves a region in
- * the private table, which local checks read, and in the segment, which the peer reads; only
- * regions inside the arena appear in the latter, and shared pages, marked: nothing else can be reached remotely.
+ * Memory regions. A key is use-count << SEGMENT_MR_BITS | slot. The same slot serves a region in the private table,
+ * which local checks read, and in the segment, which the peer reads. Only regions inside the arena appear in the
+ * segment, and shared pages, marked. Nothing else can be reached remotely.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -215,7 +215,7 @@ static struct soft_mr *mr_make(struct ibv_pd *ibpd, void *addr, size_t length, i
 	struct soft_context *context = container_of(ibpd->context, struct soft_context, ibv);
 	struct soft_mr *mr;
 
-	/* Who may write remotely must be able to locally (ibv_reg_mr(3)). */
+	/* Remote write access needs local write access (ibv_reg_mr(3)). */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE)) {
 		errno = EINVAL;
@@ -258,9 +258,9 @@ struct ibv_mr *soft_register_page(struct ibv_pd *ibpd, void *page, int access)
 }
 
 /*
- * The peer looks at the key with every WR, so from here on it is refused (REM_ACCESS_ERR). A WR that it is carrying
- * out right now may still write: an RNIC would have us wait for it, here the memory stays mapped, and who gets it
- * next must know that the peer is through with it.
+ * The peer looks at the key with every WR, so from here on it is refused (REM_ACCESS_ERR). A WR
+ * that it is carrying out right now may still write. An RNIC would have us wait for it; here the
+ * memory stays mapped. Its next user must know that the peer is through with it.
  */
 int soft_deregister_mr(struct ibv_mr *ibmr)
 {

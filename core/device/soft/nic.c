@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device that the cost model stands for: one pipeline, shared by the QPs of a context, that
- * deals with WRs one after the other, and for each QP a unit that does so too. The peer's node may be a third, which
- * several contexts share (sink.c). A WR is due, on the wire and at the peer, when all have dealt with it and the
- * link's delay has passed. The dues of a QP never
- * decrease, so it does not see its WRs out of order.
+ * The device of the cost model: one pipeline, shared by the QPs of a context, that deals with WRs one after the
+ * other. Each QP has a unit that does so too. The peer's node may be a third, which several contexts share (sink.c).
+ * A WR is due, on the wire and at the peer, when all have dealt with it and the link's delay has passed. The dues of
+ * a QP never decrease, so it does not see its WRs out of order.
  */
 #include "core/device/soft/device.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WRs that could not or, by the cost model, must not be executed when they were posted, in order. They are tried again whenever
- * the QP is posted to or a CQ of it is polled, or by the thread in its mode, until they succeed
- * or their time is over (RNR and transport timers of an RC requester, 9.7.5.2.8 and 9.9.2.1).
+ * WRs that could not or, by the cost model, must not be executed when they were posted, in order. Each post to the
+ * QP, each poll of a CQ of it, and the thread in its mode try them again. That ends when they succeed or their time
+ * is over (RNR and transport timers of an RC requester, 9.7.5.2.8 and 9.9.2.1).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -234,7 +234,7 @@ void soft_pending_free(struct soft_qp *qp)
 	qp->pending_head = 0;
 }
 
-/* When the first one is to be looked at: 0 where that is not for the model to say. UINT64_MAX: there is none. */
+/* When the first one is to be looked at: 0 where that is not for the model to say. UINT64_MAX: none. */
 uint64_t soft_pending_due(struct soft_qp *qp)
 {
 	struct soft_pending *head = pending_at(qp, 0);

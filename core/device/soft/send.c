@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * post_send. In inline mode a WR is executed on the spot; whatever stands in the way of that
- * (no receive, no peer, a fault, the thread, the cost model) puts it and its successors into the queue of
+ * post_send. In inline mode a WR is executed on the spot. If something prevents that (no receive,
+ * no peer, a fault, the thread, the cost model), it and its successors go to the queue of
  * pending.c. One doorbell per call: the peer's arming is looked at once, after the last WR.
  */
 #include <errno.h>
@@ -32,8 +32,8 @@ static inline bool peer_is_live(struct soft_qp *qp)
 }
 
 /*
- * Success means that the peer polls what was written, and one that has gone to ERROR polls only what was there before
- * it said so (state.c): it must not have said so by now. Else nobody knows, as when an acknowledgement is lost.
+ * Success means that the peer polls what was written. A peer that has gone to ERROR polls only arrivals from before
+ * it said so (state.c), so it must not have said so by now. Else nobody knows, as when an acknowledgement is lost.
  * The fence pairs with that of soft_qp_break(). Without it the look at `live` may come before the arrival is visible:
  * a WR succeeds here that the peer never polls.
  */
@@ -154,8 +154,8 @@ static inline int post_fast(struct soft_qp *qp, struct ibv_send_wr *wr)
 }
 
 /*
- * Does the peer sleep, and is this what it waits for? True: the caller wakes it, without the
- * lock. Whoever takes the arming to zero is the one to wake, so there is one wake per arming.
+ * Does the peer sleep, and is this what it waits for? True: the caller wakes it, without the lock.
+ * The poster that takes the arming to zero wakes, so there is one wake per arming.
  */
 bool soft_send_ring(struct soft_qp *qp)
 {

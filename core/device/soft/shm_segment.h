@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a segment looks like: the pages that the peer of a QP maps.
+ * Layout of a segment: the pages that the peer of a QP maps.
  *
  *   0                 header
  *   MR_OFFSET         table of memory regions     owner writes, poster reads
@@ -8,8 +8,8 @@
  *   page aligned      arena                       the poster's WRITEs land here
  *
  * The layout is fixed by SEGMENT_VERSION, so a reader needs nothing but the size of the file and
- * the address it was sent. Both sides treat what the other writes as hostile: the owner acts on
- * private copies of what it published, the poster bounds every offset by the size it has mapped.
+ * the address it was sent. Both sides treat the other's words as hostile. The owner acts on private
+ * copies of what it published; the poster bounds every offset by the size it has mapped.
  */
 #ifndef SHUNT_CORE_DEVICE_SOFT_SHM_SEGMENT_H
 #define SHUNT_CORE_DEVICE_SOFT_SHM_SEGMENT_H
@@ -40,8 +40,8 @@ struct segment_header {
 };
 
 /*
- * One memory region. `key` is stored last when a region appears and zeroed first when it goes, and
- * a slot never sees the same key twice, so: key, fields, key again, both equal = a true copy.
+ * One memory region. `key` is stored last when a region appears and zeroed first when it goes, and a slot never sees
+ * the same key twice. So a reader reads key, fields, key again: both equal is a true copy.
  */
 struct segment_mr {
 	_Atomic uint32_t key;
@@ -68,7 +68,7 @@ struct segment_rqe {
 
 /*
  * One arrival, written by the poster. The k-th of a generation sits in slot k & (depth-1) and
- * carries seq == base + k + 1, with its stamp stored last: no head or tail is shared.
+ * carries seq == base + k + 1. Its stamp is stored last, so no head or tail is shared.
  */
 struct segment_arrival {
 	_Atomic uint64_t what; /* byte_len << 32 | imm_data */

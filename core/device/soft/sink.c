@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The receiving node of the cost model: it deals with one WR after the other, whoever has sent them. Contexts share it
- * by a file that all map, for experiments with several clients of one node.
+ * The receiving node of the cost model: it deals with one WR after the other, from all senders. Contexts share it by
+ * a file that all map, for experiments with several clients of one node.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,15 +2,15 @@
 /*
  * The soft device: RC verbs over shared memory, for two processes of one host (FEATURES SD-01…15).
  *
- * A protection domain owns one sealed memfd, its *segment*: the queues of its QPs, its table of
- * memory regions, and an arena that regions are registered in. The peer of a QP maps the
- * segment, or as much of its beginning as it has address space for. A domain belongs to one link and
- * no third process ever maps its segment. Remote access
- * (rkey) is possible only to memory inside the arena, and to pages that are shared by several domains (soft_page_make);
- * memory elsewhere may be registered for local use (lkey). Everything that is read from a peer's segment is hostile until checked.
+ * A protection domain owns one sealed memfd, its *segment*. The segment has the queues of its QPs, its table of
+ * memory regions, and an arena in which regions are registered. The peer of a QP maps the segment, or as much of its
+ * beginning as it has address space for. A domain belongs to one link and no third process ever maps its segment.
+ * Remote access (rkey) is possible only to memory inside the arena, and to pages that several domains share
+ * (soft_page_make). Memory elsewhere may be registered for local use (lkey). Everything that is read from a peer's
+ * segment is hostile until checked.
  *
- * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors
- * (soft_qp_export / soft_qp_import), then brought up with modify_qp INIT → RTR → RTS.
+ * A QP is wired to its peer by exchanging a `struct soft_address` and two descriptors (soft_qp_export /
+ * soft_qp_import). Then modify_qp brings it up: INIT → RTR → RTS.
  */
 #ifndef SHUNT_CORE_DEVICE_SOFT_SOFT_H
 #define SHUNT_CORE_DEVICE_SOFT_SOFT_H
@@ -20,10 +20,9 @@
 #include "core/device/verbs.h"
 
 /*
- * What an RNIC would cost (RB-27, XR-E5): the soft device is far faster than one, so the shapes of
- * the papers' figures do not show on it. With the model on, a WR is carried out and completes when
- * the modelled device would have come to it, instead of during post_send. All times in ns; 0 of
- * anything is free or without limit.
+ * The costs of an RNIC (RB-27, XR-E5): the soft device is far faster, so the shapes of the papers' figures do not
+ * show on it. With the model on, a WR is carried out and completes when the modelled device would have come to it,
+ * instead of during post_send. All times in ns; 0 of anything is free or without limit.
  *
  * field      of each                       connectx3  where the number is from
  * doorbell   call of post_send             100        assumption: a write to the device's registers
@@ -40,20 +39,19 @@
  * block      started 4 KiB                0          off; the NIC's own share of a request, where rates are scaled down
  * sink       started 4 KiB, at the peer    0          off; the node's share of a request, as in Haechi's capacity
  *
- * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n
- * outstanding WRs, n - cache are not in the cache: that share of `miss` is what each costs that is
- * posted then. The rest of a chain is fetched together with its head, so a doorbell is paid once.
+ * A WR is outstanding from post_send until it is carried out, over all QPs of the context. Of n outstanding WRs, n -
+ * cache are not in the cache: that share of `miss` is what each costs that is posted then. The rest of a chain is
+ * fetched together with its head, so a doorbell is paid once.
  *
- * `qp` is a second limit, each QP's own: a WR takes its unit `qp`, and what the cache costs, after the
- * QP's last one. Whichever is later, that or the pipeline, counts. So one QP alone does not use the whole
- * device, as is known of RNICs (Kalia et al., Design Guidelines for High Performance RDMA Systems, ATC
- * 2016: a QP is served by one processing unit).
+ * `qp` is a second limit, each QP's own: a WR takes its unit `qp`, and what the cache costs, after the QP's last one.
+ * Whichever is later, that or the pipeline, counts. So one QP alone does not use the whole device: a QP of an RNIC is
+ * served by one processing unit. (Kalia et al., Design Guidelines for High Performance RDMA Systems, ATC 2016.)
  *
- * `sink` is a third limit, the receiving node's: all contexts that name the same `sinkfile` share one node, whatever
- * process they are in, and without a file each context has a node of its own. A WR of more than 8 bytes takes it
- * `sink` for each 4 KiB that it starts; words and atomics take nothing. So the node's capacity in WRs of 4 KiB is
- * 10^9 / sink a second. That of a client alone is 10^9 / wqe, or 10^9 / (wqe + 32768 / gbit).
- * `block` counts as `sink` does, at the NIC of the sender. So words and atomics stay free where requests take long.
+ * `sink` is a third limit, the receiving node's. All contexts that name the same `sinkfile` share one node, whatever
+ * process they are in. Without a file each context has a node of its own. A WR of more than 8 bytes takes it `sink`
+ * for each 4 KiB that it starts; words and atomics take nothing. So the node's capacity in WRs of 4 KiB is 10^9 /
+ * sink a second. That of a client alone is 10^9 / wqe, or 10^9 / (wqe + 32768 / gbit). `block` counts as `sink` does,
+ * at the NIC of the sender. So words and atomics stay free where requests take long.
  *
  * The file has two words (struct soft_sink). The second is added to `sink`, and may be changed at any time: that is
  * congestion, which comes and goes. To make each 4 KiB take 500 ns longer:
@@ -74,8 +72,9 @@ struct soft_sink {
 };
 
 /*
- * "" is off; else a preset (connectx3), or "key=value,…" over a model in which all is free, or both:
- * "connectx3,cache=64". queue takes the suffixes K, M, G; sinkfile is a path without commas. 0, or -EINVAL and *model as it was.
+ * "" is off. A preset (connectx3), "key=value,…" over a model in which all is free, or both:
+ * "connectx3,cache=64". The value of queue takes the suffixes K, M, G; sinkfile is a path without
+ * commas. 0, or -EINVAL and *model as it was.
  */
 int soft_model_parse(const char *text, struct soft_model *model);
 
@@ -93,8 +92,10 @@ struct soft_attr {
 	struct soft_model model; /* [off]. Without engine_thread, WRs are carried out when they are due
 				 * and their QP is posted to or a CQ of it is polled */
 	uint64_t (*now)(void);	/* nanoseconds, for retry and RNR timers and the model [CLOCK_MONOTONIC] */
-	/* Where the device's descriptors live: keep moves a new one (the new number, or -errno and fd
-	 * is closed), drop closes a kept one. [as they are; close] */
+	/*
+	 * Calls for the device's descriptors. A new one is moved by keep: the new number, or -errno and fd is closed.
+	 * A kept one is closed by drop. [as they are; close]
+	 */
 	int (*keep)(void *arg, int fd);
 	void (*drop)(void *arg, int fd);
 	void *keep_arg;
@@ -128,8 +129,8 @@ uint64_t soft_qp_mapped(struct ibv_qp *qp);
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
 
 /*
- * A page of words that peers of several domains share, zero at first: a sealed memfd that is the device's, and where it
- * is mapped here. 0 or -errno.
+ * A page of words that peers of several domains share, zero at first. It is a sealed memfd of the
+ * device's; *page is its mapping here. 0 or -errno.
  */
 int soft_page_make(struct ibv_context *context, int *fd, void **page);
 void soft_page_free(struct ibv_context *context, int fd, void *page);
@@ -142,7 +143,7 @@ struct ibv_mr *soft_page_lend(struct ibv_pd *pd, void *page);
  */
 int soft_page_reach(struct ibv_qp *qp, int fd);
 
-/* What the peer must know of a QP; travels in a rendezvous message as it stands. */
+/* A QP's address for the peer; travels in a rendezvous message as it stands. */
 struct soft_address {
 	uint32_t magic;
 	uint32_t qp_num;
@@ -153,9 +154,8 @@ struct soft_address {
 };
 
 /*
- * The QP's address and its two descriptors: fds[0] the segment (sealed memfd), fds[1] the eventfd
- * that wakes its receive CQ's completion channel (-1 where the CQ has none). They stay the
- * device's; pass them with SCM_RIGHTS.
+ * The QP's address and its two descriptors. The segment (a sealed memfd) is fds[0]. The eventfd that wakes its
+ * receive CQ's completion channel is fds[1] (-1: no channel). They stay the device's; pass them with SCM_RIGHTS.
  */
 int soft_qp_export(struct ibv_qp *qp, struct soft_address *address, int fds[2]);
 
@@ -194,7 +194,7 @@ struct soft_counters {
 };
 const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
 
-/* What the modelled device does; all zero while the model is off. */
+/* Gauges of the modelled device; all zero while the model is off. */
 struct soft_gauges {
 	uint64_t wr, wr_max;	/* outstanding now, and at most */
 	uint64_t bytes, bytes_max; /* of the same */

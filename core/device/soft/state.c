@@ -146,8 +146,8 @@ static int qp_advance(struct soft_qp *qp, enum ibv_qp_state to, const struct ibv
 		return EINVAL;
 	attr_adopt(qp, attr, mask);
 	/*
-	 * From INIT on, not only from RTR: a requester that is ahead of us would be told to try
-	 * again, but nobody wakes it to do so. What it writes is polled a little early instead.
+	 * From INIT on, not only from RTR. A requester that is ahead of us would be told to try
+	 * again, but nobody wakes it to do so. Its arrivals are polled a little early instead.
 	 */
 	if (to == IBV_QPS_INIT)	/* releases the empty queue of this generation; pairs with peer_is_live() in send.c */
 		soft_store_release(&qp->queue->live, qp->generation);

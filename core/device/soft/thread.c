@@ -17,7 +17,7 @@ enum {
 	SPIN_NS = 50000, /* the end of a wait for the model: no timer of the kernel is that exact */
 };
 
-/* What is left to be done after a look at all QPs. */
+/* Work left after a look at all QPs. */
 struct agenda {
 	uint64_t due; /* of the first WR that the model holds back; UINT64_MAX: none */
 	bool retry; /* some WR waits for the peer */
@@ -97,7 +97,7 @@ static void wait_for_kick(struct soft_thread *thread, uint64_t ns)
 }
 
 /*
- * What is posted meanwhile is due later: there is no need to look at it. The yield lets those run
+ * WRs posted meanwhile are due later: there is no need to look at them. The yield lets those run
  * who wait for what is about to complete; cores may be few.
  */
 static void spin_until(struct soft_thread *thread, uint64_t due)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs device: an RDMA device of this machine, through rdma-core's libibverbs. The library is
- * opened with dlopen when somebody asks for a device, so that whoever does not, and a machine that
- * has no rdma-core, gets by without it.
+ * The verbs device: an RDMA device of this machine, through rdma-core's libibverbs. The library is opened with dlopen
+ * when a device is wanted. So a process without one, and a machine without rdma-core, gets by without it.
  */
 #ifndef SHUNT_CORE_DEVICE_VERBS_VERBS_H
 #define SHUNT_CORE_DEVICE_VERBS_VERBS_H
@@ -42,9 +41,9 @@ struct verbs_device {
 };
 
 /*
- * Opens the device of a way, with the port and the address of that; or the device of this name, or the first that has an
- * active port (both NULL). 0, or -errno and device->error: -ENOENT no libibverbs, -ENOSYS one that lacks a call, -ENODEV
- * no such device, -ENETDOWN no active port, or what the device said.
+ * Opens the device of a way, with its port and address. Without a way, opens the device of this name, or the first
+ * that has an active port (both NULL). 0, or -errno and device->error: -ENOENT no libibverbs, -ENOSYS it lacks a
+ * call, -ENODEV no such device. Also -ENETDOWN no active port, or the device's own error.
  */
 int verbs_open(struct verbs_device *device, const char *name, const struct shunt_way *way);
 
